@@ -1,0 +1,111 @@
+"""Set up ``.venv`` with everything the project needs; seconds when nothing is missing.
+
+Run by ``make setup`` with the system's Python and its standard library alone. What must come
+from the system (a C++ compiler, Perl, Chromium for the page's test) is installed with apt
+where that is allowed; otherwise one sentence says what to type.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "setup.stamp"
+INPUTS = ("bootstrap.py", "constraints.txt", "pyproject.toml")
+
+MINIMUM = (3, 11)
+DEADLINE_S = 1800
+
+# What is looked for on the path, what provides it in Debian, and what it is for.
+SYSTEM = (
+    (("g++", "c++", "clang++"), "g++", "compiles simulation models"),
+    (("make",), "make", "drives that compilation"),
+    (("perl",), "perl", "runs Verilator's front end"),
+    (("chromium", "chromium-browser", "google-chrome"), "chromium", "tests the report page"),
+)
+
+
+def fail(sentence: str) -> None:
+    """End with one sentence and a non-zero status."""
+    sys.exit(f"setup: {sentence}")
+
+
+def run(command: list[str], what: str, env: dict[str, str] | None = None) -> None:
+    """Run one step quietly; on failure show its output and end."""
+    print(f"setup: {what}", file=sys.stderr, flush=True)
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        fail(f"{what} did not end within {DEADLINE_S} s: type  {' '.join(command)}")
+        return
+    if done.returncode:
+        print(done.stdout[-4000:], file=sys.stderr)
+        fail(f"{what} failed: type  {' '.join(command)}")
+
+
+def apt(packages: list[str], why: str) -> None:
+    """Install Debian packages where that is allowed, else say what to type."""
+    words = " ".join(packages)
+    allowed = hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get")
+    if not allowed:
+        fail(f"{why}; type  sudo apt-get install {words}")
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run(["apt-get", "-qq", "update"], "refreshing the package lists", env)
+    command = ["apt-get", "-qq", "-y", "--no-install-recommends", "install", *packages]
+    run(command, f"installing {words}", env)
+
+
+def system_packages() -> None:
+    """See to it that every system program is there."""
+    missing = [row for row in SYSTEM if not any(shutil.which(name) for name in row[0])]
+    if missing:
+        why = "missing: " + ", ".join(f"{names[0]} ({use})" for names, _, use in missing)
+        apt([package for _, package, _ in missing], why)
+
+
+def virtual_environment() -> None:
+    """Make ``.venv`` anew and install the pinned packages and the project into it."""
+    if VENV.exists():
+        shutil.rmtree(VENV)
+    try:
+        import ensurepip  # noqa: F401, PLC0415  (only its presence counts)
+    except ImportError:
+        apt([f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"], "venv is missing")
+    run([sys.executable, "-m", "venv", str(VENV)], "making .venv")
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q"]
+    run(
+        [*pip, "install", "--require-hashes", "-r", "constraints.txt"],
+        "installing the pinned packages (about a minute)",
+    )
+    run([*pip, "install", "--no-deps", "-e", "."], "installing streamjoin")
+
+
+def main() -> None:
+    """Bring the environment up to date if anything it is made from has changed."""
+    if sys.version_info < MINIMUM:
+        fail(f"Python {MINIMUM[0]}.{MINIMUM[1]} or newer is needed, not {sys.version.split()[0]}")
+    text = b"".join((ROOT / name).read_bytes() for name in INPUTS) + str(ROOT).encode()
+    wanted = hashlib.sha256(text + sys.version.encode()).hexdigest()
+    if STAMP.is_file() and STAMP.read_text() == wanted:
+        return
+    system_packages()
+    virtual_environment()
+    STAMP.write_text(wanted)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Workloads for stream joins, generated and imported with PySpark."""
