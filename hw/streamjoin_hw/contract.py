@@ -60,6 +60,8 @@ class Term:
 class ParameterError(ValueError):
     """A design parameter is out of its range; the message names it and what is required."""
 
+    exit_status = 2
+
 
 def _require(ok: bool, name: str, requirement: str, value: object) -> None:
     if not ok:
@@ -132,9 +134,7 @@ class DesignParams:
             self.segment_tuples,
         )
         _require(_is_count(self.lanes, 1, 64), "lanes", "an integer from 1 to 64", self.lanes)
-        _require(
-            self.lanes <= self.segment_tuples, "lanes", "at most segment_tuples", self.lanes
-        )
+        _require(self.lanes <= self.segment_tuples, "lanes", "at most segment_tuples", self.lanes)
         _require(
             1 <= len(self.terms) <= MAX_TERMS and all(isinstance(t, Term) for t in self.terms),
             "terms",
