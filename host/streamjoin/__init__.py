@@ -1,1 +1,64 @@
-"""Stream joins on multicore CPUs and FPGAs that give the same exact answer."""
+"""Stream joins on multicore CPUs and FPGAs that give the same exact answer.
+
+>>> import numpy as np
+>>> import streamjoin as sj
+>>> r = {"x": np.array([1, 5, 9]), "ts": np.array([0, 10, 20])}
+>>> s = {"a": np.array([4, 8]), "ts": np.array([5, 15])}
+>>> len(sj.join(r, s, band="x=a:1:1", window=sj.CountWindow(2)))
+2
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamjoin.api import JoinResult, join
+    from streamjoin.errors import (
+        DeadlineError,
+        DeviceError,
+        InputError,
+        MismatchError,
+        StreamJoinError,
+        UnavailableError,
+        UnsupportedError,
+    )
+    from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
+
+_PLACES = {
+    "join": "api",
+    "JoinResult": "api",
+    "AllWindow": "windows",
+    "CountWindow": "windows",
+    "TimeWindow": "windows",
+    "TumblingWindow": "windows",
+    "StreamJoinError": "errors",
+    "InputError": "errors",
+    "UnsupportedError": "errors",
+    "UnavailableError": "errors",
+    "MismatchError": "errors",
+    "DeviceError": "errors",
+    "DeadlineError": "errors",
+}
+
+__all__ = [
+    "AllWindow",
+    "CountWindow",
+    "DeadlineError",
+    "DeviceError",
+    "InputError",
+    "JoinResult",
+    "MismatchError",
+    "StreamJoinError",
+    "TimeWindow",
+    "TumblingWindow",
+    "UnavailableError",
+    "UnsupportedError",
+    "join",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name's module on first use: start-up is a feature."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"streamjoin.{_PLACES[name]}"), name)

@@ -73,11 +73,12 @@ def _is_count(value: object, least: int, most: int) -> bool:
 
 
 HOLD_WORDS = 8
-"""Scan words that may still arrive at a core's result FIFO after it asked to hold.
+"""Words that must be free in a core's result FIFO for it not to ask for a hold.
 
-The loop is: FIFO level to registered ``hold`` (1), registered OR over the cores (1 a tree
-level, at most 2), the registered scan command (1), memory read (1), mask register (1), FIFO
-write (1), rounded up to the next power of two.
+After the write that leaves fewer free, the level shows it (1 cycle), ``hold`` is registered (1),
+ORed over the cores (1 for each level of 32, at most 2), and the next scan command is withheld;
+the commands of these cycles, and the two words between command and FIFO (memory, mask), still
+arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
 """
 
 KEY_BITS = 32
@@ -206,6 +207,40 @@ class DesignParams:
         identity = {"interface": INTERFACE_VERSION, **self.to_dict()}
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
+    """Cores that take part when the windows have these sizes.
+
+    A core holds a share of both windows, so no more cores than the smaller window has tuples
+    can take part, and those must hold the larger one.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    window_r, window_s : int
+        Count windows in tuples.
+
+    Raises
+    ------
+    ParameterError
+        If a window is empty or above the capacity, or the two are too uneven to be held.
+    """
+    capacity = params.window_capacity
+    for name, window in (("window_r", window_r), ("window_s", window_s)):
+        _require(_is_count(window, 1, capacity), name, f"an integer from 1 to {capacity}", window)
+    active = min(params.cores, window_r, window_s)
+    smaller, larger = sorted((("window_r", window_r), ("window_s", window_s)), key=lambda w: w[1])
+    room = active * params.segment_tuples
+    _require(
+        larger[1] <= room,
+        larger[0],
+        f"at most {room} while {smaller[0]} is {smaller[1]} "
+        f"(a segment holds {params.segment_tuples} tuples)",
+        larger[1],
+    )
+    return active
 
 
 def parse_term(text: str) -> Term:
@@ -339,6 +374,13 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                 RegisterField("draining", 1, 1, "Pushing empty slots until all pairs have met."),
                 RegisterField("held", 2, 1, "Stalled because a result FIFO is nearly full."),
                 RegisterField("starved", 3, 1, "Ready for a tuple and none is offered."),
+                RegisterField(
+                    "window_error",
+                    4,
+                    1,
+                    "The window registers cannot be held together: no tuple is accepted until "
+                    "they can. Settles within 64 cycles of a write to the empty design.",
+                ),
             ),
         ),
         Register(
@@ -355,8 +397,18 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             "Count window of S in tuples, 1 to the capacity; the capacity after reset.",
             NEXT_INPUT,
         ),
-        Register("cycles_low", 0x40, "ro", "Cycles from the first tuple to the end of the drain."),
-        Register("cycles_high", 0x44, "ro", "Bits 63:32 of the same."),
+        Register(
+            "cycles_low",
+            0x40,
+            "ro",
+            "Cycles from the first tuple to the end of the drain, over all inputs since reset.",
+        ),
+        Register(
+            "cycles_high",
+            0x44,
+            "ro",
+            "Bits 63:32 of the same, as they were at the last read of 31:0.",
+        ),
         Register("tuples_r", 0x48, "ro", "R tuples accepted since reset."),
         Register("tuples_s", 0x4C, "ro", "S tuples accepted since reset."),
         Register("results", 0x50, "ro", "Result beats handed over since reset."),

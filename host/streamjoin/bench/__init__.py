@@ -1,1 +1,1 @@
-
+"""Runs engines side by side, checks them and records what they did."""

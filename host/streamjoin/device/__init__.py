@@ -1,1 +1,1 @@
-
+"""Where a hardware design runs: a Verilated model or a board."""

@@ -1,1 +1,1 @@
-
+"""Join engines behind one protocol; see base and catalog."""

@@ -1,0 +1,258 @@
+"""The verb ``streamjoin data``: generate and import workloads.
+
+Importing this module is cheap; Spark and Arrow are imported when something is to be done.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamjoin_datagen.errors import SpecError
+
+if TYPE_CHECKING:
+    from streamjoin_datagen.generate import Progress
+    from streamjoin_datagen.session import Session
+    from streamjoin_datagen.spec import WorkloadSpec
+    from streamjoin_datagen.store import Outcome
+
+_EPILOG = """\
+workloads:
+  band                          the reference band query: x=a:10:10 and y=b:10:10
+  equi                          an equi-join on k with unique, duplicated or Zipf keys
+  SUITE.toml                    every workload of a suite, each into DIR/<name>/
+  import flights [FILE FILE]    flights from New York in 2013 and their weather
+  import csv R.csv S.csv        tables of your own, sorted by their arrival column
+  import parquet R S            the same from Parquet files or folders
+
+examples:
+  streamjoin data band --param rate_r=5000 duration_s=2.5 --seed 1 --out data/band
+  streamjoin data equi --param keys=zipf skew=0.8 r_tuples=100000 --seed 1 --out data/zipf
+  streamjoin data benchmarks/workloads/small.toml --out data/small
+  streamjoin data import csv orders.csv parcels.csv --on id=order --out data/orders
+"""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One workload to make: what is known of it, and how it is made."""
+
+    known: dict[str, Any]
+    out: Path
+    make: Callable[["Session | None", "Progress"], "Outcome"]
+    needs_spark: bool = True
+
+
+class DataVerb:
+    """The verb ``data`` as the command line finds it."""
+
+    help = "generate or import the two streams of a workload"
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's arguments."""
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.epilog = _EPILOG
+        add = parser.add_argument
+        add(
+            "what",
+            nargs="+",
+            metavar="WORKLOAD",
+            help="band, equi, SUITE.toml, or: import KIND FILE...",
+        )
+        add(
+            "--param",
+            nargs="+",
+            action="extend",
+            default=[],
+            metavar="K=V",
+            help="parameters of a generated workload",
+        )
+        add("--seed", type=int, metavar="N", help="seed of a generated workload")
+        add("--out", required=True, type=Path, metavar="DIR", help="folder to write")
+        add("--partitions", type=int, metavar="P", help="Spark partitions; changes no byte")
+        add("--threads", type=int, metavar="T", help="tasks at a time; every core by default")
+        add("--on", metavar="COL[=COL][,COL...]", help="equal columns of an import")
+        add(
+            "--band",
+            action="append",
+            default=[],
+            metavar="COL=COL:LO:HI",
+            help="banded columns of an import",
+        )
+        add("--ts", metavar="COL", help="arrival column of an import; ts by default")
+        add("--json", action="store_true", help="print the table as JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Make the workloads, print what was made, and return the exit status."""
+        for flag in ("partitions", "threads"):
+            value = getattr(args, flag)
+            if value is not None and value < 1:
+                raise SpecError(f"--{flag} must be at least 1, not {value}")
+        outcomes = _make(_jobs(args), args.threads)
+        if args.json:
+            print(json.dumps([_plain(outcome) for outcome in outcomes], indent=2))
+        else:
+            _print_table(outcomes)
+        return 0
+
+
+VERB = DataVerb()
+
+
+def _jobs(args: argparse.Namespace) -> list[_Job]:
+    word, *rest = args.what
+    if word == "import":
+        _refuse(args, "import", ("param", "seed", "partitions"))
+        return [_import_job(args, *rest)]
+    _refuse(args, word, ("on", "band", "ts"))
+    if rest:
+        raise SpecError(f"one workload at a time: {word} is followed by {rest[0]}")
+    if word.endswith(".toml"):
+        _refuse(args, "a suite", ("param", "seed"))
+        return _suite_jobs(Path(word), args.out, args.partitions)
+    from streamjoin_datagen.params import make_spec, parse_params
+
+    spec = make_spec(word, args.seed, parse_params(args.param))
+    return [_spec_job(spec, args.out, None, args.partitions)]
+
+
+def _refuse(args: argparse.Namespace, what: str, flags: tuple[str, ...]) -> None:
+    for flag in flags:
+        if getattr(args, flag) not in (None, []):
+            raise SpecError(f"--{flag} does not go with {what}: leave it out")
+
+
+def _spec_job(spec: "WorkloadSpec", out: Path, name: str | None, partitions: int | None) -> _Job:
+    from streamjoin_datagen.generate import generate, known
+
+    def make(session: "Session | None", progress: "Progress") -> "Outcome":
+        assert session is not None
+        return generate(spec, out, session, name=name, partitions=partitions, progress=progress)
+
+    return _Job(known(spec, name), out, make)
+
+
+def _flights_job(files: list[str], out: Path, name: str | None = None) -> _Job:
+    from streamjoin_datagen.flights import flight_files, flights_identity, import_flights
+
+    found = flight_files(files)
+
+    def make(session: "Session | None", progress: "Progress") -> "Outcome":
+        assert session is not None
+        outcome = import_flights(found, out, session, name=name)
+        progress(1, 1)
+        return outcome
+
+    return _Job(flights_identity(found, name), out, make)
+
+
+def _suite_jobs(path: Path, out: Path, partitions: int | None) -> list[_Job]:
+    from streamjoin_datagen.suites import read_suite
+
+    jobs = []
+    for entry in read_suite(path).entries:
+        folder = out / entry.name
+        if entry.spec is None:
+            jobs.append(_flights_job([], folder, entry.name))
+        else:
+            jobs.append(_spec_job(entry.spec, folder, entry.name, partitions))
+    return jobs
+
+
+def _import_job(args: argparse.Namespace, kind: str = "", *files: str) -> _Job:
+    if kind == "flights":
+        _refuse(args, "import flights", ("on", "band", "ts"))
+        return _flights_job(list(files), args.out)
+    if kind not in ("csv", "parquet"):
+        raise SpecError(f"import takes flights, csv or parquet, not {kind!r}")
+    if len(files) != 2:
+        raise SpecError(f"import {kind} takes the file of R and that of S, not {len(files)} files")
+    from streamjoin_datagen.imports import import_tables, tables_identity
+    from streamjoin_datagen.predicates import parse_predicate
+
+    predicate = parse_predicate(args.on, args.band)
+    paths = {"r": Path(files[0]), "s": Path(files[1])}
+
+    def make(session: "Session | None", progress: "Progress") -> "Outcome":
+        assert session is None
+        outcome = import_tables(kind, paths, args.out, predicate, args.ts)
+        progress(1, 1)
+        return outcome
+
+    known = tables_identity(kind, paths, predicate, args.ts)
+    return _Job(known, args.out, make, needs_spark=False)
+
+
+def _make(jobs: list[_Job], threads: int | None) -> list["Outcome"]:
+    """Make what is not there yet, all in one Spark session."""
+    from streamjoin_datagen.store import STREAMS, Outcome, unchanged
+
+    found: dict[Path, Outcome] = {}
+    for job in jobs:
+        started = time.monotonic()
+        there = unchanged(job.out, job.known)
+        if there is not None:
+            rows, size = (sum(there[s][what] for s in STREAMS) for what in ("rows", "bytes"))
+            seconds = time.monotonic() - started
+            name = job.known["name"]
+            found[job.out] = Outcome(name, "unchanged", job.out, rows, size, seconds)
+            print(f"{job.out} already holds {name}: left as it is", file=sys.stderr)
+    wanted = [job for job in jobs if job.out not in found]
+    with ExitStack() as stack:
+        session = None
+        show = stack.enter_context(_progress_bars(len(wanted))) if wanted else None
+        for job in wanted:
+            assert show is not None
+            progress = show(job.known["name"])
+            if job.needs_spark and session is None:
+                from streamjoin_datagen.session import spark_session
+
+                session = stack.enter_context(spark_session(threads))
+            found[job.out] = job.make(session if job.needs_spark else None, progress)
+    return [found[job.out] for job in jobs]
+
+
+@contextmanager
+def _progress_bars(jobs: int) -> Iterator[Callable[[str], "Progress"]]:
+    """Show on a terminal's stderr how far each workload is."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        places = iter(range(1, jobs + 1))
+
+        def show(name: str) -> Callable[[int, int], None]:
+            bar = bars.add_task(f"{next(places)}/{jobs} {name}", total=None)
+            return lambda done, parts: bars.update(bar, completed=done, total=parts)
+
+        yield show
+
+
+def _plain(outcome: "Outcome") -> dict[str, Any]:
+    return {
+        "workload": outcome.workload,
+        "status": outcome.status,
+        "path": str(outcome.folder),
+        "rows": outcome.rows,
+        "bytes": outcome.bytes,
+        "seconds": round(outcome.seconds, 3),
+    }
+
+
+def _print_table(outcomes: list["Outcome"]) -> None:
+    lines = [("workload", "status", "rows", "bytes", "seconds")]
+    lines += [
+        (o.workload, o.status, f"{o.rows:,}", f"{o.bytes:,}", f"{o.seconds:.2f}") for o in outcomes
+    ]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    for line in lines:
+        left = [text.ljust(width) for text, width in zip(line[:2], widths[:2], strict=True)]
+        right = [text.rjust(width) for text, width in zip(line[2:], widths[2:], strict=True)]
+        print("  ".join([*left, *right]).rstrip())

@@ -1,0 +1,273 @@
+"""Spark jobs that write workloads.
+
+A job's rows are tasks, one a part file. A worker builds its part block by block with NumPy,
+writes the file itself and hands back one manifest row, so no tuple passes through Java, and
+how Spark splits the tasks changes nothing about the files.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from streamjoin_datagen.arrivals import gaps_ns
+from streamjoin_datagen.errors import GenerationError
+from streamjoin_datagen.pairs import key_pairs
+from streamjoin_datagen.seeds import Int64s
+from streamjoin_datagen.session import Session
+from streamjoin_datagen.spec import EquiSpec, WorkloadSpec
+from streamjoin_datagen.store import (
+    BLOCK_ROWS,
+    PART_ROWS,
+    STREAMS,
+    Outcome,
+    identity,
+    part_ranges,
+    read_column,
+    staged,
+    stream_entry,
+    write_description,
+    write_part,
+)
+from streamjoin_datagen.workloads import SCHEMAS, build, is_poisson
+
+JOB_DEADLINE_S = 3600.0
+_POLL_S = 0.2
+
+Progress = Callable[[int, int], None]
+"""Told how many parts are done and how many there are."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One part of one stream.
+
+    ``start_ns`` is the time of the row before ``first_row`` where arrivals are Poisson.
+    """
+
+    stream: str
+    path: str
+    first_row: int
+    row_count: int
+    start_ns: int = 0
+
+    @property
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """First row and row count of each row group."""
+        end = self.first_row + self.row_count
+        for first_row in range(self.first_row, end, BLOCK_ROWS):
+            yield first_row, min(BLOCK_ROWS, end - first_row)
+
+
+def known(spec: WorkloadSpec, name: str | None = None) -> dict[str, Any]:
+    """What ``workload.json`` says of a spec before its rows are made."""
+    params = spec.params
+    return identity(
+        name or spec.name,
+        spec.kind,
+        params=params,
+        seed=spec.seed,
+        predicate=spec.predicate,
+        window=params["window"],
+    )
+
+
+def generate(
+    spec: WorkloadSpec,
+    out: Path,
+    session: Session,
+    *,
+    name: str | None = None,
+    partitions: int | None = None,
+    part_rows: int = PART_ROWS,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Write a workload; the same bytes whatever ``partitions`` and the session's threads.
+
+    Parameters
+    ----------
+    spec : WorkloadSpec
+        What to write.
+    out : Path
+        Folder that appears whole at the end, in place of an earlier workload.
+    session : Session
+        Where the jobs run.
+    name : str, optional
+        Name of the workload, made from its parameters by default.
+    partitions : int, optional
+        Spark partitions, four a thread by default.
+    part_rows : int
+        Rows of a part file.
+    progress : callable, optional
+        Told parts done and parts in all, now and then.
+
+    Raises
+    ------
+    SpecError
+        If ``out`` holds something that is not a workload.
+    GenerationError
+        If a worker could not write its part or the job ended before it was done.
+    """
+    started = time.monotonic()
+    tasks = [
+        Task(stream, *place)
+        for stream in STREAMS
+        for place in part_ranges(stream, spec.rows(stream), part_rows)
+    ]
+    partitions = partitions or 4 * session.threads
+    with staged(out) as folder:
+        tasks = _with_start_times(session, spec, tasks, partitions)
+        rows = _run(
+            session,
+            tasks,
+            partitions,
+            _writer(spec, tasks, folder),
+            folder=folder,
+            progress=progress,
+        )
+        streams = {}
+        for stream in STREAMS:
+            both = zip(tasks, rows, strict=True)
+            size = sum(row["bytes"] for task, row in both if task.stream == stream)
+            schema = SCHEMAS[spec.kind, stream]
+            streams[stream] = stream_entry(stream, schema, spec.rows(stream), size)
+        pairs = None
+        if isinstance(spec, EquiSpec):
+            keys = [read_column(folder, stream, "k") for stream in STREAMS]
+            pairs = key_pairs(keys[0], keys[1], spec.key_domain)
+        described = known(spec, name)
+        write_description(folder, described, streams, pairs, session.java_version)
+    return Outcome(
+        workload=described["name"],
+        status="generated",
+        folder=out,
+        rows=sum(spec.rows(stream) for stream in STREAMS),
+        bytes=sum(entry["bytes"] for entry in streams.values()),
+        seconds=time.monotonic() - started,
+    )
+
+
+Manifest = Callable[[int], dict[str, Any]]
+
+_MANIFEST = "task long, bytes long, gaps_ns long, error string"
+_MANIFEST_FIELDS: dict[str, pa.DataType] = {
+    "task": pa.int64(),
+    "bytes": pa.int64(),
+    "gaps_ns": pa.int64(),
+    "error": pa.string(),
+}
+
+
+def _writer(spec: WorkloadSpec, tasks: Sequence[Task], folder: Path) -> Manifest:
+    def write(index: int) -> dict[str, Any]:
+        task = tasks[index]
+        try:
+            size = write_part(folder / task.path, SCHEMAS[spec.kind, task.stream], blocks(task))
+        except OSError as error:
+            return {"task": index, "error": f"{task.path}: {error.strerror or error}"}
+        return {"task": index, "bytes": size}
+
+    def blocks(task: Task) -> Iterator[pa.Table]:
+        start_ns = task.start_ns
+        for first_row, row_count in task.blocks:
+            yield build(spec, task.stream, first_row, row_count, start_ns)
+            if is_poisson(spec, task.stream):
+                start_ns += int(_gaps(spec, task.stream, first_row, row_count).sum())
+
+    return write
+
+
+def _gaps(spec: WorkloadSpec, stream: str, first_row: int, row_count: int) -> Int64s:
+    return gaps_ns(spec.seed, stream, spec.rate_per_s(stream), first_row, row_count)
+
+
+def _with_start_times(
+    session: Session, spec: WorkloadSpec, tasks: list[Task], partitions: int
+) -> list[Task]:
+    """Sum the Poisson gaps of every part, and tell each part when it starts."""
+    if not any(is_poisson(spec, stream) for stream in STREAMS):
+        return tasks
+
+    def summed(index: int) -> dict[str, Any]:
+        task = tasks[index]
+        total = sum(int(_gaps(spec, task.stream, *block).sum()) for block in task.blocks)
+        return {"task": index, "gaps_ns": total}
+
+    sums = _run(session, tasks, partitions, summed)
+    found, now_ns = [], dict.fromkeys(STREAMS, 0)
+    for task, row in zip(tasks, sums, strict=True):
+        place = (task.path, task.first_row, task.row_count)
+        found.append(Task(task.stream, *place, start_ns=now_ns[task.stream]))
+        now_ns[task.stream] += row["gaps_ns"]
+    return found
+
+
+def _run(
+    session: Session,
+    tasks: Sequence[Task],
+    partitions: int,
+    function: Manifest,
+    *,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Call a function for every task number on Spark; its rows in the order of the tasks."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = pa.schema(_MANIFEST_FIELDS)
+        for batch in batches:
+            for index in batch.column(0).to_numpy(zero_copy_only=False):
+                row = {**dict.fromkeys(schema.names), **function(int(index))}
+                yield pa.RecordBatch.from_pylist([row], schema=schema)
+
+    numbers = session.spark.range(0, len(tasks), 1, min(partitions, len(tasks)))
+    with _watched(session, tasks, folder, progress) as expired:
+        try:
+            collected = numbers.mapInArrow(work, _MANIFEST).collect()
+        except Exception as error:  # PySpark's and Py4J's classes have no common base
+            if expired.is_set():
+                raise GenerationError(
+                    f"the Spark job did not end within {JOB_DEADLINE_S:g} s"
+                ) from error
+            said = [line for line in str(error).splitlines() if "Error" in line] or [str(error)]
+            raise GenerationError(f"the Spark job failed: {said[-1].strip()}") from error
+    rows = {row["task"]: row.asDict() for row in collected}
+    failed = next((row["error"] for row in rows.values() if row["error"]), None)
+    if failed:
+        raise GenerationError(f"a part could not be written: {failed}")
+    return [rows[index] for index in range(len(tasks))]
+
+
+@contextlib.contextmanager
+def _watched(
+    session: Session, tasks: Sequence[Task], folder: Path | None, progress: Progress | None
+) -> Iterator[threading.Event]:
+    """Report the parts that are there while a job runs, and end it at its deadline."""
+    done, expired = threading.Event(), threading.Event()
+    until = time.monotonic() + JOB_DEADLINE_S
+
+    def show() -> None:
+        if folder and progress:
+            progress(sum((folder / task.path).exists() for task in tasks), len(tasks))
+
+    def watch() -> None:
+        while not done.wait(_POLL_S):
+            show()
+            if time.monotonic() > until:
+                expired.set()
+                session.spark.sparkContext.cancelAllJobs()
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield expired
+    finally:
+        done.set()
+        watcher.join(timeout=_POLL_S * 10)
+        show()

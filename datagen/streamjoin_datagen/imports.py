@@ -1,0 +1,229 @@
+"""CSV and Parquet files of the user's own as workloads.
+
+Rows keep their order, so they must be sorted by arrival already: a workload that silently
+differs from its file would be wrong. Nothing here needs Spark: the check of the order is
+sequential, and Arrow reads both formats as they are.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.pairs import table_pairs
+from streamjoin_datagen.predicates import Predicate, check_columns
+from streamjoin_datagen.store import (
+    STREAMS,
+    Outcome,
+    file_digest,
+    identity,
+    staged,
+    write_tables,
+)
+
+KINDS = ("csv", "parquet")
+
+_INT32 = np.iinfo(np.int32)
+
+
+def tables_identity(
+    kind: str, paths: dict[str, Path], predicate: Predicate, ts: str | None
+) -> dict[str, Any]:
+    """What ``workload.json`` says of an import before it is made.
+
+    Raises
+    ------
+    SpecError
+        If a file is missing.
+    """
+    params: dict[str, Any] = {}
+    for stream, path in paths.items():
+        if not path.exists():
+            raise SpecError(f"there is no file {path}")
+        params[stream] = path.name
+        params[f"{stream}_sha256"] = file_digest(path)
+    return identity(
+        f"{paths['r'].stem}-{paths['s'].stem}",
+        kind,
+        params={**params, "ts": ts},
+        seed=None,
+        predicate={predicate.kind: list(predicate.texts)},
+        window="all",
+    )
+
+
+def import_tables(
+    kind: str, paths: dict[str, Path], out: Path, predicate: Predicate, ts: str | None = None
+) -> Outcome:
+    """Turn two files into a workload.
+
+    Parameters
+    ----------
+    kind : str
+        ``"csv"`` or ``"parquet"``.
+    paths : dict of str to Path
+        The files of ``"r"`` and ``"s"``.
+    ts : str, optional
+        Arrival column: whole microseconds, or any Arrow timestamp or duration. By default
+        ``ts`` where the files have it; without it they are data at rest, all at 0.
+
+    Raises
+    ------
+    SpecError
+        If a file cannot be read, lacks a column, or is not sorted by arrival (with the row).
+    """
+    started = time.monotonic()
+    known = tables_identity(kind, paths, predicate, ts)
+    tables = {stream: _read(kind, path) for stream, path in paths.items()}
+    if kind == "csv":
+        tables = _typed_empty_columns(tables, predicate)
+    check_columns(predicate, tables, paths)
+    if kind == "csv":
+        tables = _narrowed(tables, predicate)
+    tables = _with_arrivals(tables, paths, ts)
+    pairs = None
+    if predicate.kind == "on":
+        pairs = table_pairs(tables["r"], tables["s"], predicate.r_columns, predicate.s_columns)
+    with staged(out) as folder:
+        size = write_tables(folder, known, tables, pairs, None)
+    rows = sum(table.num_rows for table in tables.values())
+    return Outcome(known["name"], "imported", out, rows, size, time.monotonic() - started)
+
+
+def _read(kind: str, path: Path) -> pa.Table:
+    if path.is_file() and path.stat().st_size == 0:
+        raise SpecError(f"{path} is empty: it needs at least the names of its columns")
+    try:
+        table = pyarrow.csv.read_csv(path) if kind == "csv" else pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        said = str(error).splitlines()[0].rstrip(". ")
+        raise SpecError(f"{path} cannot be read as {kind}: {said}") from error
+    twice = {name for name in table.column_names if table.column_names.count(name) > 1}
+    if twice:
+        raise SpecError(f"{path}: the column {min(twice)!r} occurs twice")
+    return table
+
+
+def _cast(table: pa.Table, column: str, kind: pa.DataType) -> pa.Table:
+    place = table.schema.get_field_index(column)
+    return table.set_column(place, column, table.column(column).cast(kind))
+
+
+def _typed_empty_columns(tables: dict[str, pa.Table], predicate: Predicate) -> dict[str, pa.Table]:
+    """Give columns without any value a type: their partner's, else text.
+
+    A CSV file of a header alone says nothing about its types.
+    """
+    found = dict(tables)
+    partners = {
+        "r": dict(zip(predicate.r_columns, predicate.s_columns, strict=True)),
+        "s": dict(zip(predicate.s_columns, predicate.r_columns, strict=True)),
+    }
+    for stream, other in (("r", "s"), ("s", "r")):
+        for field in tables[stream].schema:
+            if not pa.types.is_null(field.type):
+                continue
+            partner = partners[stream].get(field.name)
+            kind: pa.DataType = pa.string()
+            if partner in tables[other].column_names:
+                kind = tables[other].schema.field(partner).type
+            elif field.name == "ts":
+                kind = pa.int64()
+            if pa.types.is_null(kind):
+                kind = pa.int32()
+            found[stream] = _cast(found[stream], field.name, kind)
+    return found
+
+
+def _narrowed(tables: dict[str, pa.Table], predicate: Predicate) -> dict[str, pa.Table]:
+    """Make int32 of compared columns whose whole numbers all fit, as engines carry 32 bits."""
+    found = dict(tables)
+    for names in zip(predicate.r_columns, predicate.s_columns, strict=True):
+        places = list(zip(STREAMS, names, strict=True))
+        columns = [tables[stream].column(name) for stream, name in places]
+        if all(pa.types.is_int64(column.type) and _fits(column) for column in columns):
+            for stream, name in places:
+                found[stream] = _cast(found[stream], name, pa.int32())
+    return found
+
+
+def _fits(column: "pa.ChunkedArray[Any]") -> bool:
+    if not len(column):
+        return True
+    least, most = pc.min(column).as_py(), pc.max(column).as_py()
+    return bool(_INT32.min <= least and most <= _INT32.max)
+
+
+def _with_arrivals(
+    tables: dict[str, pa.Table], paths: dict[str, Path], ts: str | None
+) -> dict[str, pa.Table]:
+    """Give both tables the column ``ts``: int64 microseconds, never decreasing."""
+    column = ts or "ts"
+    if ts is None and not any("ts" in table.column_names for table in tables.values()):
+        return {
+            stream: table.append_column("ts", pa.array(np.zeros(table.num_rows, dtype=np.int64)))
+            for stream, table in tables.items()
+        }
+    times, clocks = {}, set()
+    for stream, table in tables.items():
+        times[stream], is_clock = _times_us(table, paths[stream], column)
+        if table.num_rows:
+            clocks.add(is_clock)
+    if len(clocks) > 1:
+        raise SpecError(
+            f"column {column!r} is a timestamp in one of {paths['r']} and {paths['s']}: "
+            "it must be one in both or in neither"
+        )
+    if clocks == {True}:
+        start = min(int(found[0]) for found in times.values() if found.size)
+        times = {stream: found - start for stream, found in times.items()}
+    for stream, table in tables.items():
+        if times[stream].size and times[stream][0] < 0:
+            raise SpecError(f"{paths[stream]}: column {column!r} is negative in row 0")
+        place = table.schema.get_field_index(column)
+        if column != "ts" and "ts" in table.column_names:
+            raise SpecError(f"{paths[stream]}: column 'ts' must not be beside --ts {column}")
+        tables = {**tables, stream: table.set_column(place, "ts", pa.array(times[stream]))}
+    return tables
+
+
+def _times_us(
+    table: pa.Table, path: Path, column: str
+) -> tuple[np.ndarray[Any, np.dtype[np.int64]], bool]:
+    """Arrival times of a table in microseconds, and whether they are times of day and date."""
+    if column not in table.column_names:
+        have = ", ".join(table.column_names)
+        raise SpecError(f"{path}: there is no arrival column {column!r}; it has {have}")
+    found = table.column(column)
+    kind = found.type
+    if found.null_count:
+        row = pc.index(found.is_null(), value=True).as_py()
+        raise SpecError(f"{path}: column {column!r} is empty in row {row}: every row needs a time")
+    is_clock = pa.types.is_timestamp(kind)
+    try:
+        if is_clock:
+            found = found.cast(pa.timestamp("us", tz=kind.tz), safe=False)
+        elif pa.types.is_duration(kind):
+            found = found.cast(pa.duration("us"), safe=False)
+        elif not pa.types.is_integer(kind):
+            raise SpecError(
+                f"{path}: column {column!r} must be whole microseconds, a timestamp or a "
+                f"duration, not {kind}"
+            )
+        times = found.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid as error:
+        raise SpecError(f"{path}: column {column!r} does not fit int64 microseconds") from error
+    back = np.flatnonzero(times[1:] < times[:-1])
+    if back.size:
+        row = int(back[0]) + 1
+        raise SpecError(
+            f"{path}: {column} goes back at row {row}, from {times[row - 1]} to {times[row]}: "
+            f"sort the file by {column}"
+        )
+    return times, is_clock

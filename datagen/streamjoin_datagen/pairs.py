@@ -1,0 +1,63 @@
+"""How many pairs an equi-join has under the window ``all``, without joining.
+
+Every key contributes the product of its multiplicities in R and S.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+_COUNTED_KEYS = 1 << 26
+"""Domains up to this are counted in an array of their length."""
+
+
+def key_pairs(r_keys: NDArray[Any], s_keys: NDArray[Any], domain: int) -> int:
+    """Pairs of two columns of whole numbers from 0 to ``domain``.
+
+    Rows of either side must be below 2**31, so that the result is below 2**62.
+    """
+    if not (r_keys.size and s_keys.size):
+        return 0
+    if domain > _COUNTED_KEYS:
+        # A wide domain is mostly empty: number the keys of R, and count only those.
+        keys = np.unique(r_keys)
+        places = np.minimum(np.searchsorted(keys, s_keys), len(keys) - 1)
+        s_keys = places[keys[places] == s_keys]
+        r_keys, domain = np.searchsorted(keys, r_keys), len(keys)
+    r_counts = np.bincount(r_keys, minlength=domain + 1)
+    s_counts = np.bincount(s_keys, minlength=domain + 1)
+    return int(np.dot(r_counts, s_counts))
+
+
+def table_pairs(
+    r: pa.Table, s: pa.Table, r_columns: Sequence[str], s_columns: Sequence[str]
+) -> int:
+    """Pairs of two tables on columns of whole numbers or text, compared in the order given."""
+    names = [f"key{index}" for index in range(len(r_columns))]
+    r_keys, s_keys = [], []
+    for left, right in zip(r_columns, s_columns, strict=True):
+        kind = _common_type(r.schema.field(left).type, s.schema.field(right).type)
+        r_keys.append(r.column(left).cast(kind))
+        s_keys.append(s.column(right).cast(kind))
+    counts = []
+    for keys, rows in ((r_keys, "r_rows"), (s_keys, "s_rows")):
+        counted = pa.table(keys, names=names).group_by(names).aggregate([([], "count_all")])
+        counts.append(counted.rename_columns({"count_all": rows}))
+    met = counts[0].join(counts[1], keys=names, join_type="inner")
+    total = pc.sum(pc.multiply(met.column("r_rows"), met.column("s_rows"))).as_py()
+    return int(total or 0)
+
+
+def _common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Type that holds every value of both."""
+    if left == right:
+        return left
+    if not pa.types.is_integer(left):
+        return pa.large_string()
+    if pa.types.is_uint64(left) or pa.types.is_uint64(right):
+        return pa.decimal128(20, 0)
+    return pa.int64()

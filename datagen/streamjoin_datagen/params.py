@@ -1,0 +1,75 @@
+"""Plain values and texts in, checked workload parameters out."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from streamjoin_datagen.errors import SpecError, require
+from streamjoin_datagen.spec import BandSpec, EquiSpec, WorkloadSpec
+
+SPECS: dict[str, type[WorkloadSpec]] = {"band": BandSpec, "equi": EquiSpec}
+"""The workloads that are generated, by kind."""
+
+
+def make_spec(kind: str, seed: object, params: Mapping[str, Any]) -> WorkloadSpec:
+    """Build the parameters of a workload from plain values.
+
+    Parameters
+    ----------
+    kind : str
+        ``"band"`` or ``"equi"``.
+    seed : object
+        The seed; None if the user gave none.
+    params : mapping of str to object
+        Values as TOML or JSON gives them, or texts as the command line does.
+
+    Raises
+    ------
+    SpecError
+        If the kind or a parameter is unknown, the seed is missing or a value is wrong.
+
+    Examples
+    --------
+    >>> make_spec("band", 7, {"rate_r": "100", "window": "time:10s"}).name
+    'band-r100-wtime_10s-seed7'
+    """
+    require(kind in SPECS, "workload", f"one of {', '.join(SPECS)}", kind)
+    if seed is None:
+        raise SpecError(f"workload {kind} needs a seed: give --seed N, or seed = N in a suite")
+    cls = SPECS[kind]
+    defaults = {field.name: field.default for field in dataclasses.fields(cls)}
+    del defaults["seed"]
+    values: dict[str, Any] = {}
+    for name, value in params.items():
+        require(name in defaults, f"{kind} parameter", f"one of {', '.join(defaults)}", name)
+        values[name] = _typed(value, defaults[name]) if isinstance(value, str) else value
+    return cls(seed=seed, **values)  # type: ignore[arg-type]  # checked by the class
+
+
+def _typed(text: str, default: object) -> object:
+    """Read a text as the type of the default; a text that is none is left for the checks."""
+    try:
+        if isinstance(default, float):
+            return float(text)
+        if isinstance(default, int):
+            return int(text)
+    except ValueError:
+        pass
+    return text
+
+
+def parse_params(texts: list[str]) -> dict[str, str]:
+    """Read ``["rate_r=2000", ...]``.
+
+    Raises
+    ------
+    SpecError
+        If one is not ``name=value`` or a name occurs twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        require(bool(name and equals and value), "--param", "name=value", text)
+        require(name not in found, "--param", "given once for each name", name)
+        found[name] = value
+    return found

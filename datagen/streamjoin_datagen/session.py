@@ -1,0 +1,258 @@
+"""A Spark session that is lean, quiet, local and leaves nothing behind.
+
+The Java process is started here rather than by PySpark, whose own start waits without a
+deadline and lets Java's banners through; PySpark then connects to it by the variables
+``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, as it does under ``spark-submit``.
+Everything that Spark writes goes to a folder of its own, removed at the end; every port is
+bound to the loopback interface.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamjoin_datagen.errors import GenerationError
+from streamjoin_datagen.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START_DEADLINE_S = 120.0
+STOP_DEADLINE_S = 20.0
+DRIVER_MEMORY = "1g"
+
+_LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n%ex
+"""
+
+# A small job ends before C2 and a parallel collector would pay.
+_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
+
+
+@dataclass(frozen=True)
+class Session:
+    """A running session.
+
+    Attributes
+    ----------
+    spark : pyspark.sql.SparkSession
+        What runs jobs.
+    java_version : str
+        Version of the Java runtime, such as ``17.0.15``.
+    process_id : int
+        The Java process.
+    threads : int
+        Tasks that run at the same time.
+    """
+
+    spark: "SparkSession"
+    java_version: str
+    process_id: int
+    threads: int
+
+
+@contextlib.contextmanager
+def spark_session(
+    threads: int | None = None, *, start_deadline_s: float = START_DEADLINE_S
+) -> Iterator[Session]:
+    """Run Spark in this process for the length of a ``with`` block.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Tasks at the same time; every core by default.
+    start_deadline_s : float
+        Seconds that Java may take to start.
+
+    Raises
+    ------
+    GenerationError
+        If there is no Java, or it does not start within the deadline.
+    """
+    threads = threads or _cores()
+    java = find_java()
+    folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        stack.enter_context(_restored_process_state())
+        environment = _environment(folder, java.home)
+        process = _start(folder, environment, _settings(folder, threads))
+        stack.callback(_end, process)
+        port, secret = _connection(process, folder, start_deadline_s)
+        os.environ.update(environment)
+        os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
+        spark = _connect()
+        stack.callback(_disconnect, spark)
+        yield Session(spark, java.version, process.pid, threads)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _settings(folder: Path, threads: int) -> dict[str, str]:
+    log4j = (folder / "conf" / "log4j2.properties").as_uri()
+    options = (
+        f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={log4j}"
+        f" -Djava.io.tmpdir={folder} -Duser.home={folder} -Duser.timezone=UTC"
+    )
+    return {
+        "spark.master": f"local[{threads}]",
+        "spark.app.name": "streamjoin-datagen",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": DRIVER_MEMORY,
+        "spark.driver.extraJavaOptions": options,
+        "spark.local.dir": str(folder / "local"),
+        "spark.log.level": "ERROR",
+        "spark.sql.artifact.isolation.enabled": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(2 * threads),
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def _environment(folder: Path, java_home: Path) -> dict[str, str]:
+    """Variables that Spark reads, over whatever the user's shell sets for another Spark."""
+    import pyspark
+
+    return {
+        "JAVA_HOME": str(java_home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(folder / "conf"),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_LOCAL_HOSTNAME": "localhost",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+def _start(
+    folder: Path, environment: dict[str, str], settings: dict[str, str]
+) -> "subprocess.Popen[bytes]":
+    """Start the Java process; its output goes to a file, for the error if there is one."""
+    (folder / "conf").mkdir()
+    (folder / "conf" / "log4j2.properties").write_text(_LOG4J)
+    (folder / "local").mkdir()
+    command = [str(Path(environment["SPARK_HOME"]) / "bin" / "spark-submit")]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    variables = {**os.environ, **environment, "SPARK_CONNECT_MODE": "0"}
+    variables["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(folder / "connection")
+    for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_REMOTE"):
+        variables.pop(name, None)
+    with (folder / "java.log").open("wb") as log:
+        return subprocess.Popen(
+            [*command, "pyspark-shell"],
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.PIPE,  # Java ends when this pipe closes, even if we are killed
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # an interrupt is for us to handle
+        )
+
+
+def _connection(
+    process: "subprocess.Popen[bytes]", folder: Path, deadline_s: float
+) -> tuple[int, str]:
+    """Wait for the file with the port and secret of the Java process, and read it."""
+    until = time.monotonic() + deadline_s
+    while not (folder / "connection").is_file():
+        if process.poll() is not None:
+            said = _first_complaint((folder / "java.log").read_text(errors="replace"))
+            raise GenerationError(f"Spark's Java process ended with {process.returncode}: {said}")
+        if time.monotonic() > until:
+            raise GenerationError(
+                f"Spark's Java process did not start within {deadline_s:g} s: "
+                "is the machine very busy?"
+            )
+        time.sleep(0.05)
+    raw = (folder / "connection").read_bytes()
+    port, length = struct.unpack(">ii", raw[:8])
+    return port, raw[8 : 8 + length].decode()
+
+
+def _first_complaint(log: str) -> str:
+    """First line that Java or Spark said, banners and the start script's own trouble aside."""
+    aside = ("Picked up ", "WARNING: ", "Using Spark's ", "Setting ", "To adjust ")
+    for line in log.splitlines():
+        if line.strip() and not line.startswith(aside) and "/bin/spark-class: " not in line:
+            return line.strip()
+    return "it said nothing"
+
+
+def _connect() -> "SparkSession":
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    return SparkSession(SparkContext())
+
+
+def _disconnect(spark: "SparkSession") -> None:
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    try:
+        spark.stop()
+    finally:
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+        # The Java process goes away: a later session in this process must not look for it.
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Let the Java process end by itself, or end it."""
+    if process.stdin:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+    try:
+        process.wait(timeout=STOP_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        # Its own process group: the Java process and its Python workers.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=STOP_DEADLINE_S)
+
+
+@contextlib.contextmanager
+def _restored_process_state() -> Iterator[None]:
+    """Put back what PySpark changes in this process: variables, import path, interrupts."""
+    import threading
+
+    environment, import_path = dict(os.environ), list(sys.path)
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT) if is_main else None
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.path[:] = import_path
+        if is_main:
+            signal.signal(signal.SIGINT, handler)

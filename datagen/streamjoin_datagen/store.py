@@ -1,0 +1,282 @@
+"""How a workload lies on disk: part files, ``workload.json``, and folders that appear whole.
+
+A stream is one Parquet file, or, when it has more rows than a part, a folder of part files
+that follow each other in arrival order. Names and boundaries of parts come from row numbers
+alone, and the writer's settings are fixed, so equal rows are equal bytes.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamjoin_datagen.errors import SpecError
+
+FORMAT = 1
+"""Raised whenever the meaning of ``workload.json`` or of the files changes."""
+
+PART_ROWS = 1 << 20
+BLOCK_ROWS = 1 << 16
+"""Rows of a part file and of one of its row groups."""
+
+DESCRIPTION = "workload.json"
+STREAMS = ("r", "s")
+
+_TYPE_NAMES = {"halffloat": "float16", "float": "float32", "double": "float64"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One line of what the command reports: a workload and what became of it.
+
+    ``status`` is ``"generated"``, ``"imported"`` or ``"unchanged"``.
+    """
+
+    workload: str
+    status: str
+    folder: Path
+    rows: int
+    bytes: int
+    seconds: float
+
+
+def part_ranges(stream: str, rows: int, part_rows: int = PART_ROWS) -> list[tuple[str, int, int]]:
+    """Relative path, first row and row count of every part of a stream."""
+    if rows <= part_rows:
+        return [(f"{stream}.parquet", 0, rows)]
+    return [
+        (f"{stream}.parquet/part-{index:05d}.parquet", first, min(part_rows, rows - first))
+        for index, first in enumerate(range(0, rows, part_rows))
+    ]
+
+
+def write_part(path: Path, schema: pa.Schema, blocks: Iterable[pa.Table]) -> int:
+    """Write one part, a row group a block; it appears whole or not at all.
+
+    Returns
+    -------
+    int
+        Its size in bytes.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        # Random keys have no repetition for a dictionary or compression to find; arrival times
+        # do, as differences. The size does not depend on the data, nor does the time to read.
+        with pq.ParquetWriter(
+            beside,
+            schema,
+            version="2.6",
+            data_page_version="1.0",
+            compression="none",
+            use_dictionary=False,
+            column_encoding={"ts": "DELTA_BINARY_PACKED"},
+        ) as writer:
+            for block in blocks:
+                writer.write_table(block, row_group_size=BLOCK_ROWS)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return path.stat().st_size
+
+
+def write_stream(
+    folder: Path, stream: str, table: pa.Table, part_rows: int = PART_ROWS
+) -> dict[str, Any]:
+    """Write a stream that is in memory, and return its entry in ``workload.json``."""
+    written = 0
+    for name, first, count in part_ranges(stream, table.num_rows, part_rows):
+        blocks = (
+            # One chunk a block: page boundaries must not depend on how the table came together.
+            table.slice(start, min(BLOCK_ROWS, first + count - start)).combine_chunks()
+            for start in range(first, first + count, BLOCK_ROWS)
+        )
+        written += write_part(folder / name, table.schema, blocks)
+    return stream_entry(stream, table.schema, table.num_rows, written)
+
+
+def stream_entry(stream: str, schema: pa.Schema, rows: int, size_bytes: int) -> dict[str, Any]:
+    """Describe a stream as ``workload.json`` has it."""
+    columns = {field.name: _TYPE_NAMES.get(str(field.type), str(field.type)) for field in schema}
+    return {"path": f"{stream}.parquet", "rows": rows, "bytes": size_bytes, "columns": columns}
+
+
+def read_column(folder: Path, stream: str, column: str) -> np.ndarray[Any, Any]:
+    """Read one column of a stream's files, in arrival order."""
+    path = folder / f"{stream}.parquet"
+    parts = sorted(path.iterdir()) if path.is_dir() else [path]
+    found = [pq.read_table(part, columns=[column], partitioning=None) for part in parts]
+    return pa.concat_tables(found).column(column).to_numpy()
+
+
+def identity(
+    name: str,
+    kind: str,
+    *,
+    params: Mapping[str, Any],
+    seed: int | None,
+    predicate: Mapping[str, list[str]],
+    window: str,
+) -> dict[str, Any]:
+    """Everything about a workload that is known before its rows are."""
+    return {
+        "format": FORMAT,
+        "name": name,
+        "kind": kind,
+        "params": dict(params),
+        "seed": seed,
+        "predicate": dict(predicate),
+        "window": window,
+    }
+
+
+def write_description(
+    folder: Path,
+    known: Mapping[str, Any],
+    streams: Mapping[str, Mapping[str, Any]],
+    expected_pairs: int | None,
+    java_version: str | None,
+) -> None:
+    """Write ``workload.json``, the last file of a workload.
+
+    Parameters
+    ----------
+    known : mapping
+        The workload's :func:`identity`.
+    streams : mapping of str to mapping
+        The entries of ``"r"`` and ``"s"``.
+    expected_pairs : int or None
+        Pairs under the window ``all``, where known.
+    java_version : str or None
+        Version of Java where Spark did the work.
+    """
+    head = ("format", "name", "kind", "params", "seed")
+    expected = None
+    if expected_pairs is not None:
+        expected = {"window": "all", "pairs": expected_pairs, "digest": None}
+    description = {
+        **{key: known[key] for key in head},
+        **{stream: dict(streams[stream]) for stream in STREAMS},
+        "predicate": known["predicate"],
+        "window": known["window"],
+        "expected": expected,
+        "generator": {
+            "streamjoin": metadata.version("streamjoin"),
+            "pyspark": metadata.version("pyspark") if java_version else None,
+            "java": java_version,
+        },
+    }
+    text = json.dumps(description, indent=2) + "\n"
+    (folder / DESCRIPTION).write_text(text, encoding="utf-8")
+
+
+def unchanged(out: Path, known: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Description of the workload in a folder if it is the one wanted and its files are there.
+
+    Raises
+    ------
+    SpecError
+        If the folder holds something that is not a workload, or its parent is no folder.
+    """
+    description = _earlier(out)
+    if description is None:
+        return None
+    wanted = {**known, "generator": metadata.version("streamjoin")}
+    found = {**description, "generator": description.get("generator", {}).get("streamjoin")}
+    if any(found.get(key) != value for key, value in wanted.items()):
+        return None
+    for stream in STREAMS:
+        if _size_bytes(out / f"{stream}.parquet") != description[stream].get("bytes"):
+            return None
+    return description
+
+
+def _earlier(out: Path) -> dict[str, Any] | None:
+    if not out.exists():
+        return None
+    if not out.is_dir():
+        raise SpecError(f"--out must be a folder, and {out} is a file")
+    if not any(out.iterdir()):
+        return None
+    try:
+        description = json.loads((out / DESCRIPTION).read_text(encoding="utf-8"))
+        ours = description["format"] and all(description[stream]["path"] for stream in STREAMS)
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = False
+    if not ours:
+        raise SpecError(f"--out must be a new folder or a workload, and {out} holds other files")
+    files = {DESCRIPTION, *(f"{stream}.parquet" for stream in STREAMS)}
+    others = sorted(entry.name for entry in out.iterdir() if entry.name not in files)
+    if others:
+        # Replacing the workload would take these along.
+        raise SpecError(f"--out must hold a workload alone, and {out} also holds {others[0]}")
+    return dict(description)
+
+
+def _files(path: Path) -> list[Path]:
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [file for file in found if file.is_file()]
+
+
+def _size_bytes(path: Path) -> int:
+    return sum(file.stat().st_size for file in _files(path))
+
+
+@contextlib.contextmanager
+def staged(out: Path) -> Iterator[Path]:
+    """Give a folder beside ``out`` to write to; at the end of the block it becomes ``out``.
+
+    If the block fails nothing is left behind and an earlier workload stays as it was.
+    """
+    _earlier(out)
+    out = out.absolute()
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    except OSError as error:
+        raise SpecError(f"--out: {out.parent} cannot be written to: {error.strerror}") from error
+    try:
+        fresh = beside / "new"
+        fresh.mkdir()
+        yield fresh
+        if out.exists():
+            out.rename(beside / "old")
+        fresh.rename(out)
+    finally:
+        if (beside / "old").exists() and not out.exists():
+            (beside / "old").rename(out)
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def write_tables(
+    folder: Path,
+    known: Mapping[str, Any],
+    tables: Mapping[str, pa.Table],
+    expected_pairs: int | None,
+    java_version: str | None,
+) -> int:
+    """Write a workload whose streams are in memory, and return its streams' size in bytes."""
+    entries = {stream: write_stream(folder, stream, tables[stream]) for stream in STREAMS}
+    write_description(folder, known, entries, expected_pairs, java_version)
+    return sum(entry["bytes"] for entry in entries.values())
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, or of all files of a folder in the order of their names."""
+    found = hashlib.sha256()
+    for file in _files(path):
+        with file.open("rb") as opened:
+            while piece := opened.read(1 << 20):
+                found.update(piece)
+    return found.hexdigest()

@@ -1,0 +1,102 @@
+"""Suites: TOML files that name several workloads.
+
+``name = "small"`` and one ``[[workload]]`` table each, with ``kind``, ``seed``, ``params`` and
+optionally ``name``. The comparison reads further keys from the same tables (``window``,
+``engines``, ``rounds``, ``threads``, ``arrival``, ``speedup``, ``knobs``); the generator leaves
+them alone.
+"""
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamjoin_datagen.errors import SpecError, require
+from streamjoin_datagen.params import SPECS, make_spec
+from streamjoin_datagen.spec import WorkloadSpec
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_OURS = ("kind", "seed", "name", "params")
+_COMPARISON = ("window", "engines", "rounds", "threads", "arrival", "speedup", "knobs")
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One workload of a suite; ``spec`` is None for the flights, which are imported."""
+
+    name: str
+    kind: str
+    spec: WorkloadSpec | None
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named list of workloads."""
+
+    name: str
+    entries: tuple[Entry, ...]
+
+
+def read_suite(path: Path) -> Suite:
+    """Read a suite.
+
+    Raises
+    ------
+    SpecError
+        Naming the file and the workload, if anything in it is not as it must be.
+    """
+    try:
+        plain = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise SpecError(f"there is no suite {path}") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SpecError(f"{path} is not a suite in TOML: {error}") from error
+    try:
+        return _suite(plain)
+    except SpecError as error:
+        raise SpecError(f"{path}: {error}") from error
+
+
+def _suite(plain: Mapping[str, Any]) -> Suite:
+    for key in plain:
+        require(key in ("name", "workload"), "suite key", "name or workload", key)
+    name, tables = plain.get("name"), plain.get("workload")
+    require(isinstance(name, str) and bool(name), "name", "the suite's name", name)
+    require(isinstance(tables, list) and bool(tables), "workload", "[[workload]] tables", tables)
+    entries: list[Entry] = []
+    for number, table in enumerate(tables or [], start=1):
+        try:
+            entry = _entry(table)
+            others = [earlier.name for earlier in entries]
+            require(entry.name not in others, "name", "different for each workload", entry.name)
+        except SpecError as error:
+            raise SpecError(f"workload {number}: {error}") from error
+        entries.append(entry)
+    return Suite(str(name), tuple(entries))
+
+
+def _entry(table: object) -> Entry:
+    if not isinstance(table, dict):
+        raise SpecError(f"workload must be a [[workload]] table, not {table!r}")
+    allowed = (*_OURS, *_COMPARISON)
+    for key in table:
+        require(key in allowed, "key", f"one of {', '.join(allowed)}", key)
+    kind, params = table.get("kind"), table.get("params", {})
+    require(kind in (*SPECS, "flights"), "kind", f"one of {', '.join(SPECS)}, flights", kind)
+    require(isinstance(params, dict), "params", "a table of parameters", params)
+    spec = None
+    if kind == "flights":
+        require(not params and "seed" not in table, "flights", "without params and seed", table)
+    else:
+        spec = make_spec(str(kind), table.get("seed"), params)
+    name = table.get("name", spec.name if spec else "flights")
+    ok = isinstance(name, str) and _NAME.fullmatch(name) is not None
+    require(ok, "name", "letters, digits, dots, dashes and underscores", name)
+    return Entry(name, str(kind), spec)

@@ -1,0 +1,7 @@
+"""``python -m streamjoin``."""
+
+import sys
+
+from streamjoin.cli import main
+
+sys.exit(main())

@@ -1,0 +1,160 @@
+"""The Python face: ``join`` two inputs, look at pairs, rows and metrics."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from streamjoin import run, verify
+from streamjoin.engines import catalog
+from streamjoin.engines.base import Job
+from streamjoin.errors import InputError
+from streamjoin.inputs import arrow, as_streams
+from streamjoin.outputs import pairs_table
+from streamjoin.predicates import Predicate
+from streamjoin.windows import AllWindow, Window, parse_window
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class JoinResult:
+    """What a join gave.
+
+    Attributes
+    ----------
+    metrics : dict
+        The run's metrics, as in the file that ``--metrics`` writes.
+    r_rows, s_rows : ndarray, shape (pairs,)
+        Row numbers of the pairs, for use without pyarrow.
+    """
+
+    def __init__(self, outcome: run.Outcome) -> None:
+        self._outcome = outcome
+        self.metrics = outcome.metrics
+        self.r_rows, self.s_rows = outcome.pairs.r_rows, outcome.pairs.s_rows
+
+    def __len__(self) -> int:
+        return len(self._outcome.pairs)
+
+    @cached_property
+    def pairs(self) -> "pa.Table":
+        """The pairs as an Arrow table ``r_row, s_row, ts``."""
+        return pairs_table(self._outcome)  # type: ignore[return-value]  # pyarrow is optional
+
+    def table(self, r_suffix: str = "_r", s_suffix: str = "_s") -> "pa.Table":
+        """Both sides' columns for every pair; suffixes where names clash.
+
+        Raises
+        ------
+        InputError
+            If the inputs were not Arrow data.
+        """
+        pa = arrow()
+        job = self._outcome.job
+        if job.r.table is None or job.s.table is None:
+            raise InputError("table() needs Arrow inputs; use r_rows and s_rows to look rows up")
+        columns = {}
+        clashing = set(job.r.table.column_names) & set(job.s.table.column_names)
+        for stream, rows, suffix in (
+            (job.r, self.r_rows, r_suffix),
+            (job.s, self.s_rows, s_suffix),
+        ):
+            taken = stream.table.take(pa.array(rows))
+            for name in taken.column_names:
+                columns[name + suffix if name in clashing else name] = taken.column(name)
+        return pa.table(columns)  # type: ignore[no-any-return]  # pyarrow is optional
+
+
+def join(
+    r: Any,
+    s: Any,
+    *,
+    on: str | list[str] | None = None,
+    band: str | list[str] | None = None,
+    window: Window | str | None = None,
+    engine: str = "auto",
+    threads: int = 1,
+    order: str = "none",
+    arrival: str = "instant",
+    speedup: float = 1.0,
+    ts: str | None = None,
+    backend: str | None = None,
+    knobs: dict[str, Any] | None = None,
+    check: bool = False,
+) -> JoinResult:
+    """Join two streams.
+
+    Parameters
+    ----------
+    r, s : Arrow data, data frame or mapping of str to ndarray
+        The inputs, in arrival order.
+    on : str or list of str, optional
+        Equal columns: ``"k"``, ``"rk=sk"``, several separated by commas.
+    band : str or list of str, optional
+        Band terms: ``"x=a:10:10"`` means ``a - 10 <= x <= a + 10``.
+    window : Window or str, optional
+        ``"all"`` (the default), ``"tumbling:1s"``, ``"count:W_R[,W_S]"``, ``"time:T_R[,T_S]"``.
+    engine : str
+        A name of ``streamjoin engines``, or ``"auto"``.
+    threads : int
+        Threads that a parallel engine may use.
+    order : str
+        Order that is asked for: ``"none"``, ``"outer"``, ``"inner"``.
+    arrival : str
+        ``"instant"`` or ``"replay"`` (honours arrival times).
+    speedup : float
+        A replay runs this much faster.
+    ts : str, optional
+        The arrival column; ``ts`` where there is one by default.
+    backend : str, optional
+        Where a hardware engine runs.
+    knobs : dict, optional
+        The engine's tuning parameters.
+    check : bool
+        Hold the result against the oracle.
+
+    Returns
+    -------
+    JoinResult
+        Pairs, rows and metrics.
+
+    Raises
+    ------
+    InputError, UnsupportedError, UnavailableError
+        If input, engine and machine do not fit together.
+    MismatchError
+        If ``check`` finds a difference.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import streamjoin as sj
+    >>> r = {"k": np.array([1, 2, 3])}
+    >>> s = {"k": np.array([3, 1, 3])}
+    >>> result = sj.join(r, s, on="k", engine="npj")
+    >>> sorted(zip(result.r_rows.tolist(), result.s_rows.tolist()))
+    [(0, 1), (2, 0), (2, 2)]
+    """
+    predicate = Predicate.parse(on, band)
+    if isinstance(window, str):
+        window = parse_window(window)
+    window = window or AllWindow()
+    r_stream, s_stream = as_streams(r, s, predicate, ts)
+    chosen = catalog.choose(predicate, window) if engine == "auto" else catalog.get(engine)
+    asked = Job(
+        r_stream,
+        s_stream,
+        predicate,
+        window,
+        threads=threads,
+        arrival=arrival,
+        speedup=speedup,
+        order=order,
+        backend=backend,
+    )
+    job = run.settle(chosen, asked, knobs or {})
+    outcome = run.run(chosen, job)
+    if check:
+        right, _ = verify.expected(job)
+        verify.check(outcome.pairs, right, chosen.name)
+        verify.check_order(outcome.pairs, job, chosen.capabilities.order)
+    return JoinResult(outcome)

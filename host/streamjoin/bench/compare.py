@@ -1,0 +1,250 @@
+"""Engines side by side: rounds interleaved, every result checked, one record each.
+
+A figure is a record only if its result agreed with the oracle in the same run. Rounds of
+different engines take turns (A B A B ...) after one round that is not counted, so that a busy
+machine is busy for all. A simulated design is run once: its cycles are exact.
+"""
+
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from streamjoin import run, verify
+from streamjoin.bench.workloads import Comparison
+from streamjoin.engines import catalog
+from streamjoin.engines.base import Engine, Job
+from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.inputs import read_streams
+from streamjoin.metrics import ProgressCallback
+from streamjoin.tuples import Pairs
+
+RECORDS = "records.json"
+SHOWN = (
+    "latency_us",
+    "progress",
+    "phases_ms",
+    "cycles",
+    "clock_hz",
+    "clock_source",
+    "results_backpressure_cycles",
+    "input_stall_cycles",
+)
+
+ShowProgress = Callable[[str], AbstractContextManager[ProgressCallback]]
+
+
+@dataclass
+class _Entrant:
+    """One engine on one workload, with what its rounds gave."""
+
+    name: str
+    engine: Engine | None = None
+    job: Job | None = None
+    error: str | None = None
+    status: str = "ok"
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+
+
+def compare(
+    comparisons: list[Comparison],
+    title: str,
+    command: str,
+    show: ShowProgress,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Run every comparison.
+
+    Parameters
+    ----------
+    comparisons : list of Comparison
+        What to run.
+    title, command : str
+        For the record: what it is called and how to repeat it.
+    show : callable
+        Makes a progress bar for a piece of work.
+    say : callable
+        Told what goes on, a line each.
+
+    Returns
+    -------
+    dict
+        The content of ``records.json``.
+    """
+    workloads, records = [], []
+    for comparison in comparisons:
+        say(f"{comparison.name}: {comparison.predicate.text}, window {comparison.window.text}")
+        workload, found = _compare_one(comparison, show, say)
+        workloads.append(workload)
+        records += found
+    return {
+        "format": 1,
+        "title": title,
+        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "command": command,
+        "environment": {**run.environment(), "revision": _revision()},
+        "workloads": workloads,
+        "records": records,
+    }
+
+
+def _compare_one(
+    comparison: Comparison, show: ShowProgress, say: Callable[[str], None]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    r, s = read_streams(comparison.r, comparison.s, comparison.predicate)
+    asked = Job(
+        r,
+        s,
+        comparison.predicate,
+        comparison.window,
+        threads=comparison.threads,
+        arrival=comparison.arrival,
+        speedup=comparison.speedup,
+    )
+    with show(f"{comparison.name}: oracle") as told:
+        began = time.perf_counter()
+        right, oracle = verify.expected(asked, told)
+        oracle_s = time.perf_counter() - began
+    entrants = [_enter(name, asked, comparison, say) for name in comparison.engines]
+    for number in range(comparison.rounds + 1):
+        for entrant in entrants:
+            _one_round(entrant, number, comparison.name, right, show)
+    workload = {
+        "name": comparison.name,
+        "kind": comparison.kind,
+        "predicate": comparison.predicate.text,
+        "window": comparison.window.text,
+        "n_r": r.rows,
+        "n_s": s.rows,
+        "pairs": len(right),
+        "digest": right.digest,
+        "oracle": oracle,
+        "oracle_s": oracle_s,
+        "path": str(comparison.folder),
+    }
+    return workload, [_record(entrant, comparison.name) for entrant in entrants]
+
+
+def _enter(name: str, asked: Job, comparison: Comparison, say: Callable[[str], None]) -> _Entrant:
+    engine = catalog.get(name)
+    entrant = _Entrant(name, engine)
+    try:
+        entrant.job = run.settle(engine, asked, comparison.knobs.get(name, {}))
+        engine.prepare(entrant.job, say)
+    except (StreamJoinError, ValueError) as error:
+        entrant.status, entrant.error = "failed", str(error)
+    return entrant
+
+
+def _one_round(
+    entrant: _Entrant, number: int, workload: str, right: Pairs, show: ShowProgress
+) -> None:
+    engine, job = entrant.engine, entrant.job
+    if entrant.status != "ok" or engine is None or job is None:
+        return
+    exact = engine.capabilities.platform == "fpga"
+    if exact and number > 0:
+        return
+    try:
+        with show(f"{workload}: {entrant.name}, round {number}") as told:
+            outcome = run.run(engine, job, told)
+        verify.check(outcome.pairs, right, entrant.name)
+        verify.check_order(outcome.pairs, job, engine.capabilities.order)
+    except StreamJoinError as error:
+        wrong = type(error).__name__ == "MismatchError"
+        entrant.status, entrant.error = "wrong" if wrong else "failed", str(error)
+        return
+    if exact or number > 0:  # round 0 warms caches and is not counted
+        entrant.rounds.append(outcome.metrics)
+
+
+def _record(entrant: _Entrant, workload: str) -> dict[str, Any]:
+    engine, job = entrant.engine, entrant.job
+    assert engine is not None
+    record: dict[str, Any] = {
+        "workload": workload,
+        "engine": entrant.name,
+        "platform": engine.capabilities.platform,
+        "backend": job.backend if job else None,
+        "status": entrant.status,
+        "error": entrant.error,
+        "checked": entrant.status == "ok",
+        "order": engine.capabilities.order,
+        "threads": job.threads if job else None,
+        "knobs": dict(job.knobs) if job else {},
+        "rounds": len(entrant.rounds),
+    }
+    if entrant.status != "ok" or not entrant.rounds:
+        return record
+    rounds = sorted(
+        entrant.rounds, key=lambda metrics: float(metrics["throughput_tuples_per_s"] or 0)
+    )
+    middle = rounds[len(rounds) // 2]
+    record.update({name: middle.get(name) for name in SHOWN})
+    for name in ("wall_s", "cpu_s", "throughput_tuples_per_s"):
+        record[name] = _spread([metrics[name] for metrics in rounds])
+    peaks = [metrics["peak_bytes"] for metrics in rounds if metrics["peak_bytes"] is not None]
+    record["peak_bytes"] = max(peaks, default=None)
+    record["pairs"], record["digest"] = middle["pairs"], middle["digest"]
+    return record
+
+
+def _spread(values: list[float | None]) -> dict[str, float] | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return {"median": statistics.median(known), "min": min(known), "max": max(known)}
+
+
+def _revision() -> str:
+    """Revision of the source where it is a checkout, with a plus where it was changed."""
+    here = Path(__file__).parent
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+"],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip()
+
+
+def check_run_folder(out: Path) -> None:
+    """Refuse a folder that holds something else than an earlier run.
+
+    Raises
+    ------
+    InputError
+        If it does.
+    """
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: is a file; a run is a folder")
+    if out.is_dir() and any(out.iterdir()) and not (out / RECORDS).is_file():
+        raise InputError(f"--out {out}: holds something else than a run; choose another folder")
+
+
+def write_run(records: dict[str, Any], out: Path) -> Path:
+    """Write ``records.json`` and ``report.html`` into a run folder; return the page's path."""
+    from streamjoin.report import write_report
+
+    out.mkdir(parents=True, exist_ok=True)
+    draft = out / f".{RECORDS}.{os.getpid()}"
+    try:
+        draft.write_text(json.dumps(records, indent=1) + "\n")
+        draft.replace(out / RECORDS)
+    finally:
+        draft.unlink(missing_ok=True)
+    page = out / "report.html"
+    write_report([out], page)
+    return page

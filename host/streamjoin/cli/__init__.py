@@ -1,0 +1,101 @@
+"""The command ``streamjoin``: verbs, exit codes and one-sentence errors.
+
+Other distributions of this project add verbs through the entry-point group
+``streamjoin.verbs``; a verb is an object with ``help``, ``configure(parser)`` and
+``run(args) -> exit status``.
+"""
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, NoReturn
+
+OWN_VERBS = {
+    "join": "one engine, one input: writes the result and the metrics",
+    "compare": "several engines side by side, each checked, one report",
+    "engines": "every engine with its capabilities, and whether it is usable here",
+    "report": "records in, one self-contained page out",
+}
+OTHER_VERBS = {
+    "data": "generates or imports a workload with Spark",
+    "hw": "the hardware side: verilog, manifest, model, simulate",
+}
+
+EPILOG = """\
+example:
+  streamjoin data band --param duration_s=2 --seed 7 --out runs/band
+  streamjoin compare runs/band --engines kang,fpga-handshake --out runs/first
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the sentence and exit with 2."""
+        sys.stderr.write(f"{self.prog}: {message}; see {self.prog} --help\n")
+        sys.exit(2)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    arguments = sys.argv[1:] if argv is None else argv
+    debug = "--debug" in arguments
+    try:
+        return _dispatch([argument for argument in arguments if argument != "--debug"])
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        sys.stderr.write("streamjoin: interrupted; nothing was left behind\n")
+        return 130
+    except Exception as error:
+        status = getattr(error, "exit_status", 1 if isinstance(error, OSError) else None)
+        if debug or status is None:  # what is no user's mistake is ours: show where
+            raise
+        sys.stderr.write(f"streamjoin: {error}\n")
+        return int(status)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    parser = Parser(
+        prog="streamjoin",
+        description="Stream joins on multicore CPUs and FPGAs that give the same exact answer.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--debug", action="store_true", help="show a traceback with an error")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    for name, summary in {**OWN_VERBS, **OTHER_VERBS}.items():
+        sub = verbs.add_parser(
+            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if name == chosen:  # only the chosen verb's module is imported
+            verb = _load(name)
+            sub.description = verb.help
+            verb.configure(sub)
+            sub.set_defaults(run=verb.run)
+    args = parser.parse_args(arguments)
+    return int(args.run(args))
+
+
+def _load(name: str) -> Any:
+    if name in OWN_VERBS:
+        return import_module(f"streamjoin.cli.{name}").VERB
+    found: tuple[EntryPoint, ...] = tuple(entry_points(group="streamjoin.verbs", name=name))
+    try:
+        return found[0].load()
+    except (IndexError, ImportError):
+        extra = {"data": "datagen"}.get(name, name)
+        sys.stderr.write(
+            f"streamjoin: {name} is not installed: type pip install 'streamjoin[{extra}]'\n"
+        )
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

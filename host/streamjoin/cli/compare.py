@@ -1,0 +1,143 @@
+"""``streamjoin compare``: several engines side by side."""
+
+import argparse
+import os
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from streamjoin.bench.compare import check_run_folder, compare, write_run
+from streamjoin.bench.workloads import DEFAULT_ROUNDS, Comparison, read_suite, read_workload
+from streamjoin.cli import options
+from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
+from streamjoin.engines import catalog
+from streamjoin.errors import InputError
+from streamjoin.windows import parse_window
+
+EPILOG = """\
+examples:
+  streamjoin compare runs/workloads/band --engines kang,fpga-handshake --out runs/first
+  streamjoin compare benchmarks/workloads/small.toml --out runs/small
+"""
+
+
+class CompareVerb:
+    """Compares engines on a workload or a suite of them."""
+
+    help = "Several engines side by side on one workload or a suite, each checked, one report."
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's flags."""
+        parser.epilog = EPILOG
+        parser.add_argument("what", type=Path, metavar="DIR|SUITE.toml")
+        parser.add_argument("--engines", metavar="A,B,...", help="a suite names its own")
+        parser.add_argument("--window", help="instead of the workload's own")
+        options.add_predicate(parser)
+        parser.add_argument("--out", type=Path, required=True, metavar="RUN", help="a folder")
+        parser.add_argument(
+            "--data",
+            type=Path,
+            default=Path("runs/workloads"),
+            metavar="DIR",
+            help="where a suite's workloads are made; default runs/workloads",
+        )
+        parser.add_argument("--rounds", type=int, help=f"measured rounds; default {DEFAULT_ROUNDS}")
+        parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+        parser.add_argument("--json", action="store_true", help="print the records as JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Run, write the page, print the table; 1 if any result is wrong or missing."""
+        if args.rounds is not None and args.rounds < 1:
+            raise InputError(f"--rounds must be 1 or more, not {args.rounds}")
+        check_run_folder(args.out)
+        title, comparisons = _comparisons(args)
+        for comparison in comparisons:
+            for name in comparison.engines:
+                catalog.get(name)
+        command = shlex.join(["streamjoin", *_words(args)])
+        records = compare(comparisons, title, command, progress, say)
+        page = write_run(records, args.out)
+        if args.json:
+            print_json(records)
+        else:
+            _print(records)
+        say(f"the page is {page}")
+        return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
+
+
+def _comparisons(args: argparse.Namespace) -> tuple[str, list[Comparison]]:
+    if args.what.suffix == ".toml":
+        for flag in ("engines", "window", "on", "band"):
+            if getattr(args, flag):
+                raise InputError(f"--{flag} does not go with a suite: it names its own")
+        name, comparisons = read_suite(args.what, args.data, args.threads)
+    else:
+        if not args.engines:
+            raise InputError("--engines is needed, as kang,fpga-handshake; see streamjoin engines")
+        only = read_workload(args.what, tuple(args.engines.split(",")), args.threads)
+        if args.window:
+            only = replace(only, window=parse_window(args.window))
+        if args.on or args.band:
+            only = replace(only, predicate=options.predicate(args))
+        name, comparisons = only.name, [only]
+    if args.rounds is not None:
+        comparisons = [replace(each, rounds=args.rounds) for each in comparisons]
+    return name, comparisons
+
+
+def _words(args: argparse.Namespace) -> list[str]:
+    """The command line that repeats this run."""
+    words = ["compare", str(args.what)]
+    for flag in ("engines", "window", "rounds"):
+        if getattr(args, flag) is not None:
+            words += [f"--{flag}", str(getattr(args, flag))]
+    for flag in ("on", "band"):
+        for value in getattr(args, flag) or ():
+            words += [f"--{flag}", value]
+    return [*words, "--threads", str(args.threads), "--out", str(args.out)]
+
+
+def _print(records: dict[str, Any]) -> None:
+    headings = [
+        "workload",
+        "window",
+        "engine",
+        "platform",
+        "tuples/s",
+        "p50",
+        "p99",
+        "pairs",
+        "cycles",
+        "checked",
+    ]
+    windows = {workload["name"]: workload for workload in records["workloads"]}
+    rows = []
+    for record in records["records"]:
+        workload = windows[record["workload"]]
+        throughput = (record.get("throughput_tuples_per_s") or {}).get("median")
+        latency = record.get("latency_us") or {}
+        verdict = f"equal to {workload['oracle']}" if record["checked"] else record["status"]
+        rows.append(
+            [
+                record["workload"],
+                workload["window"],
+                record["engine"],
+                record["platform"],
+                si(throughput),
+                duration(latency.get("p50")),
+                duration(latency.get("p99")),
+                f"{record['pairs']:,}" if "pairs" in record else "-",
+                f"{record['cycles']:,}" if record.get("cycles") else "-",
+                verdict,
+            ]
+        )
+    print_table(headings, rows, {"tuples/s", "p50", "p99", "pairs", "cycles"})
+    for record in records["records"]:
+        if record["error"]:
+            say(f"{record['workload']}, {record['engine']}: {record['error']}")
+        elif record.get("clock_source"):
+            say(f"{record['workload']}, {record['engine']}: clock {record['clock_source']}")
+
+
+VERB = CompareVerb()

@@ -1,0 +1,140 @@
+"""``streamjoin join``: one engine, one input."""
+
+import argparse
+import json
+from pathlib import Path
+
+from streamjoin import run, verify
+from streamjoin.cli import options
+from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
+from streamjoin.engines import catalog
+from streamjoin.engines.base import Engine, Job
+from streamjoin.errors import InputError
+from streamjoin.inputs import read_streams
+from streamjoin.outputs import PAIRS_SUFFIXES, check_target, whole, write_pairs
+from streamjoin.windows import parse_window
+
+EPILOG = """\
+example:
+  streamjoin join --engine kang --r runs/band/r.parquet --s runs/band/s.parquet \\
+      --band x=a:10:10 --band y=b:10:10 --window count:1024 --output pairs.parquet --verify
+"""
+
+
+class JoinVerb:
+    """Runs one engine on one input."""
+
+    help = "One engine, one input: writes the result and the metrics."
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's flags."""
+        parser.epilog = EPILOG
+        parser.add_argument("--engine", required=True, help="a name of streamjoin engines, or auto")
+        parser.add_argument("--r", type=Path, required=True, metavar="FILE")
+        parser.add_argument("--s", type=Path, required=True, metavar="FILE")
+        options.add_predicate(parser)
+        parser.add_argument(
+            "--window",
+            default="all",
+            help="all, tumbling:DUR, count:W[,W] or time:DUR[,DUR]; default all",
+        )
+        parser.add_argument("--ts", metavar="COL", help="the arrival column; default ts")
+        options.add_running(parser)
+        parser.add_argument("--output", type=Path, metavar="PAIRS", help="where the pairs go")
+        parser.add_argument("--metrics", type=Path, metavar="JSON", help="where the metrics go")
+        parser.add_argument("--verify", action="store_true", help="hold against the oracle")
+        parser.add_argument("--json", action="store_true", help="print the metrics as JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Join, verify if asked, write, print."""
+        predicate, window = options.predicate(args), parse_window(args.window)
+        knobs = options.knobs(args)
+        if args.engine == "auto":
+            engine = catalog.choose(predicate, window)
+        else:
+            engine = catalog.get(args.engine)
+        targets = []
+        if args.output is not None:
+            check_target(args.output, PAIRS_SUFFIXES, "--output")
+            targets.append(args.output)
+        if args.metrics is not None:
+            check_target(args.metrics, (".json",), "--metrics")
+            targets.append(args.metrics)
+        if len(set(targets)) < len(targets):
+            raise InputError("--output and --metrics name the same file")
+        r, s = read_streams(args.r, args.s, predicate, args.ts)
+        asked = Job(
+            r,
+            s,
+            predicate,
+            window,
+            threads=args.threads,
+            arrival=args.arrival or "instant",
+            speedup=args.speedup,
+            order=args.order,
+            backend=args.backend,
+        )
+        if args.arrival is None:
+            asked = _default_arrival(asked, engine)
+        job = run.settle(engine, asked, knobs)
+        with progress(f"{engine.name} on {job.tuples} tuples") as told:
+            outcome = run.run(engine, job, told, say)
+        if args.verify:
+            with progress("oracle") as told:
+                right, oracle_name = verify.expected(job, told)
+            verify.check(outcome.pairs, right, engine.name)
+            verify.check_order(outcome.pairs, job, engine.capabilities.order)
+            outcome.metrics["verified_by"] = oracle_name
+        with whole(targets) as drafts:
+            for target, draft in zip(targets, drafts, strict=True):
+                if target == args.output:
+                    write_pairs(outcome, draft, target.suffix.lower())
+                else:
+                    draft.write_text(json.dumps(outcome.metrics, indent=2) + "\n")
+        if args.json:
+            print_json(outcome.metrics)
+        else:
+            _print(outcome.metrics)
+        return 0
+
+
+def _default_arrival(job: Job, engine: Engine) -> Job:
+    """Replay where arrival times say something and the engine can."""
+    from dataclasses import replace
+
+    timed = job.start_us != job.end_us or job.start_us != 0
+    if not timed:
+        return job
+    if "replay" in engine.capabilities.arrivals:
+        seconds = (job.end_us - job.start_us) / 1e6 / job.speedup
+        if seconds > 2:
+            say(f"replaying {seconds:.0f} s of arrivals; --arrival instant or --speedup is quicker")
+        return replace(job, arrival="replay")
+    say(f"{engine.name} takes its input as fast as it can: --arrival instant")
+    return job
+
+
+def _print(metrics: dict[str, object]) -> None:
+    latency = metrics["latency_us"]
+    assert isinstance(latency, dict)
+    seconds, throughput = metrics["wall_s"], metrics["throughput_tuples_per_s"]
+    assert isinstance(seconds, float)
+    rows = [
+        ["engine", str(metrics["engine"])],
+        ["predicate", str(metrics["predicate"])],
+        ["window", str(metrics["window"])],
+        ["tuples", f"{metrics['n_r']} x {metrics['n_s']}"],
+        ["pairs", str(metrics["pairs"])],
+        ["digest", str(metrics["digest"])],
+        ["wall time", duration(seconds * 1e6)],
+        ["throughput", si(throughput if isinstance(throughput, float) else None, "tuples/s")],
+        ["latency p50, p95, max", ", ".join(duration(latency[q]) for q in ("p50", "p95", "max"))],
+    ]
+    if "cycles" in metrics:
+        rows += [["cycles", str(metrics["cycles"])], ["clock", str(metrics["clock_source"])]]
+    if "verified_by" in metrics:
+        rows.append(["verified", f"equal to the {metrics['verified_by']}'s result"])
+    print_table(["metric", "value"], rows, set())
+
+
+VERB = JoinVerb()

@@ -1,0 +1,65 @@
+"""Flags that several verbs share."""
+
+import argparse
+import os
+from typing import Any
+
+from streamjoin.engines.base import ORDERS
+from streamjoin.errors import InputError
+from streamjoin.predicates import Predicate
+
+
+def add_predicate(parser: argparse.ArgumentParser) -> None:
+    """Add ``--on`` and ``--band``."""
+    parser.add_argument(
+        "--on", action="append", metavar="COL[=COL][,...]", help="equal columns: k or rk=sk"
+    )
+    parser.add_argument(
+        "--band",
+        action="append",
+        metavar="COL=COL:LO:HI",
+        help="x=a:10:10 means a-10 <= x <= a+10; may be repeated",
+    )
+
+
+def predicate(args: argparse.Namespace) -> Predicate:
+    """Read what :func:`add_predicate` added."""
+    return Predicate.parse(args.on, args.band)
+
+
+def add_running(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say how to run."""
+    cores = os.cpu_count() or 1
+    parser.add_argument("--threads", type=int, default=cores, help=f"default {cores}, all cores")
+    parser.add_argument(
+        "--arrival",
+        choices=("replay", "instant"),
+        help="honour arrival times, or hand all over at once",
+    )
+    parser.add_argument("--speedup", type=float, default=1.0, help="a replay runs X times faster")
+    parser.add_argument("--order", choices=ORDERS, default="none", help="order of the results")
+    parser.add_argument("--backend", choices=("model", "pynq"), help="where a design runs")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KNOB=VALUE",
+        help="an engine's tuning parameter; may be repeated",
+    )
+
+
+def knobs(args: argparse.Namespace) -> dict[str, Any]:
+    """Read ``--set``.
+
+    Raises
+    ------
+    InputError
+        If one is not ``KNOB=VALUE``.
+    """
+    found = {}
+    for text in args.set:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise InputError(f"--set takes KNOB=VALUE, as cores=16, not {text!r}")
+        found[name] = value
+    return found

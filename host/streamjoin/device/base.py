@@ -1,0 +1,169 @@
+"""A device that holds a design: registers by name, tuples in, results out, deadlines on all.
+
+The driver code above does not know whether a Verilated model or a board is below. A device is
+opened for one design and refuses another: the digest in its registers must be the manifest's.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.errors import DeviceError
+from streamjoin_hw.contract import MAGIC, DesignParams, Register, TUser, registers
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Beats:
+    """Input beats in arrival order.
+
+    Attributes
+    ----------
+    data : ndarray of uint8, shape (beats, tuple bytes)
+        Packed ``tdata``, little endian.
+    dest : ndarray of uint8, shape (beats,)
+        0 for R, 1 for S.
+    """
+
+    data: Bytes
+    dest: Bytes
+
+
+@dataclass(frozen=True)
+class Results:
+    """Output beats of one input, in the order they were handed over, without punctuation.
+
+    Attributes
+    ----------
+    data : ndarray of uint8, shape (results, result bytes)
+        Packed ``tdata``, little endian.
+    cycles : ndarray of int64, shape (results,)
+        Cycle at which each was handed over, from the start of the input.
+    """
+
+    data: Bytes
+    cycles: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StreamOutcome:
+    """What streaming one input through a device took.
+
+    Attributes
+    ----------
+    accepted_cycles : ndarray of int64, shape (beats,)
+        Cycle at which each beat was taken, from the start of the input.
+    cycles : int
+        From the start of the input to the end of its drain.
+    """
+
+    accepted_cycles: NDArray[np.int64]
+    cycles: int
+
+
+class Device(ABC):
+    """One opened design; use it as a context manager."""
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        self._registers: dict[str, Register] = {reg.name: reg for reg in registers(params)}
+
+    @property
+    @abstractmethod
+    def clock_hz(self) -> float:
+        """Clock that turns cycles into seconds."""
+
+    @property
+    @abstractmethod
+    def clock_source(self) -> str:
+        """Where that clock comes from: board, timing report or assumption."""
+
+    @abstractmethod
+    def _read(self, offset: int) -> int: ...
+
+    @abstractmethod
+    def _write(self, offset: int, value: int) -> None: ...
+
+    @abstractmethod
+    def stream(
+        self, beats: Beats, on_results: Callable[[Results], None], on_taken: Callable[[int], None]
+    ) -> StreamOutcome:
+        """Send one whole input, drain, and hand over results as they come.
+
+        Parameters
+        ----------
+        beats : Beats
+            The input; the last beat carries ``tlast``. May be empty.
+        on_results : callable
+            Called with batches of results.
+        on_taken : callable
+            Told now and then how many beats were taken.
+
+        Raises
+        ------
+        DeadlineError
+            If the device makes no progress.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the device back."""
+
+    def __enter__(self) -> "Device":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def read(self, name: str) -> int:
+        """Read a register by name."""
+        return self._read(self._registers[name].offset)
+
+    def write(self, name: str, value: int) -> None:
+        """Write a register by name, 32 bits."""
+        self._write(self._registers[name].offset, value & 0xFFFFFFFF)
+
+    def status(self) -> dict[str, int]:
+        """Read the status register's fields, for an error's text."""
+        value = self.read("status")
+        fields = self._registers["status"].fields
+        return {field.name: value >> field.bit & ((1 << field.width) - 1) for field in fields}
+
+    def check_identity(self) -> None:
+        """Refuse a device that holds another design.
+
+        Raises
+        ------
+        DeviceError
+            If magic or digest differ from this design's.
+        """
+        magic = self.read("identity")
+        if magic != MAGIC:
+            raise DeviceError(f"the device is no streamjoin design: identity reads {magic:#010x}")
+        digest = f"{self.read('digest_high'):08x}{self.read('digest_low'):08x}"
+        if digest != self.params.digest:
+            raise DeviceError(
+                f"the device holds design {digest}, the manifest says {self.params.digest}: "
+                "build or load the design anew"
+            )
+
+
+def is_result(users: Bytes) -> NDArray[np.bool_]:
+    """Which output beats carry a result, by their ``tuser``."""
+    return np.asarray(users >> TUser.RESULT & 1, dtype=np.bool_)
+
+
+def describe(fields: dict[str, Any]) -> str:
+    """Write register fields as ``name=value`` for an error's text."""
+    return ", ".join(f"{name}={value}" for name, value in fields.items())

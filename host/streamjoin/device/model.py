@@ -1,0 +1,220 @@
+"""A design as a Verilated model: a shared library driven in bulk, cycle for cycle.
+
+The library is built, or found in the cache, by whoever is installed under the entry-point group
+``streamjoin.models`` (the ``hw`` extra); this module knows only its C interface.
+"""
+
+import ctypes
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamjoin.device.base import Beats, Device, Results, StreamOutcome, describe, is_result
+from streamjoin.errors import DeadlineError, DeviceError, UnavailableError
+from streamjoin_hw.contract import DesignParams, beat_bits, result_layout, tuple_layout
+
+RESULTS_AT_ONCE = 1 << 16
+CYCLES_AT_ONCE = 200_000
+"""Cycles of one call into the library; progress is told in between."""
+
+DONE, RESULTS_FULL, CYCLES_OVER = 0, 1, 2
+
+
+class _Run(ctypes.Structure):
+    """The structure ``SjmRun`` of the library's C interface."""
+
+    _fields_ = (
+        ("beats", ctypes.c_void_p),
+        ("dest", ctypes.c_void_p),
+        ("not_before", ctypes.c_void_p),
+        ("accepted", ctypes.c_void_p),
+        ("beat_count", ctypes.c_int64),
+        ("last", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("results", ctypes.c_void_p),
+        ("users", ctypes.c_void_p),
+        ("stamps", ctypes.c_void_p),
+        ("capacity", ctypes.c_int64),
+        ("max_cycles", ctypes.c_int64),
+        ("seed", ctypes.c_uint64),
+        ("idle_per_1024", ctypes.c_uint32),
+        ("stall_per_1024", ctypes.c_uint32),
+        ("beats_taken", ctypes.c_int64),
+        ("results_taken", ctypes.c_int64),
+        ("cycles", ctypes.c_int64),
+    )
+
+
+def unusable() -> str | None:
+    """Why no model can be had here, or None."""
+    if entry_points(group="streamjoin.models"):
+        return None
+    return "no model builder is installed: type pip install 'streamjoin[hw]'"
+
+
+def build(params: DesignParams, report: Callable[[str], None]) -> Path:
+    """Return the folder of a design's model, built if it is not in the cache.
+
+    Raises
+    ------
+    UnavailableError
+        If no model builder is installed.
+    """
+    reason = unusable()
+    if reason is not None:
+        raise UnavailableError(reason)
+    (builder,) = entry_points(group="streamjoin.models")
+    folder: Path = builder.load()(params, report=report)
+    return folder
+
+
+class ModelDevice(Device):
+    """A Verilated model in this process.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    folder : Path
+        What :func:`build` returned.
+    clock_hz : float
+        Clock to assume: a model has none of its own.
+    seed, idle_per_1024, stall_per_1024 : int
+        Random gaps at the input and refusals at the output, for tests.
+
+    Raises
+    ------
+    DeviceError
+        If the library cannot be loaded or holds another design.
+    """
+
+    def __init__(
+        self,
+        params: DesignParams,
+        folder: Path,
+        *,
+        clock_hz: float = 100e6,
+        seed: int = 0,
+        idle_per_1024: int = 0,
+        stall_per_1024: int = 0,
+    ) -> None:
+        super().__init__(params)
+        self._clock_hz = clock_hz
+        self._stalls = (seed, idle_per_1024, stall_per_1024)
+        self._library = _load(folder / "model.so")
+        self._handle: Any = self._library.sjm_open()
+        if not self._handle:
+            raise DeviceError(f"{folder}: the model does not start")
+        self.check_identity()
+
+    @property
+    def clock_hz(self) -> float:
+        """The assumed clock in Hz."""
+        return self._clock_hz
+
+    @property
+    def clock_source(self) -> str:
+        """Says that the clock is an assumption."""
+        return f"assumed {self._clock_hz / 1e6:g} MHz; simulated, not measured"
+
+    def close(self) -> None:
+        """Free the model."""
+        if self._handle:
+            self._library.sjm_close(self._handle)
+            self._handle = None
+
+    def _read(self, offset: int) -> int:
+        value = ctypes.c_uint32()
+        if self._library.sjm_read(self._handle, offset, ctypes.byref(value)):
+            raise DeviceError(f"reading register {offset:#x} failed")
+        return value.value
+
+    def _write(self, offset: int, value: int) -> None:
+        if self._library.sjm_write(self._handle, offset, value):
+            raise DeviceError(f"writing register {offset:#x} failed")
+
+    def stream(
+        self, beats: Beats, on_results: Callable[[Results], None], on_taken: Callable[[int], None]
+    ) -> StreamOutcome:
+        """Send one whole input through the model; see :meth:`Device.stream`."""
+        beat_count = len(beats.dest)
+        if beat_count == 0:
+            return StreamOutcome(np.empty(0, dtype=np.int64), 0)
+        data = np.ascontiguousarray(beats.data)
+        dest = np.ascontiguousarray(beats.dest)
+        if data.shape != (beat_count, beat_bits(tuple_layout(self.params)) // 8):
+            raise DeviceError(f"beats of shape {data.shape} do not fit the design's tuples")
+        accepted = np.zeros(beat_count, dtype=np.int64)
+        seed, idle, stall = self._stalls
+        began = int(self._library.sjm_cycles(self._handle))
+        taken, quiet = 0, 0
+        while True:
+            results = np.empty(
+                (RESULTS_AT_ONCE, beat_bits(result_layout(self.params)) // 8), dtype=np.uint8
+            )
+            users = np.empty(RESULTS_AT_ONCE, dtype=np.uint8)
+            stamps = np.empty(RESULTS_AT_ONCE, dtype=np.int64)
+            run = _Run(
+                beats=data.ctypes.data,
+                dest=dest.ctypes.data,
+                accepted=accepted.ctypes.data,
+                beat_count=beat_count,
+                last=1,
+                results=results.ctypes.data,
+                users=users.ctypes.data,
+                stamps=stamps.ctypes.data,
+                capacity=RESULTS_AT_ONCE,
+                max_cycles=CYCLES_AT_ONCE,
+                seed=seed + began + taken,
+                idle_per_1024=idle,
+                stall_per_1024=stall,
+                beats_taken=taken,
+            )
+            state = self._library.sjm_run(self._handle, ctypes.byref(run))
+            found = int(run.results_taken)
+            if found:
+                mine = is_result(users[:found])
+                on_results(Results(results[:found][mine], stamps[:found][mine] - began))
+            on_taken(int(run.beats_taken))
+            if state == DONE:
+                cycles = int(self._library.sjm_cycles(self._handle)) - began
+                return StreamOutcome(accepted - began, cycles)
+            if state not in {RESULTS_FULL, CYCLES_OVER}:
+                raise DeviceError(f"the model stopped in state {state}")
+            progressed = found > 0 or run.beats_taken > taken
+            quiet = 0 if progressed else quiet + int(run.cycles)
+            taken = int(run.beats_taken)
+            if quiet > self._quiet_limit_cycles:
+                raise DeadlineError(
+                    f"the design took no tuple and gave no result for {quiet} cycles: "
+                    f"{describe(self.status())}"
+                )
+
+    @property
+    def _quiet_limit_cycles(self) -> int:
+        """Cycles after which silence is a fault: twice a whole drain, at least a million."""
+        drain_cycles = self.params.window_capacity * (self.params.segment_words + 1)
+        slowed = 1024 // (1024 - min(self._stalls[1], 1023)) + 1
+        return max(1_000_000, 2 * drain_cycles) * slowed
+
+
+def _load(path: Path) -> Any:
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise DeviceError(f"{path}: the model cannot be loaded: {error}") from None
+    library.sjm_open.restype = ctypes.c_void_p
+    library.sjm_close.argtypes = (ctypes.c_void_p,)
+    library.sjm_cycles.argtypes = (ctypes.c_void_p,)
+    library.sjm_cycles.restype = ctypes.c_int64
+    library.sjm_read.argtypes = (
+        ctypes.c_void_p,
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_uint32),
+    )
+    library.sjm_write.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
+    library.sjm_run.argtypes = (ctypes.c_void_p, ctypes.POINTER(_Run))
+    return library

@@ -1,0 +1,114 @@
+"""Input as an engine meets it: all at once, or at its arrival times."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamjoin.engines.base import Job
+from streamjoin.metrics import Meter, arrival_clock_us
+from streamjoin.tuples import Int64s, arrival_positions
+from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow, Window
+
+
+def batches(job: Job, meter: Meter, most_tuples: int) -> Iterator[tuple[slice, slice]]:
+    """Yield what has arrived, in arrival order, as rows of R and rows of S.
+
+    Under ``replay`` a batch holds what has arrived since the last one; if nothing has, the
+    thread sleeps until the next tuple is due (phase ``wait``). Under ``instant`` batches are
+    ``most_tuples`` long.
+
+    Yields
+    ------
+    r_rows, s_rows : slice
+        Consecutive in each stream; together the next stretch of the total arrival order.
+    """
+    total = job.tuples
+    r_positions, s_positions = arrival_positions(job.r.ts, job.s.ts)
+    due_us = np.empty(0)
+    if job.arrival == "replay":
+        ts = np.empty(total, dtype=np.int64)
+        ts[r_positions], ts[s_positions] = job.r.ts, job.s.ts
+        due_us = arrival_clock_us(ts, job.start_us, job.speedup)
+    done = 0
+    while done < total:
+        end = min(done + most_tuples, total)
+        if job.arrival == "replay":
+            meter.sleep_until_us(float(due_us[done]))
+            arrived = int(np.searchsorted(due_us, meter.now_us(), side="right"))
+            end = min(max(arrived, done + 1), end)
+        places = np.array([done, end])
+        r_first, r_end = np.searchsorted(r_positions, places).tolist()
+        s_first, s_end = np.searchsorted(s_positions, places).tolist()
+        yield slice(r_first, r_end), slice(s_first, s_end)
+        done = end
+        meter.progress(done, total)
+
+
+def scan_ranges(
+    r_ts: Int64s, s_ts: Int64s, window: Window
+) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """Which stretch of the opposite stream each arriving tuple has to meet.
+
+    Expiry and insertion as arithmetic: the live window of S when R tuple ``i`` arrives is rows
+    ``r_first[i]`` to below ``r_end[i]`` of S, and the other way round.
+
+    Parameters
+    ----------
+    r_ts, s_ts : ndarray of int64
+        Arrival times in microseconds.
+    window : Window
+        Any window.
+
+    Returns
+    -------
+    r_first, r_end : ndarray of int64, shape (r rows,)
+        Rows of S that each R tuple meets on its arrival.
+    s_first, s_end : ndarray of int64, shape (s rows,)
+        Rows of R that each S tuple meets on its arrival.
+    """
+    r_end = np.searchsorted(s_ts, r_ts, side="left")
+    s_end = np.searchsorted(r_ts, s_ts, side="right")
+    if isinstance(window, AllWindow):
+        r_first, s_first = np.zeros_like(r_end), np.zeros_like(s_end)
+    elif isinstance(window, TumblingWindow):
+        r_first = np.searchsorted(s_ts, _window_start(r_ts, window), side="left")
+        s_first = np.searchsorted(r_ts, _window_start(s_ts, window), side="left")
+    elif isinstance(window, CountWindow):
+        r_first = np.maximum(r_end - window.s_tuples, 0)
+        s_first = np.maximum(s_end - window.r_tuples, 0)
+    elif isinstance(window, TimeWindow):
+        # Live while ts_later < ts_earlier + T, so the first live one has ts > ts_later - T.
+        r_first = np.searchsorted(s_ts, r_ts - window.s_us, side="right")
+        s_first = np.searchsorted(r_ts, s_ts - window.r_us, side="right")
+    return r_first, r_end, s_first, s_end
+
+
+def _window_start(ts: Int64s, window: TumblingWindow) -> Int64s:
+    return np.asarray(ts // window.length_us * window.length_us)
+
+
+def tumbling_slices(job: Job) -> Iterator[tuple[int, slice, slice]]:
+    """Yield each intra-window join: when its last tuple can come, its rows of R and of S.
+
+    Yields
+    ------
+    end_us : int
+        Arrival time at which the window is complete.
+    r_rows, s_rows : slice
+        The window's rows; windows in which a stream has none are left out.
+    """
+    if isinstance(job.window, AllWindow):
+        yield job.end_us, slice(0, job.r.rows), slice(0, job.s.rows)
+        return
+    if not isinstance(job.window, TumblingWindow):
+        raise AssertionError(f"{job.window.text} is not made of separate windows")
+    length_us = job.window.length_us
+    numbers = np.intersect1d(job.r.ts // length_us, job.s.ts // length_us)
+    r_bounds = np.searchsorted(job.r.ts // length_us, [numbers, numbers + 1])
+    s_bounds = np.searchsorted(job.s.ts // length_us, [numbers, numbers + 1])
+    for place, number in enumerate(numbers.tolist()):
+        yield (
+            (number + 1) * length_us,
+            slice(*r_bounds[:, place].tolist()),
+            slice(*s_bounds[:, place].tolist()),
+        )

@@ -1,0 +1,220 @@
+"""The engine protocol: what an engine declares, what it is given, what it hands back.
+
+An engine declares its :class:`Capabilities` and :class:`Knob` s, is given a :class:`Job`, and
+emits pairs into a :class:`~streamjoin.metrics.Meter`. It neither reads clocks nor prints. The
+one test suite over the catalog exercises exactly what is declared here.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, ClassVar
+
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.metrics import Meter
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Stream
+from streamjoin.windows import Window
+
+ORDERS = ("none", "outer", "inner")
+"""Order promises, from the weakest."""
+
+ARRIVALS = ("instant", "replay")
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an engine can do.
+
+    Attributes
+    ----------
+    predicates : frozenset of str
+        Of ``"equi"`` and ``"band"``; band engines join conjunctions of both kinds.
+    windows : frozenset of str
+        Of ``"all"``, ``"tumbling"``, ``"count"``, ``"time"``.
+    order : str
+        The strongest order it promises: ``"none"``, ``"outer"``, ``"inner"``.
+    platform : str
+        ``"cpu"``, ``"fpga"``, ``"sql"``.
+    parallel : bool
+        Whether more than one thread helps it.
+    backends : tuple of str
+        Where it can run, the default first; empty for software.
+    arrivals : frozenset of str
+        Of ``"instant"`` and ``"replay"``.
+    """
+
+    predicates: frozenset[str]
+    windows: frozenset[str]
+    order: str
+    platform: str
+    parallel: bool = False
+    backends: tuple[str, ...] = ()
+    arrivals: frozenset[str] = frozenset(ARRIVALS)
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One tuning parameter, as ``--set name=value`` takes it."""
+
+    name: str
+    default: int | str
+    doc: str
+    least: int | None = None
+    most: int | None = None
+    choices: tuple[str, ...] = ()
+
+    def parse(self, text: str | int) -> int | str:
+        """Check a value given as text or number.
+
+        Raises
+        ------
+        InputError
+            If it is not what the knob takes.
+        """
+        if isinstance(self.default, str):
+            if text in self.choices:
+                return str(text)
+            raise InputError(f"--set {self.name} takes {' or '.join(self.choices)}, not {text!r}")
+        try:
+            value = int(text)
+        except ValueError:
+            value = None
+        least, most = self.least or 0, self.most
+        if value is None or value < least or (most is not None and value > most):
+            upper = f" to {most}" if most is not None else " up"
+            raise InputError(
+                f"--set {self.name} takes a whole number from {least}{upper}, not {text!r}"
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class Job:
+    """One join to do: inputs, meaning, and how to run it.
+
+    Attributes
+    ----------
+    r, s : Stream
+        The inputs.
+    predicate, window
+        What joins.
+    threads : int
+        Threads that a parallel engine may use.
+    arrival : str
+        ``"instant"`` hands everything over at once, ``"replay"`` honours arrival times.
+    speedup : float
+        A replay runs this much faster than the arrival times say.
+    order : str
+        The order that is asked for; the engine's promise is at least that.
+    knobs : mapping
+        Every knob of the engine with its value.
+    backend : str or None
+        Where a hardware engine runs.
+    """
+
+    r: Stream
+    s: Stream
+    predicate: Predicate
+    window: Window
+    threads: int = 1
+    arrival: str = "instant"
+    speedup: float = 1.0
+    order: str = "none"
+    knobs: Mapping[str, int | str] = field(default_factory=dict)
+    backend: str | None = None
+
+    @property
+    def tuples(self) -> int:
+        """Input tuples of both streams."""
+        return self.r.rows + self.s.rows
+
+    @property
+    def end_us(self) -> int:
+        """Arrival time of the last tuple of either stream, 0 without any."""
+        lasts = [int(stream.ts[-1]) for stream in (self.r, self.s) if stream.rows]
+        return max(lasts, default=0)
+
+    @property
+    def start_us(self) -> int:
+        """Arrival time of the first tuple of either stream, 0 without any."""
+        firsts = [int(stream.ts[0]) for stream in (self.r, self.s) if stream.rows]
+        return min(firsts, default=0)
+
+
+def without_numba() -> str | None:
+    """Why compiled kernels cannot run here, or None if they can."""
+    return None if find_spec("numba") else "Numba is not installed: type pip install numba"
+
+
+class Engine(ABC):
+    """A way to join. The first line of a subclass's docstring is shown to users."""
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+    knobs: ClassVar[tuple[Knob, ...]] = ()
+
+    @property
+    def summary(self) -> str:
+        """What it is, in a line."""
+        return (type(self).__doc__ or self.name).strip().splitlines()[0]
+
+    def unusable(self) -> str | None:
+        """Why it cannot run here, or None if it can."""
+        return None
+
+    def prepare(self, job: Job, report: Report) -> None:  # noqa: B027  (nothing to do is usual)
+        """Do what must not be timed: compile kernels, build a model.
+
+        ``report`` is told, in a line each, what takes long.
+        """
+
+    @abstractmethod
+    def run(self, job: Job, meter: Meter) -> None:
+        """Join, emitting every owed pair once into the meter."""
+
+    def settle(self, knobs: Mapping[str, Any]) -> dict[str, int | str]:
+        """Fill in defaults and check the given knobs.
+
+        Raises
+        ------
+        InputError
+            If a knob is unknown or its value is not what it takes.
+        """
+        known = {knob.name: knob for knob in self.knobs}
+        for name in knobs:
+            if name not in known:
+                have = ", ".join(known) or "none"
+                raise InputError(f"--set {name}: {self.name} has no such knob; it has {have}")
+        return {name: known[name].parse(knobs.get(name, known[name].default)) for name in known}
+
+    def check(self, job: Job) -> None:
+        """Refuse a job that is beyond the declared capabilities.
+
+        Raises
+        ------
+        UnsupportedError
+            Naming the engine, what was asked and what it can do.
+        """
+        can = self.capabilities
+        kind = job.predicate.kind
+        if kind not in can.predicates:
+            have = ", ".join(sorted(can.predicates))
+            raise UnsupportedError(f"{self.name} cannot join with a {kind} predicate, only {have}")
+        if job.window.kind not in can.windows:
+            have = ", ".join(sorted(can.windows))
+            raise UnsupportedError(
+                f"{self.name} cannot join under --window {job.window.text}, only {have}"
+            )
+        if ORDERS.index(job.order) > ORDERS.index(can.order):
+            raise UnsupportedError(
+                f"{self.name} promises order {can.order}, not {job.order}: choose another engine"
+            )
+        if job.arrival not in can.arrivals:
+            have = ", ".join(sorted(can.arrivals))
+            raise UnsupportedError(f"{self.name} cannot --arrival {job.arrival}, only {have}")
+        if job.backend is not None and job.backend not in can.backends:
+            have = ", ".join(can.backends) or "none"
+            raise UnsupportedError(f"{self.name} has no backend {job.backend!r}, only {have}")

@@ -1,0 +1,57 @@
+"""Every engine by name; modules are imported when an engine is asked for."""
+
+from importlib import import_module
+
+from streamjoin.engines.base import Engine
+from streamjoin.errors import InputError
+from streamjoin.predicates import Predicate
+from streamjoin.windows import Window
+
+_PLACES = {
+    "npj": "streamjoin.engines.intra.npj:Npj",
+    "kang": "streamjoin.engines.sliding.kang:Kang",
+    "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
+    "duckdb": "streamjoin.engines.duckdb:DuckDb",
+    "oracle": "streamjoin.engines.reference:Oracle",
+}
+
+
+def names() -> list[str]:
+    """Names of all engines, in the catalog's order."""
+    return list(_PLACES)
+
+
+def get(name: str) -> Engine:
+    """Return an engine.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    """
+    if name not in _PLACES:
+        raise InputError(f"there is no engine {name!r}; choose one of {', '.join(_PLACES)}")
+    module, _, attribute = _PLACES[name].partition(":")
+    engine: Engine = getattr(import_module(module), attribute)()
+    return engine
+
+
+def choose(predicate: Predicate, window: Window) -> Engine:
+    """Choose for ``engine="auto"``: a hash join where one fits, else a scan.
+
+    Raises
+    ------
+    InputError
+        If none that is usable here fits.
+    """
+    reasons = []
+    for name in ("npj", "kang", "oracle"):
+        engine = get(name)
+        can = engine.capabilities
+        if predicate.kind not in can.predicates or window.kind not in can.windows:
+            continue
+        reason = engine.unusable()
+        if reason is None:
+            return engine
+        reasons.append(f"{name}: {reason}")
+    raise InputError("no engine fits: " + "; ".join(reasons))

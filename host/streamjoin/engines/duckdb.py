@@ -1,0 +1,127 @@
+"""DuckDB as the outside yardstick and second oracle: every window as one SQL query.
+
+The query states the definition in SQL, with arrival positions computed by window functions, so
+that it shares nothing with this project's engines or oracle but the wording.
+"""
+
+from importlib.util import find_spec
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamjoin.engines.base import Capabilities, Engine, Job, Report
+from streamjoin.errors import InputError
+from streamjoin.metrics import Meter
+from streamjoin.predicates import Equi, Term
+from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow, Window
+
+
+class DuckDb(Engine):
+    """DuckDB's own join of the same meaning in SQL: yardstick and second oracle."""
+
+    name: ClassVar[str] = "duckdb"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi", "band"}),
+        windows=frozenset({"all", "tumbling", "count", "time"}),
+        order="none",
+        platform="sql",
+        parallel=True,
+    )
+
+    def unusable(self) -> str | None:
+        """Say so where DuckDB is not installed."""
+        return None if find_spec("duckdb") else "DuckDB is not installed: type pip install duckdb"
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Import the library."""
+        import duckdb  # noqa: F401
+
+    def run(self, job: Job, meter: Meter) -> None:
+        """Copy the columns into native tables, join, fetch the row numbers."""
+        import duckdb
+
+        meter.sleep_until_arrived(job)
+        connection = duckdb.connect(":memory:", config={"threads": job.threads})
+        try:
+            with meter.phase("build_or_sort"):
+                _load(connection, job)
+            with meter.phase("probe"):
+                found = connection.sql(_query(job)).fetchnumpy()
+        finally:
+            connection.close()
+        meter.emit(found["r_row"].astype(np.uint32), found["s_row"].astype(np.uint32))
+
+
+def _load(connection: Any, job: Job) -> None:
+    """Make tables r and s: row, arrival position, tuples of the other stream before, columns."""
+    for side, stream, columns in (
+        ("r", job.r, [term.r_column for term in job.predicate.terms]),
+        ("s", job.s, [term.s_column for term in job.predicate.terms]),
+    ):
+        arrays = {f"k{place}": stream.column(name) for place, name in enumerate(columns)}
+        arrays = {
+            name: array.astype(object) if array.dtype.kind in "US" else np.ascontiguousarray(array)
+            for name, array in arrays.items()
+        }
+        arrays["ts"] = np.ascontiguousarray(stream.ts)
+        arrays["row"] = np.arange(stream.rows, dtype=np.int64)
+        connection.register("given", arrays)
+        connection.execute(f"CREATE TABLE {side}_in AS SELECT * FROM given")
+        connection.unregister("given")
+    connection.execute(
+        "CREATE TABLE arrivals AS SELECT side, row, "
+        "row_number() OVER (ORDER BY ts, side, row) AS place, "
+        "count(*) FILTER (side = 0) OVER (ORDER BY ts, side, row) AS r_seen, "
+        "count(*) FILTER (side = 1) OVER (ORDER BY ts, side, row) AS s_seen "
+        "FROM (SELECT 0 AS side, row, ts FROM r_in UNION ALL SELECT 1, row, ts FROM s_in)"
+    )
+    for side, code in (("r", 0), ("s", 1)):
+        connection.execute(
+            f"CREATE TABLE {side} AS SELECT i.*, a.place, a.r_seen, a.s_seen "
+            f"FROM {side}_in AS i JOIN arrivals AS a ON a.side = {code} AND a.row = i.row"
+        )
+
+
+def _query(job: Job) -> str:
+    conditions = [_term(place, term, job) for place, term in enumerate(job.predicate.terms)]
+    conditions.append(_window(job.window))
+    return f"SELECT r.row AS r_row, s.row AS s_row FROM r JOIN s ON {' AND '.join(conditions)}"
+
+
+def _term(place: int, term: Term, job: Job) -> str:
+    r_key, s_key = f"r.k{place}", f"s.k{place}"
+    if isinstance(term, Equi):
+        return f"{r_key} = {s_key}"
+    r_type, s_type = job.r.column(term.r_column).dtype, job.s.column(term.s_column).dtype
+    if r_type.kind in "iu":
+        wide = f"{s_key}::HUGEINT"
+        return f"{r_key}::HUGEINT BETWEEN {wide} - ({term.lo}) AND {wide} + ({term.hi})"
+    real = "FLOAT" if r_type == s_type == np.float32 else "DOUBLE"
+    if not np.isfinite([float(term.lo), float(term.hi)]).all():
+        raise InputError(f"--band {term.text}: duckdb needs finite widths")
+    lo, hi = (f"'{width!r}'::DOUBLE::{real}" for width in (float(term.lo), float(term.hi)))
+    # For DuckDB NaN equals NaN and is above all; here it matches nothing.
+    return (
+        f"NOT isnan({r_key}) AND NOT isnan({s_key}) "
+        f"AND {r_key}::{real} >= {s_key}::{real} - {lo} "
+        f"AND {r_key}::{real} <= {s_key}::{real} + {hi}"
+    )
+
+
+def _window(window: Window) -> str:
+    if isinstance(window, AllWindow):
+        return "true"
+    if isinstance(window, TumblingWindow):
+        length = window.length_us
+        numbers = [f"(({ts} - ({ts} % {length} + {length}) % {length}))" for ts in ("r.ts", "s.ts")]
+        return " = ".join(numbers)
+    if isinstance(window, CountWindow):
+        return (
+            f"CASE WHEN r.place > s.place THEN s.row >= r.s_seen - {window.s_tuples} "
+            f"ELSE r.row >= s.r_seen - {window.r_tuples} END"
+        )
+    assert isinstance(window, TimeWindow)
+    return (
+        f"CASE WHEN r.place > s.place THEN r.ts < s.ts + {window.s_us} "
+        f"ELSE s.ts < r.ts + {window.r_us} END"
+    )

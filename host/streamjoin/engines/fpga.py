@@ -1,0 +1,309 @@
+"""Engines that run a hardware design: the same interface, the result from the device.
+
+Count windows are set in the design's registers. ``all`` and ``tumbling`` windows are tiled: a
+block of the smaller stream is held in the array while all of the other streams past, so that
+each pair meets once whatever the inputs' size.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.device import model
+from streamjoin.device.base import Beats, Device, Results
+from streamjoin.device.packing import pack, unpack
+from streamjoin.engines.arrivals import tumbling_slices
+from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report
+from streamjoin.engines.encode import equi_codes
+from streamjoin.errors import UnsupportedError
+from streamjoin.metrics import Meter
+from streamjoin.predicates import Band, Equi
+from streamjoin.predicates import Term as PredicateTerm
+from streamjoin.tuples import arrival_positions
+from streamjoin.windows import CountWindow
+from streamjoin_hw.contract import (
+    SIDE_S,
+    DesignParams,
+    KeyType,
+    Term,
+    TermKind,
+    active_cores,
+    result_layout,
+    tuple_layout,
+)
+
+Words = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class _Input:
+    """One input to the device: which rows, in which order, under which windows."""
+
+    r_rows: NDArray[np.int64]
+    s_rows: NDArray[np.int64]
+    r_places: NDArray[np.int64]
+    s_places: NDArray[np.int64]
+    window_r: int
+    window_s: int
+
+    @property
+    def tuples(self) -> int:
+        return len(self.r_rows) + len(self.s_rows)
+
+
+class FpgaHandshake(Engine):
+    """Handshake-join systolic array, cycle for cycle as a Verilated model."""
+
+    name: ClassVar[str] = "fpga-handshake"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi", "band"}),
+        windows=frozenset({"all", "tumbling", "count"}),
+        order="none",
+        platform="fpga",
+        backends=("model",),
+        arrivals=frozenset({"instant"}),
+    )
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        Knob("cores", 16, "Join cores of the chain.", 1, 1024),
+        Knob("segment", 64, "Tuples of each stream that one core holds.", 1, 65536),
+        Knob("lanes", 8, "Stored tuples that one core compares in one cycle.", 1, 64),
+        Knob("clock_mhz", 100, "Clock to assume for a model.", 1, 1000),
+    )
+
+    def unusable(self) -> str | None:
+        """Say so where no model can be built."""
+        return model.unusable()
+
+    def check(self, job: Job) -> None:
+        """Refuse also columns and windows that the design cannot hold."""
+        super().check(job)
+        params = self._params(job)
+        if isinstance(job.window, CountWindow):
+            most = max(job.window.r_tuples, job.window.s_tuples)
+            if most > params.window_capacity:
+                raise UnsupportedError(
+                    f"{self.name}: --window {job.window.text} needs {most} tuples of a stream and "
+                    f"the design holds {params.window_capacity}: raise --set cores or segment"
+                )
+            active_cores(params, job.window.r_tuples, job.window.s_tuples)
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Build the design's model, or find it in the cache."""
+        model.build(self._params(job), report)
+
+    def run(self, job: Job, meter: Meter) -> None:
+        """Stream the inputs through the device, one after the other."""
+        params = self._params(job)
+        with meter.phase("partition"):
+            keys = [_keys(term, job) for term in job.predicate.terms]
+        folder = model.build(params, lambda _: None)
+        clock_hz = int(job.knobs["clock_mhz"]) * 1e6
+        with model.ModelDevice(params, folder, clock_hz=clock_hz) as device:
+            _program_bands(device, job.predicate.terms)
+            feed = _Feed(device, keys, meter, list(_inputs(job, params)))
+            feed.run()
+            meter.device.update(
+                cycles=feed.cycles,
+                clock_hz=device.clock_hz,
+                clock_source=device.clock_source,
+                results_backpressure_cycles=device.read("results_backpressure_cycles"),
+                input_stall_cycles=device.read("input_stall_cycles"),
+                design=params.digest,
+            )
+
+    def _params(self, job: Job) -> DesignParams:
+        terms = tuple(_design_term(term, job) for term in job.predicate.terms)
+        knobs = {name: int(value) for name, value in job.knobs.items()}
+        segment = knobs["segment"]
+        return DesignParams(
+            cores=knobs["cores"],
+            segment_tuples=segment,
+            lanes=min(knobs["lanes"], segment),
+            terms=terms,
+        )
+
+
+class _Feed:
+    """Streams one input after the other and emits what comes back, on one clock of cycles."""
+
+    def __init__(
+        self,
+        device: Device,
+        keys: list[tuple[Words, Words]],
+        meter: Meter,
+        inputs: list[_Input],
+    ) -> None:
+        self.cycles = 0
+        self._device, self._keys, self._meter, self._inputs = device, keys, meter, inputs
+
+    def run(self) -> None:
+        total = sum(each.tuples for each in self._inputs)
+        done = 0
+        for each in self._inputs:
+            self._stream(each, partial(self._progress, done, total))
+            done += each.tuples
+
+    def _progress(self, done: int, total: int, taken: int) -> None:
+        self._meter.progress(done + taken, total)
+
+    def _stream(self, each: _Input, on_taken: Callable[[int], None]) -> None:
+        device, meter = self._device, self._meter
+        with meter.phase("build_or_sort"):
+            device.write("window_r", each.window_r)
+            device.write("window_s", each.window_s)
+            beats = _beats(device.params, each, self._keys)
+        found: list[Results] = []
+        with meter.phase("probe"):
+            outcome = device.stream(beats, found.append, on_taken)
+        place_of_r = _Places(each.r_rows, each.r_places)
+        place_of_s = _Places(each.s_rows, each.s_places)
+        per_us = device.clock_hz / 1e6
+        for results in found:
+            fields = unpack(result_layout(device.params), results.data)
+            r_rows, s_rows = fields["r_payload"], fields["s_payload"]
+            later = np.maximum(place_of_r(r_rows), place_of_s(s_rows))
+            produced_us = (self.cycles + results.cycles) / per_us
+            latency_us = (results.cycles - outcome.accepted_cycles[later]) / per_us
+            meter.emit(r_rows, s_rows, produced_us, latency_us)
+        self.cycles += outcome.cycles
+
+
+class _Places:
+    """Looks up at which place of the input a row was sent; rows are consecutive."""
+
+    def __init__(self, rows: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+        self._first = int(rows[0]) if len(rows) else 0
+        self._places = places
+
+    def __call__(self, rows: Words) -> NDArray[np.int64]:
+        return np.asarray(self._places[rows.astype(np.int64) - self._first])
+
+
+def _inputs(job: Job, params: DesignParams) -> Iterator[_Input]:
+    if isinstance(job.window, CountWindow):
+        r_places, s_places = arrival_positions(job.r.ts, job.s.ts)
+        yield _Input(
+            np.arange(job.r.rows),
+            np.arange(job.s.rows),
+            r_places,
+            s_places,
+            job.window.r_tuples,
+            job.window.s_tuples,
+        )
+        return
+    for _, r_rows, s_rows in tumbling_slices(job):
+        yield from _tiles(
+            np.arange(r_rows.start, r_rows.stop), np.arange(s_rows.start, s_rows.stop), params
+        )
+
+
+def _tiles(
+    r_rows: NDArray[np.int64], s_rows: NDArray[np.int64], params: DesignParams
+) -> Iterator[_Input]:
+    """Hold blocks of the smaller side while all of the other streams past.
+
+    The streaming side's window is one tuple a core: nothing arrives after it that it could owe.
+    """
+    hold_s = len(s_rows) < len(r_rows)
+    held, past = (s_rows, r_rows) if hold_s else (r_rows, s_rows)
+    if not len(past):
+        return
+    for first in range(0, len(held), params.window_capacity):
+        block = held[first : first + params.window_capacity]
+        block_places = np.arange(len(block))
+        past_places = len(block) + np.arange(len(past))
+        narrow = min(params.cores, len(block))
+        if hold_s:
+            yield _Input(past, block, past_places, block_places, narrow, len(block))
+        else:
+            yield _Input(block, past, block_places, past_places, len(block), narrow)
+
+
+def _beats(params: DesignParams, each: _Input, keys: list[tuple[Words, Words]]) -> Beats:
+    layout = tuple_layout(params)
+    total = each.tuples
+    columns: dict[str, Words] = {}
+    for place, (r_keys, s_keys) in enumerate(keys):
+        column = np.empty(total, dtype=np.uint32)
+        column[each.r_places], column[each.s_places] = r_keys[each.r_rows], s_keys[each.s_rows]
+        columns[f"key{place}"] = column
+    payload = np.empty(total, dtype=np.uint32)
+    payload[each.r_places], payload[each.s_places] = each.r_rows, each.s_rows
+    dest = np.zeros(total, dtype=np.uint8)
+    dest[each.s_places] = SIDE_S
+    return Beats(pack(layout, {**columns, "payload": payload}, total), dest)
+
+
+_INT32 = np.iinfo(np.int32)
+
+
+def _design_term(term: PredicateTerm, job: Job) -> Term:
+    """Say which term of a design a predicate's term needs.
+
+    Raises
+    ------
+    UnsupportedError
+        If the columns or widths do not fit 32 bits.
+    """
+    if isinstance(term, Equi):
+        return Term(TermKind.EQUI, KeyType.UINT32)
+    r, s = job.r.column(term.r_column), job.s.column(term.s_column)
+    if r.dtype == s.dtype == np.float32:
+        return Term(TermKind.BAND, KeyType.FLOAT32)
+    if r.dtype.kind == "f":
+        raise UnsupportedError(
+            f"fpga-handshake: --band {term.text} is on float64 columns; the design compares "
+            "float32: cast both columns"
+        )
+    for width in (term.lo, term.hi):
+        if not _INT32.min <= width <= _INT32.max:
+            raise UnsupportedError(
+                f"fpga-handshake: --band {term.text}: a width must fit in 32 bits, not {width}"
+            )
+    return Term(TermKind.BAND, _whole_type(r, s, term))
+
+
+def _whole_type(r: NDArray[Any], s: NDArray[Any], term: Band) -> KeyType:
+    lows = [int(column.min()) for column in (r, s) if len(column)]
+    highs = [int(column.max()) for column in (r, s) if len(column)]
+    low, high = min(lows, default=0), max(highs, default=0)
+    if low >= _INT32.min and high <= _INT32.max:
+        return KeyType.INT32
+    if low >= 0 and high <= np.iinfo(np.uint32).max:
+        return KeyType.UINT32
+    raise UnsupportedError(
+        f"fpga-handshake: --band {term.text}: the values run from {low} to {high}; the design "
+        "compares 32 bits"
+    )
+
+
+def _keys(term: PredicateTerm, job: Job) -> tuple[Words, Words]:
+    r, s = job.r.column(term.r_column), job.s.column(term.s_column)
+    if isinstance(term, Equi):
+        return equi_codes(r, s)
+    if r.dtype == np.float32:
+        return r.view(np.uint32), s.view(np.uint32)
+    return _low_bits(r), _low_bits(s)
+
+
+def _low_bits(column: NDArray[Any]) -> Words:
+    return np.asarray(column.astype(np.int64).astype(np.uint32))
+
+
+def _program_bands(device: Device, terms: tuple[PredicateTerm, ...]) -> None:
+    for place, (term, design) in enumerate(zip(terms, device.params.terms, strict=True)):
+        if isinstance(term, Band):
+            to_bits: Callable[[float], int] = int
+            if design.type is KeyType.FLOAT32:
+                to_bits = _float32_bits
+            device.write(f"band_lo{place}", to_bits(term.lo))
+            device.write(f"band_hi{place}", to_bits(term.hi))
+
+
+def _float32_bits(value: float) -> int:
+    with np.errstate(over="ignore"):
+        return int(np.array(value, dtype=np.float32).view(np.uint32))

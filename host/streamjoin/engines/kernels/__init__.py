@@ -1,0 +1,1 @@
+"""Compiled kernels: pure functions on arrays, without a lock, a clock or a per-tuple Python."""

@@ -1,0 +1,26 @@
+"""The oracle as an engine, for small inputs and to see what others are held against."""
+
+from typing import ClassVar
+
+from streamjoin import oracle
+from streamjoin.engines.base import Capabilities, Engine, Job
+from streamjoin.metrics import Meter
+
+
+class Oracle(Engine):
+    """The definition itself, slow and obvious: what every other engine is held against."""
+
+    name: ClassVar[str] = "oracle"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi", "band"}),
+        windows=frozenset({"all", "tumbling", "count", "time"}),
+        order="none",
+        platform="cpu",
+    )
+
+    def run(self, job: Job, meter: Meter) -> None:
+        """Join by the definition, all at once."""
+        meter.sleep_until_arrived(job)
+        with meter.phase("probe"):
+            pairs = oracle.join(job.r, job.s, job.predicate, job.window, meter.progress)
+        meter.emit(pairs.r_rows, pairs.s_rows)

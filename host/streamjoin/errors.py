@@ -1,0 +1,41 @@
+"""Errors that a user meets: each is one sentence, and also the built-in that fits.
+
+An error carries the exit status of the command line: 2 for bad input or usage, 1 for a run
+that failed.
+"""
+
+
+class StreamJoinError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+    exit_status = 1
+
+
+class InputError(StreamJoinError, ValueError):
+    """Bad input: a file, column, row or flag is not what it must be."""
+
+    exit_status = 2
+
+
+class UnsupportedError(StreamJoinError, ValueError):
+    """An engine cannot do what is asked: predicate, window, order or knob."""
+
+    exit_status = 2
+
+
+class UnavailableError(StreamJoinError, RuntimeError):
+    """An engine cannot run here: a package, tool or device is missing."""
+
+    exit_status = 2
+
+
+class MismatchError(StreamJoinError, RuntimeError):
+    """A result differs from the oracle's."""
+
+
+class DeviceError(StreamJoinError, RuntimeError):
+    """A device or its model did something it must not."""
+
+
+class DeadlineError(StreamJoinError, TimeoutError):
+    """A wait on a thread, process or device lasted beyond its deadline."""

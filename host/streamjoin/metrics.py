@@ -1,0 +1,235 @@
+"""The one place that reads clocks: what a run took, found and when.
+
+Definitions: the IaWJ study, section 4.1, and SplitJoin, section 6 (``docs/semantics.md``).
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.tuples import Int64s, Pairs, Rows
+
+if TYPE_CHECKING:
+    from streamjoin.engines.base import Job
+
+PHASES = ("wait", "partition", "build_or_sort", "merge", "probe", "other")
+CURVE_SHARES = 20
+"""Points of the progressiveness curve above zero."""
+
+ProgressCallback = Callable[[int, int], None]
+
+
+@dataclass
+class _Batch:
+    r_rows: Rows
+    s_rows: Rows
+    produced_us: NDArray[np.float64] | float
+    latency_us: NDArray[np.float64] | None
+
+
+@dataclass
+class Meter:
+    """Collects what an engine emits and where its threads spend their time.
+
+    An engine calls :meth:`phase` around its work, :meth:`emit` with the pairs as they come and
+    :meth:`progress` now and then. Everything else follows.
+
+    Parameters
+    ----------
+    on_progress : callable, optional
+        Told ``(done, total)`` input tuples.
+    """
+
+    on_progress: ProgressCallback | None = None
+    device: dict[str, Any] = field(default_factory=dict)
+    _batches: list[_Batch] = field(default_factory=list)
+    _phase_ns: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PHASES, 0))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _started_ns: int = 0
+    _ended_ns: int = 0
+    _cpu_started_ns: int = 0
+    _cpu_ended_ns: int = 0
+    _memory: "_PeakMemory | None" = None
+
+    def start(self) -> None:
+        """Start the run's clock; arrival time 0 is now."""
+        self._memory = _PeakMemory()
+        self._cpu_started_ns = time.process_time_ns()
+        self._started_ns = time.perf_counter_ns()
+
+    def stop(self) -> None:
+        """Stop the run's clock."""
+        self._ended_ns = time.perf_counter_ns()
+        self._cpu_ended_ns = time.process_time_ns()
+        if self._memory is not None:
+            self._memory.stop()
+
+    def now_us(self) -> float:
+        """Microseconds since the start."""
+        return (time.perf_counter_ns() - self._started_ns) / 1e3
+
+    def sleep_until_us(self, due_us: float) -> None:
+        """Sleep until that time after the start; the time counts as ``wait``."""
+        with self.phase("wait"):
+            left_us = due_us - self.now_us()
+            if left_us > 0:
+                time.sleep(left_us / 1e6)
+
+    def sleep_until_arrived(self, job: "Job") -> None:
+        """Sleep until the last tuple of a replay has arrived; at once for data at rest."""
+        if job.arrival == "replay":
+            self.sleep_until_us((job.end_us - job.start_us) / job.speedup)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time inside as one of :data:`PHASES`, for the calling thread."""
+        began = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter_ns() - began
+            with self._lock:
+                self._phase_ns[name] += spent
+
+    def emit(
+        self,
+        r_rows: Rows,
+        s_rows: Rows,
+        produced_us: NDArray[np.float64] | None = None,
+        latency_us: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Hand over pairs, stamped now unless the engine knows better.
+
+        Parameters
+        ----------
+        r_rows, s_rows : ndarray, shape (pairs,)
+            Row numbers; kept, not copied.
+        produced_us : ndarray of float64, shape (pairs,), optional
+            When each was produced, microseconds since the start, on the run's own clock (a
+            device's is its cycles).
+        latency_us : ndarray of float64, shape (pairs,), optional
+            Each match's latency, where the engine knows when the later tuple arrived.
+        """
+        if len(r_rows):
+            stamp = self.now_us() if produced_us is None else produced_us
+            batch = _Batch(r_rows, s_rows, stamp, latency_us)
+            with self._lock:
+                self._batches.append(batch)
+
+    def progress(self, done: int, total: int) -> None:
+        """Tell how many input tuples are done."""
+        if self.on_progress is not None:
+            self.on_progress(done, total)
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds from start to stop."""
+        return (self._ended_ns - self._started_ns) / 1e9
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of all threads from start to stop."""
+        return (self._cpu_ended_ns - self._cpu_started_ns) / 1e9
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds on the run's own clock: a device's cycles by its clock, else wall time."""
+        if "cycles" in self.device:
+            return float(self.device["cycles"] / self.device["clock_hz"])
+        return self.wall_s
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Peak resident set above the one at the start, where the system tells."""
+        return None if self._memory is None else self._memory.above_baseline_bytes
+
+    def pairs(self) -> Pairs:
+        """Everything emitted, in the order of emission."""
+        if len(self._batches) == 1:
+            return Pairs(self._batches[0].r_rows, self._batches[0].s_rows)
+        nothing: list[Any] = [np.empty(0, dtype=np.uint32)]
+        return Pairs(
+            np.concatenate([b.r_rows for b in self._batches] or nothing),
+            np.concatenate([b.s_rows for b in self._batches] or nothing),
+        )
+
+    def phases_ms(self, threads: int) -> dict[str, float]:
+        """Time by phase in thread-milliseconds; ``other`` is what is left of threads x wall."""
+        total_ns = threads * (self._ended_ns - self._started_ns)
+        spent = {name: self._phase_ns[name] for name in PHASES if name != "other"}
+        spent["other"] = max(0, total_ns - sum(spent.values()))
+        return {name: spent[name] / 1e6 for name in PHASES}
+
+    def latency_us(self, arrived_us: NDArray[np.float64] | None) -> dict[str, float | None]:
+        """Quantiles of the matches' latency.
+
+        Parameters
+        ----------
+        arrived_us : ndarray of float64, shape (pairs,), optional
+            When each pair's later tuple arrived, on the run's clock; 0 for data at rest.
+        """
+        names, shares = ("p50", "p95", "p99", "max"), (0.5, 0.95, 0.99, 1.0)
+        if not self._batches:
+            return dict.fromkeys(names)
+        if all(batch.latency_us is not None for batch in self._batches):
+            latency = np.concatenate([np.asarray(b.latency_us) for b in self._batches])
+        else:
+            latency = self._produced_us()
+            if arrived_us is not None:
+                latency = np.maximum(latency - arrived_us, 0.0)
+        found = np.quantile(latency, shares, method="inverted_cdf", overwrite_input=True)
+        return {name: float(value) for name, value in zip(names, found, strict=True)}
+
+    def progress_curve(self) -> list[list[float]]:
+        """Progressiveness: ``[share of all matches, milliseconds]``, from share 0 to 1."""
+        if not self._batches:
+            return []
+        produced = np.sort(self._produced_us())
+        shares = np.linspace(0, 1, CURVE_SHARES + 1)[1:]
+        places = np.ceil(shares * len(produced)).astype(np.int64) - 1
+        times_ms = produced[places] / 1e3
+        curve = [[float(s), float(t)] for s, t in zip(shares, times_ms, strict=True)]
+        return [[0.0, float(produced[0] / 1e3)], *curve]
+
+    def _produced_us(self) -> NDArray[np.float64]:
+        return np.concatenate(
+            [np.broadcast_to(b.produced_us, len(b.r_rows)) for b in self._batches]
+        ).astype(np.float64)
+
+
+class _PeakMemory:
+    """Peak resident set since it was made, from the kernel's own high-water mark (Linux)."""
+
+    _STATUS = Path("/proc/self/status")
+    _RESET = Path("/proc/self/clear_refs")
+
+    def __init__(self) -> None:
+        self.above_baseline_bytes: int | None = None
+        self._baseline_bytes: int | None = None
+        try:
+            self._RESET.write_text("5")  # 5 resets VmHWM to the present resident set
+            self._baseline_bytes = self._read("VmRSS")
+        except OSError:
+            return
+
+    def stop(self) -> None:
+        if self._baseline_bytes is not None:
+            self.above_baseline_bytes = max(0, self._read("VmHWM") - self._baseline_bytes)
+
+    def _read(self, name: str) -> int:
+        for line in self._STATUS.read_text().splitlines():
+            if line.startswith(name + ":"):
+                return int(line.split()[1]) * 1024
+        raise OSError(f"{self._STATUS} does not tell {name}")
+
+
+def arrival_clock_us(ts: Int64s, start_us: int, speedup: float) -> NDArray[np.float64]:
+    """When tuples with these arrival times arrive in a replay, microseconds after its start."""
+    return (ts - start_us) / speedup

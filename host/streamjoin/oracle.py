@@ -1,0 +1,181 @@
+"""The oracle: what every engine answers to, written in the plainest way.
+
+Kang's three-step procedure (scan, insert, expire), tuple by tuple in arrival order, for sliding
+windows (handshake join, section 2.2); the double loop for the others. One arriving tuple is
+compared with a whole window in one NumPy expression: slow and obvious. It shares no code with
+any engine: neither how keys are encoded nor how windows are bounded.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.predicates import Band, Predicate, Term
+from streamjoin.tuples import Int64s, Pairs, Stream, arrival_order
+from streamjoin.windows import CountWindow, TimeWindow, TumblingWindow, Window
+
+Progress = Callable[[int, int], None]
+Column = NDArray[Any]
+
+
+def join(
+    r: Stream,
+    s: Stream,
+    predicate: Predicate,
+    window: Window,
+    progress: Progress | None = None,
+) -> Pairs:
+    """Join two streams by the definition.
+
+    Parameters
+    ----------
+    r, s : Stream
+        The inputs.
+    predicate : Predicate
+        Conjunction of equi and band terms.
+    window : Window
+        Any window.
+    progress : callable, optional
+        Told ``(done, total)`` tuples now and then.
+
+    Returns
+    -------
+    Pairs
+        Every owed pair once, grouped by the later tuple in arrival order for sliding windows.
+    """
+    compare = _Comparison(r, s, predicate)
+    if isinstance(window, CountWindow | TimeWindow):
+        return _sliding(r, s, compare, window, progress)
+    return _double_loop(r, s, compare, window, progress)
+
+
+def _double_loop(
+    r: Stream, s: Stream, compare: "_Comparison", window: Window, progress: Progress | None
+) -> Pairs:
+    """Hold every tuple of the smaller side against every tuple of the other."""
+    outer_is_s = s.rows < r.rows
+    outer, inner = (s, r) if outer_is_s else (r, s)
+    found: list[tuple[NDArray[Any], NDArray[Any]]] = []
+    for row in range(outer.rows):
+        meet = compare.s_with_r if outer_is_s else compare.r_with_s
+        others = meet(row, slice(None))
+        if isinstance(window, TumblingWindow):
+            same = inner.ts[others] // window.length_us == outer.ts[row] // window.length_us
+            others = others[same]
+        own = np.full(len(others), row)
+        found.append((others, own) if outer_is_s else (own, others))
+        if progress is not None and row % 1024 == 0:
+            progress(row, outer.rows)
+    return _gather(found)
+
+
+def _sliding(
+    r: Stream,
+    s: Stream,
+    compare: "_Comparison",
+    window: CountWindow | TimeWindow,
+    progress: Progress | None,
+) -> Pairs:
+    """Scan, insert, expire: for each tuple in arrival order."""
+    r_live = _LiveWindow(r, window.r_us if isinstance(window, TimeWindow) else window.r_tuples)
+    s_live = _LiveWindow(s, window.s_us if isinstance(window, TimeWindow) else window.s_tuples)
+    found: list[tuple[NDArray[Any], NDArray[Any]]] = []
+    is_s, rows = arrival_order(r.ts, s.ts)
+    for place, (of_s, row) in enumerate(zip(is_s.tolist(), rows.tolist(), strict=True)):
+        now = int((s if of_s else r).ts[row])
+        if isinstance(window, TimeWindow):
+            r_live.expire_by_time(now)
+            s_live.expire_by_time(now)
+        if of_s:
+            hit = compare.s_with_r(row, r_live.rows) + r_live.first
+            found.append((hit, np.full(len(hit), row)))
+            s_live.insert()
+        else:
+            hit = compare.r_with_s(row, s_live.rows) + s_live.first
+            found.append((np.full(len(hit), row), hit))
+            r_live.insert()
+        if isinstance(window, CountWindow):
+            (s_live if of_s else r_live).expire_by_count()
+        if progress is not None and place % 1024 == 0:
+            progress(place, len(rows))
+    return _gather(found)
+
+
+class _LiveWindow:
+    """The tuples of one stream that are in its window: rows ``first`` to below ``end``."""
+
+    def __init__(self, stream: Stream, length: int) -> None:
+        self.stream, self.length = stream, length
+        self.first = self.end = 0
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.first, self.end)
+
+    def insert(self) -> None:
+        self.end += 1
+
+    def expire_by_count(self) -> None:
+        while self.end - self.first > self.length:
+            self.first += 1
+
+    def expire_by_time(self, now: int) -> None:
+        while self.first < self.end and now >= int(self.stream.ts[self.first]) + self.length:
+            self.first += 1
+
+
+class _Comparison:
+    """Evaluates the predicate for one tuple of one side and many of the other."""
+
+    def __init__(self, r: Stream, s: Stream, predicate: Predicate) -> None:
+        self.terms = [
+            (term, r.column(term.r_column), s.column(term.s_column)) for term in predicate.terms
+        ]
+        # Numbers first: a comparison of texts is slow, and few rows are left by then.
+        self.terms.sort(key=lambda term: term[1].dtype.kind not in "iuf")
+
+    def r_with_s(self, row: int, rows: slice) -> Int64s:
+        """Places within the S ``rows`` that join with this tuple of R, ascending."""
+        return self._narrow([(t, r[row : row + 1], s[rows]) for t, r, s in self.terms], False)
+
+    def s_with_r(self, row: int, rows: slice) -> Int64s:
+        """Places within the R ``rows`` that join with this tuple of S, ascending."""
+        return self._narrow([(t, r[rows], s[row : row + 1]) for t, r, s in self.terms], True)
+
+    def _narrow(self, terms: list[tuple[Term, Column, Column]], many_r: bool) -> Int64s:
+        """Evaluate term after term, each on what the ones before it left over."""
+        term, r, s = terms[0]
+        places = np.flatnonzero(self._term(term, r, s))
+        for term, r, s in terms[1:]:
+            left_r, left_s = (r[places], s) if many_r else (r, s[places])
+            places = places[self._term(term, left_r, left_s)]
+        return places
+
+    @staticmethod
+    def _term(term: Term, r: Column, s: Column) -> NDArray[np.bool_]:
+        if not isinstance(term, Band):
+            return np.asarray(r == s, dtype=np.bool_)
+        if r.dtype.kind in "iu":
+            # Python integers never wrap; infinite widths become bounds no 64-bit value passes.
+            if r.dtype.itemsize < 8 and s.dtype.itemsize < 8 and abs(term.lo) < 1 << 62:
+                wide_s, lo, hi = s.astype(np.int64), int(term.lo), int(term.hi)
+                if abs(hi) < 1 << 62:
+                    wide_r = r.astype(np.int64)
+                    return (wide_r >= wide_s - lo) & (wide_r <= wide_s + hi)
+            exact_r, exact_s = r.astype(object), s.astype(object)
+            low, high = exact_r >= exact_s - int(term.lo), exact_r <= exact_s + int(term.hi)
+            return np.asarray(low & high, dtype=np.bool_)
+        real = np.dtype(np.float32 if r.dtype == s.dtype == np.float32 else np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            low_bound = s.astype(real) - np.asarray(term.lo, real)
+            high_bound = s.astype(real) + np.asarray(term.hi, real)
+        return np.asarray((r >= low_bound) & (r <= high_bound), dtype=np.bool_)
+
+
+def _gather(found: list[tuple[NDArray[Any], NDArray[Any]]]) -> Pairs:
+    empty = [np.empty(0, dtype=np.int64)]
+    r_rows = np.concatenate([r for r, _ in found] or empty).astype(np.int64)
+    s_rows = np.concatenate([s for _, s in found] or empty).astype(np.int64)
+    return Pairs(r_rows, s_rows)

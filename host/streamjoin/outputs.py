@@ -1,0 +1,63 @@
+"""Writing files that appear whole or not at all."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streamjoin.errors import InputError
+from streamjoin.inputs import arrow
+from streamjoin.run import Outcome
+
+PAIRS_SUFFIXES = (".parquet", ".arrow", ".csv")
+
+
+def check_target(path: Path, suffixes: tuple[str, ...], flag: str) -> None:
+    """Refuse an output path before anything is computed.
+
+    Raises
+    ------
+    InputError
+        If its folder is missing or its suffix is none of those.
+    """
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"{flag} {path}: must end in {' or '.join(suffixes)}")
+    if path.is_dir():
+        raise InputError(f"{flag} {path}: is a folder")
+    if not path.parent.is_dir():
+        raise InputError(f"{flag} {path}: there is no folder {path.parent}")
+
+
+@contextmanager
+def whole(paths: list[Path]) -> Iterator[list[Path]]:
+    """Give a hidden sibling to write for each path; move all into place on success."""
+    drafts = [path.with_name(f".{path.name}.{os.getpid()}") for path in paths]
+    try:
+        yield drafts
+        for draft, path in zip(drafts, paths, strict=True):
+            draft.replace(path)
+    finally:
+        for draft in drafts:
+            draft.unlink(missing_ok=True)
+
+
+def pairs_table(outcome: Outcome) -> object:
+    """Return a result as an Arrow table ``r_row, s_row, ts``."""
+    pa = arrow()
+    pairs = outcome.pairs
+    return pa.table({"r_row": pairs.r_rows, "s_row": pairs.s_rows, "ts": outcome.ts})
+
+
+def write_pairs(outcome: Outcome, path: Path, suffix: str) -> None:
+    """Write a result to ``path`` in the format that ``suffix`` names."""
+    pa = arrow()
+    table = pairs_table(outcome)
+    writers: dict[str, Callable[[], None]] = {
+        ".parquet": lambda: __import__("pyarrow.parquet").parquet.write_table(table, path),
+        ".csv": lambda: __import__("pyarrow.csv").csv.write_csv(table, path),
+    }
+    if suffix in writers:
+        writers[suffix]()
+        return
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:  # type: ignore[attr-defined]  # a pyarrow table
+        writer.write_table(table)

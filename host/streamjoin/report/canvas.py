@@ -1,0 +1,213 @@
+"""Drawing in pixels, and the finished drawing as inline SVG.
+
+Each chart is drawn twice, wide and narrow, in user units that are CSS pixels at the width it is
+shown at: text stays readable on a telephone because nothing is scaled down to fit.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamjoin.report.theme import sentinel, to_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Format:
+    """One of the two versions of a chart; lengths in CSS pixels."""
+
+    name: str
+    width_px: int
+    font_px: float
+    small_px: float
+
+    @property
+    def narrow(self) -> bool:
+        """Whether labels stand above their rows instead of beside them."""
+        return self.name == "narrow"
+
+    def text_px(self, characters: int) -> float:
+        """Room that a text needs, on the safe side for any sans-serif font."""
+        return characters * self.font_px * 0.61
+
+
+WIDE = Format("wide", 1000, 13.0, 11.5)
+NARROW = Format("narrow", 350, 12.5, 11.0)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A finished chart: both versions as inline SVG, and how many series are in it."""
+
+    key: str
+    title: str
+    caption: str
+    wide: str
+    narrow: str
+    marks: int
+
+
+def elide(text: str, most: int) -> str:
+    """Shorten a text to a number of characters; tables carry it in full."""
+    return text if len(text) <= most else f"{text[: max(1, most - 1)]}…"
+
+
+def _choose_cache() -> None:
+    """Keep matplotlib's font index in the environment, not in the user's home folder.
+
+    Counts only before matplotlib is imported for the first time.
+    """
+    if "matplotlib" in sys.modules or "MPLCONFIGDIR" in os.environ:
+        return
+    caches = os.environ.get("STREAMJOIN_CACHE") or Path(sys.prefix) / "share" / "streamjoin"
+    folder = Path(caches) / "matplotlib"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # matplotlib finds a temporary folder itself
+    os.environ["MPLCONFIGDIR"] = str(folder)
+
+
+@contextmanager
+def _settings(salt: str) -> Iterator[None]:
+    """Draw with matplotlib's own defaults, whatever the user's configuration says."""
+    import matplotlib.style
+
+    ours: dict[str, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": salt,
+        "text.parse_math": False,
+        "font.family": "sans-serif",
+        "axes.unicode_minus": True,
+        "hatch.linewidth": 1.6,
+    }
+    with matplotlib.style.context(["default", ours]), warnings.catch_warnings():
+        # The browser sets the text, so glyphs missing from matplotlib's font do not matter.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+def new_figure(width_px: float, height_px: float) -> Figure:
+    """Return an empty transparent figure whose points are CSS pixels."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width_px / 72, height_px / 72), dpi=72)
+    figure.patch.set_visible(False)
+    return figure
+
+
+def add_axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+    """Place axes by pixels from the top left corner, calm: one baseline, faint grid."""
+    full_width, full_height = (72 * inches for inches in figure.get_size_inches())
+    axes = figure.add_axes(
+        (left / full_width, 1 - (top + height) / full_height, width / full_width,
+         height / full_height)
+    )  # fmt: skip
+    axes.patch.set_visible(False)
+    for place in ("top", "right", "left", "bottom"):
+        axes.spines[place].set_visible(False)
+    axes.tick_params(which="both", length=0, colors=sentinel("muted"), pad=6)
+    axes.set_axisbelow(True)
+    return axes
+
+
+def put_text(
+    figure: Figure,
+    place: tuple[float, float],
+    text: str,
+    *,
+    size_px: float,
+    colour: str = "ink",
+    right: bool = False,
+    bold: bool = False,
+) -> None:
+    """Write a text, its middle at ``place`` in pixels from the top left corner."""
+    width, height = (72 * inches for inches in figure.get_size_inches())
+    figure.text(
+        place[0] / width,
+        1 - place[1] / height,
+        text,
+        fontsize=size_px,
+        color=sentinel(colour),
+        ha="right" if right else "left",
+        va="center_baseline",
+        fontweight="bold" if bold else "normal",
+        parse_math=False,
+    )
+
+
+def _inline(svg: str, prefix: str, format_: Format, alt: str, marks: int) -> str:
+    """Turn matplotlib's SVG document into an element of the page.
+
+    Declarations, metadata, the document-wide style and namespaces go; identifiers get the
+    chart's prefix, because the page is one document; colours become variables.
+    """
+    body = svg[svg.index("<svg") :].strip()
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", "", body, flags=re.DOTALL)
+    body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
+    body = body.replace("xlink:href=", "href=")
+    body = re.sub(r'\bid="', f'id="{prefix}-', body)
+    body = re.sub(r'href="#', f'href="#{prefix}-', body)
+    body = re.sub(r"url\(#", f"url(#{prefix}-", body)
+    view = re.search(r'viewBox="[^"]*"', body)
+    assert view is not None
+    start = body.index(">") + 1
+    opening = (
+        f'<svg class="chart {format_.name}" role="img" aria-label="{escape(alt)}" '
+        f'data-marks="{marks}" {view[0]}>'
+    )
+    return to_variables(re.sub(r"\n\s*\n+", "\n", opening + body[start:]))
+
+
+def draw_chart(
+    key: str,
+    title: str,
+    *,
+    caption: str,
+    alt: str,
+    marks: int,
+    draw: Callable[[Format], Figure],
+) -> Chart:
+    """Draw both versions of a chart.
+
+    Parameters
+    ----------
+    key : str
+        Identifier of the chart, unique on the page: letters, digits and hyphens.
+    title, caption : str
+        Heading and explanation; the caption is HTML.
+    alt : str
+        What the chart says, for those who do not see it.
+    marks : int
+        Artists with an identifier ``mark-...`` that each version holds.
+    draw : callable
+        Draws one version into a new figure.
+    """
+    _choose_cache()
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    versions = []
+    for format_ in (WIDE, NARROW):
+        prefix = f"{key}-{format_.name}"
+        with _settings(prefix):
+            figure = draw(format_)
+            buffer = io.StringIO()
+            metadata: dict[str, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+            FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)  # type: ignore[no-untyped-call]
+        versions.append(_inline(buffer.getvalue(), prefix, format_, alt, marks))
+    return Chart(key, title, caption, versions[0], versions[1], marks)

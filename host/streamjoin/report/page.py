@@ -1,0 +1,245 @@
+"""The page: verdict first, then each workload, then how to repeat it and what the words mean."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamjoin.errors import InputError
+from streamjoin.report import charts, curves, tables, units
+from streamjoin.report.records import RecordsError, check_run, read_records
+from streamjoin.report.results import Verdict, WorkloadResults, group
+from streamjoin.report.theme import variables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamjoin.report.canvas import Chart
+    from streamjoin.report.results import Result
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+DEFINITIONS = (
+    ("Agrees", "The pairs are exactly the oracle's: the same number and the same digest."),
+    ("Oracle", "A slow, plain implementation of what the join means, run on the same input."),
+    (
+        "Digest",
+        "64 bits over all pairs of row numbers, whatever their order; equal results have equal "
+        "digests.",
+    ),
+    (
+        "Throughput",
+        "Input tuples of both streams divided by the time from the start to the last match, or "
+        "to the end of the input where that is later.",
+    ),
+    (
+        "Latency",
+        "When a match was produced minus when the later of its two tuples arrived. p50 is the "
+        "median; 95 % and 99 % of the matches were no slower than p95 and p99.",
+    ),
+    ("Progressiveness", "The share of all matches that had been produced by an elapsed time."),
+    (
+        "Phases",
+        "Wait, partition, build or sort, merge, probe, other: what the threads' time was spent "
+        "on, as shares of threads times wall time.",
+    ),
+    (
+        "Peak memory",
+        "The largest resident set during the run, above what was resident before it began.",
+    ),
+    (
+        "Cycles",
+        "Clock cycles of the design, from its first tuple to the end of the drain. Seconds are "
+        "cycles divided by the clock that is named beside them; an assumed clock was neither "
+        "measured nor placed and routed for.",
+    ),
+    (
+        "Input stall, backpressure",
+        "Cycles in which a tuple was offered and not taken; cycles in which a result was "
+        "offered and not taken.",
+    ),
+    (
+        "Window",
+        "count:W joins a tuple with the last W of the other stream; time:T with those that "
+        "arrived less than T before; tumbling:T with those of the same interval; all with all.",
+    ),
+)
+
+
+def _verdict_of(results: Sequence[Result]) -> dict[str, Any]:
+    """Say in one sentence whether everything agreed with the oracle."""
+    total = len(results)
+    found = {verdict: sum(r.verdict is verdict for r in results) for verdict in Verdict}
+    bad = found[Verdict.WRONG] + found[Verdict.FAILED]
+    noun = "result" if total == 1 else "results"
+    if not total:
+        return {"ok": False, "mark": "○", "text": "No result was recorded."}
+    if found[Verdict.AGREES] == total:
+        text = "The one result agrees with the oracle." if total == 1 else (
+            f"All {total} results agree with the oracle."
+        )  # fmt: skip
+        return {"ok": True, "mark": "✓", "text": text}
+    parts = [
+        f"{found[verdict]} {words}"
+        for verdict, words in (
+            (Verdict.WRONG, "wrong"),
+            (Verdict.FAILED, "failed"),
+            (Verdict.UNCHECKED, "not checked"),
+        )
+        if found[verdict]
+    ]
+    text = f"{found[Verdict.AGREES]} of {total} {noun} agree with the oracle; {', '.join(parts)}."
+    return {"ok": False, "mark": "✗" if bad else "○", "text": text}
+
+
+def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
+    """Everything the template needs about one workload."""
+    results = found.results
+    hardware = [r for r in results if r.is_fpga]
+    drawn: list[Chart | None] = [
+        charts.throughput_chart(f"{key}-throughput", results),
+        charts.latency_chart(f"{key}-latency", results),
+        curves.progress_chart(f"{key}-progress", results),
+        charts.phases_chart(f"{key}-phases", results),
+    ]
+    titles = ("throughput", "latency", "progressiveness", "phases")
+    phase_head, phase_rows = tables.phase_table(results)
+    fastest = found.fastest
+    return {
+        "key": key,
+        "workload": found.workload,
+        "verdict": _verdict_of(results),
+        "rows": [tables.engine_row(r) for r in results],
+        "charts": [chart for chart in drawn if chart],
+        "undrawn": [title for title, chart in zip(titles, drawn, strict=True) if not chart],
+        "platforms": sorted({(r.tone, r.record["platform"]) for r in results}),
+        "phase_head": phase_head,
+        "phase_rows": phase_rows,
+        "hardware": tables.hardware_rows(results),
+        "stalls": charts.stalls_chart(f"{key}-stalls", hardware) if hardware else None,
+        "assumed": any(r.clock and r.clock.assumed for r in results),
+        "clocked": any(r.clock for r in results),
+        "fastest": fastest,
+        "fastest_text": units.rate(fastest.throughput) if fastest else "",
+    }
+
+
+def _readable_time(stamp: str) -> str:
+    """Turn ``2026-11-20T23:30:00Z`` into ``2026-11-20 23:30 UTC``; leave anything else."""
+    pattern = r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00)"
+    found = re.fullmatch(pattern, stamp)
+    return f"{found[1]} {found[2]} UTC" if found else stamp
+
+
+def _run_view(index: int, title: str, run: dict[str, Any]) -> dict[str, Any]:
+    groups = group(run)
+    results = [result for found in groups for result in found.results]
+    environment = run.get("environment") or {}
+    load, cores = environment.get("load_average"), environment.get("cores")
+    return {
+        "key": f"run{index + 1}",
+        "title": title,
+        "run": run,
+        "created": _readable_time(run.get("created") or ""),
+        "environment": environment,
+        # Half of the cores taken by something else: the reader should know.
+        "busy": bool(load is not None and cores and load > cores / 2),
+        "groups": groups,
+        "results": results,
+        "verdict": _verdict_of(results),
+        "workloads": [
+            _workload_view(f"run{index + 1}-w{place + 1}", found)
+            for place, found in enumerate(groups)
+        ],
+        "engines": len({r.record["engine"] for r in results}),
+    }
+
+
+def render(runs: list[dict[str, Any]]) -> str:
+    """Render one self-contained HTML page.
+
+    Parameters
+    ----------
+    runs : list of dict
+        What :func:`read_records` returns, one for each run, in the order of the page.
+
+    Raises
+    ------
+    RecordsError
+        If a run is not of the stated form, or there is none.
+    """
+    if not runs:
+        raise RecordsError("runs must hold at least one run, not none")
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    checked = [check_run(run, f"run {index + 1}") for index, run in enumerate(runs)]
+    titles = tables.run_titles(checked)
+    views = [
+        _run_view(index, title, run)
+        for index, (title, run) in enumerate(zip(titles, checked, strict=True))
+    ]
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        count=units.count, exact=units.exact, seconds=units.seconds, memory=units.memory
+    )
+    return environment.get_template("page.html").render(
+        runs=views,
+        titles=titles,
+        verdict=_verdict_of([result for view in views for result in view["results"]]),
+        comparison=tables.comparison([view["groups"] for view in views]) if len(views) > 1 else [],
+        definitions=DEFINITIONS,
+        light=variables(dark=False),
+        dark=variables(dark=True),
+    )
+
+
+def write_report(paths: list[Path], out: Path) -> None:
+    """Read runs and write their page, whole or not at all.
+
+    Parameters
+    ----------
+    paths : list of Path
+        Run folders or their ``records.json``.
+    out : Path
+        The HTML file; its folder is made where it is missing.
+
+    Raises
+    ------
+    RecordsError
+        If a run cannot be read or is not of the stated form; nothing is written then.
+    InputError
+        If the page cannot be written where it is wanted.
+    """
+    page = render([read_records(path) for path in paths])
+    out = Path(out)
+    try:
+        _write_whole(page, out)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{out}: must be a file that can be written ({reason})") from error
+
+
+def _write_whole(text: str, out: Path) -> None:
+    """Write a file beside its place, then put it there."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # A temporary file is private; the page has the permissions of any new file.
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(beside).chmod(0o666 & ~mask)
+        Path(beside).replace(out)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise

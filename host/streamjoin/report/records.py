@@ -1,0 +1,228 @@
+"""Reading ``records.json`` and checking its form before anything is drawn from it.
+
+A run folder holds one ``records.json``: what was run, on what, and one record for each engine
+and workload. What a run could not measure is null or absent; what is there has the right type
+and range, or one sentence names the file, the field and what would be right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, NoReturn
+
+from streamjoin.errors import InputError
+
+FORMAT = 1
+RECORDS_FILE = "records.json"
+STATUSES = ("ok", "wrong", "failed")
+PHASES = ("wait", "partition", "build_or_sort", "merge", "probe", "other")
+PERCENTILES = ("p50", "p95", "p99", "max")
+
+
+class RecordsError(InputError):
+    """A records file is missing or not of the stated form; the message names the field."""
+
+
+def _count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return math.isfinite(value) and value >= 0
+
+
+class _Fields:
+    """One JSON object with its place in a file, for checks that name what they refuse."""
+
+    def __init__(self, source: str, place: str, value: object) -> None:
+        self.source, self.place = source, place
+        if not isinstance(value, dict):
+            self.refuse("", "an object", value)
+        self.values: dict[str, Any] = value
+
+    def refuse(self, name: str, requirement: str, value: object) -> NoReturn:
+        """Raise the one sentence."""
+        where = ".".join(part for part in (self.place, name) if part) or "the top level"
+        shown = json.dumps(value, default=str)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        raise RecordsError(f"{self.source}: {where} must be {requirement}, not {shown}")
+
+    def _found(self, name: str, requirement: str, required: bool) -> Any:
+        value = self.values.get(name)
+        if value is None and required:
+            self.refuse(name, requirement, value)
+        return value
+
+    def text(self, name: str, *, required: bool = False) -> None:
+        """Require a string; an empty one counts as absent."""
+        value = self._found(name, "a text", required)
+        if value is not None and (not isinstance(value, str) or (required and not value)):
+            self.refuse(name, "a text", value)
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> None:
+        """Require one of a few words."""
+        if self.values.get(name) not in choices:
+            self.refuse(name, f"one of {', '.join(choices)}", self.values.get(name))
+
+    def counts(self, *names: str, required: bool = False) -> None:
+        """Require integers from 0."""
+        for name in names:
+            value = self._found(name, "an integer from 0", required)
+            if value is not None and not _count(value):
+                self.refuse(name, "an integer from 0", value)
+
+    def numbers(self, *names: str, required: bool = False) -> None:
+        """Require finite numbers from 0."""
+        for name in names:
+            value = self._found(name, "a finite number from 0", required)
+            if value is not None and not _number(value):
+                self.refuse(name, "a finite number from 0", value)
+
+    def inner(self, name: str, *, required: bool = False) -> _Fields | None:
+        """Return the object inside this one, or None where it is null."""
+        value = self._found(name, "an object", required)
+        if value is None:
+            return None
+        return _Fields(self.source, f"{self.place}.{name}" if self.place else name, value)
+
+    def list(self, name: str, *, required: bool = False) -> list[Any]:
+        """Return the list inside this object, an empty one where it is null."""
+        value = self._found(name, "a list", required)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.refuse(name, "a list", value)
+        return list(value)
+
+
+def _check_environment(fields: _Fields | None) -> None:
+    if fields is None:
+        return
+    for name in ("cpu", "system", "python", "revision"):
+        fields.text(name)
+    fields.counts("cores", "memory_bytes")
+    fields.numbers("load_average")
+    packages = fields.inner("packages")
+    for name in packages.values if packages else ():
+        assert packages is not None
+        packages.text(name)
+
+
+def _check_workload(fields: _Fields) -> str:
+    fields.text("name", required=True)
+    for name in ("kind", "predicate", "window", "digest", "oracle", "path"):
+        fields.text(name)
+    fields.counts("n_r", "n_s", required=True)
+    fields.counts("pairs")
+    fields.numbers("oracle_s")
+    return str(fields.values["name"])
+
+
+def _check_progress(fields: _Fields) -> None:
+    requirement = "[share from 0 to 1, milliseconds from 0]"
+    for index, point in enumerate(fields.list("progress")):
+        pair = isinstance(point, list) and len(point) == 2 and all(map(_number, point))
+        if not pair or point[0] > 1:
+            fields.refuse(f"progress[{index}]", requirement, point)
+
+
+def _check_record(fields: _Fields, workloads: set[str]) -> None:
+    for name in ("workload", "engine", "platform"):
+        fields.text(name, required=True)
+    if fields.values["workload"] not in workloads:
+        fields.refuse("workload", "the name of one of the workloads", fields.values["workload"])
+    fields.choice("status", STATUSES)
+    fields.text("error", required=fields.values["status"] != "ok")
+    for name in ("backend", "digest", "order", "clock_source"):
+        fields.text(name)
+    if not isinstance(fields.values.get("checked"), (bool, type(None))):
+        fields.refuse("checked", "true or false", fields.values["checked"])
+    fields.counts("pairs", "threads", "rounds", "peak_bytes", "cycles")
+    fields.counts("results_backpressure_cycles", "input_stall_cycles")
+    fields.numbers("clock_hz")
+    for name in ("wall_s", "cpu_s", "throughput_tuples_per_s"):
+        spread = fields.inner(name)
+        if spread:
+            spread.numbers("median", "min", "max", required=True)
+    latency = fields.inner("latency_us")
+    if latency:
+        latency.numbers(*PERCENTILES)
+    phases = fields.inner("phases_ms")
+    if phases:
+        phases.numbers(*PHASES)
+    fields.inner("knobs")
+    _check_progress(fields)
+    # A figure in seconds that comes from cycles is printed with its clock or not at all.
+    if fields.values.get("clock_hz") is not None:
+        if fields.values["clock_hz"] == 0:
+            fields.refuse("clock_hz", "above 0", 0)
+        fields.text("clock_source", required=True)
+
+
+def check_run(run: object, source: str) -> dict[str, Any]:
+    """Check the form of one run and return it.
+
+    Parameters
+    ----------
+    run : object
+        What ``records.json`` holds.
+    source : str
+        What to call it in a message, usually the file's path.
+
+    Raises
+    ------
+    RecordsError
+        If a field is missing, of the wrong type or out of its range.
+    """
+    fields = _Fields(source, "", run)
+    if fields.values.get("format") != FORMAT:
+        fields.refuse("format", str(FORMAT), fields.values.get("format"))
+    fields.text("title", required=True)
+    fields.text("created")
+    fields.text("command")
+    _check_environment(fields.inner("environment"))
+    names: set[str] = set()
+    for index, value in enumerate(fields.list("workloads", required=True)):
+        place = f"workloads[{index}]"
+        name = _check_workload(_Fields(source, place, value))
+        if name in names:
+            fields.refuse(f"{place}.name", "a name that no other workload has", name)
+        names.add(name)
+    for index, value in enumerate(fields.list("records", required=True)):
+        _check_record(_Fields(source, f"records[{index}]", value), names)
+    return fields.values
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def read_records(path: Path) -> dict[str, Any]:
+    """Read the records of one run.
+
+    Parameters
+    ----------
+    path : Path
+        A run folder, or the ``records.json`` in it.
+
+    Raises
+    ------
+    RecordsError
+        If there is no such file, it is not JSON, or a field is not of the stated form.
+    """
+    path = Path(path)
+    file = path / RECORDS_FILE if path.is_dir() else path
+    if not file.is_file():
+        raise RecordsError(f"{file}: no such file; give a run folder that holds {RECORDS_FILE}")
+    try:
+        run = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RecordsError(f"{file}: must be a readable file ({reason})") from error
+    except ValueError as error:  # also bytes that are no UTF-8
+        raise RecordsError(f"{file}: must be JSON in UTF-8 ({error})") from error
+    return check_run(run, str(file))

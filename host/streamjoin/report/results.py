@@ -1,0 +1,188 @@
+"""What a record says, decided once: its name, its verdict, its clock.
+
+Tables and charts read :class:`Result`, so that a result that differs from the oracle is marked
+the same way everywhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from streamjoin.report import units
+
+
+class Verdict(Enum):
+    """How a result stands against the oracle."""
+
+    AGREES = "agrees"
+    UNCHECKED = "not checked"
+    WRONG = "wrong"
+    FAILED = "failed"
+
+    @property
+    def bad(self) -> bool:
+        """Whether the row must stand out."""
+        return self in (Verdict.WRONG, Verdict.FAILED)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clock that turned cycles into seconds, with its source."""
+
+    hz: float
+    source: str
+
+    @property
+    def assumed(self) -> bool:
+        """Whether nobody measured it or placed and routed for it."""
+        return "assum" in self.source.lower()
+
+    @property
+    def text(self) -> str:
+        """The clock in full: ``100 MHz, assumed, not measured``."""
+        return f"{units.hertz(self.hz)}, {self.source}"
+
+    @property
+    def short(self) -> str:
+        """The clock for a chart's margin: ``100 MHz assumed``, or the source as it is."""
+        return f"{units.hertz(self.hz)} assumed" if self.assumed else self.text
+
+
+@dataclass(frozen=True)
+class Result:
+    """One engine on one workload."""
+
+    name: str
+    variant: str
+    index: int
+    verdict: Verdict
+    error: str
+    clock: Clock | None
+    tuples: int
+    record: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """Name on this workload: the engine, and what tells it from the same engine's others."""
+        return f"{self.name}, {self.variant}" if self.variant else self.name
+
+    @property
+    def platform(self) -> str:
+        """Platform with its backend: ``fpga (model)``."""
+        backend = self.record.get("backend")
+        return f"{self.record['platform']} ({backend})" if backend else str(self.record["platform"])
+
+    @property
+    def is_fpga(self) -> bool:
+        """Whether cycles are the measure."""
+        return bool(self.record["platform"] == "fpga")
+
+    @property
+    def tone(self) -> str:
+        """Palette name of the platform."""
+        return self.record["platform"] if self.record["platform"] in ("cpu", "fpga") else "other"
+
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """Lines that a chart writes under the name, each with its palette name.
+
+        The clock has a line of its own, so that no long variant can push it out of sight.
+        """
+        lines = [(self.variant, "muted")] if self.variant else []
+        if self.clock:
+            lines.append((self.clock.short, "caution" if self.clock.assumed else "muted"))
+        return tuple(lines)
+
+    def spread(self, name: str) -> dict[str, float] | None:
+        """Median, minimum and maximum of a measured quantity, None where absent."""
+        return self.record.get(name)
+
+    @property
+    def throughput(self) -> float | None:
+        """Median input tuples per second."""
+        spread = self.spread("throughput_tuples_per_s")
+        return spread["median"] if spread else None
+
+    @property
+    def latency_us(self) -> dict[str, float] | None:
+        """All four latency figures, None where there was no match or no measurement."""
+        found = self.record.get("latency_us") or {}
+        wanted = ("p50", "p95", "p99", "max")
+        complete = all(found.get(name) is not None for name in wanted)
+        return {name: found[name] for name in wanted} if complete else None
+
+    def absence(self, what: str) -> str:
+        """Why a chart shows nothing for this result."""
+        return "failed" if self.verdict is Verdict.FAILED else f"no {what} recorded"
+
+
+@dataclass(frozen=True)
+class WorkloadResults:
+    """One workload with everything that ran on it, in the order of the records."""
+
+    workload: dict[str, Any]
+    results: tuple[Result, ...]
+
+    @property
+    def fastest(self) -> Result | None:
+        """The result of the highest median throughput among those that agree."""
+        agreeing = [r for r in self.results if r.verdict is Verdict.AGREES and r.throughput]
+        return max(agreeing, key=lambda r: r.throughput or 0.0, default=None)
+
+
+def _verdict(record: dict[str, Any], workload: dict[str, Any]) -> tuple[Verdict, str]:
+    """Judge one record; what it claims is held against the workload's digest and pairs."""
+    error = record.get("error") or ""
+    if record["status"] == "failed":
+        return Verdict.FAILED, error
+    if record["status"] == "wrong":
+        return Verdict.WRONG, error
+    for name in ("pairs", "digest"):
+        told, truth = record.get(name), workload.get(name)
+        if told is not None and truth is not None and told != truth:
+            return Verdict.WRONG, f"Recorded as ok, but its {name} {told} is not {truth}."
+    return (Verdict.AGREES if record.get("checked") else Verdict.UNCHECKED), error
+
+
+def _variants(records: list[dict[str, Any]]) -> list[str]:
+    """Say for each record what tells it from others of its engine; empty where it ran once."""
+    variants = []
+    for record in records:
+        rivals = [r for r in records if r["engine"] == record["engine"]]
+        parts = []
+        for name in ("backend", "threads", "order"):
+            if len({str(r.get(name)) for r in rivals}) > 1 and record.get(name) is not None:
+                parts.append(f"{name} {record[name]}")
+        for name, value in (record.get("knobs") or {}).items():
+            if len({str((r.get("knobs") or {}).get(name)) for r in rivals}) > 1:
+                parts.append(f"{name} {value}")
+        variants.append(", ".join(parts))
+    # Whatever is still the same twice is told apart by its place.
+    keys = [(record["engine"], text) for record, text in zip(records, variants, strict=True)]
+    times, seen = Counter(keys), Counter[tuple[str, str]]()
+    for index, key in enumerate(keys):
+        if times[key] > 1:
+            seen[key] += 1
+            variants[index] = f"{key[1]} #{seen[key]}".strip()
+    return variants
+
+
+def group(run: dict[str, Any]) -> list[WorkloadResults]:
+    """Sort a checked run's records under its workloads, in the order of the file."""
+    groups = []
+    for workload in run["workloads"]:
+        records = [r for r in run["records"] if r["workload"] == workload["name"]]
+        results = []
+        for index, (record, variant) in enumerate(zip(records, _variants(records), strict=True)):
+            verdict, error = _verdict(record, workload)
+            hz, source = record.get("clock_hz"), record.get("clock_source")
+            clock = Clock(hz, source) if hz and source else None
+            tuples = workload["n_r"] + workload["n_s"]
+            results.append(
+                Result(record["engine"], variant, index, verdict, error, clock, tuples, record)
+            )
+        groups.append(WorkloadResults(workload, tuple(results)))
+    return groups

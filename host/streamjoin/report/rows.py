@@ -1,0 +1,196 @@
+"""The scaffold of every chart with one row for each engine: label, drawing, value.
+
+On a wide page the label stands left and the value right of the drawing; on a narrow one both
+stand above it. No result is left out: one with nothing to draw has its row and says why.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamjoin.report.canvas import Format, add_axes, elide, new_figure, put_text
+from streamjoin.report.results import Verdict
+from streamjoin.report.theme import sentinel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from streamjoin.report.results import Result
+
+AXIS_PX = 56
+TICK_PX = 62
+NOTE_PX = 15
+BAR_PX = 16
+LABEL_PX = 290
+
+
+@dataclass(frozen=True)
+class Row:
+    """One engine's row: the result, what to print as its value, and whether it has a mark."""
+
+    result: Result
+    value: str
+    drawn: bool
+
+    @property
+    def colour(self) -> str:
+        """Palette name of the label and value: what does not agree stands out."""
+        return "bad" if self.result.verdict.bad else "ink"
+
+    @property
+    def value_text(self) -> str:
+        """The value, preceded by the verdict where the result is wrong."""
+        wrong = self.result.verdict is Verdict.WRONG
+        return f"wrong: {self.value}" if wrong else self.value
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A horizontal axis: limits, whether logarithmic, how to print a tick, and its name."""
+
+    low: float
+    high: float
+    log: bool
+    tick: Callable[[float], str]
+    name: str
+
+
+def scale_for(
+    values: Sequence[float], tick: Callable[[float], str], name: str, *, always_log: bool = False
+) -> Scale:
+    """Choose the axis: logarithmic as soon as the values span more than a decade.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Everything that is drawn; values of 0 stand at the left end of a logarithmic axis.
+    tick : callable
+        Prints a value.
+    name : str
+        What the axis shows; says so itself when it is logarithmic.
+    always_log : bool
+        Whether to use a logarithmic axis for less than a decade too.
+    """
+    positive = [value for value in values if value > 0]
+    if not positive:
+        return Scale(0.0, 1.0, False, tick, name)
+    low, high = min(positive), max(positive)
+    if high <= 10 * low and not always_log:
+        return Scale(0.0, 1.04 * high, False, tick, name)
+    # A bar that ended at the axis would be invisible: leave some room below the smallest.
+    return Scale(low / 1.6, high * 1.1, True, tick, f"{name}, log scale")
+
+
+def apply_scale(axes: Axes, scale: Scale, format_: Format) -> None:
+    """Give axes their horizontal scale, ticks, grid and name."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    formatter = FuncFormatter(lambda value, _: scale.tick(value))
+    if scale.log:
+        axes.set_xscale("log")
+        width_px = axes.bbox.width
+        decade_px = width_px / math.log10(scale.high / scale.low)
+        subs: tuple[float, ...] = (1.0,)
+        if decade_px > 3.6 * TICK_PX:
+            subs = (1.0, 2.0, 5.0)
+        elif decade_px > 2.2 * TICK_PX:
+            subs = (1.0, 3.0)
+        ticks = 12 if len(subs) > 1 else max(2, int(width_px / TICK_PX))
+        axes.xaxis.set_major_locator(LogLocator(10.0, subs=subs, numticks=ticks))
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(max(2, int(axes.bbox.width / 110))))
+    axes.xaxis.set_major_formatter(formatter)
+    axes.set_xlim(scale.low, scale.high)
+    axes.grid(axis="x", color=sentinel("rule"), linewidth=1)
+    axes.tick_params(axis="x", labelsize=format_.small_px)
+    axes.set_xlabel(scale.name, fontsize=format_.small_px, color=sentinel("muted"), labelpad=8)
+
+
+def draw_rows(
+    format_: Format,
+    rows: Sequence[Row],
+    scale: Scale,
+    paint: Callable[[Axes, Row, int, float], None],
+) -> Figure:
+    """Lay out one row for each result and let ``paint`` fill those that have something.
+
+    Parameters
+    ----------
+    format_ : Format
+        Wide or narrow.
+    rows : sequence of Row
+        From top to bottom.
+    scale : Scale
+        The horizontal axis.
+    paint : callable
+        ``paint(axes, row, index, y)`` draws around ``y``, in pixels from the axes' top.
+    """
+    value_px = max(format_.text_px(len(row.value_text)) for row in rows)
+    heads_px = [20.0 + NOTE_PX * len(row.result.notes) for row in rows]
+    if format_.narrow:
+        heights = [
+            head + (BAR_PX + 14 if row.drawn else 2)
+            for head, row in zip(heads_px, rows, strict=True)
+        ]
+        left, right = 1.0, 18.0
+    else:
+        heights = [(32.0, 40.0, 54.0)[len(row.result.notes)] for row in rows]
+        widest = max(
+            format_.text_px(len(text))
+            for row in rows
+            for text in (row.result.name, *(note for note, _ in row.result.notes))
+        )
+        left, right = min(max(widest, 90.0), float(LABEL_PX)) + 12, min(value_px, 300.0) + 16
+    height = sum(heights)
+    figure = new_figure(format_.width_px, height + AXIS_PX)
+    axes = add_axes(figure, left, 0, format_.width_px - left - right, height)
+    axes.set_ylim(height, 0)
+    axes.set_yticks([])
+    apply_scale(axes, scale, format_)
+    axes.axvline(scale.low, color=sentinel("muted"), linewidth=1, zorder=0.6)
+    top = 0.0
+    for index, row in enumerate(rows):
+        middle = top + heights[index] / 2
+        label_y = middle - NOTE_PX / 2 * len(row.result.notes)
+        room_px = float(LABEL_PX)
+        if format_.narrow:
+            # Words stand above the drawing here: no grid line may cross them.
+            axes.axhspan(top, top + heads_px[index], facecolor=sentinel("paper"), zorder=0.8)
+            middle = top + heads_px[index] + 4 + BAR_PX / 2
+            label_y, room_px = top + 11, format_.width_px - value_px - 14
+        value_y = label_y if format_.narrow else middle
+        _put_words(figure, format_, row, (label_y, value_y), room_px)
+        if row.drawn:
+            paint(axes, row, index, middle)
+        top += heights[index]
+    return figure
+
+
+def _put_words(
+    figure: Figure, format_: Format, row: Row, places: tuple[float, float], room_px: float
+) -> None:
+    """Write a row's name, note and value; ``places`` are the heights of name and value."""
+    result, small = row.result, format_.small_px
+    name = elide(result.name, int(room_px / format_.text_px(1)))
+    put_text(
+        figure,
+        (0, places[0]),
+        name,
+        size_px=format_.font_px,
+        colour=row.colour,
+        bold=result.verdict.bad,
+    )
+    note_px = float(format_.width_px if format_.narrow else LABEL_PX)
+    for line, (note, colour) in enumerate(result.notes, start=1):
+        text = elide(note, int(note_px / (small * 0.61)))
+        put_text(figure, (0, places[0] + NOTE_PX * line), text, size_px=small, colour=colour)
+    end = (float(format_.width_px), places[1])
+    put_text(
+        figure, end, row.value_text, size_px=format_.font_px, colour=row.colour, right=True
+    )  # fmt: skip

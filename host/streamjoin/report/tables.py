@@ -1,0 +1,231 @@
+"""Rows of the page's tables, every cell as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamjoin.report import units
+from streamjoin.report.charts import PHASE_NAMES, phase_shares
+from streamjoin.report.records import PERCENTILES, PHASES
+from streamjoin.report.results import Result, Verdict, WorkloadResults
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VERDICT_MARKS = {
+    Verdict.AGREES: "✓ agrees",
+    Verdict.UNCHECKED: "○ not checked",
+    Verdict.WRONG: "✗ wrong",
+    Verdict.FAILED: "✗ failed",
+}
+
+
+@dataclass(frozen=True)
+class EngineRow:
+    """One engine in the main table; ``clock`` is what every figure in seconds depends on."""
+
+    name: str
+    variant: str
+    platform: str
+    throughput: str
+    low: str
+    high: str
+    latencies: tuple[str, ...]
+    pairs: str
+    mark: str
+    verdict: str
+    threads: str
+    memory: str
+    error: str
+    clock: str
+    assumed: bool
+
+
+def engine_row(result: Result) -> EngineRow:
+    """Return the main table's row for one result."""
+    record = result.record
+    spread = result.spread("throughput_tuples_per_s") or {}
+    latency = record.get("latency_us") or {}
+    return EngineRow(
+        name=result.name,
+        variant=result.variant,
+        platform=result.platform,
+        throughput=units.count(spread.get("median")),
+        low=units.count(spread.get("min")),
+        high=units.count(spread.get("max")),
+        latencies=tuple(units.microseconds(latency.get(name)) for name in PERCENTILES),
+        pairs=units.exact(record.get("pairs")),
+        mark=VERDICT_MARKS[result.verdict],
+        verdict=result.verdict.name.lower(),
+        threads=units.exact(record.get("threads")),
+        memory=units.memory(record.get("peak_bytes")),
+        error=result.error,
+        clock=result.clock.text if result.clock else "",
+        assumed=bool(result.clock and result.clock.assumed),
+    )
+
+
+@dataclass(frozen=True)
+class HardwareRow:
+    """One hardware result: counted cycles, and seconds only beside their clock."""
+
+    name: str
+    backend: str
+    knobs: str
+    cycles: str
+    cycles_per_tuple: str
+    stalls: str
+    backpressure: str
+    time: str
+    clock: str
+    assumed: bool
+    simulation: str
+    verdict: str
+
+
+def _cycles_with_share(part: int | None, whole: int | None) -> str:
+    if part is None:
+        return units.MISSING
+    share = f" ({units.percent(part / whole)})" if whole else ""
+    return f"{units.exact(part)}{share}"
+
+
+def hardware_rows(results: Sequence[Result]) -> list[HardwareRow]:
+    """Return a row for each result whose platform is an FPGA."""
+    rows = []
+    for result in results:
+        if not result.is_fpga:
+            continue
+        record = result.record
+        cycles, wall = record.get("cycles"), result.spread("wall_s")
+        simulated = record.get("backend") == "model" and wall
+        per_tuple = cycles / result.tuples if cycles is not None and result.tuples else None
+        rows.append(
+            HardwareRow(
+                name=result.name,
+                backend=record.get("backend") or units.MISSING,
+                knobs=", ".join(f"{k} {v}" for k, v in (record.get("knobs") or {}).items())
+                or result.variant,
+                cycles=units.exact(cycles),
+                cycles_per_tuple=units.MISSING
+                if per_tuple is None
+                else units.significant(per_tuple),
+                stalls=_cycles_with_share(record.get("input_stall_cycles"), cycles),
+                backpressure=_cycles_with_share(record.get("results_backpressure_cycles"), cycles),
+                time=units.seconds(cycles / result.clock.hz)
+                if result.clock and cycles is not None
+                else units.MISSING,
+                clock=result.clock.text if result.clock else "",
+                assumed=bool(result.clock and result.clock.assumed),
+                simulation=units.seconds(wall["median"]) if simulated and wall else units.MISSING,
+                verdict=result.verdict.name.lower(),
+            )
+        )
+    return rows
+
+
+def phase_table(results: Sequence[Result]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Return head and rows of the numbers behind the time breakdown, in ms and share."""
+    head = [PHASE_NAMES.get(phase, phase) for phase in PHASES] + ["sum"]
+    rows = []
+    for result in results:
+        shares = phase_shares(result)
+        if shares is None:
+            continue
+        cells = [
+            f"{units.seconds((result.record['phases_ms'].get(phase) or 0) / 1000)}"
+            f" ({units.percent(shares[phase])})"
+            for phase in PHASES
+        ]
+        rows.append((result.label, [*cells, units.percent(sum(shares.values()))]))
+    return head, rows
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One engine on one workload across runs: medians, and their ratio to the first."""
+
+    workload: str
+    label: str
+    cells: tuple[str, ...]
+    notes: tuple[str, ...]
+    ratios: tuple[str, ...]
+    bad: tuple[bool, ...]
+    remark: str
+
+
+def run_titles(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the runs' titles, numbered where the same title comes twice."""
+    titles = [str(run["title"]) for run in runs]
+    return [
+        f"{title} ({index + 1})" if titles.count(title) > 1 else title
+        for index, title in enumerate(titles)
+    ]
+
+
+def _comparison_cell(result: Result | None) -> tuple[str, str, bool]:
+    """Return text, note (what the figure depends on) and whether it must stand out."""
+    if result is None:
+        return units.MISSING, "", False
+    if result.verdict is Verdict.FAILED:
+        return "failed", "", True
+    text = units.count(result.throughput)
+    clock = f"at {result.clock.text}" if result.clock else ""
+    if result.verdict is Verdict.WRONG:
+        return f"wrong: {text}", clock, True
+    unchecked = "not checked" if result.verdict is Verdict.UNCHECKED else ""
+    return text, "; ".join(part for part in (unchecked, clock) if part), False
+
+
+def comparison(groups: Sequence[Sequence[WorkloadResults]]) -> list[ComparisonRow]:
+    """Set the median throughputs of several runs side by side.
+
+    Parameters
+    ----------
+    groups : sequence of sequence of WorkloadResults
+        One for each run, from :func:`streamjoin.report.results.group`.
+
+    Returns
+    -------
+    list of ComparisonRow
+        One for each workload and engine of any run. Ratios are to the first run that has a
+        result, and only where the workload's pairs and digest are the same in both.
+    """
+    places: dict[tuple[str, str], list[tuple[dict[str, Any], Result] | None]] = {}
+    for index, groups_of_run in enumerate(groups):
+        for found in groups_of_run:
+            for result in found.results:
+                key = (str(found.workload["name"]), result.label)
+                columns = places.setdefault(key, [None] * len(groups))
+                columns[index] = (found.workload, result)
+    rows = []
+    for (name, label), columns in places.items():
+        filled = [column for column in columns if column]
+        digests = {(w.get("pairs"), w.get("digest"), w["n_r"], w["n_s"]) for w, _ in filled}
+        same = len(digests) == 1
+        sound = [
+            r for _, r in filled if not r.verdict.bad and r.throughput and r.throughput > 0
+        ]  # fmt: skip
+        base = sound[0] if sound else None
+        cells = [_comparison_cell(column[1] if column else None) for column in columns]
+        ratios = []
+        for column in columns:
+            other = column[1] if column else None
+            if not same or other is None or base is None or other is base or other not in sound:
+                ratios.append("")
+                continue
+            ratio = (other.throughput or 0.0) / (base.throughput or 1.0)
+            ratios.append(f"{units.TIMES} {units.significant(ratio)}")
+        rows.append(
+            ComparisonRow(
+                workload=name,
+                label=label,
+                cells=tuple(cell[0] for cell in cells),
+                notes=tuple(cell[1] for cell in cells),
+                ratios=tuple(ratios),
+                bad=tuple(cell[2] for cell in cells),
+                remark="" if same else "not the same input in all runs",
+            )
+        )
+    return rows

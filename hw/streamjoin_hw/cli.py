@@ -1,0 +1,280 @@
+"""``streamjoin hw``: Verilog, manifest, Verilated model, a quick simulation.
+
+Importing this module stays cheap: every heavy library is imported where it is used.
+"""
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from streamjoin_hw.contract import DesignParams, ParameterError, parse_term
+from streamjoin_hw.presets import PRESETS
+
+_EXAMPLES = """examples:
+  streamjoin hw verilog --preset tiny --out build/tiny
+  streamjoin hw manifest --param cores=16 --param segment_tuples=64 --param lanes=8
+  streamjoin hw model --preset tiny-band --json
+  streamjoin hw simulate --preset tiny --tuples 2000 --idle 200 --stall 500
+"""
+
+PROGRESS_LEAST_TUPLES = 2000
+"""Inputs below this end too soon for a progress bar to be of use."""
+
+
+class UsageError(ValueError):
+    """A flag does not fit; the message names it and what would be right."""
+
+    exit_status = 2
+
+
+def _parse_param(text: str) -> tuple[str, Any]:
+    """Read ``name=value``: whole numbers, a name for ``design``, a list for ``terms``."""
+    name, equals, value = text.partition("=")
+    names = [field.name for field in dataclasses.fields(DesignParams)]
+    if not equals or name not in names:
+        raise UsageError(
+            f"--param must be NAME=VALUE with NAME one of {', '.join(names)}, not {text!r}"
+        )
+    if name == "terms":
+        return name, tuple(parse_term(term) for term in value.split(","))
+    if name == "design":
+        return name, value
+    try:
+        return name, int(value)
+    except ValueError:
+        raise UsageError(f"--param {name} must be a whole number, not {value!r}") from None
+
+
+def design_from(preset: str | None, overrides: list[str]) -> DesignParams:
+    """Build parameters from ``--preset`` and ``--param``.
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown or a needed parameter is missing.
+    ParameterError
+        If a value is out of its range.
+    """
+    values: dict[str, Any] = {}
+    if preset is not None:
+        if preset not in PRESETS:
+            raise UsageError(f"--preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+        base = PRESETS[preset]
+        values = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
+    values.update(_parse_param(text) for text in overrides)
+    for name in ("cores", "segment_tuples"):
+        if name not in values:
+            raise UsageError(f"give --preset NAME, or --param {name}=COUNT")
+    return DesignParams(**values)
+
+
+def _out(arguments: argparse.Namespace) -> Path | None:
+    return None if arguments.out is None else Path(arguments.out)
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+def _verilog(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.build import emit_verilog
+
+    params = design_from(arguments.preset, arguments.param)
+    folder = _out(arguments)
+    if folder is None:
+        raise UsageError("--out must name the folder that the Verilog is written to")
+    print(emit_verilog(params, folder))
+    return 0
+
+
+def _manifest(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.build import manifest, write_whole
+
+    params = design_from(arguments.preset, arguments.param)
+    text = json.dumps(manifest(params), indent=2) + "\n"
+    file = _out(arguments)
+    if file is None:
+        print(text, end="")
+    else:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, text)
+    return 0
+
+
+def _model(arguments: argparse.Namespace) -> int:
+    import shutil
+
+    from streamjoin_hw.build import build_model
+    from streamjoin_hw.toolchain import publish, temporary_folder
+
+    params = design_from(arguments.preset, arguments.param)
+    folder = build_model(params, report=_say)
+    target = _out(arguments)
+    if target is not None:
+        if target.exists():
+            raise UsageError(f"--out must name a folder that is not there yet, not {str(target)!r}")
+        made = temporary_folder(target)
+        shutil.copytree(folder, made, dirs_exist_ok=True)
+        made.chmod(0o755)
+        folder = publish(made, target)
+    print(
+        json.dumps({"folder": str(folder), "digest": params.digest}) if arguments.json else folder
+    )
+    return 0
+
+
+def _per_1024(flag: str, value: int) -> int:
+    if not 0 <= value <= 1000:
+        raise UsageError(f"{flag} must be from 0 to 1000 (of 1024 cycles), not {value}")
+    return value
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    from streamjoin_hw import testing
+    from streamjoin_hw.build import build_model
+    from streamjoin_hw.contract import active_cores
+
+    params = design_from(arguments.preset, arguments.param)
+    if arguments.tuples < 1:
+        raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
+    idle, stall = _per_1024("--idle", arguments.idle), _per_1024("--stall", arguments.stall)
+    folder = build_model(params, report=_say)
+    capacity = params.window_capacity
+    workload = testing.random_workload(
+        params,
+        np.random.default_rng(arguments.seed),
+        arguments.tuples,
+        windows=(arguments.window_r or capacity, arguments.window_s or capacity),
+    )
+    active = active_cores(params, workload.window_r, workload.window_s)
+    with testing.Model(params, folder) as model:
+        model.set_up(workload)
+        outcome = _with_progress(model, workload, arguments.seed, idle, stall)
+        counters = {
+            name: model.read(name)
+            for name in ("input_stall_cycles", "results_backpressure_cycles", "hold_cycles")
+        }
+    wrong = testing.difference(testing.reference(workload), outcome.pairs)
+    last = int(outcome.accepted[-1]) - int(outcome.accepted[0])
+    steps = [testing.step_cycles(params, w, active) for w in (workload.window_s, workload.window_r)]
+    figures: dict[str, Any] = {
+        "digest": params.digest,
+        "seed": arguments.seed,
+        "cores": params.cores,
+        "lanes": params.lanes,
+        "window_r": workload.window_r,
+        "window_s": workload.window_s,
+        "tuples": len(workload.arrivals),
+        "results": len(outcome.pairs),
+        "cycles": outcome.cycles,
+        "cycles_per_tuple": round(last / max(1, len(workload.arrivals) - 1), 3),
+        "step_cycles_r": steps[0],
+        "step_cycles_s": steps[1],
+        **counters,
+        "verdict": wrong if wrong else "exact",
+    }
+    _show(figures, as_json=arguments.json)
+    return 1 if wrong else 0
+
+
+def _with_progress(model: Any, workload: Any, seed: int, idle: int, stall: int) -> Any:
+    """Run a workload with a bar on standard error, where it is long enough for one."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    total = len(workload.arrivals)
+    console = Console(stderr=True)
+    hidden = total < PROGRESS_LEAST_TUPLES or not console.is_terminal
+    with Progress(console=console, disable=hidden, transient=True) as progress:
+        task = progress.add_task("simulating", total=total)
+        return model.run(
+            workload.arrivals,
+            seed=seed,
+            idle_per_1024=idle,
+            stall_per_1024=stall,
+            max_cycles=10_000_000 + 4000 * total,
+            report=lambda taken: progress.update(task, completed=taken),
+        )
+
+
+def _show(figures: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(figures))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False)
+    for name, value in figures.items():
+        table.add_row(name.replace("_", " "), str(value))
+    Console().print(table)
+
+
+class HardwareVerb:
+    """The verb ``hw`` of the ``streamjoin`` command."""
+
+    help = "Verilog, manifest, model and simulation of a design"
+
+    _ACTIONS = (
+        ("verilog", _verilog, "write the design's Verilog and manifest to a folder"),
+        ("manifest", _manifest, "print the design's manifest"),
+        ("model", _model, "build the Verilated model and print its folder"),
+        ("simulate", _simulate, "run random tuples through the model and check the result"),
+    )
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the actions and their flags."""
+        parser.epilog = _EXAMPLES
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+        for name, run, text in self._ACTIONS:
+            example = next(line for line in _EXAMPLES.splitlines() if f" hw {name}" in line)
+            action = actions.add_parser(
+                name,
+                help=text,
+                description=f"{text[0].upper()}{text[1:]}.",
+                epilog=f"example:\n{example}",
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+            action.set_defaults(action_run=run)
+            action.add_argument(
+                "--preset", metavar="NAME", help=f"named design point: {', '.join(PRESETS)}"
+            )
+            action.add_argument(
+                "--param",
+                metavar="K=V",
+                action="append",
+                default=[],
+                help="set one parameter, over the preset: cores=16, terms=band:int32,band:float32",
+            )
+            action.add_argument("--out", metavar="PATH", help="where to write")
+            if name in ("model", "simulate"):
+                action.add_argument("--json", action="store_true", help="print JSON")
+            if name == "simulate":
+                self._configure_simulate(action)
+
+    @staticmethod
+    def _configure_simulate(action: argparse.ArgumentParser) -> None:
+        for flag, default, text in (
+            ("--tuples", 1000, "tuples of both sides together (default 1000)"),
+            ("--seed", 1, "seed of the workload (default 1)"),
+            ("--idle", 0, "input pauses, of 1024 cycles (default 0)"),
+            ("--stall", 0, "output is not ready, of 1024 cycles (default 0)"),
+            ("--window-r", None, "count window of R (default: the capacity)"),
+            ("--window-s", None, "count window of S (default: the capacity)"),
+        ):
+            action.add_argument(flag, type=int, default=default, metavar="COUNT", help=text)
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Run the chosen action; returns the exit status."""
+        status: int = arguments.action_run(arguments)
+        return status
+
+
+VERB = HardwareVerb()
+__all__ = ["VERB", "HardwareVerb", "ParameterError", "UsageError", "design_from"]

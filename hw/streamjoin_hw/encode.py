@@ -1,0 +1,250 @@
+"""Ingress: keys of every type become unsigned codes once, before the chain.
+
+An R key becomes an order-preserving unsigned 32-bit *code*; an S key of a band becomes the
+interval of codes ``s - lo .. s + hi`` that matches it. Join cores then compare unsigned
+integers only. All bounds are computed here, once a tuple, not once a pair:
+
+- integers in 34 bits, so that nothing wraps; the interval is cut to the type's range, and one
+  wholly outside it is the empty interval (``lo`` all ones, ``hi`` zero), which no code is in;
+- float32 in one float32 operation for each bound, rounded to nearest even; NaN in a bound makes
+  the empty interval, NaN in R a code above every bound.
+"""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, ValueCastable
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import (
+    KEY_BITS,
+    SIDE_S,
+    DesignParams,
+    KeyType,
+    TermKind,
+    tuple_layout,
+)
+from streamjoin_hw.fp_add import STAGES as ADD_STAGES
+from streamjoin_hw.fp_add import FloatAdder
+from streamjoin_hw.streams import (
+    Component,
+    PipeReg,
+    View,
+    arrival_layout,
+    r_layout,
+    s_layout,
+    signal_of,
+)
+
+NAN_CODE_R = 0xFFFFFFFF
+"""Code of NaN in R: above the code of +infinity, so in no interval."""
+
+NAN_CODE_S = 0xFFFFFFFE
+"""Code of NaN in S under equality: no key of R has it."""
+
+EMPTY_LO, EMPTY_HI = 0xFFFFFFFF, 0
+"""The interval that holds no code."""
+
+_LIMITS = {KeyType.INT32: (-(1 << 31), (1 << 31) - 1), KeyType.UINT32: (0, (1 << 32) - 1)}
+
+
+def input_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of the ingress payload: ``side`` and the fields of the tuple beat."""
+    fields = {field.name: field.width for field in tuple_layout(params)}
+    return data.StructLayout({"side": 1, **fields})
+
+
+def band_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of the band-width registers: ``lo<i>``, ``hi<i>`` for each band term."""
+    members = {}
+    for index, term in enumerate(params.terms):
+        if term.kind is TermKind.BAND:
+            members[f"lo{index}"] = KEY_BITS
+            members[f"hi{index}"] = KEY_BITS
+    return data.StructLayout(members)
+
+
+def band_members(params: DesignParams) -> dict[str, wiring.Member]:
+    """Return the port ``band``, none for a design without band terms.
+
+    A port of no bits would have a range in Verilog that is not one.
+    """
+    layout = band_layout(params)
+    return {"band": In(layout)} if layout.size else {}
+
+
+def is_nan(bits: Value) -> Value:
+    """Tell whether float32 bits are a NaN."""
+    return bits[23:31].all() & bits[:23].any()
+
+
+def order_code(bits: Value, key_type: KeyType) -> Value:
+    """Map a key's 32 bits to an unsigned code of the same order; NaN to :data:`NAN_CODE_R`."""
+    if key_type is KeyType.UINT32:
+        return bits
+    if key_type is KeyType.INT32:
+        return bits ^ Const(1 << 31, 32)
+    positive = Mux(bits[:31].any(), bits, Const(0, 32))  # both zeros are one key
+    ordered = Mux(positive[31], ~positive, positive ^ Const(1 << 31, 32))
+    return Mux(is_nan(bits), Const(NAN_CODE_R, 32), ordered)[:32]
+
+
+def _as_bits(value: ValueCastable | Value) -> Value:
+    return Value.cast(value)
+
+
+class Encoder(Component):
+    """Turn tuple beats into encoded tuples.
+
+    Throughput 1 tuple a cycle. Latency: one cycle for the bounds (:data:`ADD_STAGES` if a band
+    is of floats), one for the codes and one for the output register. The band widths that count
+    for a tuple are those of the cycle in which it is accepted.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    i : In(stream.Signature(input_layout(params)))
+    band : In(band_layout(params)), if there are band terms
+        Band widths: signed int32, or float32 bits for a term of floats.
+    o : Out(stream.Signature(arrival_layout(params)))
+    """
+
+    i: stream.Interface
+    band: View
+    o: stream.Interface
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        super().__init__(
+            {
+                "i": In(stream.Signature(input_layout(params))),
+                **band_members(params),
+                "o": Out(stream.Signature(arrival_layout(params))),
+            }
+        )
+
+    @property
+    def bound_stages(self) -> int:
+        """Cycles from acceptance to the bounds."""
+        floats = any(
+            t.kind is TermKind.BAND and t.type is KeyType.FLOAT32 for t in self.params.terms
+        )
+        return ADD_STAGES if floats else 1
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the pipeline."""
+        m = Module()
+        m.submodules.output = output = PipeReg(arrival_layout(self.params))
+        stages = self.bound_stages
+
+        # One enable moves the whole pipeline. It depends on registers only, so no path runs
+        # from the output's ready to the input's.
+        enable = Signal()
+        valids = Signal(stages + 1)
+        m.d.comb += [
+            enable.eq(~valids[-1] | output.i.ready),
+            self.i.ready.eq(enable),
+            output.i.valid.eq(valids[-1]),
+        ]
+        with m.If(enable):
+            m.d.sync += valids.eq(Cat(self.i.valid, valids))
+
+        side = self._delayed(m, enable, self.i.p.side, stages, "side")
+        payload = self._delayed(m, enable, self.i.p.payload, stages, "payload")
+        r_body, s_body = signal_of(r_layout(self.params)), signal_of(s_layout(self.params))
+        m.d.comb += [r_body.payload.eq(payload), s_body.payload.eq(payload)]
+        for index, term in enumerate(self.params.terms):
+            key = _as_bits(self.i.p[f"key{index}"])
+            late_key = self._delayed(m, enable, key, stages, f"key{index}")
+            m.d.comb += r_body[f"code{index}"].eq(order_code(late_key, term.type))
+            if term.kind is TermKind.EQUI:
+                code = order_code(late_key, term.type)
+                if term.type is KeyType.FLOAT32:
+                    code = Mux(is_nan(late_key), NAN_CODE_S, code)
+                m.d.comb += s_body[f"code{index}"].eq(code)
+                continue
+            lo_width, hi_width = (
+                _as_bits(self.band[f"lo{index}"]),
+                _as_bits(self.band[f"hi{index}"]),
+            )
+            build = self._float_interval if term.type is KeyType.FLOAT32 else self._integer_interval
+            lo, hi = build(m, index, enable, key, (lo_width, hi_width))
+            m.d.comb += [s_body[f"lo{index}"].eq(lo), s_body[f"hi{index}"].eq(hi)]
+
+        arrival = signal_of(arrival_layout(self.params))
+        with m.If(enable):
+            m.d.sync += [
+                arrival.side.eq(side),
+                arrival.body.eq(Mux(side == SIDE_S, s_body.as_value(), r_body.as_value())),
+            ]
+        m.d.comb += output.i.payload.eq(arrival)
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        return m
+
+    @staticmethod
+    def _delayed(m: Module, enable: Signal, value: Value, cycles: int, name: str) -> Value:
+        """Carry a value along the pipeline."""
+        for stage in range(cycles):
+            register = Signal(len(value), name=f"{name}_{stage + 1}")
+            with m.If(enable):
+                m.d.sync += register.eq(value)
+            value = register
+        return value
+
+    def _integer_interval(
+        self,
+        m: Module,
+        index: int,
+        enable: Signal,
+        key: Value,
+        widths: tuple[Value, Value],
+    ) -> tuple[Value, Value]:
+        """Return the codes of ``key - lo`` and ``key + hi``, cut to the type's range."""
+        term = self.params.terms[index]
+        lo_width, hi_width = widths
+        least, most = _LIMITS[term.type]
+        number = key.as_signed() if term.type is KeyType.INT32 else key
+        low = Signal(range(-(1 << 33), 1 << 33), name=f"low{index}")
+        high = Signal(range(-(1 << 33), 1 << 33), name=f"high{index}")
+        with m.If(enable):
+            m.d.sync += [
+                low.eq(number - lo_width.as_signed()),
+                high.eq(number + hi_width.as_signed()),
+            ]
+        low_bits = self._delayed(m, enable, low, self.bound_stages - 1, f"low{index}_d").as_signed()
+        high_bits = self._delayed(
+            m, enable, high, self.bound_stages - 1, f"high{index}_d"
+        ).as_signed()
+        lo = order_code(low_bits[:32], term.type)
+        lo = Mux(low_bits < least, order_code(Const(least & 0xFFFFFFFF, 32), term.type), lo)
+        hi = order_code(high_bits[:32], term.type)
+        hi = Mux(high_bits > most, order_code(Const(most & 0xFFFFFFFF, 32), term.type), hi)
+        outside = (low_bits > most) | (high_bits < least)
+        return Mux(outside, EMPTY_LO, lo), Mux(outside, EMPTY_HI, hi)
+
+    def _float_interval(
+        self,
+        m: Module,
+        index: int,
+        enable: Signal,
+        key: Value,
+        widths: tuple[Value, Value],
+    ) -> tuple[Value, Value]:
+        """Return the codes of ``key - lo`` and ``key + hi``, each rounded once."""
+        lo_width, hi_width = widths
+        m.submodules[f"below{index}"] = below = FloatAdder()
+        m.submodules[f"above{index}"] = above = FloatAdder()
+        m.d.comb += [
+            below.enable.eq(enable),
+            below.a.eq(key),
+            below.b.eq(lo_width ^ Const(1 << 31, 32)),
+            above.enable.eq(enable),
+            above.a.eq(key),
+            above.b.eq(hi_width),
+        ]
+        empty = is_nan(below.sum) | is_nan(above.sum)
+        lo = Mux(empty, EMPTY_LO, order_code(below.sum, KeyType.FLOAT32))
+        hi = Mux(empty, EMPTY_HI, order_code(above.sum, KeyType.FLOAT32))
+        return lo, hi

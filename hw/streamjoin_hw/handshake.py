@@ -1,0 +1,273 @@
+"""The ``handshake`` design: encoder, sequencer, chain of cores, result tree.
+
+Handshake join (Teubner and Mueller, SIGMOD 2011), lock-step forwarding of section 6.2: R enters
+the chain at the left, S at the right, and a pair is compared in the one core in which its tuples
+meet. Differences from the paper: segments are rings in memory, a core compares ``lanes`` tuples a
+cycle, windows are exact for any size set at run time, and an input ends with a drain.
+"""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import DesignParams, TUser
+from streamjoin_hw.core import Core, command_layout, core_members, plan_layout
+from streamjoin_hw.encode import Encoder, band_layout, band_members, input_layout
+from streamjoin_hw.sequencer import Sequencer
+from streamjoin_hw.streams import (
+    Component,
+    PipeReg,
+    View,
+    r_layout,
+    result_layout,
+    s_layout,
+    slot_layout,
+)
+from streamjoin_hw.trees import MergeTree
+
+CORE_MODULE = "streamjoin_core"
+"""Verilog module of a core."""
+
+OR_FANIN = 32
+"""Inputs of one registered OR: at most two levels serve 1024 cores (``HOLD_WORDS``)."""
+
+
+def registered_or(m: Module, bits: Sequence[Value]) -> Value:
+    """OR many bits through registers, :data:`OR_FANIN` a level; 1 or 2 cycles late."""
+    while True:
+        groups: list[Value] = []
+        for first in range(0, len(bits), OR_FANIN):
+            group = Signal(name="or_group")
+            m.d.sync += group.eq(Cat(*bits[first : first + OR_FANIN]).any())
+            groups.append(group)
+        if len(groups) == 1:
+            return groups[0]
+        bits = groups
+
+
+class CoreInstance(Component):
+    """A :class:`~streamjoin_hw.core.Core` by reference to its Verilog module.
+
+    All cores are then emitted and compiled once. Amaranth's simulator cannot look inside.
+    """
+
+    def __init__(self, params: DesignParams) -> None:
+        super().__init__(core_members(params))
+
+    def elaborate(self, _platform: object) -> Module:
+        """Connect every port by its flat name."""
+        m = Module()
+        ports: dict[str, object] = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+        for path, member, value in self.signature.flatten(self):
+            direction = "i" if member.flow == In else "o"
+            ports[f"{direction}_{'__'.join(str(part) for part in path)}"] = value
+        m.submodules.core = Instance(CORE_MODULE, **ports)
+        return m
+
+
+class Chain(Component):
+    """The cores side by side, and the tree that collects their results.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    by_reference : bool
+        Instantiate the cores' Verilog module instead of elaborating each.
+
+    Members
+    -------
+    command : In(command_layout(params)), plan : In(plan_layout(params))
+    r_entry, s_entry : In(slot)
+        The tuple that enters with a step.
+    results : Out(stream.Signature(result_layout(params)))
+    held : Out(1)
+        Some core asks to hold; from a register.
+    busy : Out(1)
+        Something is inside; from a register.
+    """
+
+    command: View
+    plan: View
+    r_entry: View
+    s_entry: View
+    results: stream.Interface
+    held: Signal
+    busy: Signal
+
+    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
+        self.params = params
+        self.by_reference = by_reference
+        super().__init__(
+            {
+                "command": In(command_layout(params)),
+                "plan": In(plan_layout(params)),
+                "r_entry": In(slot_layout(r_layout(params))),
+                "s_entry": In(slot_layout(s_layout(params))),
+                "results": Out(stream.Signature(result_layout(params))),
+                "held": Out(1),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Wire each core to its neighbours."""
+        m = Module()
+        params = self.params
+        make = CoreInstance if self.by_reference else Core
+        cores: list[Core] = []
+        for index in range(params.cores):
+            core = make(params)
+            m.submodules[f"core{index}"] = core
+            cores.append(core)  # type: ignore[arg-type]
+        m.submodules.tree = tree = MergeTree(
+            result_layout(params), params.cores, params.merge_arity
+        )
+        for index, core in enumerate(cores):
+            m.d.comb += [
+                core.index.eq(Const(index, len(core.index))),
+                core.plan.eq(self.plan),
+                core.command.eq(self.command),
+                core.r_left.eq(cores[index - 1].r_oldest if index else self.r_entry),
+                core.s_entry.eq(self.s_entry),
+            ]
+            # The last core has no right neighbour: whenever it is active it takes what arrives.
+            if index + 1 < params.cores:
+                m.d.comb += core.s_right.eq(cores[index + 1].s_oldest)
+            wiring.connect(m, core.results, tree.input(index))
+        wiring.connect(m, tree.o, wiring.flipped(self.results))
+        m.d.comb += self.held.eq(registered_or(m, [core.hold for core in cores]))
+        cores_busy = registered_or(m, [core.busy for core in cores])
+        m.d.sync += self.busy.eq(cores_busy | tree.busy)
+        return m
+
+
+def output_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of an output beat: both payloads, ``user`` (``TUser``) and ``last``."""
+    return data.StructLayout(
+        {
+            "r_payload": params.payload_bits,
+            "s_payload": params.payload_bits,
+            "user": TUser.BITS,
+            "last": 1,
+        }
+    )
+
+
+class HandshakeJoin(Component):
+    """The design between its streams, without AXI and registers.
+
+    A step costs ``max(2, ceil(ceil(window / active) / lanes))`` cycles, ``window`` being that of
+    the other side and ``active`` the cores that take part
+    (:func:`streamjoin_hw.contract.active_cores`).
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    by_reference : bool
+        See :class:`Chain`.
+
+    Members
+    -------
+    i : In(stream.Signature({"beat": input_layout(params), "last": 1}))
+        Tuples in arrival order.
+    o : Out(stream.Signature(output_layout(params)))
+        Results, then one punctuation with ``last``.
+    band : In(band_layout(params)), if there are band terms
+    enable, drain, windows_written : In(1)
+    window_r, window_s : In(32)
+    drained, idle, draining, window_error, running, held, hold_cycle, starved : Out(1)
+        See :class:`~streamjoin_hw.sequencer.Sequencer`.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    band: View
+    enable: Signal
+    drain: Signal
+    windows_written: Signal
+    window_r: Signal
+    window_s: Signal
+    drained: Signal
+    idle: Signal
+    draining: Signal
+    window_error: Signal
+    running: Signal
+    held: Signal
+    hold_cycle: Signal
+    starved: Signal
+
+    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
+        self.params = params
+        self.by_reference = by_reference
+        beat = data.StructLayout({"beat": input_layout(params), "last": 1})
+        phases = ("drained", "idle", "draining", "window_error", "running")
+        flags = (*phases, "held", "hold_cycle", "starved")
+        super().__init__(
+            {
+                "i": In(stream.Signature(beat)),
+                "o": Out(stream.Signature(output_layout(params))),
+                **band_members(params),
+                **{name: In(1) for name in ("enable", "drain", "windows_written")},
+                "window_r": In(32),
+                "window_s": In(32),
+                **{name: Out(1) for name in flags},
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Connect the parts."""
+        m = Module()
+        params = self.params
+        m.submodules.encoder = encoder = Encoder(params)
+        m.submodules.sequencer = sequencer = Sequencer(params)
+        m.submodules.chain = chain = Chain(params, by_reference=self.by_reference)
+        m.submodules.output = output = PipeReg(output_layout(params))
+
+        m.d.comb += [
+            encoder.i.payload.eq(self.i.p.beat),
+            encoder.i.valid.eq(self.i.valid & sequencer.open),
+            self.i.ready.eq(encoder.i.ready & sequencer.open),
+            sequencer.taken.eq(self.i.valid & self.i.ready),
+            sequencer.taken_last.eq(self.i.p.last),
+            self.starved.eq(self.i.ready & ~self.i.valid),
+        ]
+        wiring.connect(m, encoder.o, sequencer.i)
+        if band_layout(params).size:
+            m.d.comb += encoder.band.eq(self.band)
+        for name in ("enable", "drain", "windows_written", "window_r", "window_s"):
+            m.d.comb += getattr(sequencer, name).eq(getattr(self, name))
+        for name in ("drained", "draining", "window_error", "running", "hold_cycle"):
+            m.d.comb += getattr(self, name).eq(getattr(sequencer, name))
+        m.d.comb += [
+            self.idle.eq(sequencer.idle & ~output.busy),
+            self.held.eq(chain.held),
+            sequencer.held.eq(chain.held),
+            sequencer.busy.eq(chain.busy),
+            chain.command.eq(sequencer.command),
+            chain.plan.eq(sequencer.plan),
+            chain.r_entry.eq(sequencer.r_entry),
+            chain.s_entry.eq(sequencer.s_entry),
+        ]
+
+        # Punctuation is due only when no result is left, so nothing has to be arbitrated.
+        beat = output.i.p
+        m.d.comb += [
+            output.i.valid.eq(chain.results.valid | sequencer.end.valid),
+            chain.results.ready.eq(output.i.ready),
+            sequencer.end.ready.eq(output.i.ready),
+        ]
+        with m.If(sequencer.end.valid):
+            m.d.comb += [beat.user[TUser.PUNCTUATION].eq(1), beat.last.eq(1)]
+        with m.Else():
+            m.d.comb += [
+                beat.r_payload.eq(chain.results.p.r_payload),
+                beat.s_payload.eq(chain.results.p.s_payload),
+                beat.user[TUser.RESULT].eq(1),
+                beat.user[TUser.SIDE].eq(chain.results.p.side),
+            ]
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        return m

@@ -1,0 +1,276 @@
+"""The AXI4-Lite slave, generated from :func:`streamjoin_hw.contract.registers`.
+
+No offset is written here: decode, reset values and access all follow the contract's list.
+"""
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import INTERFACE_VERSION, MAGIC, DesignParams, registers
+from streamjoin_hw.streams import Component
+
+ADDRESS_BITS = 12
+"""The slave fills one page of 4 KiB."""
+
+OKAY, SLVERR = 0, 2
+"""AXI responses."""
+
+LIVE = (
+    "status",
+    "cycles_low",
+    "cycles_high",
+    "tuples_r",
+    "tuples_s",
+    "results",
+    "input_stall_cycles",
+    "results_backpressure_cycles",
+    "hold_cycles",
+)
+"""Read-only registers whose value comes from the design."""
+
+
+def constants(params: DesignParams) -> dict[str, int]:
+    """Values of the read-only registers that describe the design."""
+    digest = int(params.digest, 16)
+    return {
+        "identity": MAGIC,
+        "version": INTERFACE_VERSION,
+        "digest_low": digest & 0xFFFFFFFF,
+        "digest_high": digest >> 32,
+        "cores": params.cores,
+        "segment_tuples": params.segment_tuples,
+        "lanes": params.lanes,
+    }
+
+
+def axi_lite_members() -> dict[str, wiring.Member]:
+    """Ports of an AXI4-Lite slave with 32 data bits, by their AXI names."""
+    return {
+        "awaddr": In(ADDRESS_BITS),
+        "awprot": In(3),
+        "awvalid": In(1),
+        "awready": Out(1),
+        "wdata": In(32),
+        "wstrb": In(4),
+        "wvalid": In(1),
+        "wready": Out(1),
+        "bresp": Out(2),
+        "bvalid": Out(1),
+        "bready": In(1),
+        "araddr": In(ADDRESS_BITS),
+        "arprot": In(3),
+        "arvalid": In(1),
+        "arready": Out(1),
+        "rdata": Out(32),
+        "rresp": Out(2),
+        "rvalid": Out(1),
+        "rready": In(1),
+    }
+
+
+class RegisterFile(Component):
+    """Registers of a design behind AXI4-Lite.
+
+    One read and one write at a time, each answered at the earliest two cycles after its address.
+    ``wstrb`` selects the bytes that are written; the two lowest address bits count for nothing.
+    An offset that the contract does not name is answered with SLVERR, and so is a write to a
+    read-only register; such a write does nothing.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    aw*, w*, b*, ar*, r*
+        AXI4-Lite (:func:`axi_lite_members`).
+    get_<name> : In(32), for each of :data:`LIVE`
+        What the register reads.
+    set_<name> : Out(32), for each writable register except ``control``
+        What was written, from a register.
+    enable, drain : Out(1)
+        Control bits; ``drain`` stays 1 until ``drained``.
+    drained : In(1)
+    soft_reset : Out(1)
+        Pulse, the cycle after the write.
+    windows_written : Out(1)
+        Pulse, in the first cycle in which a window register has its new value.
+    """
+
+    awaddr: Signal
+    awvalid: Signal
+    awready: Signal
+    wdata: Signal
+    wstrb: Signal
+    wvalid: Signal
+    wready: Signal
+    bresp: Signal
+    bvalid: Signal
+    bready: Signal
+    araddr: Signal
+    arvalid: Signal
+    arready: Signal
+    rdata: Signal
+    rresp: Signal
+    rvalid: Signal
+    rready: Signal
+    get_cycles_high: Signal
+    enable: Signal
+    drain: Signal
+    drained: Signal
+    soft_reset: Signal
+    windows_written: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        self.map = registers(params)
+        self.written = [r for r in self.map if r.access == "rw" and r.name != "control"]
+        super().__init__(
+            {
+                **axi_lite_members(),
+                **{f"get_{name}": In(32) for name in LIVE},
+                **{
+                    f"set_{each.name}": Out(32, init=self._reset(each.name))  # type: ignore[call-arg]
+                    for each in self.written
+                },
+                # The stubs of Amaranth do not know the initial value of a port.
+                "enable": Out(1, init=1),  # type: ignore[call-arg]
+                "drain": Out(1),
+                "drained": In(1),
+                "soft_reset": Out(1),
+                "windows_written": Out(1),
+            }
+        )
+
+    def _reset(self, name: str) -> int:
+        return self.params.window_capacity if name.startswith("window_") else 0
+
+    def _value(self, name: str, high: Signal) -> Value:
+        """Return what a register reads."""
+        if name in constants(self.params):
+            return Const(constants(self.params)[name], 32)
+        if name == "control":
+            return Cat(self.enable, self.drain, Const(0, 30))
+        if name == "cycles_high":
+            return high
+        value: Signal = getattr(self, f"get_{name}" if name in LIVE else f"set_{name}")
+        return value
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the two channels."""
+        m = Module()
+        self._build_read(m)
+        self._build_write(m)
+        return m
+
+    def _build_read(self, m: Module) -> None:
+        asked, address = Signal(), Signal(ADDRESS_BITS)
+        # The two halves of the cycle counter are read as one number: low first.
+        high = Signal(32)
+        m.d.comb += self.arready.eq(~asked)
+        with m.If(self.arvalid & self.arready):
+            m.d.sync += [asked.eq(1), address.eq(self.araddr)]
+        with m.If(asked & ~self.rvalid):
+            m.d.sync += [self.rvalid.eq(1), self.rresp.eq(SLVERR), self.rdata.eq(0)]
+            with m.Switch(address[2:]):
+                for each in self.map:
+                    with m.Case(each.offset >> 2):
+                        m.d.sync += [
+                            self.rdata.eq(self._value(each.name, high)),
+                            self.rresp.eq(OKAY),
+                        ]
+                        if each.name == "cycles_low":
+                            m.d.sync += high.eq(self.get_cycles_high)
+        with m.If(self.rvalid & self.rready):
+            m.d.sync += [self.rvalid.eq(0), asked.eq(0)]
+
+    def _build_write(self, m: Module) -> None:
+        has_address, has_data = Signal(), Signal()
+        address, word, strobe = Signal(ADDRESS_BITS), Signal(32), Signal(4)
+        m.d.comb += [self.awready.eq(~has_address), self.wready.eq(~has_data)]
+        with m.If(self.awvalid & self.awready):
+            m.d.sync += [has_address.eq(1), address.eq(self.awaddr)]
+        with m.If(self.wvalid & self.wready):
+            m.d.sync += [has_data.eq(1), word.eq(self.wdata), strobe.eq(self.wstrb)]
+        m.d.sync += [self.soft_reset.eq(0), self.windows_written.eq(0)]
+        with m.If(self.drained):
+            m.d.sync += self.drain.eq(0)
+        with m.If(has_address & has_data & ~self.bvalid):
+            m.d.sync += [self.bvalid.eq(1), self.bresp.eq(SLVERR)]
+            with m.Switch(address[2:]):
+                for each in self.map:
+                    if each.access == "ro":
+                        continue
+                    with m.Case(each.offset >> 2):
+                        m.d.sync += self.bresp.eq(OKAY)
+                        if each.name == "control":
+                            with m.If(strobe[0]):
+                                m.d.sync += [
+                                    self.enable.eq(word[0]),
+                                    self.drain.eq(word[1] | (self.drain & ~self.drained)),
+                                    self.soft_reset.eq(word[2]),
+                                ]
+                            continue
+                        target: Signal = getattr(self, f"set_{each.name}")
+                        for byte in range(4):
+                            part = target[8 * byte : 8 * byte + 8]
+                            with m.If(strobe[byte]):
+                                m.d.sync += part.eq(word[8 * byte : 8 * byte + 8])
+                        if each.name.startswith("window_"):
+                            m.d.sync += self.windows_written.eq(1)
+        with m.If(self.bvalid & self.bready):
+            m.d.sync += [self.bvalid.eq(0), has_address.eq(0), has_data.eq(0)]
+        # A soft reset also ends a drain that was asked for: the design is empty then.
+        with m.If(self.soft_reset):
+            m.d.sync += self.drain.eq(0)
+
+
+class Counters(Component):
+    """Event counters, cleared by reset.
+
+    Members
+    -------
+    cycle, tuple_r, tuple_s, result, input_stall, results_backpressure, hold : In(1)
+        Count this cycle.
+    cycles : Out(64)
+    tuples_r, tuples_s, results, input_stall_cycles, results_backpressure_cycles,
+    hold_cycles : Out(32)
+    """
+
+    cycle: Signal
+    tuple_r: Signal
+    tuple_s: Signal
+    result: Signal
+    input_stall: Signal
+    results_backpressure: Signal
+    hold: Signal
+    cycles: Signal
+
+    EVENTS = (
+        ("cycle", "cycles", 64),
+        ("tuple_r", "tuples_r", 32),
+        ("tuple_s", "tuples_s", 32),
+        ("result", "results", 32),
+        ("input_stall", "input_stall_cycles", 32),
+        ("results_backpressure", "results_backpressure_cycles", 32),
+        ("hold", "hold_cycles", 32),
+    )
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                **{event: In(1) for event, _, _ in self.EVENTS},
+                **{counter: Out(width) for _, counter, width in self.EVENTS},
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build a register behind each event and a counter behind that."""
+        m = Module()
+        for event, counter, _ in self.EVENTS:
+            happened = Signal(name=f"{event}_happened")
+            count: Signal = getattr(self, counter)
+            m.d.sync += [happened.eq(getattr(self, event)), count.eq(count + happened)]
+        return m

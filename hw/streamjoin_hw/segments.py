@@ -1,0 +1,212 @@
+"""How two windows are cut into segments, worked out by the design before an input.
+
+A window of R is the sum of the segments of all active cores, so any size is exact: with
+``active`` cores the first ``window mod active`` segments hold one tuple more than the others
+(handshake join, section 3.4, partitions the window in the same way but evenly). The software
+model of this component is :func:`streamjoin_hw.contract.active_cores`.
+"""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import WINDOW_BITS, DesignParams
+from streamjoin_hw.core import plan_layout
+from streamjoin_hw.streams import Component, View
+from streamjoin_hw.window import word_bits
+
+
+class Divider(Component):
+    """A serial restoring divider, one bit a cycle.
+
+    Members
+    -------
+    start : In(1)
+        Take the operands.
+    dividend, divisor : In(WINDOW_BITS)
+        Unsigned; the divisor is not zero.
+    quotient, remainder : Out(WINDOW_BITS)
+        Valid when ``done``, until the next ``start``.
+    done : Out(1)
+        1 from ``WINDOW_BITS`` cycles after ``start``.
+    """
+
+    start: Signal
+    dividend: Signal
+    divisor: Signal
+    quotient: Signal
+    remainder: Signal
+    done: Signal
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "start": In(1),
+                "dividend": In(WINDOW_BITS),
+                "divisor": In(WINDOW_BITS),
+                "quotient": Out(WINDOW_BITS),
+                "remainder": Out(WINDOW_BITS),
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the shift register and its subtracter."""
+        m = Module()
+        divisor = Signal(WINDOW_BITS)
+        left = Signal(range(WINDOW_BITS + 1))
+        trial = Signal(WINDOW_BITS + 1)
+        m.d.comb += [
+            self.done.eq(left == 0),
+            trial.eq(Cat(self.quotient[-1], self.remainder)),
+        ]
+        with m.If(self.start):
+            m.d.sync += [
+                self.quotient.eq(self.dividend),
+                self.remainder.eq(0),
+                divisor.eq(self.divisor),
+                left.eq(WINDOW_BITS),
+            ]
+        with m.Elif(~self.done):
+            fits = trial >= divisor
+            m.d.sync += [
+                self.remainder.eq(Mux(fits, trial - divisor, trial)),
+                self.quotient.eq(Cat(fits, self.quotient)),
+                left.eq(left - 1),
+            ]
+        return m
+
+
+class Planner(Component):
+    """Check the window registers and cut the windows into segments.
+
+    Takes at most ``2 * WINDOW_BITS + 10`` cycles.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    start : In(1)
+        Sample the windows and work out a plan.
+    window_r, window_s : In(32)
+        Count windows in tuples.
+    done : Out(1)
+        The outputs belong to the windows sampled last.
+    legal : Out(1)
+        The windows can be held: both are from 1 to the capacity, and the smaller one keeps
+        enough cores active to hold the larger one.
+    plan : Out(plan_layout(params))
+    window : Out(WINDOW_BITS)
+        The window of R that was sampled.
+    last_word_r, last_word_s : Out(word_bits(params))
+        Last word of the longest segment of that side.
+    """
+
+    start: Signal
+    window_r: Signal
+    window_s: Signal
+    done: Signal
+    legal: Signal
+    plan: View
+    window: Signal
+    last_word_r: Signal
+    last_word_s: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        super().__init__(
+            {
+                "start": In(1),
+                "window_r": In(32),
+                "window_s": In(32),
+                "done": Out(1),
+                "legal": Out(1),
+                "plan": Out(plan_layout(params)),
+                "window": Out(WINDOW_BITS),
+                "last_word_r": Out(word_bits(params)),
+                "last_word_s": Out(word_bits(params)),
+            }
+        )
+
+    def _in_range(self, window: Value) -> Value:
+        return (window != 0) & (window <= self.params.window_capacity)
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the sequence of checks and divisions."""
+        m = Module()
+        params = self.params
+        r, s = Signal(WINDOW_BITS), Signal(WINDOW_BITS)
+        in_range, smaller, larger = Signal(), Signal(WINDOW_BITS), Signal(WINDOW_BITS)
+        room = Signal(WINDOW_BITS + 1)
+        active = self.plan.active
+        dividers = {}
+        for side in "rs":
+            m.submodules[f"divider_{side}"] = dividers[side] = Divider()
+            m.d.comb += dividers[side].divisor.eq(active)
+        m.d.comb += [
+            self.window.eq(r),
+            dividers["r"].dividend.eq(r),
+            dividers["s"].dividend.eq(s),
+        ]
+        with m.FSM():
+            with m.State("DONE"):
+                m.d.comb += self.done.eq(1)
+                with m.If(self.start):
+                    m.d.sync += [
+                        r.eq(self.window_r),
+                        s.eq(self.window_s),
+                        in_range.eq(self._in_range(self.window_r) & self._in_range(self.window_s)),
+                    ]
+                    m.next = "COMPARE"
+            with m.State("COMPARE"):
+                m.d.sync += [smaller.eq(Mux(r < s, r, s)), larger.eq(Mux(r < s, s, r))]
+                m.next = "CHOOSE"
+            with m.State("CHOOSE"):
+                m.d.sync += active.eq(Mux(smaller < params.cores, smaller, params.cores))
+                m.next = "MULTIPLY"
+            with m.State("MULTIPLY"):
+                m.d.sync += room.eq(active * params.segment_tuples)
+                m.next = "CHECK"
+            with m.State("CHECK"):
+                legal = in_range & (larger <= room)
+                m.d.sync += self.legal.eq(legal)
+                with m.If(legal):
+                    m.d.comb += [divider.start.eq(1) for divider in dividers.values()]
+                    m.next = "SEGMENTS"
+                with m.Else():
+                    m.next = "DONE"
+            self._divide(m, dividers)
+        return m
+
+    def _divide(self, m: Module, dividers: dict[str, Divider]) -> None:
+        """Build the states that divide: tuples by cores, then slots by lanes."""
+        params = self.params
+        with m.State("SEGMENTS"), m.If(dividers["r"].done):
+            for side, divider in dividers.items():
+                m.d.sync += self.plan[f"longer_{side}"].eq(divider.remainder)
+                m.d.comb += [
+                    divider.start.eq(1),
+                    divider.dividend.eq(divider.quotient - 1),
+                    divider.divisor.eq(params.lanes),
+                ]
+            m.next = "SLOTS"
+        with m.State("SLOTS"), m.If(dividers["r"].done):
+            for side, divider in dividers.items():
+                last, longer = self.plan[f"last_{side}"], self.plan[f"last_longer_{side}"]
+                m.d.sync += [last.word.eq(divider.quotient), last.lane.eq(divider.remainder)]
+                with m.If(divider.remainder == params.lanes - 1):
+                    m.d.sync += [longer.word.eq(divider.quotient + 1), longer.lane.eq(0)]
+                with m.Else():
+                    m.d.sync += [
+                        longer.word.eq(divider.quotient),
+                        longer.lane.eq(divider.remainder + 1),
+                    ]
+            m.next = "LONGEST"
+        with m.State("LONGEST"):
+            for side, word in (("r", self.last_word_r), ("s", self.last_word_s)):
+                has_longer = self.plan[f"longer_{side}"] != 0
+                longest = self.plan[f"last_longer_{side}"].word
+                m.d.sync += word.eq(Mux(has_longer, longest, self.plan[f"last_{side}"].word))
+            m.next = "DONE"

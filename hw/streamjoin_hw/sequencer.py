@@ -1,0 +1,254 @@
+"""The sequencer: one for all cores, it says every cycle who steps and what is compared.
+
+All cores work in lock step (handshake join, section 4.1), so one scan counter serves them all;
+what it commands is registered before it leaves. A step takes
+``max(2, words of the longest segment it is compared with)`` cycles.
+"""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import SIDE_R, SIDE_S, WINDOW_BITS, DesignParams
+from streamjoin_hw.core import command_layout, plan_layout
+from streamjoin_hw.segments import Planner
+from streamjoin_hw.streams import Component, View, arrival_layout, r_layout, s_layout, slot_layout
+from streamjoin_hw.window import word_bits
+
+QUIET_CYCLES = 8
+"""Cycles without a sign of life after which nothing is left inside.
+
+A word reaches the sequencer's ``busy`` at most 4 cycles after its command: command to the
+core's register (1), the OR over the cores (1 or 2), the OR with the tree (1). A result that
+leaves a core is inside the tree in the next cycle, and the tree is seen sooner than the cores.
+"""
+
+IN_FLIGHT_BITS = 4
+"""The ingress holds at most 5 tuples in its pipeline and 2 in its output register."""
+
+
+class Sequencer(Component):
+    """Admits tuples, steps the chain, drains it and marks the end.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    i : In(stream.Signature(arrival_layout(params)))
+        Encoded tuples; ``ready`` comes from registers.
+    taken, taken_last : In(1)
+        A beat enters the ingress in this cycle; it ends the input.
+    open : Out(1)
+        The ingress may take beats; from registers.
+    enable, drain : In(1)
+        Bits of the control register.
+    drained : Out(1)
+        Pulse: the input has ended and the design is empty.
+    windows_written : In(1)
+        The window registers changed at the last clock edge.
+    window_r, window_s : In(32)
+    held : In(1)
+        A result FIFO is nearly full: stop scanning.
+    busy : In(1)
+        Something is inside cores or trees.
+    command : Out(command_layout(params)), plan : Out(plan_layout(params))
+    r_entry, s_entry : Out(slot)
+        The tuple that enters with the commanded step, a bubble during a drain.
+    end : Out(stream.Signature(0))
+        Punctuation is due.
+    idle, draining, window_error, running : Out(1)
+        For the status register; ``running`` from the first tuple to the punctuation.
+    hold_cycle : Out(1)
+        The scan is held in this cycle.
+    """
+
+    i: stream.Interface
+    taken: Signal
+    taken_last: Signal
+    open: Signal
+    enable: Signal
+    drain: Signal
+    drained: Signal
+    windows_written: Signal
+    window_r: Signal
+    window_s: Signal
+    held: Signal
+    busy: Signal
+    command: View
+    plan: View
+    r_entry: View
+    s_entry: View
+    end: stream.Interface
+    idle: Signal
+    draining: Signal
+    window_error: Signal
+    running: Signal
+    hold_cycle: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        bits_in = ("taken", "taken_last", "enable", "drain", "windows_written", "held", "busy")
+        bits_out = ("open", "drained", "idle", "draining", "window_error", "running", "hold_cycle")
+        super().__init__(
+            {
+                "i": In(stream.Signature(arrival_layout(params))),
+                **{name: In(1) for name in bits_in},
+                **{name: Out(1) for name in bits_out},
+                "window_r": In(32),
+                "window_s": In(32),
+                "command": Out(command_layout(params)),
+                "plan": Out(plan_layout(params)),
+                "r_entry": Out(slot_layout(r_layout(params))),
+                "s_entry": Out(slot_layout(s_layout(params))),
+                "end": Out(stream.Signature(0)),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the phases of an input and the scheduler of steps."""
+        m = Module()
+        m.submodules.planner = planner = Planner(self.params)
+        w = _Wires()
+        m.d.comb += [
+            planner.window_r.eq(self.window_r),
+            planner.window_s.eq(self.window_s),
+            self.plan.eq(planner.plan),
+            w.stale.eq(w.written | self.windows_written),
+            w.arrives.eq(self.i.valid & self.i.ready),
+            self.hold_cycle.eq(self.held & self.running),
+        ]
+        m.d.sync += [
+            w.written.eq(w.stale & ~(planner.start & planner.done)),
+            w.in_flight.eq(w.in_flight + self.taken - w.arrives),
+        ]
+        with m.If(self.taken & self.taken_last):
+            m.d.sync += w.ending.eq(1)
+        with m.If(w.arrives):
+            m.d.sync += [
+                w.seen_r.eq(w.seen_r | (self.i.p.side == SIDE_R)),
+                w.seen_s.eq(w.seen_s | (self.i.p.side == SIDE_S)),
+            ]
+        with m.FSM():
+            self._admit(m, planner, w)
+            self._finish(m, w)
+        self._schedule(m, planner, w)
+        return m
+
+    def _admit(self, m: Module, planner: Planner, w: "_Wires") -> None:
+        """Build the states in which tuples are waited for and taken."""
+        with m.State("PLAN"):
+            m.d.comb += [self.idle.eq(1), planner.start.eq(w.stale)]
+            with m.If(planner.done & ~w.stale):
+                m.next = "IDLE"
+        with m.State("IDLE"):
+            m.d.comb += [
+                self.idle.eq(1),
+                self.window_error.eq(~planner.legal),
+                self.open.eq(self.enable & planner.legal & ~w.stale & ~self.drain),
+            ]
+            with m.If(self.taken):
+                m.next = "RUN"
+            with m.Elif(self.drain):
+                m.next = "PUNCTUATE"
+            with m.Elif(w.stale):
+                m.next = "PLAN"
+        with m.State("RUN"):
+            m.d.comb += [
+                self.running.eq(1),
+                self.open.eq(self.enable & ~w.ending & ~self.drain),
+                self.i.ready.eq(w.steppable),
+            ]
+            m.d.sync += w.bubbles.eq(planner.window)
+            with m.If((w.ending | self.drain) & (w.in_flight == 0) & w.steppable):
+                # Without tuples of one side there is no pair left to meet.
+                with m.If(w.seen_r & w.seen_s):
+                    m.next = "DRAIN"
+                with m.Else():
+                    m.next = "FLUSH"
+
+    def _finish(self, m: Module, w: "_Wires") -> None:
+        """Build the states that end an input."""
+        quiet = Signal(range(QUIET_CYCLES + 1))
+        finishing = [self.running.eq(1), self.draining.eq(1)]
+        with m.State("DRAIN"):
+            m.d.comb += finishing
+            with m.If(w.bubbles == 0):
+                m.next = "FLUSH"
+            with m.Elif(w.steppable):
+                m.d.comb += w.push_bubble.eq(1)
+                m.d.sync += w.bubbles.eq(w.bubbles - 1)
+        with m.State("FLUSH"):
+            m.d.comb += finishing
+            with m.If(~w.steppable | self.busy):
+                m.d.sync += quiet.eq(0)
+            with m.Elif(quiet != QUIET_CYCLES):
+                m.d.sync += quiet.eq(quiet + 1)
+            with m.Else():
+                m.d.sync += quiet.eq(0)
+                m.next = "PUNCTUATE"
+        with m.State("PUNCTUATE"):
+            m.d.comb += [*finishing, self.end.valid.eq(1)]
+            with m.If(self.end.ready):
+                m.next = "CLEAR"
+        with m.State("CLEAR"):
+            m.d.comb += [w.clear.eq(1), self.drained.eq(1)]
+            m.d.sync += [w.ending.eq(0), w.seen_r.eq(0), w.seen_s.eq(0)]
+            m.next = "PLAN"
+
+    def _schedule(self, m: Module, planner: Planner, w: "_Wires") -> None:
+        """Build the scan counter and the registers of command and entering tuple."""
+        scanning, just_stepped = Signal(), Signal()
+        next_word, last_word = Signal(word_bits(self.params)), Signal(word_bits(self.params))
+        step_r, step_s = Signal(), Signal()
+        m.d.comb += [
+            w.steppable.eq(~self.held & ~scanning & ~just_stepped),
+            step_r.eq(w.push_bubble | (w.arrives & (self.i.p.side == SIDE_R))),
+            step_s.eq(w.arrives & (self.i.p.side == SIDE_S)),
+        ]
+        more = scanning & ~self.held
+        opposite = Mux(step_s, planner.last_word_r, planner.last_word_s)
+        step = step_r | step_s
+        m.d.sync += [
+            just_stepped.eq(step),
+            self.command.step_r.eq(step_r),
+            self.command.step_s.eq(step_s),
+            self.command.scan.eq(step | more),
+            self.command.scan_word.eq(Mux(scanning, next_word, 0)),
+            self.command.clear.eq(w.clear),
+        ]
+        with m.If(step):
+            m.d.sync += [
+                last_word.eq(opposite),
+                next_word.eq(1),
+                scanning.eq(opposite != 0),
+            ]
+        with m.Elif(more):
+            m.d.sync += [next_word.eq(next_word + 1), scanning.eq(next_word != last_word)]
+        body = self.i.p.body
+        m.d.sync += [
+            self.r_entry.valid.eq(w.arrives),
+            self.r_entry.body.eq(body[: r_layout(self.params).size]),
+            self.s_entry.valid.eq(w.arrives),
+            self.s_entry.body.eq(body[: s_layout(self.params).size]),
+        ]
+
+
+class _Wires:
+    """What the parts of the sequencer share."""
+
+    def __init__(self) -> None:
+        # Windows written since the plan was begun; the plan of reset is stale from the start.
+        self.written = Signal(init=1)
+        self.stale = Signal()
+        self.in_flight = Signal(IN_FLIGHT_BITS)
+        self.arrives = Signal()
+        self.ending = Signal()
+        self.seen_r = Signal()
+        self.seen_s = Signal()
+        self.bubbles = Signal(WINDOW_BITS)
+        self.steppable = Signal()
+        self.push_bubble = Signal()
+        self.clear = Signal()

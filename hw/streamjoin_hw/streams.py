@@ -1,0 +1,134 @@
+"""Layouts that travel between components, and the register that cuts a stream's paths.
+
+Streams are Amaranth's (``amaranth.lib.stream``): a payload is handed over in every cycle in
+which ``valid`` and ``ready`` are both 1. The rules every component here keeps:
+
+- ``valid`` never waits for ``ready``, and once 1 it stays 1, with the same payload, until the
+  payload is taken;
+- ``ready`` may come and go, and may depend on ``valid`` of the same side;
+- no component has a combinational path from an input's ``valid`` or ``payload`` to an output's
+  ``valid``, nor from an output's ``ready`` to an input's ``ready``, unless it says so.
+
+Inside the design a key is an unsigned *code* (see :mod:`streamjoin_hw.encode`), so that a term
+of the predicate is one or two unsigned comparisons.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import KEY_BITS, DesignParams, TermKind
+
+if TYPE_CHECKING:  # generic for type checkers only
+    Component = wiring.Component[Any]
+    View = data.View[Any]
+else:
+    Component = wiring.Component
+    View = data.View
+
+
+def signal_of(layout: data.Layout, name: str | None = None) -> Any:
+    """Make a signal of a layout, named after what it is assigned to."""
+    return Signal(layout, name=name, src_loc_at=1)
+
+
+def r_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of an R tuple inside: ``code<i>`` for each term, then ``payload``."""
+    members = {f"code{index}": KEY_BITS for index in range(len(params.terms))}
+    return data.StructLayout({**members, "payload": params.payload_bits})
+
+
+def s_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of an S tuple inside.
+
+    ``code<i>`` for each equality, ``lo<i>`` and ``hi<i>`` (an interval of codes, both ends
+    included) for each band, then ``payload``.
+    """
+    members = {}
+    for index, term in enumerate(params.terms):
+        if term.kind is TermKind.BAND:
+            members[f"lo{index}"] = KEY_BITS
+            members[f"hi{index}"] = KEY_BITS
+        else:
+            members[f"code{index}"] = KEY_BITS
+    return data.StructLayout({**members, "payload": params.payload_bits})
+
+
+def slot_layout(body: data.StructLayout) -> data.StructLayout:
+    """Layout of one window slot: a tuple and whether it is one (``valid``) or a bubble."""
+    return data.StructLayout({"valid": 1, "body": body})
+
+
+def arrival_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of an encoded tuple on its way to the chain.
+
+    ``side`` is 0 for R, 1 for S; ``body`` holds :func:`r_layout` or :func:`s_layout`, whichever
+    the side says, in its lowest bits.
+    """
+    body_bits = max(r_layout(params).size, s_layout(params).size)
+    return data.StructLayout({"side": 1, "body": body_bits})
+
+
+def result_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of one result inside: both payloads and the side of the tuple that probed."""
+    return data.StructLayout(
+        {"r_payload": params.payload_bits, "s_payload": params.payload_bits, "side": 1}
+    )
+
+
+class PipeReg(Component):
+    """A two-entry register stage that cuts every path of a stream.
+
+    Latency 1 cycle, throughput 1 payload a cycle. ``i.ready``, ``o.valid`` and ``o.payload``
+    come straight from flip-flops; the second entry takes the payload that arrives in the cycle
+    in which the output was found not ready.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Shape of the payload.
+
+    Members
+    -------
+    i : In(stream.Signature(shape))
+    o : Out(stream.Signature(shape))
+    busy : Out(1)
+        A payload is inside.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(self, shape: data.Layout) -> None:
+        self.shape = shape
+        super().__init__(
+            {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "busy": Out(1)}
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the stage."""
+        m = Module()
+        front_valid, spare_valid = Signal(), Signal()
+        front, spare = signal_of(self.shape), signal_of(self.shape)
+        m.d.comb += [
+            self.i.ready.eq(~spare_valid),
+            self.o.valid.eq(front_valid),
+            self.o.payload.eq(front),
+            self.busy.eq(front_valid),
+        ]
+        # The spare entry is only ever filled behind a full front entry, so order is kept.
+        with m.If(self.o.ready | ~front_valid):
+            m.d.sync += [
+                front_valid.eq(self.i.valid | spare_valid),
+                spare_valid.eq(0),
+            ]
+            with m.If(spare_valid):
+                m.d.sync += front.eq(spare)
+            with m.Else():
+                m.d.sync += front.eq(self.i.payload)
+        with m.Elif(self.i.valid & ~spare_valid):
+            m.d.sync += [spare_valid.eq(1), spare.eq(self.i.payload)]
+        return m

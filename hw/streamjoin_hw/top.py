@@ -1,0 +1,161 @@
+"""The top level: the design behind flat AXI names, as other people's tools want them."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Module, Signal
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import (
+    SIDE_R,
+    SIDE_S,
+    DesignParams,
+    TUser,
+    beat_bits,
+    result_layout,
+    tuple_layout,
+)
+from streamjoin_hw.encode import band_layout
+from streamjoin_hw.handshake import HandshakeJoin
+from streamjoin_hw.registers import LIVE, Counters, RegisterFile, axi_lite_members
+from streamjoin_hw.streams import Component
+
+TOP_MODULE = "streamjoin_handshake"
+"""Verilog module of the top level."""
+
+
+class Top(Component):
+    """``handshake`` with AXI4-Stream in and out and AXI4-Lite control.
+
+    No output depends on an input of the same cycle. ``aresetn`` is synchronous; the cycle after
+    it nothing is accepted or offered, and then the design is empty. A soft reset does the same
+    to everything but the registers.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    by_reference : bool
+        See :class:`~streamjoin_hw.handshake.Chain`.
+
+    Members
+    -------
+    aclk, aresetn : In(1)
+    s_axis_tuples_tdata : In, tdest : In(1), tvalid : In(1), tready : Out(1), tlast : In(1)
+        One tuple a beat, laid out by ``contract.tuple_layout``; ``tdest`` 0 for R, 1 for S.
+    m_axis_results_tdata : Out, tuser : Out(3), tvalid : Out(1), tready : In(1), tlast : Out(1)
+        Laid out by ``contract.result_layout``, ``tuser`` by ``contract.TUser``.
+    s_axil_ctrl_*
+        Registers, by ``contract.registers``.
+    """
+
+    aclk: Signal
+    aresetn: Signal
+    s_axis_tuples_tdata: Signal
+    s_axis_tuples_tdest: Signal
+    s_axis_tuples_tvalid: Signal
+    s_axis_tuples_tready: Signal
+    s_axis_tuples_tlast: Signal
+    m_axis_results_tdata: Signal
+    m_axis_results_tuser: Signal
+    m_axis_results_tvalid: Signal
+    m_axis_results_tready: Signal
+    m_axis_results_tlast: Signal
+
+    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
+        self.params = params
+        self.by_reference = by_reference
+        control = {f"s_axil_ctrl_{name}": port for name, port in axi_lite_members().items()}
+        super().__init__(
+            {
+                "aclk": In(1),
+                "aresetn": In(1),
+                "s_axis_tuples_tdata": In(beat_bits(tuple_layout(params))),
+                "s_axis_tuples_tdest": In(1),
+                "s_axis_tuples_tvalid": In(1),
+                "s_axis_tuples_tready": Out(1),
+                "s_axis_tuples_tlast": In(1),
+                "m_axis_results_tdata": Out(beat_bits(result_layout(params))),
+                "m_axis_results_tuser": Out(TUser.BITS),
+                "m_axis_results_tvalid": Out(1),
+                "m_axis_results_tready": In(1),
+                "m_axis_results_tlast": Out(1),
+                **control,
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build clock domains, registers, counters and the design."""
+        m = Module()
+        # Two domains on one clock: registers keep their values through a soft reset.
+        control: Any = ClockDomain("control")
+        work: Any = ClockDomain("sync")
+        control.clk = work.clk = self.aclk
+        m.domains += [control, work]
+        m.submodules.registers = file = DomainRenamer("control")(RegisterFile(self.params))
+        m.submodules.counters = counters = Counters()
+        m.submodules.design = design = HandshakeJoin(self.params, by_reference=self.by_reference)
+
+        restart = Signal(init=1)
+        m.d.comb += [control.rst.eq(~self.aresetn), work.rst.eq(restart)]
+        m.d.control += restart.eq(file.soft_reset)
+
+        for name, port in axi_lite_members().items():
+            inner, outer = getattr(file, name), getattr(self, f"s_axil_ctrl_{name}")
+            m.d.comb += inner.eq(outer) if port.flow == In else outer.eq(inner)
+
+        for name in ("enable", "drain", "windows_written"):
+            m.d.comb += getattr(design, name).eq(getattr(file, name))
+        m.d.comb += [
+            design.window_r.eq(file.set_window_r),
+            design.window_s.eq(file.set_window_s),
+            file.drained.eq(design.drained),
+        ]
+        for name in band_layout(self.params).members:
+            m.d.comb += design.band[name].eq(getattr(file, f"set_band_{name}"))
+
+        beat = design.i.p.beat
+        for field in tuple_layout(self.params):
+            bits = self.s_axis_tuples_tdata[field.offset : field.offset + field.width]
+            m.d.comb += beat[field.name].eq(bits)
+        m.d.comb += [
+            beat.side.eq(self.s_axis_tuples_tdest),
+            design.i.p.last.eq(self.s_axis_tuples_tlast),
+            design.i.valid.eq(self.s_axis_tuples_tvalid & ~restart),
+            self.s_axis_tuples_tready.eq(design.i.ready & ~restart),
+        ]
+        result = design.o.p
+        for field in result_layout(self.params):
+            bits = self.m_axis_results_tdata[field.offset : field.offset + field.width]
+            m.d.comb += bits.eq(result[field.name])
+        m.d.comb += [
+            self.m_axis_results_tuser.eq(result.user),
+            self.m_axis_results_tlast.eq(result.last),
+            self.m_axis_results_tvalid.eq(design.o.valid & ~restart),
+            design.o.ready.eq(self.m_axis_results_tready),
+        ]
+
+        taken = self.s_axis_tuples_tvalid & self.s_axis_tuples_tready
+        given = self.m_axis_results_tvalid & self.m_axis_results_tready
+        m.d.comb += [
+            counters.cycle.eq(design.running | taken),
+            counters.tuple_r.eq(taken & (self.s_axis_tuples_tdest == SIDE_R)),
+            counters.tuple_s.eq(taken & (self.s_axis_tuples_tdest == SIDE_S)),
+            counters.result.eq(given & result.user[TUser.RESULT]),
+            counters.input_stall.eq(self.s_axis_tuples_tvalid & ~self.s_axis_tuples_tready),
+            counters.results_backpressure.eq(
+                self.m_axis_results_tvalid & ~self.m_axis_results_tready & result.user[TUser.RESULT]
+            ),
+            counters.hold.eq(design.hold_cycle),
+        ]
+        status = Cat(design.idle, design.draining, design.held, design.starved, design.window_error)
+        for name in LIVE:
+            target = getattr(file, f"get_{name}")
+            if name == "status":
+                m.d.comb += target.eq(status)
+            elif name == "cycles_low":
+                m.d.comb += target.eq(counters.cycles[:32])
+            elif name == "cycles_high":
+                m.d.comb += target.eq(counters.cycles[32:])
+            else:
+                m.d.comb += target.eq(getattr(counters, name))
+        return m

@@ -1,0 +1,173 @@
+"""One core's segment of one stream's window: a ring in memory.
+
+Handshake join (Teubner and Mueller, SIGMOD 2011, section 6.2) draws the windows as shift
+registers. A ring does the same without moving data: the entering tuple is written over the
+oldest one, which was read into a register beforehand and goes to the neighbour.
+
+Slot number ``word * lanes + lane``; one memory for each lane, so that a word, ``lanes`` slots,
+is read in one cycle.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import data
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.streams import Component, View, signal_of, slot_layout
+
+
+def word_bits(params: DesignParams) -> int:
+    """Bits of a word number of a segment."""
+    return bits_for(params.segment_words - 1)
+
+
+def lane_bits(params: DesignParams) -> int:
+    """Bits of a lane number."""
+    return bits_for(params.lanes - 1)
+
+
+def position_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of a slot's position: ``word`` and ``lane``."""
+    return data.StructLayout({"word": word_bits(params), "lane": lane_bits(params)})
+
+
+class SegmentRing(Component):
+    """The ring of one side in one core.
+
+    A ``step`` writes ``enter`` over the oldest slot and makes the next one ``oldest`` two
+    cycles later; steps are therefore at least two cycles apart. ``scan_word`` of cycle ``t``
+    appears on ``slots`` in cycle ``t + 1``, except when cycle ``t`` has a ``step`` of this side,
+    which needs the read port to look ahead.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design: lanes and words.
+    body : StructLayout
+        Layout of a tuple.
+
+    Members
+    -------
+    last : In(position_layout(params))
+        The last slot in use: the segment's length less one. Constant while tuples are inside.
+    clear : In(1)
+        Empty the ring in this cycle.
+    step : In(1)
+        Move one slot on.
+    enter : In(slot_layout(body))
+        What enters, when ``step``.
+    entered : Out(slot_layout(body))
+        What entered last: the probing tuple.
+    oldest : Out(slot_layout(body))
+        What the next step pushes out; a bubble while the ring is not full.
+    scan : In(1), scan_word : In(word_bits(params))
+        Read this word.
+    slots : Out(ArrayLayout(slot_layout(body), lanes))
+        The word read a cycle ago.
+    live : Out(lanes)
+        Which of its slots hold something written since the ring was empty, when it was scanned.
+    """
+
+    last: View
+    clear: Signal
+    step: Signal
+    enter: View
+    entered: View
+    oldest: View
+    scan: Signal
+    scan_word: Signal
+    slots: View
+    live: Signal
+
+    def __init__(self, params: DesignParams, body: data.StructLayout) -> None:
+        self.params = params
+        self.slot = slot_layout(body)
+        super().__init__(
+            {
+                "last": In(position_layout(params)),
+                "clear": In(1),
+                "step": In(1),
+                "enter": In(self.slot),
+                "entered": Out(self.slot),
+                "oldest": Out(self.slot),
+                "scan": In(1),
+                "scan_word": In(word_bits(params)),
+                "slots": Out(data.ArrayLayout(self.slot, params.lanes)),
+                "live": Out(params.lanes),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build memories, pointers and the look-ahead."""
+        m = Module()
+        lanes = self.params.lanes
+        # The slot to be written next (the oldest, once full) and the one after it.
+        here, after = (
+            signal_of(position_layout(self.params)),
+            signal_of(position_layout(self.params)),
+        )
+        # Slots below this position were written since the ring was empty.
+        filled_words = Signal(word_bits(self.params) + 1)
+        filled_lane = Signal(lane_bits(self.params))
+        full, stepped = Signal(), Signal()
+
+        at_last = Signal()
+        m.d.comb += at_last.eq((here.word == self.last.word) & (here.lane == self.last.lane))
+        with m.If(at_last):
+            m.d.comb += after.eq(0)
+        with m.Elif(here.lane == lanes - 1):
+            m.d.comb += [after.word.eq(here.word + 1), after.lane.eq(0)]
+        with m.Else():
+            m.d.comb += [after.word.eq(here.word), after.lane.eq(here.lane + 1)]
+
+        m.d.sync += stepped.eq(self.step)
+        with m.If(self.step):
+            m.d.sync += [here.eq(after), self.entered.eq(self.enter), full.eq(full | at_last)]
+            with m.If(~full & (filled_lane == lanes - 1)):
+                m.d.sync += [filled_words.eq(filled_words + 1), filled_lane.eq(0)]
+            with m.Elif(~full):
+                m.d.sync += filled_lane.eq(filled_lane + 1)
+
+        read_word = Mux(self.step, after.word, self.scan_word)
+        ahead = signal_of(self.slot)
+        for lane in range(lanes):
+            # At least two words: a memory without address bits is no memory to some tools.
+            memory: Any = Memory(shape=self.slot, depth=max(2, self.params.segment_words), init=[])
+            m.submodules[f"lane{lane}"] = memory
+            write, read = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                write.addr.eq(here.word),
+                write.data.eq(self.enter),
+                write.en.eq(self.step & (here.lane == lane)),
+                read.addr.eq(read_word),
+                self.slots[lane].eq(read.data),
+            ]
+            with m.If(here.lane == lane):
+                m.d.comb += ahead.eq(read.data)
+            # A partly filled word never has its last lane filled.
+            partly = (lane < filled_lane) if lane < lanes - 1 else Const(0, 1)
+            m.d.sync += self.live[lane].eq(
+                self.scan
+                & ((self.scan_word < filled_words) | ((self.scan_word == filled_words) & partly))
+            )
+
+        # A segment of one slot looks ahead at the very slot being written.
+        with m.If(stepped):
+            m.d.sync += self.oldest.eq(Mux(at_last & (here.as_value() == 0), self.entered, ahead))
+            with m.If(~full):
+                m.d.sync += self.oldest.valid.eq(0)
+        with m.If(self.clear):
+            m.d.sync += [
+                here.eq(0),
+                filled_words.eq(0),
+                filled_lane.eq(0),
+                full.eq(0),
+                stepped.eq(0),
+                self.oldest.valid.eq(0),
+                self.entered.valid.eq(0),
+            ]
+        return m

@@ -1,0 +1,210 @@
+"""Scenarios for the ``handshake`` design; run inside the simulator by ``test_handshake.py``."""
+
+import os
+import random
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import ClockCycles
+from sim_tests.stimuli import DESIGNS, SEED, STALLS, inputs, record
+from sim_tests.testbench import Testbench, never, sometimes
+
+from streamjoin_hw.contract import INTERFACE_VERSION, MAGIC, registers
+from streamjoin_hw.testing import Workload, random_workload
+
+NAME = os.environ["STREAMJOIN_DESIGN"]
+PARAMS = DESIGNS[NAME]
+
+AXI_SLVERR = 2
+
+
+async def started(dut: Any) -> Testbench:
+    """Make a test bench around a design fresh from reset."""
+    bench = Testbench(dut, PARAMS)
+    await bench.reset(4)
+    return bench
+
+
+def one_input(salt: int, tuples: int, **choices: Any) -> Workload:
+    """Draw one input."""
+    return random_workload(PARAMS, np.random.default_rng([SEED, 1000 + salt]), tuples, **choices)
+
+
+def apply_stalls(bench: Testbench, name: str, salt: int) -> None:
+    """Set the pauses of source and sink."""
+    idle, backpressure = STALLS[name]
+    rng = random.Random(SEED * 100 + salt)
+    bench.source.pauses = sometimes(rng, idle, 6) if idle else never()
+    bench.sink.pauses = sometimes(rng, backpressure, 40) if backpressure else never()
+
+
+@cocotb.test(timeout_time=200, timeout_unit="ms")
+@cocotb.parametrize(stalls=list(STALLS))
+async def results_are_exact(dut: Any, stalls: str) -> None:
+    """Inputs follow one another without a reset; windows and band widths change between them."""
+    bench = await started(dut)
+    salt = list(STALLS).index(stalls)
+    apply_stalls(bench, stalls, salt)
+    for workload in inputs(PARAMS, salt):
+        await bench.check_input(workload)
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=50, timeout_unit="ms")
+async def every_pair_matching_holds_the_scan_and_loses_nothing(dut: Any) -> None:
+    """One key everywhere fills the result FIFOs while the output hardly moves."""
+    bench = await started(dut)
+    bench.sink.pauses = sometimes(random.Random(SEED), 0.6, 60)
+    capacity = PARAMS.window_capacity
+    await bench.check_input(one_input(1, 300, domain=1, windows=(capacity, capacity)))
+    await bench.finish()
+    if PARAMS.cores > 1 and PARAMS.segment_tuples > PARAMS.lanes:
+        assert bench.tally["cycles_held"], "no FIFO was ever nearly full"
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=50, timeout_unit="ms")
+async def a_reset_in_the_middle_leaves_a_clean_design(dut: Any) -> None:
+    """Reset in every phase of an input: filling, running, held, draining."""
+    bench = await started(dut)
+    rng = random.Random(SEED)
+    for salt in range(8):
+        apply_stalls(bench, "backpressure" if salt % 2 else "none", salt)
+        workload = one_input(10 + salt, 120)
+        await bench.set_up(workload)
+        bench.send(workload.arrivals, last=True)
+        await ClockCycles(dut.aclk, rng.randint(1, 900))
+        await bench.reset(rng.randint(1, 3))
+        assert not bench.sink.beats, "a result came out of reset"
+        assert await bench.read("tuples_r") == 0, "a counter survived the reset"
+        await bench.check_input(one_input(30 + salt, 80))
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=50, timeout_unit="ms")
+async def a_soft_reset_keeps_registers_and_empties_the_rest(dut: Any) -> None:
+    bench = await started(dut)
+    rng = random.Random(SEED)
+    for salt in range(4):
+        workload = one_input(50 + salt, 100)
+        await bench.set_up(workload)
+        bench.send(workload.arrivals, last=False)
+        await ClockCycles(dut.aclk, rng.randint(1, 400))
+        while bench.source.waiting:
+            await ClockCycles(dut.aclk, 1)
+        await bench.write("control", 0b101)
+        bench.sink.forget_offer()
+        bench.sink.beats.clear()
+        assert await bench.read("window_r") == workload.window_r
+        assert await bench.read("tuples_r") == await bench.read("results") == 0
+        await bench.check_input(one_input(60 + salt, 80))
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=50, timeout_unit="ms")
+async def the_drain_bit_ends_an_input_and_the_next_follows(dut: Any) -> None:
+    bench = await started(dut)
+    for salt, stalls in enumerate(STALLS):
+        apply_stalls(bench, stalls, salt)
+        await bench.check_input(one_input(70 + salt, 150), by_bit=True)
+        await bench.check_input(one_input(80 + salt, 60))
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
+async def an_input_without_tuples_gives_the_punctuation_alone(dut: Any) -> None:
+    bench = await started(dut)
+    for _ in range(3):
+        await bench.write("control", 0b11)
+        assert await bench.collect() == []
+    await bench.check_input(one_input(90, 50))
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
+async def tuples_wait_while_the_windows_cannot_be_held(dut: Any) -> None:
+    bench = await started(dut)
+    workload = one_input(91, 60)
+    await bench.set_up(workload)
+    await bench.write("window_r", PARAMS.window_capacity + 1)
+    await ClockCycles(dut.aclk, 64)
+    assert await bench.read("status") & 0b10000, "window_error is not shown"
+    bench.send(workload.arrivals, last=True)
+    await ClockCycles(dut.aclk, 300)
+    assert bench.source.beats_taken == 0, "a tuple was taken with windows that cannot be held"
+    await bench.write("window_r", workload.window_r)
+    bench.source.waiting.clear()  # all but the one on offer, which check_input sends again
+    bench.send(workload.arrivals, last=True)
+    found = await bench.collect()
+    assert len(found) == await bench.read("results")
+    assert not await bench.read("status") & 0b10000
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
+async def a_disabled_design_takes_nothing(dut: Any) -> None:
+    bench = await started(dut)
+    await bench.write("control", 0)
+    bench.send(one_input(92, 40).arrivals, last=True)
+    await ClockCycles(dut.aclk, 300)
+    assert bench.source.beats_taken == 0
+    await bench.write("control", 1)
+    await bench.collect()
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
+async def registers_read_and_write_as_the_contract_says(dut: Any) -> None:
+    bench = await started(dut)
+    assert await bench.read("identity") == MAGIC
+    assert await bench.read("version") == INTERFACE_VERSION
+    digest = await bench.read("digest_low") | await bench.read("digest_high") << 32
+    assert f"{digest:016x}" == PARAMS.digest
+    assert await bench.read("cores") == PARAMS.cores
+    assert await bench.read("segment_tuples") == PARAMS.segment_tuples
+    assert await bench.read("lanes") == PARAMS.lanes
+    assert await bench.read("control") == 1
+    assert await bench.read("window_r") == PARAMS.window_capacity
+    for each in registers(PARAMS):
+        if each.access == "rw" and each.name != "control":
+            await bench.write(each.name, 0x11223344)
+            # Bytes 1 and 2 only: the strobes of the others stay 0.
+            answer = await bench.control.write(each.offset + 1, b"\xaa\xbb")
+            assert answer.resp == 0
+            assert await bench.read(each.name) == 0x11BBAA44, each.name
+        elif each.access == "ro":
+            answer = await bench.control.write(each.offset, bytes(4))
+            assert answer.resp == AXI_SLVERR, f"{each.name} took a write"
+    named = {each.offset for each in registers(PARAMS)}
+    for offset in set(range(0, 0x200, 4)) - named:
+        answer = await bench.control.read(offset, 4)
+        assert answer.resp == AXI_SLVERR, f"offset {offset:#x} answered a read"
+        answer = await bench.control.write(offset, bytes(4))
+        assert answer.resp == AXI_SLVERR, f"offset {offset:#x} answered a write"
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def counters_count_what_passed(dut: Any) -> None:
+    bench = await started(dut)
+    apply_stalls(bench, "both", 3)
+    workload = one_input(93, 200)
+    await bench.check_input(workload)
+    sides = [arrival.side for arrival in workload.arrivals]
+    assert await bench.read("tuples_r") == sides.count(0)
+    assert await bench.read("tuples_s") == sides.count(1)
+    assert await bench.read("results") == bench.tally["results"]
+    assert await bench.read("input_stall_cycles") == bench.source.stalls_seen
+    cycles = await bench.read("cycles_low") | await bench.read("cycles_high") << 32
+    assert cycles >= 2 * len(sides)
+    await bench.finish()
+    record(bench.tally)

@@ -1,0 +1,59 @@
+"""What is fed to the designs under cocotb: seeds, design points, inputs."""
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.presets import EQUI, REFERENCE_BAND
+from streamjoin_hw.testing import Workload, random_workload
+
+SEED = int(os.environ.get("SEED", "1"))
+
+DESIGNS = {
+    "equi-1": DesignParams(cores=1, segment_tuples=8, lanes=3, terms=EQUI),
+    "equi-4": DesignParams(cores=4, segment_tuples=8, lanes=4, terms=EQUI, merge_arity=2),
+    "equi-7": DesignParams(cores=7, segment_tuples=5, lanes=2, terms=EQUI, payload_bits=20),
+    "band-1": DesignParams(cores=1, segment_tuples=9, lanes=2, terms=REFERENCE_BAND),
+    "band-4": DesignParams(cores=4, segment_tuples=8, lanes=4, terms=REFERENCE_BAND),
+    "band-7": DesignParams(cores=7, segment_tuples=4, lanes=1, terms=REFERENCE_BAND, merge_arity=3),
+}
+"""Three counts of cores for both predicates; lanes that divide the segment and that do not."""
+
+STALLS = {
+    "none": (0.0, 0.0),
+    "idle": (0.5, 0.0),
+    "backpressure": (0.0, 0.6),
+    "both": (0.4, 0.7),
+}
+"""Share of cycles in which the input pauses and in which the output is not ready."""
+
+INPUT_TUPLES = (1, 40, 900, 1300, 2000)
+"""Tuples of the inputs that follow one another in one scenario: from nearly nothing up."""
+
+DESIGN_TUPLES = 17_000
+"""Least count of tuples for each design; 6 designs make more than 10^5."""
+
+
+def inputs(params: DesignParams, salt: int) -> list[Workload]:
+    """Draw the inputs of a scenario: windows, band widths and shares differ from one to the next."""
+    rng = np.random.default_rng([SEED, salt])
+    return [
+        random_workload(
+            params,
+            rng,
+            tuples,
+            extremes=0.02 if index % 2 else 0.0,
+            share_r=float(rng.choice([0.5, 0.5, 0.2, 0.9])),
+        )
+        for index, tuples in enumerate(INPUT_TUPLES)
+    ]
+
+
+def record(tally: Counter[str]) -> None:
+    """Add a scenario's counts to the file that the test outside reads."""
+    with Path(os.environ["STREAMJOIN_TALLY"]).open("a") as file:
+        file.write(json.dumps(tally) + "\n")

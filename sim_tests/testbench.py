@@ -1,0 +1,266 @@
+"""The test bench: clock, reset, streams, registers, scoreboard for one design.
+
+Runs inside the simulator. Stream endpoints are our own, a coroutine each that looks at every
+clock edge, so that they can check the stream's rules as well; registers are reached by
+cocotbext-axi's master, which is an independent reading of AXI4-Lite.
+"""
+
+import random
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Any
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotbext.axi import AxiLiteBus, AxiLiteMaster
+
+from streamjoin_hw import contract
+from streamjoin_hw.contract import DesignParams, TUser
+from streamjoin_hw.testing import Arrival, Workload, reference
+
+CLOCK_NS = 10
+INPUT_DEADLINE_US = 20_000
+
+
+def never() -> Iterator[bool]:
+    """Pause in no cycle."""
+    while True:
+        yield False
+
+
+def sometimes(rng: random.Random, share: float, burst: int) -> Iterator[bool]:
+    """Pause in about ``share`` of the cycles, up to ``burst`` cycles at a time."""
+    while True:
+        length = rng.randint(1, burst)
+        pause = rng.random() < share
+        for _ in range(length):
+            yield pause
+
+
+class StreamSource:
+    """Offers beats on ``s_axis_tuples`` and keeps each until it is taken."""
+
+    def __init__(self, dut: Any) -> None:
+        self.dut = dut
+        self.waiting: deque[tuple[int, int, int]] = deque()
+        self.pauses = never()
+        self.beats_taken = 0
+        self.stalls_seen = 0
+        dut.s_axis_tuples_tvalid.value = 0
+        dut.s_axis_tuples_tdata.value = 0
+        dut.s_axis_tuples_tdest.value = 0
+        dut.s_axis_tuples_tlast.value = 0
+        self.task = cocotb.start_soon(self._drive())
+
+    async def _drive(self) -> None:
+        dut = self.dut
+        edge = RisingEdge(dut.aclk)
+        offered = False
+        while True:
+            await edge
+            if not int(dut.aresetn.value):
+                offered = False
+                dut.s_axis_tuples_tvalid.value = 0
+                continue
+            if offered and dut.s_axis_tuples_tready.value == 1:
+                self.beats_taken += 1
+                offered = False
+                self.waiting.popleft()
+                if not self.waiting:
+                    dut.s_axis_tuples_tvalid.value = 0
+            elif offered:
+                self.stalls_seen += 1
+            if not offered and self.waiting:
+                if next(self.pauses):
+                    dut.s_axis_tuples_tvalid.value = 0
+                else:
+                    data, dest, last = self.waiting[0]
+                    dut.s_axis_tuples_tdata.value = data
+                    dut.s_axis_tuples_tdest.value = dest
+                    dut.s_axis_tuples_tlast.value = last
+                    dut.s_axis_tuples_tvalid.value = 1
+                    offered = True
+
+
+class StreamSink:
+    """Takes beats from ``m_axis_results`` and checks that each stays until it is taken."""
+
+    def __init__(self, dut: Any) -> None:
+        self.dut = dut
+        self.beats: deque[tuple[int, int, int]] = deque()
+        self.pauses = never()
+        self.stalls_seen = 0
+        dut.m_axis_results_tready.value = 0
+        self.task = cocotb.start_soon(self._take())
+
+    def _offered(self) -> tuple[int, int, int]:
+        return (
+            int(self.dut.m_axis_results_tdata.value),
+            int(self.dut.m_axis_results_tuser.value),
+            int(self.dut.m_axis_results_tlast.value),
+        )
+
+    async def _take(self) -> None:
+        dut = self.dut
+        edge = RisingEdge(dut.aclk)
+        ready = False
+        kept: tuple[int, int, int] | None = None
+        while True:
+            await edge
+            if not int(dut.aresetn.value):
+                kept = None
+                ready = False
+                dut.m_axis_results_tready.value = 0
+                continue
+            if dut.m_axis_results_tvalid.value == 1:
+                beat = self._offered()
+                assert kept in (None, beat), f"an offered result changed from {kept} to {beat}"
+                kept = None if ready else beat
+                if ready:
+                    self.beats.append(beat)
+                else:
+                    self.stalls_seen += 1
+            else:
+                assert kept is None, f"an offered result was withdrawn: {kept}"
+            wanted = not next(self.pauses)
+            if wanted != ready:
+                ready = wanted
+                dut.m_axis_results_tready.value = int(ready)
+
+    def forget_offer(self) -> None:
+        """Restart the check: a soft reset withdraws what was offered."""
+        self.task.cancel()
+        self.task = cocotb.start_soon(self._take())
+
+
+class Testbench:
+    """Everything around one design.
+
+    Parameters
+    ----------
+    dut : handle
+        The simulated top level.
+    params : DesignParams
+        What it was built from.
+    """
+
+    __test__ = False  # not a test class, whatever its name
+
+    def __init__(self, dut: Any, params: DesignParams) -> None:
+        self.dut = dut
+        self.params = params
+        self.clock = Clock(dut.aclk, CLOCK_NS, unit="ns")
+        self.clock.start()
+        dut.aresetn.value = 0
+        bus = AxiLiteBus.from_prefix(dut, "s_axil_ctrl")
+        self.control = AxiLiteMaster(bus, dut.aclk, dut.aresetn, reset_active_level=False)
+        for interface in (self.control.write_if, self.control.read_if):
+            interface.log.setLevel("WARNING")
+        self.source = StreamSource(dut)
+        self.sink = StreamSink(dut)
+        self.offsets = {each.name: each.offset for each in contract.registers(params)}
+        self.tally: Counter[str] = Counter()
+
+    async def reset(self, cycles: int = 2) -> None:
+        """Hold the reset for some cycles; what was on its way is forgotten."""
+        self.dut.aresetn.value = 0
+        self.source.waiting.clear()
+        await ClockCycles(self.dut.aclk, cycles)
+        self.sink.beats.clear()
+        self.dut.aresetn.value = 1
+        await ClockCycles(self.dut.aclk, 2)
+
+    async def read(self, name: str) -> int:
+        """Read a register."""
+        answer = await with_timeout(self.control.read(self.offsets[name], 4), 50, "us")
+        assert answer.resp == 0, f"reading {name} was answered with {answer.resp}"
+        return int.from_bytes(answer.data, "little")
+
+    async def write(self, name: str, value: int) -> None:
+        """Write a register."""
+        data = value.to_bytes(4, "little")
+        answer = await with_timeout(self.control.write(self.offsets[name], data), 50, "us")
+        assert answer.resp == 0, f"writing {name} was answered with {answer.resp}"
+
+    async def set_up(self, workload: Workload) -> None:
+        """Write a workload's windows and band widths."""
+        await self.write("window_r", workload.window_r)
+        await self.write("window_s", workload.window_s)
+        for name, bits in workload.bands.items():
+            await self.write(name, bits)
+
+    def send(self, arrivals: list[Arrival], *, last: bool) -> None:
+        """Queue tuples at the source."""
+        layout = contract.tuple_layout(self.params)
+        for position, arrival in enumerate(arrivals):
+            data = 0
+            for each, value in zip(layout, (*arrival.keys, arrival.payload), strict=True):
+                data |= value << each.offset
+            ends = last and position + 1 == len(arrivals)
+            self.source.waiting.append((data, arrival.side, int(ends)))
+
+    async def collect(self) -> list[tuple[int, int]]:
+        """Wait for the punctuation and return the pairs before it.
+
+        The last beat, and no other, is the punctuation with ``tlast``, and nothing follows it.
+        """
+
+        async def ended() -> None:
+            while not (self.sink.beats and self.sink.beats[-1][2]):
+                await ClockCycles(self.dut.aclk, 8)
+
+        await with_timeout(ended(), INPUT_DEADLINE_US, "us")
+        await ClockCycles(self.dut.aclk, 30)
+        beats = list(self.sink.beats)
+        self.sink.beats.clear()
+        data, user, last = beats.pop()
+        assert (data, user, last) == (0, 1 << TUser.PUNCTUATION, 1), "bad punctuation"
+        r, s = contract.result_layout(self.params)
+        pairs = []
+        for data, user, last in beats:
+            assert last == 0, "tlast on a beat that is not the last"
+            assert user & ~(1 << TUser.SIDE) == 1 << TUser.RESULT, f"tuser {user:#b} on a result"
+            pairs.append(
+                (
+                    (data >> r.offset) & ((1 << r.width) - 1),
+                    (data >> s.offset) & ((1 << s.width) - 1),
+                )
+            )
+        return pairs
+
+    async def check_input(self, workload: Workload, *, by_bit: bool = False) -> None:
+        """Run one input and hold its result against the reference.
+
+        With ``by_bit`` the drain bit ends the input, not ``tlast``.
+        """
+        await self.set_up(workload)
+        self.send(workload.arrivals, last=not by_bit)
+        if by_bit:
+            await with_timeout(self._all_taken(), INPUT_DEADLINE_US, "us")
+            await self.write("control", 0b11)
+        found = await self.collect()
+        expected = reference(workload)
+        missing = Counter(expected) - Counter(found)
+        surplus = Counter(found) - Counter(expected)
+        assert not missing, f"{missing.total()} pairs missing, first {min(missing)}"
+        assert not surplus, f"{surplus.total()} pairs surplus, first {min(surplus)}"
+        assert await self.read("status") & 1, "not idle after the drain"
+        assert not await self.read("control") & 2, "the drain bit still reads 1"
+        self.tally["tuples"] += len(workload.arrivals)
+        self.tally["results"] += len(found)
+        self.tally["inputs"] += 1
+
+    async def _all_taken(self) -> None:
+        while self.source.waiting:
+            await ClockCycles(self.dut.aclk, 4)
+
+    async def finish(self) -> None:
+        """See that nothing is left over, and add up which stalls were met."""
+        await ClockCycles(self.dut.aclk, 50)
+        assert not self.sink.beats, f"{len(self.sink.beats)} beats left over"
+        assert not self.source.waiting, f"{len(self.source.waiting)} tuples left over"
+        self.tally["cycles_held"] += await self.read("hold_cycles")
+        self.tally["cycles_input_stalled"] += self.source.stalls_seen
+        self.tally["cycles_output_stalled"] += self.sink.stalls_seen
+        self.tally["scenarios"] += 1

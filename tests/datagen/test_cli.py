@@ -1,0 +1,216 @@
+"""The verb ``streamjoin data``."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from streamjoin_datagen.cli import VERB
+from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.session import Session
+from streamjoin_datagen.suites import read_suite
+
+ROOT = Path(__file__).resolve().parents[2]
+SUITES = sorted((ROOT / "benchmarks" / "workloads").glob("*.toml"))
+
+SUITE = """
+name = "tiny"
+[[workload]]
+kind = "equi"
+seed = 3
+params = { r_tuples = 30, s_tuples = 20, keys = "zipf", skew = 0.5 }
+window = "all"
+engines = ["npj"]
+[[workload]]
+name = "second"
+kind = "band"
+seed = 4
+params = { duration_s = 0.01 }
+rounds = 3
+threads = 2
+"""
+
+
+def run(*words: object) -> int:
+    parser = argparse.ArgumentParser()
+    VERB.configure(parser)
+    return VERB.run(parser.parse_args([str(word) for word in words]))
+
+
+@pytest.fixture
+def one_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """Hand out the tests' session, and note the threads of each time it is asked for."""
+    asked: list[int | None] = []
+
+    @contextmanager
+    def shared(threads: int | None = None) -> Iterator[Session]:
+        asked.append(threads)
+        yield session
+
+    monkeypatch.setattr("streamjoin_datagen.session.spark_session", shared)
+    return asked
+
+
+def test_a_workload_is_generated_and_shown(
+    one_session: list[int | None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "w"
+    words = ["band", "--param", "duration_s=0.1", "rate_s=100", "--param", "lo=3", "--seed", "1"]
+    assert run(*words, "--out", out, "--threads", "2", "--partitions", "3") == 0
+    shown = capsys.readouterr()
+    header, line = shown.out.splitlines()
+    assert header.split() == ["workload", "status", "rows", "bytes", "seconds"]
+    assert line.split()[:3] == ["band-s100-t0.1-lo3-seed1", "generated", "210"]
+    assert shown.err == ""
+    assert one_session == [2]
+
+
+def test_an_identical_workload_is_left_and_said_so(
+    one_session: list[int | None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "w"
+    words = ["equi", "--param", "r_tuples=10", "s_tuples=10", "--seed", "1", "--out", out]
+    assert run(*words) == 0
+    written = (out / "workload.json").stat().st_mtime_ns
+    capsys.readouterr()
+    assert run(*words, "--json") == 0
+    shown = capsys.readouterr()
+    assert shown.err == f"{out} already holds equi-r10-s10-seed1: left as it is\n"
+    (line,) = json.loads(shown.out)
+    assert (line["status"], line["rows"], line["path"]) == ("unchanged", 20, str(out))
+    assert (out / "workload.json").stat().st_mtime_ns == written
+    assert len(one_session) == 1
+
+
+def test_a_suite_is_generated_in_one_session(
+    one_session: list[int | None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = tmp_path / "tiny.toml"
+    suite.write_text(SUITE)
+    assert run(suite, "--out", tmp_path / "out", "--json") == 0
+    lines = json.loads(capsys.readouterr().out)
+    assert [(line["workload"], line["rows"]) for line in lines] == [
+        ("equi-r30-s20-zipf-z0.5-seed3", 50),
+        ("second", 40),
+    ]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "equi-r30-s20-zipf-z0.5-seed3",
+        "second",
+    ]
+    assert len(one_session) == 1
+
+
+def test_tables_are_imported_without_spark(
+    one_session: list[int | None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("r", "s"):
+        (tmp_path / f"{name}.csv").write_text("k,ts\n1,0\n")
+    files = [tmp_path / "r.csv", tmp_path / "s.csv"]
+    assert run("import", "csv", *files, "--on", "k", "--out", tmp_path / "w") == 0
+    assert "imported" in capsys.readouterr().out
+    assert one_session == []
+
+
+MISTAKES = [
+    (["band"], "workload band needs a seed: give --seed N, or seed = N in a suite"),
+    (["theta", "--seed", "1"], "workload must be one of band, equi, not 'theta'"),
+    (["band", "equi"], "one workload at a time: band is followed by equi"),
+    (["band", "--on", "k"], "--on does not go with band: leave it out"),
+    (["band", "--threads", "0"], "--threads must be at least 1, not 0"),
+    (["nowhere.toml"], "there is no suite nowhere.toml"),
+    (["nowhere.toml", "--seed", "1"], "--seed does not go with a suite: leave it out"),
+    (["import"], "import takes flights, csv or parquet, not ''"),
+    (["import", "xml"], "import takes flights, csv or parquet, not 'xml'"),
+    (["import", "csv", "r.csv"], "import csv takes the file of R and that of S, not 1 files"),
+    (["import", "csv", "r.csv", "s.csv", "--on", "k"], "there is no file r.csv"),
+    (["import", "flights", "--on", "k"], "--on does not go with import flights: leave it out"),
+    (["import", "flights", "--seed", "1"], "--seed does not go with import: leave it out"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), MISTAKES)
+def test_a_mistake_is_one_sentence(words: list[str], sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
+        run(*words, "--out", tmp_path / "w")
+    assert not (tmp_path / "w").exists()
+
+
+SUITE_MISTAKES = [
+    ('name = "a"', "workload must be [[workload]] tables, not None"),
+    ('[[workload]]\nkind = "band"', "name must be the suite's name, not None"),
+    ('name = "a"\nsize = 3', "suite key must be name or workload, not 'size'"),
+    (
+        'name = "a"\n[[workload]]\nkind = "join"',
+        "workload 1: kind must be one of band, equi, flights, not 'join'",
+    ),
+    (
+        'name = "a"\n[[workload]]\nkind = "band"',
+        "workload 1: workload band needs a seed: give --seed N, or seed = N in a suite",
+    ),
+    (
+        'name = "a"\n[[workload]]\nkind = "band"\nseed = 1\nspeed = 1',
+        "workload 1: key must be one of kind, seed, name, params, window, engines, rounds, "
+        "threads, not 'speed'",
+    ),
+    (
+        'name = "a"\n[[workload]]\nkind = "flights"\n[[workload]]\nkind = "flights"',
+        "workload 2: name must be different for each workload, not 'flights'",
+    ),
+    (
+        'name = "a"\n[[workload]]\nkind = "flights"\nname = "../up"',
+        "workload 1: name must be letters, digits, dots, dashes and underscores, not '../up'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), SUITE_MISTAKES)
+def test_a_wrong_suite_names_its_file(text: str, sentence: str, tmp_path: Path) -> None:
+    suite = tmp_path / "suite.toml"
+    suite.write_text(text)
+    with pytest.raises(SpecError, match=f"^{re.escape(f'{suite}: {sentence}')}$"):
+        read_suite(suite)
+
+
+def test_a_suite_that_is_no_toml_is_one_sentence(tmp_path: Path) -> None:
+    suite = tmp_path / "suite.toml"
+    suite.write_text("name = ")
+    with pytest.raises(SpecError, match=f"^{re.escape(str(suite))} is not a suite in TOML: "):
+        read_suite(suite)
+
+
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
+def test_every_suite_of_the_project_is_right(path: Path) -> None:
+    suite = read_suite(path)
+    assert suite.name == path.stem
+    assert "flights" in [entry.kind for entry in suite.entries]
+
+
+def test_there_are_three_suites() -> None:
+    assert [path.stem for path in SUITES] == ["large", "medium", "small"]
+
+
+def test_heavy_libraries_are_imported_only_when_needed() -> None:
+    code = (
+        "import sys, argparse\n"
+        "from streamjoin_datagen.cli import VERB\n"
+        "VERB.configure(argparse.ArgumentParser())\n"
+        "heavy = {'numpy', 'pyarrow', 'pyspark', 'rich', 'pandas'} & set(sys.modules)\n"
+        "print(sorted(heavy))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
+
+
+def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run("--help")
+    assert ended.value.code == 0
+    assert "streamjoin data band --param" in capsys.readouterr().out

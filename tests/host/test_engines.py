@@ -1,0 +1,189 @@
+"""One suite over every engine in the catalog, by what it declares."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.host import cases
+
+from streamjoin import oracle, run, verify
+from streamjoin.engines import catalog
+from streamjoin.engines.base import ORDERS, Engine, Job
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.metrics import PHASES
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Stream
+from streamjoin.windows import CountWindow, Window, parse_window
+
+NAMES = catalog.names()
+CASES = {case.name: case for case in cases.hard_cases()}
+pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its model
+
+
+@pytest.fixture(params=NAMES)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    found = catalog.get(request.param)
+    assert found.unusable() is None, "make setup installs what every engine needs"
+    return found
+
+
+def outcome_of(
+    engine: Engine, r: Stream, s: Stream, predicate: Predicate, window: Window, **how: object
+) -> run.Outcome:
+    knobs = {**cases.SMALL_KNOBS.get(engine.name, {}), **how.pop("knobs", {})}  # type: ignore[dict-item]
+    job = run.settle(engine, Job(r, s, predicate, window, **how), knobs)  # type: ignore[arg-type]
+    return run.run(engine, job)
+
+
+def check(engine: Engine, r: Stream, s: Stream, predicate: Predicate, window: Window) -> None:
+    outcome = outcome_of(engine, r, s, predicate, window)
+    verify.check(outcome.pairs, oracle.join(r, s, predicate, window), engine.name)
+    verify.check_order(outcome.pairs, outcome.job, engine.capabilities.order)
+
+
+def held(engine: Engine, window: Window) -> bool:
+    """Whether the small design can hold a window at all."""
+    if engine.capabilities.platform != "fpga" or not isinstance(window, CountWindow):
+        return True
+    low, high = sorted((window.r_tuples, window.s_tuples))
+    return high <= 4 * min(low, 3)
+
+
+@pytest.mark.parametrize("predicate", cases.PREDICATES)
+@pytest.mark.parametrize("case", CASES)
+def test_every_engine_gives_the_oracles_result_on_hard_cases(
+    engine: Engine, case: str, predicate: str
+) -> None:
+    chosen, inputs = cases.PREDICATES[predicate], CASES[case]
+    checked = 0
+    for window in cases.windows_of(engine):
+        if cases.supports(engine, chosen, window) and held(engine, window):
+            check(engine, inputs.r, inputs.s, chosen, window)
+            checked += 1
+    assert checked > 0 or chosen.kind not in engine.capabilities.predicates
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data(), streams=cases.random_streams())
+def test_every_engine_gives_the_oracles_result_on_random_cases(
+    engine: Engine, data: st.DataObject, streams: tuple[Stream, Stream]
+) -> None:
+    able = [p for p in cases.PREDICATES.values() if p.kind in engine.capabilities.predicates]
+    predicate = data.draw(st.sampled_from(able))
+    window = data.draw(
+        cases.random_windows(engine.capabilities.windows).filter(lambda w: held(engine, w))
+    )
+    check(engine, *streams, predicate, window)
+
+
+def test_threads_do_not_change_the_result(engine: Engine) -> None:
+    rng = np.random.default_rng(5)
+    keys = [rng.integers(0, 300, 3000).tolist() for _ in range(2)]
+    r, s = cases.stream("r", list(range(3000)), keys[0]), cases.stream("s", [0] * 3000, keys[1])
+    digests = set()
+    for threads in (1, 2, 3, 5):
+        outcome = outcome_of(
+            engine, r, s, cases.EQUI, parse_window("tumbling:1ms"), threads=threads
+        )
+        digests.add((len(outcome.pairs), outcome.pairs.digest))
+        assert outcome.metrics["threads"] == (threads if engine.capabilities.parallel else 1)
+    right = oracle.join(r, s, cases.EQUI, parse_window("tumbling:1ms"))
+    assert digests == {(len(right), right.digest)}
+
+
+def test_a_replay_gives_the_same_result_as_data_at_rest(engine: Engine) -> None:
+    inputs = CASES["bursts"]
+    windows = [w for w in cases.windows_of(engine) if held(engine, w)]
+    for window in windows[:3]:
+        at_once = outcome_of(engine, inputs.r, inputs.s, cases.EQUI, window)
+        if "replay" not in engine.capabilities.arrivals:
+            with pytest.raises(UnsupportedError, match="cannot --arrival replay, only instant"):
+                outcome_of(engine, inputs.r, inputs.s, cases.EQUI, window, arrival="replay")
+            continue
+        slow = outcome_of(
+            engine, inputs.r, inputs.s, cases.EQUI, window, arrival="replay", speedup=0.002
+        )
+        assert slow.pairs.digest == at_once.pairs.digest
+        # 20 us of arrivals at 1/500 speed: the last tuple is not there before 10 ms.
+        assert slow.metrics["wall_s"] >= 0.01
+
+
+def test_metrics_say_what_every_run_must_say(engine: Engine) -> None:
+    inputs = CASES["at-rest"]
+    outcome = outcome_of(engine, inputs.r, inputs.s, cases.EQUI, parse_window("all"))
+    metrics = outcome.metrics
+    assert metrics["engine"] == engine.name
+    assert (metrics["n_r"], metrics["n_s"], metrics["pairs"]) == (40, 40, 40)
+    assert metrics["digest"] == outcome.pairs.digest
+    assert metrics["throughput_tuples_per_s"] > 0
+    latency = metrics["latency_us"]
+    assert 0 <= latency["p50"] <= latency["p95"] <= latency["p99"] <= latency["max"]
+    shares = [share for share, _ in metrics["progress"]]
+    times = [time_ms for _, time_ms in metrics["progress"]]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    assert times == sorted(times)
+    assert set(metrics["phases_ms"]) == set(PHASES)
+    total_ms = metrics["threads"] * metrics["wall_s"] * 1e3
+    assert sum(metrics["phases_ms"].values()) == pytest.approx(total_ms, rel=0.02)
+    if engine.capabilities.platform == "fpga":
+        assert metrics["cycles"] > 80
+        assert "assumed" in metrics["clock_source"]
+
+
+def test_a_run_without_pairs_has_no_latency(engine: Engine) -> None:
+    inputs = CASES["both-empty"]
+    metrics = outcome_of(engine, inputs.r, inputs.s, cases.EQUI, parse_window("all")).metrics
+    assert metrics["pairs"] == 0
+    assert metrics["progress"] == []
+    assert set(metrics["latency_us"].values()) == {None}
+
+
+def test_what_is_not_declared_is_refused(engine: Engine) -> None:
+    inputs, can = CASES["one-each"], engine.capabilities
+    for predicate in cases.PREDICATES.values():
+        for window in map(parse_window, cases.WINDOWS):
+            if not cases.supports(engine, predicate, window):
+                with pytest.raises(UnsupportedError, match=rf"^{engine.name} cannot join "):
+                    outcome_of(engine, inputs.r, inputs.s, predicate, window)
+    for order in ORDERS[ORDERS.index(can.order) + 1 :]:
+        with pytest.raises(UnsupportedError, match=f"promises order {can.order}, not {order}"):
+            outcome_of(
+                engine, inputs.r, inputs.s, cases.EQUI, cases.windows_of(engine)[0], order=order
+            )
+    with pytest.raises(UnsupportedError, match="has no backend 'nowhere'"):
+        outcome_of(
+            engine, inputs.r, inputs.s, cases.EQUI, cases.windows_of(engine)[0], backend="nowhere"
+        )
+
+
+def test_knobs_have_defaults_and_limits(engine: Engine) -> None:
+    settled = engine.settle({})
+    assert set(settled) == {knob.name for knob in engine.knobs}
+    with pytest.raises(InputError, match=f"--set nothing: {engine.name} has no such knob"):
+        engine.settle({"nothing": 1})
+    for knob in engine.knobs:
+        for bad in ("", "x", "-1", "1.5"):
+            with pytest.raises(InputError, match=f"--set {knob.name} takes"):
+                engine.settle({knob.name: bad})
+
+
+def test_progress_never_goes_back_and_ends_at_the_total(engine: Engine) -> None:
+    inputs = CASES["at-rest"]
+    told: list[tuple[int, int]] = []
+    job = run.settle(
+        engine,
+        Job(inputs.r, inputs.s, cases.EQUI, parse_window("all")),
+        cases.SMALL_KNOBS.get(engine.name, {}),
+    )
+    run.run(engine, job, lambda done, total: told.append((done, total)))
+    done = [share for share, _ in told]
+    assert done == sorted(done)
+    assert all(share <= total for share, total in told)
+
+
+def test_an_engine_says_in_a_line_what_it_is(engine: Engine) -> None:
+    assert 20 < len(engine.summary) < 100
+    assert engine.name in NAMES

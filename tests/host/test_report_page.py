@@ -1,0 +1,344 @@
+"""The report page as a reader gets it: its text, and what Chromium makes of it."""
+
+import html
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.host import report_samples as samples
+
+from streamjoin.report import render
+
+DEADLINE_S = 60
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PLAIN = str.maketrans({"\N{NO-BREAK SPACE}": " ", "\N{NARROW NO-BREAK SPACE}": " "})
+
+# Run in the page, after it: what a reader would see, as JSON in an element around the page.
+# The page is framed, because no window of the browser is narrower than 500 pixels.
+MEASURE = r"""
+<script>
+const box = (e) => e.getBoundingClientRect();
+const paper = getComputedStyle(document.body).backgroundColor;
+const shows = (colour) => colour !== 'none' && colour !== paper && !/^rgba.*, 0\)$/.test(colour);
+const painted = (e) => [...e.querySelectorAll('path, use')].some((part) => {
+  const style = getComputedStyle(part), size = box(part);
+  return (size.width > 0 || size.height > 0)
+    && (shows(style.fill) || style.fill.startsWith('url') || shows(style.stroke));
+});
+const overlap = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+  && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4;
+const charts = [...document.querySelectorAll('figure')].map((figure) => {
+  const seen = [...figure.querySelectorAll('svg.chart')].filter((e) => box(e).width > 0);
+  const svg = seen[0];
+  if (!svg) return {versions: seen.length, label: figure.textContent.trim()};
+  const scale = box(svg).width / svg.viewBox.baseVal.width;
+  const texts = [...svg.querySelectorAll('text')].filter((e) => e.textContent.trim());
+  const boxes = texts.map(box);
+  const clashes = [];
+  boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b, j) => {
+    if (overlap(a, b)) clashes.push([texts[i].textContent, texts[i + 1 + j].textContent]);
+  }));
+  return {
+    versions: seen.length,
+    label: svg.getAttribute('aria-label') || '',
+    expected: Number(svg.dataset.marks),
+    marks: [...svg.querySelectorAll('[id*="-mark-"]')].filter(painted).length,
+    left: Math.min(box(svg).left, ...boxes.map((b) => b.left)),
+    right: Math.max(box(svg).right, ...boxes.map((b) => b.right)),
+    font_px: Math.min(...texts.map((e) => parseFloat(getComputedStyle(e).fontSize) * scale)),
+    texts: texts.length,
+    clashes,
+  };
+});
+const tables = [...document.querySelectorAll('table')].map((table) => ({
+  label: table.parentElement.getAttribute('aria-label'),
+  expected: Number(table.dataset.rows),
+  rows: [...table.querySelectorAll('tr.row')].filter((e) => e.textContent.trim()).length,
+  right: box(table.parentElement).right,
+}));
+const measured = document.createElement('pre');
+measured.id = 'measured';
+measured.textContent = JSON.stringify({
+  width: innerWidth, page: document.documentElement.scrollWidth, paper, charts, tables,
+});
+parent.document.body.append(measured);
+</script>
+"""
+
+
+def browser():
+    """Path of the browser; without one the test fails, because set-up installs it."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.fail(f"none of {', '.join(BROWSERS)} is on the path; type  make setup")
+    return found
+
+
+def measure(page, folder, width_px, *, dark=False):
+    """Open a page in headless Chromium and return what its measuring script found."""
+    file = folder / "measured.html"
+    framed = html.escape(page.replace("</body>", f"{MEASURE}</body>"))
+    frame = f'<iframe style="border:0;width:{width_px}px;height:900px" srcdoc="{framed}"></iframe>'
+    file.write_text(
+        '<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+        f'<body style="margin:0">{frame}',
+        encoding="utf-8",
+    )
+    command = [
+        browser(),
+        *["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
+        *["--disable-background-networking", "--disable-component-update", "--disable-sync"],
+        f"--user-data-dir={folder / 'profile'}",
+        "--window-size=1400,1000",
+        f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+        "--dump-dom",
+        file.as_uri(),
+    ]
+    # A home of its own: the browser must not write into the user's.
+    environment = {**os.environ, "HOME": str(folder)}
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        try:
+            dom, messages = process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            pytest.fail(f"Chromium did not end within {DEADLINE_S} s")
+    found = re.search(r'<pre id="measured">(.*?)</pre>', dom, re.DOTALL)
+    assert found, f"the page did not measure itself: {messages[-2000:]}"
+    return json.loads(html.unescape(found[1]))
+
+
+def problems(measured):
+    """Everything that a reader would complain about, one sentence each."""
+    found = []
+    if measured["page"] > measured["width"]:
+        found.append(f"the page is {measured['page']} px wide")
+    for chart in measured["charts"]:
+        name = chart["label"].split(":")[0]
+        if chart["versions"] != 1:
+            found.append(f"{name}: {chart['versions']} versions are visible")
+            continue
+        if not chart["marks"] or chart["marks"] != chart["expected"]:
+            found.append(f"{name}: {chart['marks']} of {chart['expected']} marks are drawn")
+        if chart["left"] < 0 or chart["right"] > measured["width"]:
+            found.append(f"{name}: sticks out of the page")
+        if chart["texts"] and chart["font_px"] < 10:
+            found.append(f"{name}: text of {chart['font_px']} px")
+        found += [f"{name}: {a!r} and {b!r} overlap" for a, b in chart["clashes"]]
+    for table in measured["tables"]:
+        if not table["rows"] or table["rows"] != table["expected"]:
+            found.append(f"{table['label']}: {table['rows']} of {table['expected']} rows are there")
+        if table["right"] > measured["width"]:
+            found.append(f"{table['label']}: sticks out of the page")
+    return found
+
+
+# ---- text -------------------------------------------------------------------------------
+
+
+def text_of(page):
+    body = re.sub(r"<(style|svg).*?</\1>", " ", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body))).translate(PLAIN)
+
+
+def test_the_verdict_comes_first_and_counts_every_result():
+    page = render([samples.run()])
+    assert 'data-verdict="ok"' in page
+    assert "All 3 results agree with the oracle." in text_of(page)
+    page = render([samples.mixed_run()])
+    assert "7 of 9 results agree with the oracle; 1 wrong, 1 failed." in text_of(page)
+    assert page.index("data-verdict") < page.index("<table")
+    assert 'data-verdict="ok"' not in page.split("<table")[0]
+
+
+def test_an_unchecked_result_is_never_counted_as_agreeing():
+    page = render([samples.run([samples.record(), samples.record("npj", checked=False)])])
+    assert "1 of 2 results agree with the oracle; 1 not checked." in text_of(page)
+
+
+def test_a_run_without_results_says_so():
+    assert "No result was recorded." in text_of(render([samples.run([])]))
+
+
+def test_rendering_no_run_is_refused():
+    with pytest.raises(ValueError, match=r"^runs must hold at least one run, not none$"):
+        render([])
+
+
+def test_errors_of_wrong_and_failed_results_are_printed():
+    text = text_of(render([samples.mixed_run()]))
+    assert "1 pair is missing, the first (17, 401)." in text
+    assert "The merge did not end within 60 s." in text
+
+
+def test_the_page_says_what_was_run_and_how_to_repeat_it():
+    text = text_of(render([samples.mixed_run()]))
+    assert (
+        "Band join of 20 000 R with 20 000 S tuples on x=a:10:10 and y=b:10:10 , window "
+        "count:1024 ; 163 pairs according to the oracle, which took 2.1 s"
+    ) in text
+    assert "streamjoin compare benchmarks/workloads/small.toml --out runs/small" in text
+    for part in ("AMD EPYC", "25 GB", "numba 0.68.1", "abc1234", "2026-11-20 23:30 UTC"):
+        assert part in text
+
+
+def test_every_row_of_hardware_names_its_clock_and_whether_it_is_assumed():
+    text = text_of(render([samples.mixed_run()]))
+    assert text.count("All times of this row at 100 MHz, assumed, not measured") == 2
+    assert text.count("All times of this row at 61 MHz, post-route timing report") == 1
+    assert "3.2 ms at 100 MHz, assumed, not measured" in text
+    assert "cores 16, segment 64, lanes 8" in text
+
+
+def test_a_busy_machine_is_mentioned():
+    run = samples.run()
+    assert "The machine was busy" not in text_of(render([run]))
+    run["environment"]["load_average"] = 1.7
+    assert "The machine was busy (load 1.7 on 2 cores)" in text_of(render([run]))
+
+
+def test_the_page_needs_nothing_from_elsewhere():
+    page = render([samples.mixed_run(), samples.run()])
+    assert not re.search(r"https?://|url\((?!#)|@import|<link|<img|<script|<iframe|src=", page)
+    targets = re.findall(r'href="([^"]*)"', page)
+    assert targets
+    assert all(target.startswith("#") for target in targets)
+    names = re.findall(r'\bid="([^"]*)"', page)
+    assert len(names) == len(set(names))
+    assert {target[1:] for target in targets} <= set(names)
+    assert set(re.findall(r"url\(#([^)]*)\)", page)) <= set(names)
+
+
+def test_light_and_dark_define_every_variable_that_is_used():
+    page = render([samples.mixed_run()])
+    assert '<meta name="color-scheme" content="light dark">' in page
+    light = re.search(r":root \{ color-scheme: light dark; (.*?)\}", page)
+    dark = re.search(r"prefers-color-scheme: dark\) \{ :root \{ (.*?)\}", page)
+    assert light
+    assert dark
+    defined = [set(re.findall(r"(--[\w-]+):", found[1])) for found in (light, dark)]
+    assert defined[0] == defined[1]
+    fonts = {"--serif", "--sans", "--mono"}
+    assert set(re.findall(r"var\((--[\w-]+)\)", page)) <= defined[0] | fonts
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are():
+    evil = '<script>alert("1")</script>&amp;'
+    run = samples.run(
+        [
+            samples.record(evil, workload=evil, knobs={evil: evil}),
+            samples.fpga_record(workload=evil, clock_source=evil, knobs={evil: evil}, backend=evil),
+            {**samples.failed_record(), "workload": evil, "error": evil},
+        ],
+        [samples.workload(evil, predicate=evil, window=evil, kind=evil, oracle=evil)],
+        title=evil,
+        command=evil,
+        created=evil,
+    )
+    run["environment"] |= {"cpu": evil, "packages": {evil: evil}}
+    page = render([run, run])
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") > 20
+
+
+def test_the_same_records_give_the_same_page():
+    assert render([samples.mixed_run()]) == render([samples.mixed_run()])
+
+
+def test_every_chart_tells_its_numbers_to_those_who_do_not_see_it():
+    page = render([samples.mixed_run()])
+    charts = re.findall(r"<svg[^>]*>", page)
+    labels = [html.unescape(re.search(r'aria-label="([^"]*)"', c)[1]) for c in charts]
+    assert all('role="img"' in chart for chart in charts)
+    assert any("kang 400 k;" in label and "wrong: 1.2 M" in label for label in labels)
+    assert any("kang p50 10 µs, p99 30 µs" in label for label in labels)
+
+
+def test_several_runs_are_set_side_by_side():
+    fast = samples.run(
+        [samples.record(throughput_tuples_per_s=samples.spread(600_000.0))], title="fast"
+    )
+    text = text_of(render([samples.run(), fast]))
+    assert "The runs side by side" in text
+    assert "band-uniform kang 400 k 600 k \N{MULTIPLICATION SIGN} 1.5" in text
+    assert "The runs side by side" not in text_of(render([fast]))
+
+
+# ---- in the browser ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("width_px", "dark"), [(390, False), (390, True), (1280, False)])
+def test_a_reader_finds_nothing_to_complain_about(tmp_path, width_px, dark):
+    measured = measure(render([samples.mixed_run(), samples.run()]), tmp_path, width_px, dark=dark)
+    assert problems(measured) == []
+    assert measured["width"] == width_px
+    assert measured["paper"] == ("rgb(21, 24, 27)" if dark else "rgb(253, 253, 251)")
+    assert len(measured["charts"]) == 15
+    assert len(measured["tables"]) == 12
+
+
+@pytest.mark.parametrize("width_px", [390, 1280])
+def test_many_engines_with_long_names_stay_readable(tmp_path, width_px):
+    assert problems(measure(render([samples.large_run()]), tmp_path, width_px)) == []
+
+
+def emptied(page):
+    """The first chart keeps its frame and loses all that is in it."""
+    whole = r'(?s)(<svg class="chart wide"[^>]*>).*?</svg>'
+    return re.sub(whole, r"\1</svg>", page, count=1)
+
+
+def colourless(page):
+    """The first mark keeps its shape and loses its paint."""
+    first, rest = page.split("-mark-0", 1)
+    mark, rest = rest.split("</g>", 1)
+    mark = re.sub(r'style="[^"]*"', 'style="fill: none"', mark)
+    return f"{first}-mark-0{mark}</g>{rest}"
+
+
+def too_wide(page):
+    return page.replace('<svg class="chart wide"', '<svg style="width:1400px" class="chart wide"')
+
+
+def crowded(page):
+    return page.replace("svg.chart text {", "svg.chart text { font-size: 34px !important;")
+
+
+def short_of_a_row(page):
+    return re.sub(r'(?s)<tr class="row agrees.*?</tr>', "", page, count=1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        (emptied, r"Throughput in .*: 0 of 3 marks are drawn"),
+        (colourless, r"Throughput in .*: 2 of 3 marks are drawn"),
+        (too_wide, r"Latency of matches: sticks out of the page"),
+        (crowded, r"Throughput in .*: '.*' and '.*' overlap"),
+        (short_of_a_row, r"Engines on band-uniform: 2 of 3 rows are there"),
+    ],
+)
+def test_the_measurement_notices_a_faulty_page(tmp_path, fault, complaint):
+    page = render([samples.run()])
+    assert fault(page) != page
+    found = problems(measure(fault(page), tmp_path, 1280))
+    assert any(re.fullmatch(complaint, sentence) for sentence in found), found
+
+
+def test_without_a_browser_the_test_says_what_to_type(monkeypatch):
+    monkeypatch.setenv("PATH", str(Path(__file__).parent))
+    with pytest.raises(pytest.fail.Exception, match="type  make setup"):
+        browser()
