@@ -82,7 +82,7 @@ def virtual_environment() -> None:
     if VENV.exists():
         shutil.rmtree(VENV)
     try:
-        import ensurepip  # noqa: F401, PLC0415  (only its presence counts)
+        import ensurepip  # noqa: F401  (only its presence counts)
     except ImportError:
         apt([f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"], "venv is missing")
     run([sys.executable, "-m", "venv", str(VENV)], "making .venv")

@@ -39,7 +39,7 @@ DESIGN_TUPLES = 17_000
 
 
 def inputs(params: DesignParams, salt: int) -> list[Workload]:
-    """Draw the inputs of a scenario: windows, band widths and shares differ from one to the next."""
+    """Draw a scenario's inputs: windows, band widths and shares differ from one to the next."""
     rng = np.random.default_rng([SEED, salt])
     return [
         random_workload(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 from sim_tests.stimuli import DESIGN_TUPLES, DESIGNS, SEED, STALLS
 
-from streamjoin_hw.build import emit_verilog
+from streamjoin_hw.build import VERILATOR_CONTROL, emit_verilog
 from streamjoin_hw.toolchain import verilator
 from streamjoin_hw.top import TOP_MODULE
 
@@ -43,10 +44,12 @@ def simulator(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", DESIGNS)
 def test_handshake_is_exact_in_every_scenario(name: str, tmp_path: Path) -> None:
     source = emit_verilog(DESIGNS[name], tmp_path)
+    control = tmp_path / "control.vlt"
+    control.write_text(VERILATOR_CONTROL)
     tally_file = tmp_path / "tally.jsonl"
     runner = get_runner("verilator")
     runner.build(
-        sources=[source],
+        sources=[control, source],
         hdl_toplevel=TOP_MODULE,
         build_args=BUILD_FLAGS,
         build_dir=tmp_path / "sim_build",
@@ -75,6 +78,6 @@ def test_handshake_is_exact_in_every_scenario(name: str, tmp_path: Path) -> None
     total: Counter[str] = Counter()
     for line in tally_file.read_text().splitlines():
         total.update(json.loads(line))
-    print(f"{name}: seed {SEED}, {dict(total)}")
+    sys.stdout.write(f"{name}: seed {SEED}, {dict(total)}\n")
     assert total["scenarios"] == SCENARIOS
     assert total["tuples"] >= DESIGN_TUPLES

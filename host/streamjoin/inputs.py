@@ -3,7 +3,7 @@
 Join columns end as NumPy arrays that share memory with the Arrow buffers where they can.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,7 @@ def read_streams(
     """
     streams = []
     for path, columns in ((r, r_columns(predicate)), (s, s_columns(predicate))):
-        table = read_table(path, [*columns, ts_column or "ts"])
+        table = read_table(path, columns, ts_column)
         streams.append(from_arrow(table, columns, ts_column, str(path)))
     check_types(streams[0], streams[1], predicate)
     return streams[0], streams[1]
@@ -104,20 +104,24 @@ def arrow() -> Any:
     return pyarrow
 
 
-def read_table(path: Path, wanted: Iterable[str] | None = None) -> "pa.Table":
+def read_table(
+    path: Path, columns: list[str] | None = None, ts_column: str | None = None
+) -> "pa.Table":
     """Read a Parquet file or folder, an Arrow IPC file or a CSV file.
 
     Parameters
     ----------
     path : Path
         The file; its suffix says what it is.
-    wanted : iterable of str, optional
-        Columns to read where the file has them; all by default.
+    columns : list of str, optional
+        Columns that are needed; with them, Parquet's others are not read but ``ts``.
+    ts_column : str, optional
+        The arrival column, needed too if it is named.
 
     Raises
     ------
     InputError
-        If there is no such file or it cannot be read.
+        If there is no such file, it cannot be read or a column is missing.
     """
     pa = arrow()
     suffix = path.suffix.lower()
@@ -128,8 +132,11 @@ def read_table(path: Path, wanted: Iterable[str] | None = None) -> "pa.Table":
             import pyarrow.parquet as pq
 
             schema = pq.ParquetDataset(path).schema
-            columns = None if wanted is None else [n for n in schema.names if n in set(wanted)]
-            return pq.read_table(path, columns=columns)
+            if columns is None:
+                return pq.read_table(path)
+            _require_columns(schema.names, columns, ts_column, str(path))
+            wanted = {*columns, ts_column or "ts"}
+            return pq.read_table(path, columns=[n for n in schema.names if n in wanted])
         if suffix in {".arrow", ".ipc", ".feather"}:
             with pa.memory_map(str(path)) as source:
                 return pa.ipc.open_file(source).read_all()  # type: ignore[no-any-return]  # see arrow()
@@ -147,18 +154,11 @@ def from_arrow(table: "pa.Table", columns: list[str], ts_column: str | None, sou
     """Make a stream of an Arrow table, keeping the table for late materialisation."""
     pa = arrow()
     have = table.column_names
-    arrays = {}
-    for name in columns:
-        if name not in have:
-            listed = ", ".join(sorted(have)) or "none"
-            raise InputError(f"{source}: there is no column {name!r}; it has {listed}")
-        arrays[name] = _column(pa, table.column(name), name, source)
+    _require_columns(have, columns, ts_column, source)
+    arrays = {name: _column(pa, table.column(name), name, source) for name in columns}
     ts = None
     if ts_column is not None or "ts" in have:
         name = ts_column or "ts"
-        if name not in have:
-            listed = ", ".join(sorted(have)) or "none"
-            raise InputError(f"{source}: there is no arrival column {name!r}; it has {listed}")
         ts = _arrivals(pa, table.column(name), name, source)
     return _stream(arrays, ts, table.num_rows, source, table)
 
@@ -168,10 +168,7 @@ def from_arrays(
 ) -> Stream:
     """Make a stream of NumPy arrays by column name."""
     arrays = {name: np.asarray(column) for name, column in data.items()}
-    for name in [*columns, *([ts_column] if ts_column else [])]:
-        if name not in arrays:
-            listed = ", ".join(sorted(arrays)) or "none"
-            raise InputError(f"{source}: there is no column {name!r}; it has {listed}")
+    _require_columns(list(arrays), columns, ts_column, source)
     ts = arrays.get(ts_column or "ts")
     if ts is not None and ts.dtype.kind not in "iumM":
         raise InputError(f"{source}: ts must hold whole microseconds, not {ts.dtype}")
@@ -204,6 +201,15 @@ def _stream(
     if beyond.size:
         raise InputError(f"{source}: ts at row {beyond[0]} is beyond 2**62 microseconds")
     return Stream(arrays, ts.astype(np.int64, copy=False), source, table)
+
+
+def _require_columns(
+    have: list[str], columns: list[str], ts_column: str | None, source: str
+) -> None:
+    for name, what in [*((c, "column") for c in columns), (ts_column, "arrival column")]:
+        if name is not None and name not in have:
+            listed = ", ".join(have) or "none"
+            raise InputError(f"{source}: there is no {what} {name!r}; it has {listed}")
 
 
 def _no_nulls(column: Any, name: str, source: str) -> None:

@@ -133,6 +133,7 @@ def environment() -> dict[str, Any]:
     return {
         "cpu": _cpu_name(),
         "cores": os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": f"{platform.system()} {platform.release()}",
         "python": sys.version.split()[0],
         "packages": packages,

@@ -138,6 +138,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     from streamjoin_hw import testing
     from streamjoin_hw.build import build_model
     from streamjoin_hw.contract import active_cores
+    from streamjoin_hw.simulation import Model
 
     params = design_from(arguments.preset, arguments.param)
     if arguments.tuples < 1:
@@ -152,7 +153,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
         windows=(arguments.window_r or capacity, arguments.window_s or capacity),
     )
     active = active_cores(params, workload.window_r, workload.window_s)
-    with testing.Model(params, folder) as model:
+    with Model(params, folder) as model:
         model.set_up(workload)
         outcome = _with_progress(model, workload, arguments.seed, idle, stall)
         counters = {

@@ -379,7 +379,7 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                     4,
                     1,
                     "The window registers cannot be held together: no tuple is accepted until "
-                    "they can. Settles within 64 cycles of a write to the empty design.",
+                    "they can. Settles within 128 cycles of a write to the empty design.",
                 ),
             ),
         ),

@@ -1,21 +1,18 @@
-"""What tests and ``streamjoin hw simulate`` share: a reference, workloads, a driver of models.
+"""What tests and ``streamjoin hw simulate`` share: a reference and random workloads.
 
 The reference is Kang's three-step procedure on row tuples (Kang, Naughton and Viglas, ICDE 2003;
 quoted in handshake join, section 2.2) in the plainest way, and shares no code with the design.
 """
 
-import ctypes
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from streamjoin_hw import contract
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, TermKind, TUser
+from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, TermKind
 
 Bits = int
 """The 32 bits of a key, as an unsigned number."""
@@ -200,214 +197,6 @@ def step_cycles(params: DesignParams, opposite: int, active: int) -> int:
     """Cycles of one step that is compared with a window of ``opposite`` tuples."""
     longest = -(-opposite // active)
     return max(2, -(-longest // params.lanes))
-
-
-def packed(params: DesignParams, arrivals: Sequence[Arrival]) -> npt.NDArray[np.uint8]:
-    """Pack tuples into beats of ``tdata``, shape (tuples, bytes), little endian."""
-    layout = contract.tuple_layout(params)
-    width = contract.beat_bits(layout) // 8
-    rows = []
-    for arrival in arrivals:
-        word = 0
-        for each, value in zip(layout, (*arrival.keys, arrival.payload), strict=True):
-            word |= value << each.offset
-        rows.append(np.frombuffer(word.to_bytes(width, "little"), np.uint8))
-    return np.array(rows, np.uint8).reshape(len(rows), width)
-
-
-def unpacked(params: DesignParams, words: npt.NDArray[np.uint8]) -> list[tuple[int, int]]:
-    """Read result beats, shape (results, bytes), as pairs of payloads."""
-    r, s = contract.result_layout(params)
-    mask = (1 << r.width) - 1
-    numbers = (int.from_bytes(word.tobytes(), "little") for word in words)
-    return [((number >> r.offset) & mask, (number >> s.offset) & mask) for number in numbers]
-
-
-class SjmRun(ctypes.Structure):
-    """``SjmRun`` of ``model/driver.cpp``."""
-
-    _fields_ = (
-        ("beats", ctypes.c_void_p),
-        ("dest", ctypes.c_void_p),
-        ("not_before", ctypes.c_void_p),
-        ("accepted", ctypes.c_void_p),
-        ("beat_count", ctypes.c_int64),
-        ("last", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-        ("results", ctypes.c_void_p),
-        ("users", ctypes.c_void_p),
-        ("stamps", ctypes.c_void_p),
-        ("capacity", ctypes.c_int64),
-        ("max_cycles", ctypes.c_int64),
-        ("seed", ctypes.c_uint64),
-        ("idle_per_1024", ctypes.c_uint32),
-        ("stall_per_1024", ctypes.c_uint32),
-        ("beats_taken", ctypes.c_int64),
-        ("results_taken", ctypes.c_int64),
-        ("cycles", ctypes.c_int64),
-    )
-
-
-@dataclass
-class Outcome:
-    """What one input gave.
-
-    ``pairs`` are payloads in the order of the output, ``users`` the ``tuser`` of every beat,
-    ``accepted`` and ``stamps`` the cycles of beats in and out, ``cycles`` the whole run's.
-    """
-
-    pairs: list[tuple[int, int]]
-    users: list[int]
-    accepted: npt.NDArray[np.int64]
-    stamps: list[int]
-    cycles: int
-
-
-class ModelError(RuntimeError):
-    """A model did not do what its interface promises."""
-
-    exit_status = 1
-
-
-class Model:
-    """A Verilated model in this process.
-
-    Parameters
-    ----------
-    params : DesignParams
-        The design.
-    folder : Path
-        What :func:`streamjoin_hw.build.build_model` returned.
-
-    Raises
-    ------
-    ModelError
-        If the library holds another design.
-    """
-
-    ENDED, RESULTS_FULL, DEADLINE, BEATS_TAKEN = range(4)
-
-    def __init__(self, params: DesignParams, folder: Path) -> None:
-        self.params = params
-        self.library = library = ctypes.CDLL(str(folder / "model.so"))
-        library.sjm_open.restype = ctypes.c_void_p
-        library.sjm_cycles.restype = ctypes.c_int64
-        library.sjm_manifest_digest.restype = ctypes.c_char_p
-        self.handle = ctypes.c_void_p(library.sjm_open())
-        self.offsets = {each.name: each.offset for each in contract.registers(params)}
-        digest = library.sjm_manifest_digest(self.handle).decode()
-        if digest != params.digest:
-            raise ModelError(f"the model's digest is {digest}, the parameters' {params.digest}")
-
-    def close(self) -> None:
-        """Release the model."""
-        if self.handle:
-            self.library.sjm_close(self.handle)
-            self.handle = ctypes.c_void_p()
-
-    def __enter__(self) -> "Model":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def cycles(self) -> int:
-        """Cycles since the model was opened."""
-        return int(self.library.sjm_cycles(self.handle))
-
-    def read(self, name: str) -> int:
-        """Read a register by name."""
-        value = ctypes.c_uint32()
-        status = self.read_offset(self.offsets[name], value)
-        if status:
-            raise ModelError(f"reading {name} was answered with {status}")
-        return value.value
-
-    def read_offset(self, offset: int, value: ctypes.c_uint32) -> int:
-        """Read at an offset; returns the AXI response."""
-        return int(self.library.sjm_read(self.handle, ctypes.c_uint32(offset), ctypes.byref(value)))
-
-    def write(self, name: str, value: int) -> None:
-        """Write a register by name."""
-        status = self.write_offset(self.offsets[name], value)
-        if status:
-            raise ModelError(f"writing {name} was answered with {status}")
-
-    def write_offset(self, offset: int, value: int) -> int:
-        """Write at an offset; returns the AXI response."""
-        return int(
-            self.library.sjm_write(self.handle, ctypes.c_uint32(offset), ctypes.c_uint32(value))
-        )
-
-    def set_up(self, workload: Workload) -> None:
-        """Write the windows and band widths of a workload."""
-        self.write("window_r", workload.window_r)
-        self.write("window_s", workload.window_s)
-        for name, bits in workload.bands.items():
-            self.write(name, bits)
-
-    def run(
-        self,
-        arrivals: Sequence[Arrival],
-        *,
-        last: bool = True,
-        seed: int = 0,
-        idle_per_1024: int = 0,
-        stall_per_1024: int = 0,
-        capacity: int = 1 << 14,
-        max_cycles: int = 10_000_000,
-        report: Callable[[int], None] | None = None,
-    ) -> Outcome:
-        """Hand in tuples and collect what comes out.
-
-        With ``last`` the input ends and all results are collected; without, the call returns
-        when the tuples are taken. ``report`` is told the count of beats taken.
-
-        Raises
-        ------
-        ModelError
-            If the run does not end within ``max_cycles`` cycles.
-        """
-        beats = packed(self.params, arrivals)
-        dest = np.array([arrival.side for arrival in arrivals], np.uint8)
-        accepted = np.full(len(arrivals), -1, np.int64)
-        width = contract.beat_bits(contract.result_layout(self.params)) // 8
-        words = np.zeros((capacity, width), np.uint8)
-        users, stamps = np.zeros(capacity, np.uint8), np.zeros(capacity, np.int64)
-        run = SjmRun(
-            beats=beats.ctypes.data,
-            dest=dest.ctypes.data,
-            accepted=accepted.ctypes.data,
-            beat_count=len(arrivals),
-            last=int(last),
-            results=words.ctypes.data,
-            users=users.ctypes.data,
-            stamps=stamps.ctypes.data,
-            capacity=capacity,
-            seed=seed,
-            idle_per_1024=idle_per_1024,
-            stall_per_1024=stall_per_1024,
-        )
-        outcome = Outcome([], [], accepted, [], 0)
-        while True:
-            run.max_cycles = min(max_cycles - outcome.cycles, 1 << 18)
-            status = self.library.sjm_run(self.handle, ctypes.byref(run))
-            taken = run.results_taken
-            is_result = (users[:taken] >> TUser.RESULT) & 1
-            outcome.pairs += unpacked(self.params, words[:taken][is_result == 1])
-            outcome.users += users[:taken].tolist()
-            outcome.stamps += stamps[:taken].tolist()
-            outcome.cycles += run.cycles
-            if report is not None:
-                report(run.beats_taken)
-            if status in (self.ENDED, self.BEATS_TAKEN):
-                return outcome
-            if outcome.cycles >= max_cycles:
-                raise ModelError(
-                    f"the run did not end within {max_cycles} cycles "
-                    f"({run.beats_taken} of {len(arrivals)} tuples taken)"
-                )
 
 
 def difference(expected: Sequence[tuple[int, int]], found: Sequence[tuple[int, int]]) -> str:

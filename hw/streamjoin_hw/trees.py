@@ -37,8 +37,6 @@ class Merger(Component):
     busy: Signal
 
     def __init__(self, layout: data.Layout, inputs: int) -> None:
-        if inputs < 1:
-            raise ValueError(f"inputs must be at least 1, not {inputs!r}")
         self.layout = layout
         self.inputs = inputs
         super().__init__(
@@ -77,6 +75,24 @@ class Merger(Component):
         return m
 
 
+def tree_levels(leaves: int, arity: int) -> int:
+    """Count the mergers that a payload passes in a tree.
+
+    Raises
+    ------
+    ValueError
+        If there are no leaves, or a merger would have fewer than two inputs.
+    """
+    if arity < 2:
+        raise ValueError(f"arity must be at least 2, not {arity!r}")
+    if leaves < 1:
+        raise ValueError(f"leaves must be at least 1, not {leaves!r}")
+    levels, streams = 1, math.ceil(leaves / arity)
+    while streams > 1:
+        levels, streams = levels + 1, math.ceil(streams / arity)
+    return levels
+
+
 class MergeTree(Component):
     """A tree of mergers over any number of streams.
 
@@ -104,10 +120,7 @@ class MergeTree(Component):
     busy: Signal
 
     def __init__(self, layout: data.Layout, leaves: int, arity: int) -> None:
-        if arity < 2:
-            raise ValueError(f"arity must be at least 2, not {arity!r}")
-        if leaves < 1:
-            raise ValueError(f"leaves must be at least 1, not {leaves!r}")
+        self.levels = tree_levels(leaves, arity)
         self.layout = layout
         self.leaves = leaves
         self.arity = arity
@@ -123,14 +136,6 @@ class MergeTree(Component):
         """Return input stream ``k``."""
         found: stream.Interface = getattr(self, f"i{k}")
         return found
-
-    @property
-    def levels(self) -> int:
-        """Mergers that a payload passes."""
-        levels, streams = 1, math.ceil(self.leaves / self.arity)
-        while streams > 1:
-            levels, streams = levels + 1, math.ceil(streams / self.arity)
-        return levels
 
     def elaborate(self, _platform: object) -> Module:
         """Build level after level until one stream is left."""

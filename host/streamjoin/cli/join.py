@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from streamjoin import run, verify
@@ -77,6 +78,7 @@ class JoinVerb:
         if args.arrival is None:
             asked = _default_arrival(asked, engine)
         job = run.settle(engine, asked, knobs)
+        _say_arrival(job, args)
         with progress(f"{engine.name} on {job.tuples} tuples") as told:
             outcome = run.run(engine, job, told, say)
         if args.verify:
@@ -100,18 +102,19 @@ class JoinVerb:
 
 def _default_arrival(job: Job, engine: Engine) -> Job:
     """Replay where arrival times say something and the engine can."""
-    from dataclasses import replace
+    at_rest = job.start_us == job.end_us == 0
+    can_replay = "replay" in engine.capabilities.arrivals
+    return job if at_rest or not can_replay else replace(job, arrival="replay")
 
-    timed = job.start_us != job.end_us or job.start_us != 0
-    if not timed:
-        return job
-    if "replay" in engine.capabilities.arrivals:
-        seconds = (job.end_us - job.start_us) / 1e6 / job.speedup
-        if seconds > 2:
-            say(f"replaying {seconds:.0f} s of arrivals; --arrival instant or --speedup is quicker")
-        return replace(job, arrival="replay")
-    say(f"{engine.name} takes its input as fast as it can: --arrival instant")
-    return job
+
+def _say_arrival(job: Job, args: argparse.Namespace) -> None:
+    if args.arrival is not None or job.start_us == job.end_us:
+        return
+    if job.arrival == "instant":
+        say(f"{args.engine} takes its input as fast as it can, whatever its arrival times")
+    seconds = (job.end_us - job.start_us) / 1e6 / job.speedup
+    if job.arrival == "replay" and seconds > 2:
+        say(f"replaying {seconds:.0f} s of arrivals; --arrival instant or --speedup is quicker")
 
 
 def _print(metrics: dict[str, object]) -> None:

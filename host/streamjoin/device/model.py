@@ -175,8 +175,8 @@ class ModelDevice(Device):
             )
             state = self._library.sjm_run(self._handle, ctypes.byref(run))
             found = int(run.results_taken)
-            if found:
-                mine = is_result(users[:found])
+            mine = is_result(users[:found])
+            if mine.any():
                 on_results(Results(results[:found][mine], stamps[:found][mine] - began))
             on_taken(int(run.beats_taken))
             if state == DONE:

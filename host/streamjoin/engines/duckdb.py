@@ -68,16 +68,18 @@ def _load(connection: Any, job: Job) -> None:
         connection.register("given", arrays)
         connection.execute(f"CREATE TABLE {side}_in AS SELECT * FROM given")
         connection.unregister("given")
+    if isinstance(job.window, AllWindow | TumblingWindow):
+        connection.execute("ALTER TABLE r_in RENAME TO r; ALTER TABLE s_in RENAME TO s")
+        return
     connection.execute(
         "CREATE TABLE arrivals AS SELECT side, row, "
-        "row_number() OVER (ORDER BY ts, side, row) AS place, "
-        "count(*) FILTER (side = 0) OVER (ORDER BY ts, side, row) AS r_seen, "
-        "count(*) FILTER (side = 1) OVER (ORDER BY ts, side, row) AS s_seen "
+        "row_number() OVER (ORDER BY ts, side, row) - 1 AS place "
         "FROM (SELECT 0 AS side, row, ts FROM r_in UNION ALL SELECT 1, row, ts FROM s_in)"
     )
     for side, code in (("r", 0), ("s", 1)):
+        # Of the `place` tuples before this one, `row` are of its own stream.
         connection.execute(
-            f"CREATE TABLE {side} AS SELECT i.*, a.place, a.r_seen, a.s_seen "
+            f"CREATE TABLE {side} AS SELECT i.*, a.place, a.place - a.row AS others_before "
             f"FROM {side}_in AS i JOIN arrivals AS a ON a.side = {code} AND a.row = i.row"
         )
 
@@ -117,8 +119,8 @@ def _window(window: Window) -> str:
         return " = ".join(numbers)
     if isinstance(window, CountWindow):
         return (
-            f"CASE WHEN r.place > s.place THEN s.row >= r.s_seen - {window.s_tuples} "
-            f"ELSE r.row >= s.r_seen - {window.r_tuples} END"
+            f"CASE WHEN r.place > s.place THEN s.row >= r.others_before - {window.s_tuples} "
+            f"ELSE r.row >= s.others_before - {window.r_tuples} END"
         )
     assert isinstance(window, TimeWindow)
     return (

@@ -134,10 +134,14 @@ def _readable_time(stamp: str) -> str:
     return f"{found[1]} {found[2]} UTC" if found else stamp
 
 
+ENVIRONMENT = ("cpu", "cores", "memory_bytes", "system", "python", "revision", "load_average")
+"""What the page says of the machine, where a run knows it."""
+
+
 def _run_view(index: int, title: str, run: dict[str, Any]) -> dict[str, Any]:
     groups = group(run)
     results = [result for found in groups for result in found.results]
-    environment = run.get("environment") or {}
+    environment = {**dict.fromkeys(ENVIRONMENT), **(run.get("environment") or {})}
     load, cores = environment.get("load_average"), environment.get("cores")
     return {
         "key": f"run{index + 1}",

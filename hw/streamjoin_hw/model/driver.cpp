@@ -13,7 +13,7 @@
 
 extern "C" {
 
-// One call of sjm_run. See streamjoin_hw/build.py for the same structure in ctypes.
+// One call of sjm_run. See streamjoin_hw/simulation.py for the same structure in ctypes.
 typedef struct {
   const uint8_t* beats;       // beat_count * TUPLE_BYTES, packed tdata, little endian
   const uint8_t* dest;        // beat_count

@@ -105,7 +105,7 @@ def scan_stretch(
     found : int
         Pairs written.
     """
-    room = len(out_r)
+    room = len(out_r) - 1  # one place more may be written than is kept
     found = 0
     while arrival < len(rows):
         row, of_s = U64(rows[arrival]), is_s[arrival]
@@ -121,12 +121,16 @@ def scan_stretch(
                 while part < block_end:
                     length = min(PART_TUPLES, block_end - part)
                     if _count(r, s_lo, s_hi, of_s, row, part, length) > U32(0):
+                        # Written every time, kept when it is a match: no branch to mispredict.
                         for place in range(length):
-                            other = part + place
-                            if _count(r, s_lo, s_hi, of_s, row, other, U64(1)) > U32(0):
-                                out_r[found] = U32(other if of_s else row)
-                                out_s[found] = U32(row if of_s else other)
-                                found += 1
+                            r_row, s_row = (part + place, row) if of_s else (row, part + place)
+                            hit = True
+                            for term in range(U64(r.shape[0])):
+                                key = r[term, r_row]
+                                hit &= (s_lo[term, s_row] <= key) & (key <= s_hi[term, s_row])
+                            out_r[found] = U32(r_row)
+                            out_s[found] = U32(s_row)
+                            found += hit
                     part += length
             block = block_end
         arrival += 1

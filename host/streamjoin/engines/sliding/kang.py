@@ -42,7 +42,7 @@ class Kang(Engine):
         report("compiling kernels")
         codes = np.zeros((1, 1), dtype=np.uint32)
         none = np.zeros(0, dtype=np.int64)
-        out = np.empty(1, dtype=np.uint32)
+        out = np.empty(2, dtype=np.uint32)
         scan.scan_stretch(
             codes, codes, codes, none.astype(np.bool_), none, none, none, 0, 0, out, out
         )

@@ -1,0 +1,36 @@
+# Each target is one command that can be typed by hand; make help lists them.
+PYTHON ?= python3
+SIZE ?= small
+BIN := .venv/bin
+
+.PHONY: help setup compare test fmt lint sim verilog docs clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
+
+setup: ## make .venv with everything the project needs; seconds when nothing is missing
+	@$(PYTHON) bootstrap.py
+
+compare: setup ## generate workloads, run engines side by side, check all, write the page (SIZE=small|medium|large)
+	$(BIN)/streamjoin compare benchmarks/workloads/$(SIZE).toml --out runs/$(SIZE)
+
+test: setup ## pass all the tests
+	$(BIN)/pytest
+
+fmt: setup ## format the sources
+	$(BIN)/ruff format .
+
+lint: setup ## what must hold before a commit
+	$(BIN)/pre-commit run --all-files
+
+sim: setup ## simulate the designs with cocotb on Verilator
+	$(BIN)/pytest sim_tests -s
+
+verilog: setup ## write the Verilog and manifest of the preset tiny to build/
+	$(BIN)/streamjoin hw verilog --preset tiny --out build/tiny
+
+docs: setup ## write the generated pages of docs/ anew
+	$(BIN)/streamjoin hw registers --out docs/registers.md
+
+clean: ## remove what was built, not the environment
+	rm -rf build dist runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,217 @@
+"""The command line: exit codes, one sentence for a mistake, outputs whole or absent."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pv
+import pyarrow.parquet as pq
+import pytest
+
+from streamjoin.cli import main
+from streamjoin.inputs import read_table
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with a small r.parquet and s.parquet, and files that are wrong."""
+    rng = np.random.default_rng(3)
+    ts = np.arange(0, 5000, 10)
+    r = {
+        "k": pa.array(rng.integers(0, 50, 500), pa.int32()),
+        "x": pa.array(rng.integers(0, 100, 500), pa.int32()),
+        "y": pa.array(rng.uniform(0, 100, 500), pa.float32()),
+        "z": pa.array([f"text{i}" for i in range(500)]),
+        "ts": pa.array(ts),
+    }
+    s = {
+        "k": pa.array(rng.integers(0, 50, 500), pa.int32()),
+        "a": pa.array(rng.integers(0, 100, 500), pa.int32()),
+        "b": pa.array(rng.uniform(0, 100, 500), pa.float32()),
+        "c": pa.array([f"text{i % 7}" for i in range(500)]),
+        "ts": pa.array(ts),
+    }
+    pq.write_table(pa.table(r), tmp_path / "r.parquet")
+    pq.write_table(pa.table(s), tmp_path / "s.parquet")
+    back = ts.copy()
+    back[7] = 3
+    pq.write_table(pa.table({**r, "ts": pa.array(back)}), tmp_path / "unsorted.parquet")
+    whole = (tmp_path / "r.parquet").read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "empty.parquet").write_bytes(b"")
+    nulls = pa.array([1, None, *range(498)], pa.int32())
+    pq.write_table(pa.table({**r, "k": nulls}), tmp_path / "nulls.parquet")
+    pv.write_csv(pa.table(r), tmp_path / "r.csv")
+    with pa.OSFile(str(tmp_path / "s.arrow"), "wb") as sink:
+        table = pa.table(s)
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    return tmp_path
+
+
+def words(
+    folder: Path, *, r: str = "r.parquet", s: str = "s.parquet", engine: str = "kang"
+) -> list[str]:
+    return ["join", "--engine", engine, "--r", str(folder / r), "--s", str(folder / s)]
+
+
+MISTAKES = {
+    "a missing column": (["--on", "nothere"], {}, "there is no column 'nothere'; it has k"),
+    "a missing S column": (["--on", "x=nothere"], {}, "no column 'nothere'"),
+    "a text band column": (
+        ["--band", "z=a:1:1"],
+        {},
+        "column 'z' is text; a band needs numbers",
+    ),
+    "unsorted ts": (
+        ["--on", "k"],
+        {"r": "unsorted.parquet"},
+        "ts goes back at row 7, from 60 to 3: sort the input by ts",
+    ),
+    "a truncated file": (["--on", "k"], {"r": "cut.parquet"}, "cut.parquet: cannot be read"),
+    "an empty file": (["--on", "k"], {"r": "empty.parquet"}, "empty.parquet: cannot be read"),
+    "a missing file": (["--on", "k"], {"s": "no.parquet"}, "no.parquet: there is no such file"),
+    "an unknown engine": (["--on", "k"], {"engine": "warp"}, "there is no engine 'warp'; choose"),
+    "an impossible window": (["--on", "k", "--window", "count:0"], {}, "above 0, not '0'"),
+    "a negative window": (["--on", "k", "--window", "count:-5"], {}, "above 0, not '-5'"),
+    "a huge window": (
+        ["--on", "k", "--window", f"count:{10**30}"],
+        {},
+        "to below 2**62",
+    ),
+    "an unknown window": (["--on", "k", "--window", "week"], {}, "--window takes all, tumbling"),
+    "a window without unit": (["--on", "k", "--window", "time:5"], {}, "with us, ms, s, min or h"),
+    "a window the engine lacks": (
+        ["--on", "k", "--window", "count:5"],
+        {"engine": "npj"},
+        "npj cannot join under --window count:5, only all, tumbling",
+    ),
+    "a predicate the engine lacks": (
+        ["--band", "x=a:1:1"],
+        {"engine": "npj"},
+        "npj cannot join with a band predicate, only equi",
+    ),
+    "a window larger than the design": (
+        ["--on", "k", "--window", "count:5000"],
+        {"engine": "fpga-handshake"},
+        "needs 5000 tuples of a stream and the design holds 1024",
+    ),
+    "no predicate": ([], {}, "a predicate is needed: type --on COLUMN or --band"),
+    "a band without widths": (["--band", "x=a"], {}, "--band takes RCOL=SCOL:LO:HI"),
+    "a width that is no number": (["--band", "x=a:q:1"], {}, "the width 'q' is not a number"),
+    "a fraction on whole numbers": (["--band", "x=a:0.5:1"], {}, "so the widths must too"),
+    "a band of two kinds": (["--band", "x=b:1:1"], {}, "two columns of the same kind"),
+    "equality of reals": (["--on", "y=b"], {}, "type --band y=b:0:0"),
+    "equality of text and number": (["--on", "z=a"], {}, "both must be whole numbers or both text"),
+    "a null key": (["--on", "k"], {"r": "nulls.parquet"}, "column 'k' has no value at row 1"),
+    "a missing ts column": (["--on", "k", "--ts", "when"], {}, "there is no arrival column 'when'"),
+    "a ts that is text": (["--on", "k", "--ts", "z"], {}, "it must be int64 microseconds"),
+    "an unknown knob": (["--on", "k", "--set", "speed=9"], {}, "kang has no such knob; it has"),
+    "a knob without value": (["--on", "k", "--set", "batch"], {}, "--set takes KNOB=VALUE"),
+    "a bad knob value": (["--on", "k", "--set", "batch=0"], {}, "from 1 to 1048576, not '0'"),
+    "no threads": (["--on", "k", "--threads", "0"], {}, "--threads must be 1 or more, not 0"),
+    "no speed": (["--on", "k", "--speedup", "0"], {}, "--speedup must be above 0, not 0.0"),
+    "a backend of another kind": (["--on", "k", "--backend", "model"], {}, "has no backend"),
+    "an unknown flag": (["--on", "k", "--colour"], {}, "unrecognized arguments: --colour"),
+    "a threads that is no number": (["--threads", "two"], {}, "invalid int value: 'two'"),
+    "a promise beyond the engine's": (
+        ["--on", "k", "--order", "outer"],
+        {"engine": "npj"},
+        "npj promises order none, not outer",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_sentence_exit_2_and_no_file(
+    files: Path, capsys: pytest.CaptureFixture[str], mistake: str
+) -> None:
+    flags, inputs, sentence = MISTAKES[mistake]
+    before = sorted(path.name for path in files.iterdir())
+    output = ["--output", str(files / "pairs.parquet"), "--metrics", str(files / "m.json")]
+    try:
+        status = main([*words(files, **inputs), *flags, *output])
+    except SystemExit as exit_by_argparse:
+        status = exit_by_argparse.code
+    printed = capsys.readouterr()
+    assert status == 2
+    assert sentence in printed.err
+    assert printed.err.strip().count("\n") == 0
+    assert printed.out == ""
+    assert sorted(path.name for path in files.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--output", "pairs.xlsx"], "must end in .parquet or .arrow or .csv"),
+        (["--output", "nowhere/pairs.parquet"], "there is no folder nowhere"),
+        (["--metrics", "metrics.txt"], "must end in .json"),
+    ],
+)
+def test_an_impossible_output_is_refused_before_the_work(
+    files: Path, capsys: pytest.CaptureFixture[str], flags: list[str], sentence: str
+) -> None:
+    assert main([*words(files), "--on", "k", *flags]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv"])
+def test_join_writes_pairs_and_metrics_and_verifies(files: Path, suffix: str) -> None:
+    pairs, metrics = files / f"pairs{suffix}", files / "m.json"
+    flags = ["--band", "x=a:3:3", "--window", "count:40", "--arrival", "instant", "--verify"]
+    assert main([*words(files), *flags, "--output", str(pairs), "--metrics", str(metrics)]) == 0
+    table, said = read_table(pairs), json.loads(metrics.read_text())
+    assert table.column_names == ["r_row", "s_row", "ts"]
+    assert table.num_rows == said["pairs"] > 100
+    assert said["verified_by"] == "oracle"
+    r, s = (pq.read_table(files / f"{name}.parquet") for name in ("r", "s"))
+    ts = np.maximum(
+        r["ts"].to_numpy()[table["r_row"].to_numpy()], s["ts"].to_numpy()[table["s_row"].to_numpy()]
+    )
+    assert table["ts"].to_numpy().tolist() == ts.tolist()
+    assert not [path for path in files.iterdir() if path.name.startswith(".")]
+
+
+def test_every_input_format_gives_the_same_digest(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digests = set()
+    for r, s in (("r.parquet", "s.parquet"), ("r.csv", "s.arrow")):
+        assert main([*words(files, r=r, s=s, engine="npj"), "--on", "k", "--json"]) == 0
+        digests.add(json.loads(capsys.readouterr().out)["digest"])
+    assert len(digests) == 1
+
+
+def test_text_keys_join_on_every_engine(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    digests = set()
+    for engine in ("npj", "kang", "duckdb", "oracle"):
+        assert main([*words(files, engine=engine), "--on", "z=c", "--json"]) == 0
+        digests.add(json.loads(capsys.readouterr().out)["digest"])
+    assert len(digests) == 1
+
+
+def test_engines_lists_every_engine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["engines", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {"npj", "kang", "fpga-handshake", "duckdb", "oracle"} == {row["engine"] for row in rows}
+    assert main(["engines"]) == 0
+    assert "fpga-handshake" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "verb", [[], ["join"], ["compare"], ["engines"], ["report"], ["data"], ["hw"]]
+)
+def test_every_verb_explains_itself(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([*verb, "--help"])
+    assert stopped.value.code == 0
+    assert "example" in capsys.readouterr().out
+
+
+def test_an_unknown_verb_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["joyn"])
+    assert stopped.value.code == 2
+    assert "invalid choice: 'joyn'" in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""Comparisons: every result checked, wrong engines shown as wrong, runs whole or absent."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamjoin.bench import compare as bench
+from streamjoin.cli import main
+from streamjoin.engines import catalog
+from streamjoin.engines.base import Job
+from streamjoin.engines.sliding.kang import Kang
+from streamjoin.metrics import Meter
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    folder = tmp_path / "workload"
+    folder.mkdir()
+    rng = np.random.default_rng(4)
+    for side in ("r", "s"):
+        columns = {"k": rng.integers(0, 90, 400).astype(np.int32), "ts": np.arange(400) * 10}
+        pq.write_table(pa.table(columns), folder / f"{side}.parquet")
+    description = {
+        "name": "little",
+        "kind": "equi",
+        "r": {"path": "r.parquet"},
+        "s": {"path": "s.parquet"},
+        "predicate": {"on": ["k"]},
+        "window": "tumbling:1ms",
+    }
+    (folder / "workload.json").write_text(json.dumps(description))
+    return folder
+
+
+class LosesOne(Kang):
+    """An engine that forgets a pair, to see that it is caught."""
+
+    def run(self, job: Job, meter: Meter) -> None:
+        super().run(job, meter)
+        meter._batches[-1].r_rows = meter._batches[-1].r_rows[:-1]
+        meter._batches[-1].s_rows = meter._batches[-1].s_rows[:-1]
+
+
+class Disorders(Kang):
+    """An engine that breaks its order promise."""
+
+    def run(self, job: Job, meter: Meter) -> None:
+        super().run(job, meter)
+        meter._batches.reverse()
+
+
+def records_of(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "records.json").read_text())
+    return found
+
+
+def test_compare_checks_every_engine_and_writes_the_page(workload: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    flags = ["--engines", "npj,kang,duckdb", "--out", str(run), "--rounds", "2"]
+    assert main(["compare", str(workload), *flags]) == 0
+    records = records_of(run)["records"]
+    assert [record["engine"] for record in records] == ["npj", "kang", "duckdb"]
+    assert all(record["checked"] and record["rounds"] == 2 for record in records)
+    assert len({record["digest"] for record in records}) == 1
+    assert records[0]["pairs"] > 0
+    page = (run / "report.html").read_text()
+    assert "little" in page
+    assert "kang" in page
+    assert sorted(path.name for path in run.iterdir()) == ["records.json", "report.html"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [(LosesOne, "first missing (r_row, s_row) = "), (Disorders, "breaks order inner")],
+)
+def test_a_wrong_engine_is_shown_as_wrong_and_exits_1(
+    workload: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    broken: type[Kang],
+    reason: str,
+) -> None:
+    monkeypatch.setattr(
+        catalog, "get", lambda name, right=catalog.get: broken() if name == "kang" else right(name)
+    )
+    run = tmp_path / "run"
+    flags = ["--engines", "npj,kang", "--out", str(run), "--rounds", "1"]
+    monkeypatch.setattr(Kang, "knobs", (Kang.knobs[0].__class__("batch", 50, "small"),))
+    assert main(["compare", str(workload), *flags]) == 1
+    good, bad = records_of(run)["records"]
+    assert (good["status"], good["checked"]) == ("ok", True)
+    assert (bad["status"], bad["checked"]) == ("wrong", False)
+    assert reason in bad["error"]
+    assert "throughput_tuples_per_s" not in bad
+
+
+def test_an_engine_that_cannot_is_named_and_the_others_run(workload: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    flags = ["--engines", "npj,kang", "--window", "count:7", "--out", str(run), "--rounds", "1"]
+    assert main(["compare", str(workload), *flags]) == 1
+    cannot, can = records_of(run)["records"]
+    assert cannot["status"] == "failed"
+    assert cannot["error"] == "npj cannot join under --window count:7, only all, tumbling"
+    assert can["checked"]
+
+
+def test_compare_refuses_what_it_must_not_touch(
+    workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("mine")
+    flags = ["--engines", "npj"]
+    assert main(["compare", str(workload), *flags, "--out", str(other)]) == 2
+    assert "holds something else than a run" in capsys.readouterr().err
+    assert main(["compare", str(tmp_path), *flags, "--out", str(tmp_path / "x")]) == 2
+    assert "there is no workload.json; make one with  streamjoin data" in capsys.readouterr().err
+    (workload / "workload.json").write_text('{"name": 1}')
+    assert main(["compare", str(workload), *flags, "--out", str(tmp_path / "x")]) == 2
+    assert "is not a workload's description" in capsys.readouterr().err
+    assert main(["compare", str(workload), "--engines", "kong", "--out", str(tmp_path / "x")]) == 2
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_middle_round_is_reported_with_its_spread() -> None:
+    assert bench._spread([3.0, 1.0, 2.0, None]) == {"median": 2.0, "min": 1.0, "max": 3.0}
+    assert bench._spread([None]) is None

@@ -1,0 +1,81 @@
+"""Stream endpoints for Amaranth's simulator that also check the stream's rules."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from amaranth.hdl import Value
+from amaranth.sim import Simulator
+
+CLOCK_S = 1e-6
+
+
+def simulate(component: Any, *testbenches: Callable[[Any], Any], **processes: Any) -> None:
+    """Run test benches on a component until all have ended.
+
+    ``processes`` run beside them and do not keep the simulation going.
+    """
+    simulator = Simulator(component)
+    simulator.add_clock(CLOCK_S)
+    for testbench in testbenches:
+        simulator.add_testbench(testbench)
+    for process in processes.values():
+        simulator.add_testbench(process, background=True)
+    simulator.run()
+
+
+def pauses(seed: int, share: float) -> Iterator[bool]:
+    """Draw whether to pause, cycle by cycle."""
+    rng = random.Random(seed)
+    while True:
+        yield rng.random() < share
+
+
+async def give(ctx: Any, stream: Any, payloads: list[Any], idle: Iterator[bool]) -> None:
+    """Offer payloads one after another, each until it is taken."""
+    for payload in payloads:
+        while next(idle):
+            await ctx.tick()
+        ctx.set(stream.payload, payload)
+        ctx.set(stream.valid, 1)
+        await ctx.tick().until(stream.ready)
+        ctx.set(stream.valid, 0)
+
+
+async def take(
+    ctx: Any, stream: Any, count: int, stalls: Iterator[bool], *, patience: int = 200
+) -> list[Any]:
+    """Take a count of payloads; fails if they do not come within some cycles (``patience``).
+
+    Checks that a payload offered stays until it is taken.
+    """
+    taken: list[Any] = []
+    kept = None
+    for _ in range(patience + 60 * count):
+        if len(taken) == count:
+            break
+        ready = not next(stalls)
+        ctx.set(stream.ready, ready)
+        _, _, valid, payload = await ctx.tick().sample(stream.valid, bits_of(stream))
+        if valid:
+            assert kept in (None, payload), f"an offered payload changed: {kept:#x}, {payload:#x}"
+            kept = None if ready else payload
+            if ready:
+                taken.append(payload)
+        else:
+            assert kept is None, "an offered payload was withdrawn"
+    ctx.set(stream.ready, 0)
+    assert len(taken) == count, f"{len(taken)} payloads came, not {count}"
+    return taken
+
+
+async def nothing_more(ctx: Any, stream: Any, cycles: int = 30) -> None:
+    """See that a stream offers nothing for some cycles."""
+    for _ in range(cycles):
+        _, _, valid = await ctx.tick().sample(stream.valid)
+        assert not valid, "a payload too many"
+
+
+def bits_of(stream: Any) -> Value:
+    """Return a stream's payload as a plain number."""
+    return Value.cast(stream.payload)

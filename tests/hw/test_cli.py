@@ -1,0 +1,146 @@
+"""``streamjoin hw`` as a user types it."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamjoin_hw.cli import VERB, UsageError
+from streamjoin_hw.contract import DesignParams, ParameterError
+from streamjoin_hw.presets import PRESETS
+
+
+def run(*words: str) -> int:
+    """Run the verb with these words."""
+    parser = argparse.ArgumentParser(prog="streamjoin hw")
+    VERB.configure(parser)
+    return VERB.run(parser.parse_args(words))
+
+
+def test_simulate_prints_a_table_with_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("simulate", "--preset", "tiny", "--tuples", "300") == 0
+    out = capsys.readouterr().out
+    assert re.search(r"verdict +│ exact", out)
+    assert re.search(r"tuples +│ 300", out)
+
+
+def test_simulate_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--tuples", "400", "--seed", "3", "--idle", "300", "--stall", "300", "--json")
+    assert run("simulate", "--preset", "tiny", "--window-r", "3", "--window-s", "9", *words) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["verdict"] == "exact"
+    assert (figures["window_r"], figures["window_s"], figures["tuples"]) == (3, 9, 400)
+    assert figures["results_backpressure_cycles"] > 0
+
+
+def test_a_wrong_result_is_exit_status_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from streamjoin_hw import testing
+
+    reference = testing.reference
+    monkeypatch.setattr(testing, "reference", lambda w: [*reference(w), (123456, 654321)])
+    assert run("simulate", "--preset", "tiny", "--tuples", "50", "--json") == 1
+    verdict = json.loads(capsys.readouterr().out)["verdict"]
+    assert verdict == "1 pairs missing, 0 surplus: first missing (123456, 654321)"
+
+
+def test_manifest_describes_the_parameters_given(capsys: pytest.CaptureFixture[str]) -> None:
+    terms = "terms=band:int32,equi:uint32"
+    words = ("--param", "cores=3", "--param", "segment_tuples=8", "--param", terms)
+    assert run("manifest", *words) == 0
+    params = DesignParams.from_dict(json.loads(capsys.readouterr().out)["params"])
+    assert (params.cores, [term.text for term in params.terms]) == (
+        3,
+        ["band:int32", "equi:uint32"],
+    )
+
+
+def test_a_parameter_goes_over_the_preset(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "m.json"
+    assert run("manifest", "--preset", "tiny", "--param", "lanes=2", "--out", str(file)) == 0
+    plain = json.loads(file.read_text())["params"]
+    assert DesignParams.from_dict(plain) != PRESETS["tiny"]
+    assert plain["lanes"] == 2
+
+
+def test_verilog_writes_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verilog", "--preset", "tiny", "--out", str(tmp_path / "v")) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "v" / "streamjoin_handshake.v")
+
+
+def test_model_copies_to_a_folder_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "model"
+    assert run("model", "--preset", "tiny", "--json", "--out", str(target)) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "folder": str(target),
+        "digest": PRESETS["tiny"].digest,
+    }
+    assert (target / "model.so").is_file()
+    with pytest.raises(UsageError, match=r"^--out must name a folder that is not there yet, not "):
+        run("model", "--preset", "tiny", "--out", str(target))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("manifest",), "give --preset NAME, or --param cores=COUNT"),
+        (
+            ("manifest", "--preset", "huge"),
+            f"--preset must be one of {', '.join(PRESETS)}, not 'huge'",
+        ),
+        (
+            ("manifest", "--preset", "tiny", "--param", "lanes=two"),
+            "--param lanes must be a whole number, not 'two'",
+        ),
+        (
+            ("manifest", "--preset", "tiny", "--param", "lanes"),
+            "--param must be NAME=VALUE with NAME one of design, cores, segment_tuples, lanes, "
+            "terms, payload_bits, merge_arity, result_fifo_words, not 'lanes'",
+        ),
+        (
+            ("verilog", "--preset", "tiny"),
+            "--out must name the folder that the Verilog is written to",
+        ),
+        (
+            ("simulate", "--preset", "tiny", "--tuples", "0"),
+            "--tuples must be at least 1, not 0",
+        ),
+        (
+            ("simulate", "--preset", "tiny", "--stall", "1024"),
+            "--stall must be from 0 to 1000 (of 1024 cycles), not 1024",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$") as caught:
+        run(*words)
+    assert caught.value.exit_status == 2
+
+
+def test_a_window_that_does_not_fit_is_named() -> None:
+    with pytest.raises(ParameterError, match=r"^window_r must be an integer from 1 to 32, not 33$"):
+        run("simulate", "--preset", "tiny", "--window-r", "33")
+
+
+def test_importing_the_verb_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, streamjoin_hw.cli; "
+        "print([m for m in ('amaranth', 'numpy', 'rich', 'ctypes') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("action", ["verilog", "manifest", "model", "simulate"])
+def test_help_shows_an_example(action: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(action, "--help")
+    assert f"streamjoin hw {action} --p" in capsys.readouterr().out

@@ -1,0 +1,147 @@
+"""The contract: parameters, digest, layouts, registers, the sentences of its errors."""
+
+import dataclasses
+import json
+import re
+from typing import Any
+
+import pytest
+
+from streamjoin_hw import contract
+from streamjoin_hw.contract import DesignParams, KeyType, ParameterError, Term, TermKind
+from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
+
+BASE = DesignParams(cores=4, segment_tuples=8, lanes=2, terms=REFERENCE_BAND)
+
+CHANGES: dict[str, Any] = {
+    "cores": 5,
+    "segment_tuples": 9,
+    "lanes": 4,
+    "terms": (Term(TermKind.EQUI, KeyType.INT32),),
+    "payload_bits": 31,
+    "merge_arity": 3,
+    "result_fifo_words": 32,
+}
+
+
+@pytest.mark.parametrize("params", [BASE, *PRESETS.values()])
+def test_parameters_survive_json(params: DesignParams) -> None:
+    assert DesignParams.from_dict(json.loads(json.dumps(params.to_dict()))) == params
+
+
+def test_every_parameter_but_the_only_design_has_a_change_here() -> None:
+    assert {f.name for f in dataclasses.fields(DesignParams)} == {"design", *CHANGES}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_parameter_changes_the_digest(name: str) -> None:
+    assert dataclasses.replace(BASE, **{name: CHANGES[name]}).digest != BASE.digest
+
+
+def test_the_interface_version_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = BASE.digest
+    monkeypatch.setattr(contract, "INTERFACE_VERSION", contract.INTERFACE_VERSION + 1)
+    assert BASE.digest != before
+
+
+@pytest.mark.parametrize("layout", [contract.tuple_layout, contract.result_layout])
+def test_layouts_are_packed_without_gaps(layout: Any) -> None:
+    for bits in (8, 20, 32):
+        fields = layout(dataclasses.replace(BASE, payload_bits=bits))
+        offset = 0
+        for each in fields:
+            assert each.offset == offset
+            offset += each.width
+        assert 0 <= contract.beat_bits(fields) - offset < 8
+        assert contract.beat_bits(fields) % 8 == 0
+
+
+def test_registers_are_unique_aligned_and_in_order() -> None:
+    found = contract.registers(BASE)
+    offsets = [each.offset for each in found]
+    assert offsets == sorted(set(offsets))
+    assert all(offset % 4 == 0 for offset in offsets)
+    assert len({each.name for each in found}) == len(found)
+    assert {each.access for each in found} <= {"ro", "rw", "wo"}
+
+
+def test_only_band_terms_have_width_registers() -> None:
+    terms = (Term(TermKind.EQUI, KeyType.INT32), Term(TermKind.BAND, KeyType.FLOAT32))
+    names = [r.name for r in contract.registers(dataclasses.replace(BASE, terms=terms))]
+    assert [name for name in names if name.startswith("band")] == ["band_lo1", "band_hi1"]
+
+
+def test_fields_of_a_register_do_not_overlap() -> None:
+    for register in contract.registers(BASE):
+        used = [b for f in register.fields for b in range(f.bit, f.bit + f.width)]
+        assert len(used) == len(set(used))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"cores": 0}, "cores must be an integer from 1 to 1024, not 0"),
+        ({"cores": True}, "cores must be an integer from 1 to 1024, not True"),
+        ({"segment_tuples": 65537}, "segment_tuples must be an integer from 1 to 65536, not 65537"),
+        ({"lanes": 9}, "lanes must be at most segment_tuples, not 9"),
+        ({"lanes": 65}, "lanes must be an integer from 1 to 64, not 65"),
+        ({"terms": ()}, "terms must be 1 to 4 Term objects, not ()"),
+        ({"payload_bits": 7}, "payload_bits must be an integer from 8 to 32, not 7"),
+        ({"merge_arity": 17}, "merge_arity must be an integer from 2 to 16, not 17"),
+        ({"result_fifo_words": 15}, "result_fifo_words must be an integer from 16 to 4096, not 15"),
+        ({"design": "spread"}, "design must be 'handshake', not 'spread'"),
+        (
+            {"cores": 1024, "segment_tuples": 65536},
+            "cores * segment_tuples must be below 16777216, not 67108864",
+        ),
+    ],
+)
+def test_a_parameter_out_of_range_is_named(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$"):
+        dataclasses.replace(BASE, **changes)
+
+
+@pytest.mark.parametrize(
+    ("windows", "active"), [((32, 32), 4), ((1, 1), 1), ((3, 24), 3), ((8, 1), 1), ((2, 16), 2)]
+)
+def test_as_many_cores_take_part_as_the_smaller_window_allows(
+    windows: tuple[int, int], active: int
+) -> None:
+    assert contract.active_cores(BASE, *windows) == active
+
+
+@pytest.mark.parametrize(
+    ("windows", "sentence"),
+    [
+        ((0, 1), "window_r must be an integer from 1 to 32, not 0"),
+        ((1, 33), "window_s must be an integer from 1 to 32, not 33"),
+        (
+            (9, 1),
+            "window_r must be at most 8 while window_s is 1 (a segment holds 8 tuples), not 9",
+        ),
+        (
+            (2, 17),
+            "window_s must be at most 16 while window_r is 2 (a segment holds 8 tuples), not 17",
+        ),
+    ],
+)
+def test_windows_that_cannot_be_held_are_named(windows: tuple[int, int], sentence: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$"):
+        contract.active_cores(BASE, *windows)
+
+
+@pytest.mark.parametrize("text", ["equi", "equi:int64", "theta:int32", "", "equi:int32:x"])
+def test_a_term_that_is_none_is_refused(text: str) -> None:
+    sentence = f"term must be equi|band:int32|uint32|float32, not {text!r}"
+    with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$"):
+        contract.parse_term(text)
+
+
+def test_the_manifest_is_json_and_names_everything() -> None:
+    manifest = json.loads(json.dumps(contract.manifest(BASE, tools={"amaranth": "0.5"})))
+    assert manifest["digest"] == BASE.digest
+    assert manifest["tuple_bits"] == 96
+    assert manifest["result_bits"] == 64
+    assert manifest["window_capacity"] == 32
+    assert {row["name"] for row in manifest["registers"]} >= {"control", "window_r", "band_lo1"}
+    assert DesignParams.from_dict(manifest["params"]) == BASE

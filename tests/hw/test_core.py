@@ -1,0 +1,117 @@
+"""Serialiser and core by themselves."""
+
+import random
+from typing import Any
+
+import pytest
+from amaranth.hdl import Value
+from tests.hw.checks import nothing_more, pauses, simulate, take
+
+from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
+from streamjoin_hw.core import Core, Serialiser
+
+SEED = 5
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.5])
+def test_a_serialiser_gives_each_match_once_lowest_lane_first(stall: float) -> None:
+    params = DesignParams(cores=1, segment_tuples=8, lanes=5, payload_bits=8)
+    serialiser = Serialiser(params)
+    rng = random.Random(SEED)
+    words = []
+    for number in range(40):
+        mask = rng.choice([1, 31, rng.randint(1, 31)])
+        words.append((rng.choice([SIDE_R, SIDE_S]), number, mask))
+    wanted = []
+    for side, number, mask in words:
+        for lane in range(5):
+            if mask >> lane & 1:
+                r, s = (number, 100 + lane) if side == SIDE_R else (100 + lane, number)
+                wanted.append(r | s << 8 | side << 16)
+
+    async def source(ctx: Any) -> None:
+        for side, number, mask in words:
+            payloads = [100 + lane for lane in range(5)]
+            word = {"side": side, "probe": number, "mask": mask, "payloads": payloads}
+            ctx.set(serialiser.word, word)
+            ctx.set(serialiser.word_valid, 1)
+            await ctx.tick().until(serialiser.word_taken)
+        ctx.set(serialiser.word_valid, 0)
+
+    async def sink(ctx: Any) -> None:
+        found = await take(ctx, serialiser.results, len(wanted), pauses(SEED, stall))
+        assert found == wanted
+        await nothing_more(ctx, serialiser.results)
+        assert not ctx.get(serialiser.busy)
+
+    simulate(serialiser, source, sink)
+
+
+def test_a_core_compares_what_enters_with_the_opposite_segment() -> None:
+    """Three S tuples, then an R tuple that matches two of them; timing as documented."""
+    params = DesignParams(
+        cores=1, segment_tuples=4, lanes=2, terms=(Term(TermKind.EQUI, KeyType.UINT32),)
+    )
+    core = Core(params)
+
+    async def step(ctx: Any, side: str, key: int, payload: int) -> None:
+        body = {"code0": key, "payload": payload}
+        ctx.set(core.r_left if side == "r" else core.s_entry, {"valid": 1, "body": body})
+        for word in range(2):
+            first = word == 0
+            command = {
+                "step_r": first and side == "r",
+                "step_s": first and side == "s",
+                "scan": 1,
+                "scan_word": word,
+                "clear": 0,
+            }
+            ctx.set(core.command, command)
+            await ctx.tick()
+        ctx.set(core.command, {})
+
+    async def testbench(ctx: Any) -> None:
+        last = {"word": 1, "lane": 1}
+        plan = {"active": 1, "last_r": last, "last_s": last}
+        ctx.set(core.plan, plan)
+        await ctx.tick().repeat(4)
+        for key, payload in ((7, 1), (8, 2), (7, 3)):
+            await step(ctx, "s", key, payload)
+        await step(ctx, "r", 7, 40)
+        assert ctx.get(core.busy)
+        found = await take(ctx, core.results, 2, pauses(0, 0.0))
+        # The rings hold payloads 1 and 3 in words 0 and 1.
+        assert found == [40 | 1 << 32, 40 | 3 << 32]
+        await nothing_more(ctx, core.results)
+        assert not ctx.get(core.busy)
+        await step(ctx, "s", 7, 4)
+        (found_s,) = await take(ctx, core.results, 1, pauses(0, 0.0))
+        assert found_s == 40 | 4 << 32 | SIDE_S << 64
+        ctx.set(core.command, {"clear": 1})
+        await ctx.tick()
+        ctx.set(core.command, {})
+        await step(ctx, "s", 7, 5)
+        await nothing_more(ctx, core.results)
+
+    simulate(core, testbench)
+
+
+def test_a_core_that_is_not_active_keeps_nothing() -> None:
+    params = DesignParams(cores=2, segment_tuples=4)
+    core = Core(params)
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(core.index, 1)
+        ctx.set(core.plan, {"active": 1})
+        await ctx.tick().repeat(4)
+        for side in ("step_r", "step_s"):
+            ctx.set(core.r_left, {"valid": 1, "body": {"code0": 1, "payload": 1}})
+            ctx.set(core.s_right, {"valid": 1, "body": {"code0": 1, "payload": 1}})
+            ctx.set(core.command, {side: 1, "scan": 1})
+            await ctx.tick()
+            ctx.set(core.command, {})
+            await ctx.tick().repeat(3)
+        assert ctx.get(Value.cast(core.r_oldest)) & 1 == 0
+        await nothing_more(ctx, core.results)
+
+    simulate(core, testbench)

@@ -1,0 +1,119 @@
+"""The whole design in Amaranth's simulator, where an overflowing FIFO fails an assertion."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import Elaboratable, Module, Signal
+from tests.hw.checks import give, nothing_more, pauses, simulate, take
+
+from streamjoin_hw.contract import DesignParams, TUser
+from streamjoin_hw.handshake import HandshakeJoin, registered_or
+from streamjoin_hw.presets import EQUI, REFERENCE_BAND
+from streamjoin_hw.testing import Workload, difference, random_workload, reference
+
+SEED = 13
+
+
+async def set_up(ctx: Any, join: HandshakeJoin, workload: Workload) -> None:
+    """Do what the register file does when windows and bands are written."""
+    ctx.set(join.enable, 1)
+    ctx.set(join.window_r, workload.window_r)
+    ctx.set(join.window_s, workload.window_s)
+    for name, bits in workload.bands.items():
+        ctx.set(join.band[name.removeprefix("band_")], bits)
+    ctx.set(join.windows_written, 1)
+    await ctx.tick()
+    ctx.set(join.windows_written, 0)
+
+
+def run_inputs(params: DesignParams, workloads: list[Workload], idle: float, stall: float) -> None:
+    """Run inputs one after another and compare each with the reference."""
+    join = HandshakeJoin(params)
+    expected = [reference(workload) for workload in workloads]
+
+    async def source(ctx: Any) -> None:
+        for workload in workloads:
+            await ctx.tick().until(join.idle)
+            await set_up(ctx, join, workload)
+            beats = []
+            for position, arrival in enumerate(workload.arrivals):
+                keys = {f"key{index}": key for index, key in enumerate(arrival.keys)}
+                beat = {"side": arrival.side, **keys, "payload": arrival.payload}
+                last = position + 1 == len(workload.arrivals)
+                beats.append({"beat": beat, "last": last})
+            await give(ctx, join.i, beats, pauses(SEED, idle))
+            await ctx.tick().until(join.drained)
+
+    async def sink(ctx: Any) -> None:
+        bits = params.payload_bits
+        mask = (1 << bits) - 1
+        for pairs in expected:
+            beats: list[int] = []
+            while not beats or not beats[-1] >> (2 * bits + TUser.BITS):
+                beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=5000)
+            found = [(beat & mask, beat >> bits & mask) for beat in beats[:-1]]
+            assert difference(pairs, found) == ""
+            assert beats[-1] == (1 << TUser.PUNCTUATION | 1 << TUser.BITS) << 2 * bits
+            sides = {beat >> (2 * bits) for beat in beats[:-1]}
+            assert sides <= {1 << TUser.RESULT, 1 << TUser.RESULT | 1 << TUser.SIDE}
+        await nothing_more(ctx, join.o)
+
+    simulate(join, source, sink)
+
+
+@pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5)])
+@pytest.mark.parametrize("cores", [1, 3])
+def test_random_inputs_are_exact(cores: int, idle: float, stall: float) -> None:
+    rng = np.random.default_rng([SEED, cores])
+    params = DesignParams(cores=cores, segment_tuples=4, lanes=3, terms=EQUI, payload_bits=10)
+    workloads = [random_workload(params, rng, tuples) for tuples in (30, 1, 50)]
+    run_inputs(params, workloads, idle, stall)
+
+
+@pytest.mark.parametrize("windows", [(1, 1), (1, 4), (4, 1), (8, 8), (5, 3), (2, 8), (8, 2)])
+def test_windows_of_any_legal_size_are_exact(windows: tuple[int, int]) -> None:
+    rng = np.random.default_rng([SEED, *windows])
+    params = DesignParams(cores=2, segment_tuples=4, lanes=2, terms=EQUI, payload_bits=10)
+    run_inputs(params, [random_workload(params, rng, 60, domain=3, windows=windows)], 0.0, 0.2)
+
+
+def test_the_reference_band_query_is_exact() -> None:
+    rng = np.random.default_rng(SEED)
+    params = DesignParams(cores=2, segment_tuples=4, lanes=2, terms=REFERENCE_BAND)
+    workloads = [random_workload(params, rng, 60, domain=8, extremes=0.1) for _ in range(2)]
+    run_inputs(params, workloads, 0.0, 0.2)
+
+
+def test_one_key_everywhere_never_overflows_a_fifo() -> None:
+    """Every word matches and the output nearly stands still: the hold has to work."""
+    rng = np.random.default_rng(SEED)
+    params = DesignParams(cores=2, segment_tuples=40, lanes=1, terms=EQUI, payload_bits=8)
+    workload = random_workload(params, rng, 160, domain=1, windows=(80, 80))
+    run_inputs(params, [workload], 0.0, 0.8)
+
+
+@pytest.mark.parametrize(("bits", "cycles"), [(1, 1), (32, 1), (33, 2), (1024, 2)])
+def test_an_or_over_the_cores_takes_a_cycle_a_level(bits: int, cycles: int) -> None:
+    class Tree(Elaboratable):
+        def __init__(self) -> None:
+            self.inputs = [Signal(name=f"input{k}") for k in range(bits)]
+            self.output = Signal()
+
+        def elaborate(self, _platform: object) -> Module:
+            m = Module()
+            m.d.comb += self.output.eq(registered_or(m, self.inputs))
+            return m
+
+    tree = Tree()
+
+    async def testbench(ctx: Any) -> None:
+        for k in {0, bits // 2, bits - 1}:
+            ctx.set(tree.inputs[k], 1)
+            await ctx.tick()
+            ctx.set(tree.inputs[k], 0)
+            for cycle in range(1, 4):
+                assert ctx.get(tree.output) == (cycle == cycles)
+                await ctx.tick()
+
+    simulate(tree, testbench)

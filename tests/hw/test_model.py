@@ -1,0 +1,252 @@
+"""The Verilated model through its C interface: exactness on arbitrary cases, and its promises."""
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streamjoin_hw.build import build_model
+from streamjoin_hw.contract import (
+    SIDE_S,
+    DesignParams,
+    KeyType,
+    ParameterError,
+    TUser,
+    active_cores,
+    parse_term,
+    registers,
+)
+from streamjoin_hw.simulation import Model, ModelError, SjmRun, packed
+from streamjoin_hw.testing import (
+    Arrival,
+    Workload,
+    difference,
+    interesting_keys,
+    random_workload,
+    reference,
+    step_cycles,
+)
+
+
+def design(cores: int, segment: int, lanes: int, *terms: str, **others: Any) -> DesignParams:
+    parsed = tuple(parse_term(term) for term in terms)
+    return DesignParams(cores=cores, segment_tuples=segment, lanes=lanes, terms=parsed, **others)
+
+
+DESIGNS = {
+    "equal floats": design(2, 3, 2, "equi:float32", payload_bits=9),
+    "band query": design(3, 4, 3, "band:int32", "band:float32", merge_arity=2),
+    # More cores than one registered OR takes: the hold is a cycle later.
+    "many cores": design(40, 20, 1, "equi:int32"),
+    "unsigned": design(1, 2, 1, "band:uint32", "equi:uint32", payload_bits=16),
+}
+
+SEED = 17
+
+
+@pytest.fixture(scope="module", params=DESIGNS)
+def model(request: pytest.FixtureRequest) -> Iterator[Model]:
+    """Open a model of each design."""
+    params = DESIGNS[request.param]
+    with Model(params, build_model(params)) as opened:
+        yield opened
+
+
+def key_strategy(key_type: KeyType) -> st.SearchStrategy[int]:
+    """Return keys that often coincide: a few small ones, the nasty ones, any bits."""
+    if key_type is KeyType.FLOAT32:
+        small = st.integers(-6, 6).map(lambda v: int(np.float32(v / 2).view(np.uint32)))
+    else:
+        small = st.integers(-3, 3).map(lambda v: v & 0xFFFFFFFF)
+    return small | small | st.sampled_from(interesting_keys(key_type)) | st.integers(0, 0xFFFFFFFF)
+
+
+@st.composite
+def workloads(draw: Any, params: DesignParams) -> Workload:
+    """Draw any input that the design can run."""
+    window_r = draw(st.integers(1, params.window_capacity))
+    window_s = draw(st.integers(1, params.window_capacity))
+    try:
+        active_cores(params, window_r, window_s)
+    except ParameterError:
+        window_r = window_s = max(window_r, window_s)
+    keys = st.tuples(*(key_strategy(term.type) for term in params.terms))
+    pairs = draw(st.lists(st.tuples(st.integers(0, 1), keys), min_size=1, max_size=60))
+    arrivals = [Arrival(side, key, number) for number, (side, key) in enumerate(pairs)]
+    bands = {}
+    for register in registers(params):
+        if register.name.startswith("band_"):
+            term = params.terms[int(register.name[-1])]
+            width_type = KeyType.FLOAT32 if term.type is KeyType.FLOAT32 else KeyType.INT32
+            bands[register.name] = draw(key_strategy(width_type))
+    return Workload(params, arrivals, window_r, window_s, bands)
+
+
+def test_any_input_gives_exactly_the_reference(model: Model) -> None:
+    @settings(
+        max_examples=400,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(
+        workload=workloads(model.params),
+        idle=st.sampled_from([0, 0, 500]),
+        stall=st.sampled_from([0, 0, 800]),
+        seed=st.integers(0, 1 << 32),
+    )
+    def check(workload: Workload, idle: int, stall: int, seed: int) -> None:
+        model.set_up(workload)
+        outcome = model.run(workload.arrivals, seed=seed, idle_per_1024=idle, stall_per_1024=stall)
+        assert difference(reference(workload), outcome.pairs) == ""
+        assert model.read("status") & 1
+
+    check()
+
+
+def test_a_long_input_under_stalls_is_exact(model: Model) -> None:
+    rng = np.random.default_rng(SEED)
+    workload = random_workload(model.params, rng, 20_000, extremes=0.02)
+    model.set_up(workload)
+    outcome = model.run(
+        workload.arrivals, seed=SEED, idle_per_1024=200, stall_per_1024=400, capacity=700
+    )
+    assert difference(reference(workload), outcome.pairs) == ""
+    assert outcome.users[-1] == 1 << TUser.PUNCTUATION
+    assert (np.diff(outcome.accepted) > 0).all()
+    assert (np.diff(outcome.stamps) > 0).all()
+
+
+def test_one_key_everywhere_loses_nothing_when_the_output_stands_still(model: Model) -> None:
+    capacity = model.params.window_capacity
+    rng = np.random.default_rng(SEED)
+    workload = random_workload(model.params, rng, 500, domain=1, windows=(capacity, capacity))
+    model.set_up(workload)
+    held = model.read("hold_cycles")
+    outcome = model.run(workload.arrivals, seed=SEED, stall_per_1024=900)
+    assert difference(reference(workload), outcome.pairs) == ""
+    if model.params.segment_words > 1:
+        assert model.read("hold_cycles") > held
+
+
+def test_a_step_costs_what_the_formula_says(model: Model) -> None:
+    params = model.params
+    capacity = params.window_capacity
+    active = active_cores(params, capacity, capacity)
+    assert step_cycles(params, capacity, active) <= -(-params.segment_tuples // params.lanes) + 1
+    rng = np.random.default_rng(SEED)
+    workload = random_workload(params, rng, 500, domain=1 << 20, windows=(capacity, capacity))
+    model.set_up(workload)
+    accepted = model.run(workload.arrivals).accepted
+    # In the long run; the ingress takes the first ones ahead.
+    cycles = (accepted[-1] - accepted[50]) / (len(accepted) - 51)
+    assert cycles == pytest.approx(step_cycles(params, capacity, active), abs=0.02)
+
+
+def test_a_run_goes_on_where_full_results_stopped_it(model: Model) -> None:
+    params = model.params
+    workload = random_workload(params, np.random.default_rng(SEED), 400, domain=1)
+    model.set_up(workload)
+    whole = model.run(workload.arrivals)
+    model.set_up(workload)
+    pieces = model.run(workload.arrivals, capacity=3)
+    assert pieces.users.count(1 << TUser.PUNCTUATION) == 1
+    assert difference(whole.pairs, pieces.pairs) == ""
+
+
+def test_without_last_the_input_stays_open_until_the_drain_bit(model: Model) -> None:
+    workload = random_workload(model.params, np.random.default_rng(SEED), 60)
+    model.set_up(workload)
+    first = model.run(workload.arrivals[:30], last=False)
+    second = model.run(workload.arrivals[30:], last=False)
+    assert not model.read("status") & 1
+    model.write("control", 0b11)
+    rest = model.run([], last=True)
+    pairs = first.pairs + second.pairs + rest.pairs
+    assert difference(reference(workload), pairs) == ""
+
+
+def test_a_soft_reset_leaves_an_empty_design(model: Model) -> None:
+    workload = random_workload(model.params, np.random.default_rng(SEED), 60)
+    model.set_up(workload)
+    model.run(workload.arrivals[:40], last=False)
+    model.write("control", 0b101)
+    assert model.read("tuples_r") == model.read("tuples_s") == model.read("results") == 0
+    outcome = model.run(workload.arrivals)
+    assert difference(reference(workload), outcome.pairs) == ""
+
+
+def test_new_band_widths_count_for_the_tuples_after_the_write(model: Model) -> None:
+    params = model.params
+    if not any(name.startswith("band_") for name in model.offsets):
+        return
+    capacity = params.window_capacity
+    rng = np.random.default_rng(SEED)
+    workload = random_workload(params, rng, 200, domain=6, windows=(capacity, capacity))
+    wider = Workload(params, workload.arrivals, capacity, capacity, dict(workload.bands))
+    for name in wider.bands:
+        kind = params.terms[int(name[-1])].type
+        wider.bands[name] = 3 if kind is not KeyType.FLOAT32 else 0x40400000  # 3 in both
+    model.set_up(workload)
+    first = model.run(workload.arrivals[:100], last=False)
+    for name, bits in wider.bands.items():
+        model.write(name, bits)
+    rest = model.run(workload.arrivals[100:])
+    # A pair belongs to the widths in force when its S tuple was accepted.
+    late = {a.payload for a in workload.arrivals[100:] if a.side == SIDE_S}
+    expected = [pair for pair in reference(workload) if pair[1] not in late]
+    expected += [pair for pair in reference(wider) if pair[1] in late]
+    assert difference(expected, first.pairs + rest.pairs) == ""
+
+
+def test_a_tuple_is_not_offered_before_its_time(model: Model) -> None:
+    arrivals = random_workload(model.params, np.random.default_rng(SEED), 20).arrivals
+    model.set_up(Workload(model.params, arrivals, 1, 1))
+    beats = packed(model.params, arrivals)
+    dest = np.array([a.side for a in arrivals], np.uint8)
+    not_before = 200 + np.arange(20, dtype=np.int64) * 37
+    accepted = np.zeros(20, np.int64)
+    results, users = np.zeros((64, 16), np.uint8), np.zeros(64, np.uint8)
+    run = SjmRun(
+        beats=beats.ctypes.data,
+        dest=dest.ctypes.data,
+        not_before=not_before.ctypes.data,
+        accepted=accepted.ctypes.data,
+        beat_count=20,
+        last=1,
+        results=results.ctypes.data,
+        users=users.ctypes.data,
+        capacity=64,
+        max_cycles=10_000,
+    )
+    start = model.cycles
+    assert model.library.sjm_run(model.handle, ctypes.byref(run)) == Model.ENDED
+    assert (accepted - start == not_before).all()
+    assert model.cycles - start == run.cycles
+
+
+def test_an_unknown_offset_is_an_error(model: Model) -> None:
+    assert model.read_offset(0x7F0, ctypes.c_uint32()) != 0
+    assert model.write_offset(0x7F0, 0) != 0
+    assert model.write_offset(model.offsets["identity"], 0) != 0
+
+
+def test_windows_that_cannot_be_held_stop_the_input(model: Model) -> None:
+    params = model.params
+    arrivals = random_workload(params, np.random.default_rng(SEED), 10).arrivals
+    model.write("window_r", params.window_capacity + 1)
+    with pytest.raises(ModelError, match=r"^the run did not end within 2000 cycles \(0 of 10"):
+        model.run(arrivals, max_cycles=2000)
+    assert model.read("status") & 0b10000
+    model.write("control", 0b101)
+    model.write("window_r", params.window_capacity)
+
+
+def test_another_design_is_refused() -> None:
+    built, wanted = DESIGNS["equal floats"], DESIGNS["unsigned"]
+    with pytest.raises(ModelError, match=f"digest is {built.digest}, the parameters'"):
+        Model(wanted, build_model(built))

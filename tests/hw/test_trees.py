@@ -1,0 +1,80 @@
+"""Mergers and trees: nothing lost, nothing invented, nobody starved."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from amaranth.lib import data
+from tests.hw.checks import give, nothing_more, pauses, simulate, take
+
+from streamjoin_hw.trees import Merger, MergeTree, tree_levels
+
+LAYOUT = data.StructLayout({"origin": 8, "number": 8})
+
+
+def check_all_pass(merger: Any, inputs: int, idle: float, stall: float, each: int = 40) -> None:
+    """Send numbered payloads into every input and look at what comes out."""
+    count = inputs * each
+
+    def source(k: int) -> Any:
+        async def testbench(ctx: Any) -> None:
+            payloads = [{"origin": k, "number": number} for number in range(each)]
+            await give(ctx, merger.input(k), payloads, pauses(k, idle))
+
+        return testbench
+
+    async def sink(ctx: Any) -> None:
+        taken = await take(ctx, merger.o, count, pauses(99, stall))
+        await nothing_more(ctx, merger.o)
+        assert not ctx.get(merger.busy)
+        for k in range(inputs):
+            assert [v >> 8 for v in taken if v & 0xFF == k] == list(range(each))
+
+    simulate(merger, sink, *(source(k) for k in range(inputs)))
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 3, 5, 16])
+@pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.7, 0.0), (0.0, 0.5), (0.5, 0.5)])
+def test_a_merger_passes_everything_once(inputs: int, idle: float, stall: float) -> None:
+    check_all_pass(Merger(LAYOUT, inputs), inputs, idle, stall)
+
+
+@pytest.mark.parametrize(("leaves", "arity"), [(1, 2), (2, 2), (5, 2), (7, 3), (9, 4), (17, 16)])
+def test_a_tree_passes_everything_once(leaves: int, arity: int) -> None:
+    check_all_pass(MergeTree(LAYOUT, leaves, arity), leaves, 0.3, 0.3, each=15)
+
+
+def test_a_merger_takes_turns() -> None:
+    merger = Merger(LAYOUT, 4)
+
+    async def sink(ctx: Any) -> None:
+        for k in range(4):
+            ctx.set(merger.input(k).payload, {"origin": k})
+            ctx.set(merger.input(k).valid, 1)
+        taken = await take(ctx, merger.o, 40, pauses(0, 0.0))
+        assert taken == [k % 4 for k in range(40)]
+
+    simulate(merger, sink)
+
+
+def test_a_busy_input_cannot_starve_another() -> None:
+    merger = Merger(LAYOUT, 3)
+
+    async def sink(ctx: Any) -> None:
+        for k in (0, 2):
+            ctx.set(merger.input(k).payload, {"origin": k})
+            ctx.set(merger.input(k).valid, 1)
+        taken = await take(ctx, merger.o, 50, pauses(3, 0.4))
+        assert Counter(taken) == {0: 25, 2: 25}
+
+    simulate(merger, sink)
+
+
+@pytest.mark.parametrize(("leaves", "levels"), [(1, 1), (2, 1), (4, 1), (5, 2), (16, 2), (17, 3)])
+def test_levels_grow_with_the_logarithm(leaves: int, levels: int) -> None:
+    assert tree_levels(leaves, 4) == levels
+
+
+def test_a_tree_of_arity_one_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^arity must be at least 2, not 1$"):
+        tree_levels(3, 1)
