@@ -30,7 +30,7 @@ verilog: setup ## write the Verilog and manifest of the preset tiny to build/
 	$(BIN)/streamjoin hw verilog --preset tiny --out build/tiny
 
 docs: setup ## write the generated pages of docs/ anew
-	$(BIN)/streamjoin hw registers --out docs/registers.md
+	$(BIN)/streamjoin hw registers --preset tiny-band --out docs/registers.md
 
 clean: ## remove what was built, not the environment
 	rm -rf build dist runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,12 +10,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
-STAMP = VENV / "setup.stamp"
-INPUTS = ("bootstrap.py", "constraints.txt", "pyproject.toml")
+ENVIRONMENT_INPUTS = ("bootstrap.py", "constraints.txt")
+PROJECT_INPUTS = ("pyproject.toml",)
 
 MINIMUM = (3, 11)
 DEADLINE_S = 1800
@@ -77,8 +78,15 @@ def system_packages() -> None:
         apt([package for _, package, _ in missing], why)
 
 
-def virtual_environment() -> None:
-    """Make ``.venv`` anew and install the pinned packages and the project into it."""
+def pip(*words: str) -> list[str]:
+    """Return the environment's pip as a command."""
+    python = str(VENV / "bin" / "python")
+    return [python, "-m", "pip", "--disable-pip-version-check", "-q", *words]
+
+
+def make_environment() -> None:
+    """Make ``.venv`` anew and install the pinned packages into it."""
+    system_packages()
     if VENV.exists():
         shutil.rmtree(VENV)
     try:
@@ -86,25 +94,31 @@ def virtual_environment() -> None:
     except ImportError:
         apt([f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"], "venv is missing")
     run([sys.executable, "-m", "venv", str(VENV)], "making .venv")
-    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q"]
-    run(
-        [*pip, "install", "--require-hashes", "-r", "constraints.txt"],
-        "installing the pinned packages (about a minute)",
-    )
-    run([*pip, "install", "--no-deps", "-e", "."], "installing streamjoin")
+    install = pip("install", "--require-hashes", "-r", "constraints.txt")
+    run(install, "installing the pinned packages (about a minute)")
+
+
+def install_project() -> None:
+    """Install the project itself, editable, with its commands and entry points."""
+    run(pip("install", "--no-deps", "-e", "."), "installing streamjoin")
+
+
+def once(name: str, inputs: tuple[str, ...], step: Callable[[], None]) -> None:
+    """Run a step unless it was run on these very files, in this place, by this Python."""
+    stamp = VENV / f"{name}.stamp"
+    files = b"".join((ROOT / path).read_bytes() for path in inputs)
+    wanted = hashlib.sha256(files + f"{ROOT} {sys.version}".encode()).hexdigest()
+    if not stamp.is_file() or stamp.read_text() != wanted:
+        step()
+        stamp.write_text(wanted)
 
 
 def main() -> None:
     """Bring the environment up to date if anything it is made from has changed."""
     if sys.version_info < MINIMUM:
         fail(f"Python {MINIMUM[0]}.{MINIMUM[1]} or newer is needed, not {sys.version.split()[0]}")
-    text = b"".join((ROOT / name).read_bytes() for name in INPUTS) + str(ROOT).encode()
-    wanted = hashlib.sha256(text + sys.version.encode()).hexdigest()
-    if STAMP.is_file() and STAMP.read_text() == wanted:
-        return
-    system_packages()
-    virtual_environment()
-    STAMP.write_text(wanted)
+    once("environment", ENVIRONMENT_INPUTS, make_environment)
+    once("project", PROJECT_INPUTS, install_project)
 
 
 if __name__ == "__main__":

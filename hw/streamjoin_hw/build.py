@@ -44,7 +44,7 @@ _PACKAGE = Path(__file__).resolve().parent
 _RUNTIME = "libverilated.a"
 # Cores kept as modules share their code: half the compile time, and a quarter faster at 40 cores.
 VERILATOR_CONTROL = '`verilator_config\nno_inline -module "streamjoin_core"\n'
-_NOT_DESIGN = ("__init__.py", "cli.py", "presets.py", "simulation.py", "testing.py")
+_NOT_DESIGN = ("__init__.py", "cli.py", "pages.py", "presets.py", "simulation.py", "testing.py")
 _DRIVER = _PACKAGE / "model" / "driver.cpp"
 
 
@@ -130,7 +130,7 @@ def emit_verilog(params: DesignParams, folder: Path) -> Path:
 def sources_hash() -> str:
     """Return a hash of everything in this package that can change a model."""
     digest = hashlib.sha256()
-    sources = [path for path in sorted(_PACKAGE.glob("*.py")) if path.name not in _NOT_DESIGN]
+    sources = [path for path in sorted(_PACKAGE.rglob("*.py")) if path.name not in _NOT_DESIGN]
     for path in [*sources, _DRIVER]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

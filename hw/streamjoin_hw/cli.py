@@ -16,6 +16,7 @@ from streamjoin_hw.presets import PRESETS
 _EXAMPLES = """examples:
   streamjoin hw verilog --preset tiny --out build/tiny
   streamjoin hw manifest --param cores=16 --param segment_tuples=64 --param lanes=8
+  streamjoin hw registers --preset tiny-band --out docs/registers.md
   streamjoin hw model --preset tiny-band --json
   streamjoin hw simulate --preset tiny --tuples 2000 --idle 200 --stall 500
 """
@@ -91,17 +92,29 @@ def _verilog(arguments: argparse.Namespace) -> int:
 
 
 def _manifest(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.build import manifest, write_whole
+    from streamjoin_hw.build import manifest
 
     params = design_from(arguments.preset, arguments.param)
-    text = json.dumps(manifest(params), indent=2) + "\n"
-    file = _out(arguments)
+    _write(json.dumps(manifest(params), indent=2) + "\n", _out(arguments))
+    return 0
+
+
+def _registers(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.pages import registers_page
+
+    params = design_from(arguments.preset, arguments.param)
+    _write(registers_page(params), _out(arguments))
+    return 0
+
+
+def _write(text: str, file: Path | None) -> None:
+    from streamjoin_hw.build import write_whole
+
     if file is None:
         print(text, end="")
-    else:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, text)
-    return 0
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, text)
 
 
 def _model(arguments: argparse.Namespace) -> int:
@@ -224,6 +237,7 @@ class HardwareVerb:
     _ACTIONS = (
         ("verilog", _verilog, "write the design's Verilog and manifest to a folder"),
         ("manifest", _manifest, "print the design's manifest"),
+        ("registers", _registers, "print the register map as a page of the documentation"),
         ("model", _model, "build the Verilated model and print its folder"),
         ("simulate", _simulate, "run random tuples through the model and check the result"),
     )

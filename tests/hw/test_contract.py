@@ -40,7 +40,7 @@ def test_every_parameter_changes_the_digest(name: str) -> None:
 
 def test_the_interface_version_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     before = BASE.digest
-    monkeypatch.setattr(contract, "INTERFACE_VERSION", contract.INTERFACE_VERSION + 1)
+    monkeypatch.setattr(contract.params, "INTERFACE_VERSION", contract.INTERFACE_VERSION + 1)
     assert BASE.digest != before
 
 

@@ -61,6 +61,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    args = parse(arguments)
+    return int(args.run(args))
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read a command line; ``run`` of the result does what it says."""
     parser = Parser(
         prog="streamjoin",
         description="Stream joins on multicore CPUs and FPGAs that give the same exact answer.",
@@ -79,8 +85,7 @@ def _dispatch(arguments: list[str]) -> int:
             sub.description = verb.help
             verb.configure(sub)
             sub.set_defaults(run=verb.run)
-    args = parser.parse_args(arguments)
-    return int(args.run(args))
+    return parser.parse_args(arguments)
 
 
 def _load(name: str) -> Any:

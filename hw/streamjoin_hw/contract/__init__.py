@@ -1,0 +1,71 @@
+"""What a design is, as data: parameters, tuple and result layouts, register map, manifest.
+
+The one definition that the Amaranth designs, the driver, the simulation models, the test
+benches and the documentation share. Standard library only, so that a board can import it
+without any hardware tool. Parameters are what the user chooses; everything that follows from
+them is a property. A design's identity is the digest of its parameters and of this interface.
+"""
+
+from streamjoin_hw.contract.description import (
+    manifest,
+)
+from streamjoin_hw.contract.layouts import (
+    SIDE_R,
+    SIDE_S,
+    LayoutField,
+    TUser,
+    beat_bits,
+    result_layout,
+    tuple_layout,
+)
+from streamjoin_hw.contract.params import (
+    HOLD_WORDS,
+    INTERFACE_VERSION,
+    KEY_BITS,
+    MAX_TERMS,
+    WINDOW_BITS,
+    DesignParams,
+    KeyType,
+    ParameterError,
+    Term,
+    TermKind,
+    active_cores,
+    parse_term,
+)
+from streamjoin_hw.contract.register_map import (
+    MAGIC,
+    NEXT_INPUT,
+    NEXT_TUPLE,
+    Register,
+    RegisterField,
+    registers,
+)
+
+__all__ = [
+    "HOLD_WORDS",
+    "INTERFACE_VERSION",
+    "KEY_BITS",
+    "MAGIC",
+    "MAX_TERMS",
+    "NEXT_INPUT",
+    "NEXT_TUPLE",
+    "SIDE_R",
+    "SIDE_S",
+    "WINDOW_BITS",
+    "DesignParams",
+    "KeyType",
+    "LayoutField",
+    "ParameterError",
+    "Register",
+    "RegisterField",
+    "TUser",
+    "Term",
+    "TermKind",
+    "active_cores",
+    "beat_bits",
+    "manifest",
+    "parse_term",
+    "registers",
+    "result_layout",
+    "tuple_layout",
+]

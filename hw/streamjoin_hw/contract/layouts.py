@@ -1,0 +1,52 @@
+"""How tuples and results are packed into beats, and what rides beside them."""
+
+from dataclasses import dataclass
+
+from streamjoin_hw.contract.params import KEY_BITS, DesignParams
+
+
+@dataclass(frozen=True)
+class LayoutField:
+    """One field of a packed beat: ``width`` bits from bit ``offset`` upwards."""
+
+    name: str
+    offset: int
+    width: int
+
+
+def _pack(widths: list[tuple[str, int]]) -> tuple[LayoutField, ...]:
+    fields, offset = [], 0
+    for name, width in widths:
+        fields.append(LayoutField(name, offset, width))
+        offset += width
+    return tuple(fields)
+
+
+def tuple_layout(params: DesignParams) -> tuple[LayoutField, ...]:
+    """Layout of ``s_axis_tuples_tdata``: the keys in the order of the terms, then the payload."""
+    keys = [(f"key{index}", KEY_BITS) for index in range(len(params.terms))]
+    return _pack([*keys, ("payload", params.payload_bits)])
+
+
+def result_layout(params: DesignParams) -> tuple[LayoutField, ...]:
+    """Layout of ``m_axis_results_tdata``: the payloads of R and of S."""
+    return _pack([("r_payload", params.payload_bits), ("s_payload", params.payload_bits)])
+
+
+def beat_bits(layout: tuple[LayoutField, ...]) -> int:
+    """Width of ``tdata`` for a layout: the fields' bits rounded up to whole bytes."""
+    last = layout[-1]
+    return -(-(last.offset + last.width) // 8) * 8
+
+
+SIDE_R, SIDE_S = 0, 1
+"""Values of ``tdest`` on the input and of ``tuser``'s side bit on the output."""
+
+
+class TUser:
+    """Bits of ``m_axis_results_tuser``."""
+
+    RESULT = 0
+    PUNCTUATION = 1
+    SIDE = 2
+    BITS = 3

@@ -1,0 +1,138 @@
+"""The register map: the one definition for hardware, driver, manifest and documentation."""
+
+from dataclasses import dataclass
+
+from streamjoin_hw.contract.params import DesignParams, KeyType, TermKind
+
+MAGIC = 0x534A4F4E
+"""What the ``identity`` register reads: "SJON"."""
+
+
+@dataclass(frozen=True)
+class RegisterField:
+    """Bits of a register that mean something of their own."""
+
+    name: str
+    bit: int
+    width: int
+    doc: str
+
+
+@dataclass(frozen=True)
+class Register:
+    """One 32-bit register of the AXI4-Lite slave.
+
+    ``access`` is ``"ro"`` (read only), ``"rw"`` (read and write) or ``"wo"`` (a write acts, a
+    read gives 0). ``effect`` says when a written value counts.
+    """
+
+    name: str
+    offset: int
+    access: str
+    doc: str
+    effect: str = ""
+    fields: tuple[RegisterField, ...] = ()
+
+
+NEXT_INPUT = "sampled when the first tuple of an input is accepted by the empty design"
+NEXT_TUPLE = "counts for every tuple accepted after the write"
+
+
+def registers(params: DesignParams) -> tuple[Register, ...]:
+    """The register map of a design, in the order of its offsets."""
+    found = [
+        Register("identity", 0x00, "ro", f"Reads {MAGIC:#010x}, the letters SJON."),
+        Register("version", 0x04, "ro", "Version of this interface."),
+        Register("digest_low", 0x08, "ro", "Bits 31:0 of the design's digest."),
+        Register("digest_high", 0x0C, "ro", "Bits 63:32 of the design's digest."),
+        Register("cores", 0x10, "ro", "Join cores of the chain."),
+        Register("segment_tuples", 0x14, "ro", "Tuples of each stream that one core holds."),
+        Register("lanes", 0x18, "ro", "Stored tuples that one core compares in one cycle."),
+        Register(
+            "control",
+            0x20,
+            "rw",
+            "Starts, drains and resets the design.",
+            fields=(
+                RegisterField("enable", 0, 1, "Accept tuples; 1 after reset."),
+                RegisterField(
+                    "drain", 1, 1, "Write 1 to end the input without tlast; reads 0 when done."
+                ),
+                RegisterField(
+                    "soft_reset", 2, 1, "Write 1 to empty the design and clear the counters."
+                ),
+            ),
+        ),
+        Register(
+            "status",
+            0x24,
+            "ro",
+            "What the design is doing now.",
+            fields=(
+                RegisterField("idle", 0, 1, "Empty: no tuple held, no result owed."),
+                RegisterField("draining", 1, 1, "Pushing empty slots until all pairs have met."),
+                RegisterField("held", 2, 1, "Stalled because a result FIFO is nearly full."),
+                RegisterField("starved", 3, 1, "Ready for a tuple and none is offered."),
+                RegisterField(
+                    "window_error",
+                    4,
+                    1,
+                    "The window registers cannot be held together: no tuple is accepted until "
+                    "they can. Settles within 128 cycles of a write to the empty design.",
+                ),
+            ),
+        ),
+        Register(
+            "window_r",
+            0x30,
+            "rw",
+            "Count window of R in tuples, 1 to the capacity; the capacity after reset.",
+            NEXT_INPUT,
+        ),
+        Register(
+            "window_s",
+            0x34,
+            "rw",
+            "Count window of S in tuples, 1 to the capacity; the capacity after reset.",
+            NEXT_INPUT,
+        ),
+        Register(
+            "cycles_low",
+            0x40,
+            "ro",
+            "Cycles from the first tuple to the end of the drain, over all inputs since reset.",
+        ),
+        Register(
+            "cycles_high",
+            0x44,
+            "ro",
+            "Bits 63:32 of the same, as they were at the last read of 31:0.",
+        ),
+        Register("tuples_r", 0x48, "ro", "R tuples accepted since reset."),
+        Register("tuples_s", 0x4C, "ro", "S tuples accepted since reset."),
+        Register("results", 0x50, "ro", "Result beats handed over since reset."),
+        Register(
+            "input_stall_cycles", 0x54, "ro", "Cycles in which a tuple was offered and not taken."
+        ),
+        Register(
+            "results_backpressure_cycles",
+            0x58,
+            "ro",
+            "Cycles in which a result was offered and not taken.",
+        ),
+        Register("hold_cycles", 0x5C, "ro", "Cycles in which a full result FIFO held the scan."),
+    ]
+    for index, term in enumerate(params.terms):
+        if term.kind is TermKind.BAND:
+            bits = "its float32 bits" if term.type is KeyType.FLOAT32 else "an integer"
+            for place, bound in enumerate(("lo", "hi")):
+                found.append(
+                    Register(
+                        f"band_{bound}{index}",
+                        0x80 + 8 * index + 4 * place,
+                        "rw",
+                        f"Band width {bound} of term {index}, {bits}; 0 after reset.",
+                        NEXT_TUPLE,
+                    )
+                )
+    return tuple(found)
