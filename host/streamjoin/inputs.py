@@ -18,8 +18,8 @@ from streamjoin.windows import MOST
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_ROWS = 1 << 32
-"""A row number travels as a 32-bit payload."""
+MOST_ROWS = 1 << 31
+"""Row numbers travel as 32-bit payloads, and hash tables link them as signed ones."""
 
 
 def read_streams(

@@ -17,6 +17,9 @@ from streamjoin.errors import InputError
 Int64s = NDArray[np.int64]
 Rows = NDArray[np.uint32] | NDArray[np.int64]
 
+DIGEST_STEP_PAIRS = 1 << 20
+"""Pairs mixed at once: what a digest needs beside the pairs stays within some megabytes."""
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -157,14 +160,14 @@ class Pairs:
         The sum modulo 2**64 of a 64-bit mix (SplitMix64's finaliser) of each pair, so that
         engines that emit the same multiset in any order agree.
         """
-        total = np.uint64(0)
-        step = 1 << 20
-        for start in range(0, len(self), step):
-            r = self.r_rows[start : start + step].astype(np.uint64)
-            s = self.s_rows[start : start + step].astype(np.uint64)
+        total = 0
+        for start in range(0, len(self), DIGEST_STEP_PAIRS):
+            stretch = slice(start, start + DIGEST_STEP_PAIRS)
+            r = self.r_rows[stretch].astype(np.uint64)
+            s = self.s_rows[stretch].astype(np.uint64)
             mixed = _mix64(_mix64(r + np.uint64(1)) ^ s)
-            total += np.add.reduce(mixed, dtype=np.uint64)
-        return f"{int(total):016x}"
+            total += int(np.add.reduce(mixed, dtype=np.uint64))
+        return f"{total % (1 << 64):016x}"
 
     def in_row_order(self) -> "Pairs":
         """The pairs ordered by R row, then S row."""

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin.cli import main
+from streamjoin.engines import catalog
 from streamjoin.inputs import read_table
 
 
@@ -195,7 +196,9 @@ def test_text_keys_join_on_every_engine(files: Path, capsys: pytest.CaptureFixtu
 def test_engines_lists_every_engine(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["engines", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert {"npj", "kang", "fpga-handshake", "duckdb", "oracle"} == {row["engine"] for row in rows}
+    assert {"npj", "prj", "kang", "fpga-handshake", "duckdb", "oracle"} == {
+        row["engine"] for row in rows
+    }
     assert main(["engines"]) == 0
     assert "fpga-handshake" in capsys.readouterr().out
 

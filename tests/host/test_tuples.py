@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamjoin import tuples
 from streamjoin.errors import InputError
 from streamjoin.tuples import Pairs, Stream, arrival_order, arrival_positions
 
@@ -55,6 +56,14 @@ def test_the_digest_is_what_its_definition_says() -> None:
     assert Pairs.of(pairs).digest == f"{right:016x}"
     as32 = Pairs(*np.array(pairs, np.uint32).T)
     assert as32.digest == Pairs.of(pairs).digest
+
+
+def test_the_digest_does_not_depend_on_how_it_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    pairs = Pairs(*rng.integers(0, 1 << 32, (2, 1000), dtype=np.uint32))
+    whole = pairs.digest
+    monkeypatch.setattr(tuples, "DIGEST_STEP_PAIRS", 7)
+    assert pairs.digest == whole
 
 
 def test_a_difference_names_the_first_missing_and_surplus_pair() -> None:

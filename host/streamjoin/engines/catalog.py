@@ -9,6 +9,7 @@ from streamjoin.windows import Window
 
 _PLACES = {
     "npj": "streamjoin.engines.intra.npj:Npj",
+    "prj": "streamjoin.engines.intra.prj:Prj",
     "kang": "streamjoin.engines.sliding.kang:Kang",
     "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
     "duckdb": "streamjoin.engines.duckdb:DuckDb",

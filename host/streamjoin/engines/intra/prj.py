@@ -1,0 +1,231 @@
+"""Parallel radix join (PRJ): the IaWJ study, section 3.1.
+
+Both streams are divided by radix bits until a partition of R fits the cache, with histograms, in
+one or two passes of all threads; then each partition is joined by a cache-resident hash join.
+Beyond the study: a partition that a heavy key makes large is split on either side into several
+tasks, so that no thread is left idle, and a table keeps equal keys side by side, so that
+duplicates are not chained.
+"""
+
+import itertools
+import math
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.base import Capabilities, Job, Knob
+from streamjoin.engines.encode import Codes
+from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
+from streamjoin.metrics import Meter
+
+Tuples = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
+
+PASS_BITS = 10
+"""Radix bits of one pass at the most: partitions written at once stay within cache and TLB."""
+
+PARTITION_TUPLES = 2048
+"""R tuples of a partition that the default radix bits aim at: 16 KiB of them, half of an L1."""
+
+BATCH_TUPLES = 1 << 15
+"""Tuples of R and of S that a thread takes at once."""
+
+
+class Prj(LazyEngine):
+    """Parallel radix join: partition by radix bits, then cache-resident hash joins."""
+
+    name: ClassVar[str] = "prj"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi"}),
+        windows=frozenset({"all", "tumbling"}),
+        order="none",
+        platform="cpu",
+        parallel=True,
+    )
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        Knob("radix_bits", 0, "Radix bits, 0 to fit the input; above 10 in two passes.", 0, 18),
+    )
+
+    def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
+        """Partition both sides, then join partition by partition."""
+        bits = int(job.knobs["radix_bits"]) or _fitting_bits(len(window.r_keys))
+        partitioner = _Partitioner(crew, meter)
+        r, r_bounds = partitioner.divide(window.r_keys, bits)
+        s, s_bounds = partitioner.divide(window.s_keys, bits)
+        with meter.phase("partition"):
+            batches = _Batches(split_tasks(r_bounds, s_bounds, crew.threads))
+        joiner = _Joiner(r, s, bits, batches, window, meter)
+        crew.each(joiner.work, range(crew.threads))
+
+
+def _fitting_bits(r_tuples: int) -> int:
+    wanted = math.ceil(math.log2(max(2, r_tuples / PARTITION_TUPLES)))
+    return min(max(wanted, 1), 18)
+
+
+class _Partitioner:
+    """Divides tuples by the upper bits of their hash, with all threads."""
+
+    def __init__(self, crew: Crew, meter: Meter) -> None:
+        self._crew, self._meter = crew, meter
+
+    def divide(self, keys: Codes, bits: int) -> tuple[Tuples, Int64s]:
+        """Return the packed tuples by partition, and the partitions' bounds."""
+        from streamjoin.engines.kernels import radix
+
+        tuples = np.empty(len(keys), dtype=np.uint64)
+
+        def pack(first: int, end: int) -> None:
+            with self._meter.phase("partition"):
+                radix.pack(keys, first, end, tuples)
+
+        self._crew.on_parts(pack, len(keys))
+        first_bits = bits if bits <= PASS_BITS else bits // 2
+        tuples, bounds = self._first_pass(tuples, first_bits)
+        if first_bits == bits:
+            return tuples, bounds
+        return self._second_pass(tuples, bounds, first_bits, bits - first_bits)
+
+    def _first_pass(self, tuples: Tuples, bits: int) -> tuple[Tuples, Int64s]:
+        """All threads scatter equal parts of the input, each to places of its own."""
+        from streamjoin.engines.kernels import radix
+
+        threads = self._crew.threads
+        counts = np.zeros((threads, 1 << bits), dtype=np.int64)
+        parts = [len(tuples) * part // threads for part in range(threads + 1)]
+        out = np.empty_like(tuples)
+
+        def count(part: int) -> None:
+            with self._meter.phase("partition"):
+                radix.histogram(tuples, parts[part], parts[part + 1], 0, bits, counts[part])
+
+        def move(part: int) -> None:
+            with self._meter.phase("partition"):
+                radix.scatter(tuples, parts[part], parts[part + 1], 0, bits, offsets[part], out)
+
+        self._crew.each(count, range(threads))
+        # By partition, and within it by thread.
+        ends = np.cumsum(counts.T.ravel()).reshape(counts.T.shape)
+        offsets = np.ascontiguousarray((ends - counts.T).T)
+        self._crew.each(move, range(threads))
+        return out, np.concatenate([[0], ends[:, -1]])
+
+    def _second_pass(
+        self, tuples: Tuples, bounds: Int64s, used: int, bits: int
+    ) -> tuple[Tuples, Int64s]:
+        """Each partition is divided further by one thread; threads take the next one."""
+        from streamjoin.engines.kernels import radix
+
+        out = np.empty_like(tuples)
+        finer = np.zeros((len(bounds) - 1, 1 << bits), dtype=np.int64)
+        following = itertools.count()
+
+        def divide(_: int) -> None:
+            with self._meter.phase("partition"):
+                # next() on a count is one step of the interpreter: no two threads get the same.
+                while (part := next(following)) < len(finer):
+                    first, end = int(bounds[part]), int(bounds[part + 1])
+                    radix.histogram(tuples, first, end, used, bits, finer[part])
+                    offsets = first + np.cumsum(finer[part]) - finer[part]
+                    radix.scatter(tuples, first, end, used, bits, offsets, out)
+
+        self._crew.each(divide, range(self._crew.threads))
+        return out, np.concatenate([[0], np.cumsum(finer.ravel())])
+
+
+def split_tasks(r_bounds: Int64s, s_bounds: Int64s, threads: int) -> Int64s:
+    """Make the tasks: a partition each, large ones cut on both sides.
+
+    Parameters
+    ----------
+    r_bounds, s_bounds : ndarray of int64, shape (partitions + 1,)
+        Where partitions begin and end.
+    threads : int
+        Threads that share the work.
+
+    Returns
+    -------
+    ndarray of int64, shape (tasks, 4)
+        First and end in R, first and end in S; every pair of a partition in exactly one task.
+    """
+    r_sizes, s_sizes = np.diff(r_bounds), np.diff(s_bounds)
+    both = np.flatnonzero((r_sizes > 0) & (s_sizes > 0))
+    tasks = np.stack(
+        [r_bounds[both], r_bounds[both + 1], s_bounds[both], s_bounds[both + 1]], axis=1
+    )
+    # A part is cut only if it is large for a cache and for the share of one thread.
+    limits = [
+        max(BATCH_TUPLES, int(bounds[-1]) // (8 * threads)) for bounds in (r_bounds, s_bounds)
+    ]
+    large = (r_sizes[both] > limits[0]) | (s_sizes[both] > limits[1])
+    cut = [_cut(task, limits) for task in tasks[large]]
+    return np.concatenate([tasks[~large], *cut]) if cut else tasks
+
+
+def _cut(task: Int64s, limits: list[int]) -> Int64s:
+    r_first, r_end, s_first, s_end = task.tolist()
+    return np.array(
+        [
+            (r, min(r + limits[0], r_end), s, min(s + limits[1], s_end))
+            for r in range(r_first, r_end, limits[0])
+            for s in range(s_first, s_end, limits[1])
+        ],
+        dtype=np.int64,
+    )
+
+
+class _Batches:
+    """Hands the tasks out in stretches of about equal work, to whichever thread asks next."""
+
+    def __init__(self, tasks: Int64s) -> None:
+        self._tasks = tasks
+        weights = np.cumsum(np.maximum(tasks[:, 1] - tasks[:, 0], tasks[:, 3] - tasks[:, 2]))
+        steps = np.arange(BATCH_TUPLES, int(weights[-1]) if len(weights) else 0, BATCH_TUPLES)
+        cuts = np.unique(np.concatenate([[0], np.searchsorted(weights, steps), [len(tasks)]]))
+        self._stretches = itertools.pairwise(cuts.tolist())
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Int64s]:
+        while True:
+            with self._lock:
+                stretch = next(self._stretches, None)
+            if stretch is None:
+                return
+            yield self._tasks[stretch[0] : stretch[1]]
+
+
+@dataclass(frozen=True)
+class _Joiner:
+    """Joins batches of tasks, in any number of threads."""
+
+    r: Tuples
+    s: Tuples
+    bits: int
+    batches: _Batches
+    window: WindowTuples
+    meter: Meter
+
+    def work(self, _thread: int) -> None:
+        """Take batches until there are none."""
+        from streamjoin.engines.kernels import radix
+
+        emitter = Emitter(self.meter, self.window)
+        for tasks in self.batches:
+            with self.meter.phase("build_or_sort"):
+                tuples, bounds_room = radix.table_room(tasks)
+                bounds = np.empty(bounds_room, dtype=np.uint32)
+                table = np.empty(tuples, dtype=np.uint64)
+                radix.build_tables(self.r, tasks, self.bits, bounds, table)
+            state = np.array([0, 0, -1, 0, 0], dtype=np.int64)
+            likely = int((tasks[:, 3] - tasks[:, 2]).sum())
+            while state[0] < len(tasks):
+                with self.meter.phase("probe"):
+                    out_r, out_s = emitter.buffer(likely)
+                    found = radix.probe_tables(
+                        self.s, tasks, self.bits, bounds, table, state, out_r, out_s
+                    )
+                    emitter.emit(out_r[:found], out_s[:found])

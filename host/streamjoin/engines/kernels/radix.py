@@ -1,0 +1,181 @@
+"""Radix partitioning and cache-resident hash joins, for the parallel radix join.
+
+A tuple is one uint64: key in the upper half, row in the lower. Partitions are the upper bits of a
+multiplicative hash of the key, so that keys with regular low bits spread evenly too; a partition's
+hash table uses the bits below them.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels.jit import inlined, kernel
+
+Codes = NDArray[np.uint32]
+Tuples = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
+
+U32, U64 = np.uint32, np.uint64
+ROW_MASK = U64(0xFFFFFFFF)
+
+
+@inlined
+def _hash(packed: np.uint64) -> np.uint32:
+    return U32(U32(packed >> U64(32)) * U32(0x9E3779B1))
+
+
+@kernel
+def pack(keys: Codes, first: int, end: int, out: Tuples) -> None:
+    """Write ``key << 32 | row`` for rows ``first`` to below ``end``."""
+    for row in range(U64(first), U64(end)):
+        out[row] = U64(keys[row]) << U64(32) | row
+
+
+@kernel
+def histogram(tuples: Tuples, first: int, end: int, skip: int, bits: int, counts: Int64s) -> None:
+    """Count tuples by partition: ``bits`` of the hash below the ``skip`` upper ones."""
+    shift, left = U32(32 - bits), U32(skip)
+    for place in range(U64(first), U64(end)):
+        counts[U64(U32(_hash(tuples[place]) << left) >> shift)] += 1
+
+
+@kernel
+def scatter(
+    tuples: Tuples, first: int, end: int, skip: int, bits: int, offsets: Int64s, out: Tuples
+) -> None:
+    """Move tuples to their partitions; ``offsets`` says where each goes on, and is advanced.
+
+    Plain stores: at up to 10 bits a pass every partition keeps its own cache line and page, and
+    buffers for write combining do not pay.
+    """
+    shift, left = U32(32 - bits), U32(skip)
+    for place in range(U64(first), U64(end)):
+        packed = tuples[place]
+        partition = U64(U32(_hash(packed) << left) >> shift)
+        out[U64(offsets[partition])] = packed
+        offsets[partition] += 1
+
+
+@inlined
+def _bucket_bits(tuples: int) -> int:
+    """Bits of a table with at least as many buckets as tuples, at most 20."""
+    bits = 1
+    while (1 << bits) < tuples and bits < 20:
+        bits += 1
+    return bits
+
+
+@kernel
+def table_room(tasks: Int64s) -> tuple[int, int]:
+    """Return tuples and bucket bounds that the tables of these tasks need together."""
+    tuples, bounds = 0, 0
+    for task in range(len(tasks)):
+        length = tasks[task, 1] - tasks[task, 0]
+        tuples += length
+        bounds += (1 << _bucket_bits(length)) + 1
+    return tuples, bounds
+
+
+@kernel
+def build_tables(r: Tuples, tasks: Int64s, used: int, bounds: Codes, table: Tuples) -> None:
+    """Sort each task's R tuples by bucket: equal keys end side by side, nothing is chained.
+
+    Parameters
+    ----------
+    r : ndarray of uint64
+        Partitioned R.
+    tasks : ndarray of int64, shape (tasks, 4)
+        Stretch of R, stretch of S: first and end of each.
+    used : int
+        Upper bits of the hash that partitioning used.
+    bounds : ndarray of uint32
+        Receives each table's bucket bounds, tables one behind the other.
+    table : ndarray of uint64
+        Receives the tuples.
+    """
+    tuples, base = U64(0), U64(0)
+    left = U32(used)
+    for task in range(len(tasks)):
+        first, end = U64(tasks[task, 0]), U64(tasks[task, 1])
+        bits = _bucket_bits(tasks[task, 1] - tasks[task, 0])
+        buckets, shift = U64(1 << bits), U32(32 - bits)
+        for bucket in range(buckets + U64(1)):
+            bounds[base + bucket] = 0
+        for place in range(first, end):
+            bounds[base + U64(U32(_hash(r[place]) << left) >> shift)] += U32(1)
+        total = U32(0)
+        for bucket in range(buckets):
+            total += bounds[base + bucket]
+            bounds[base + bucket] = total
+        bounds[base + buckets] = total
+        for place in range(first, end):  # counts down: bounds end as each bucket's first place
+            packed = r[place]
+            bucket = base + U64(U32(_hash(packed) << left) >> shift)
+            bounds[bucket] -= U32(1)
+            table[tuples + U64(bounds[bucket])] = packed
+        tuples += end - first
+        base += buckets + U64(1)
+
+
+@kernel
+def probe_tables(
+    s: Tuples,
+    tasks: Int64s,
+    used: int,
+    bounds: Codes,
+    table: Tuples,
+    state: Int64s,
+    out_r: Codes,
+    out_s: Codes,
+) -> int:
+    """Look each task's S tuples up in its table until all are done or the output is full.
+
+    Parameters
+    ----------
+    s : ndarray of uint64
+        Partitioned S.
+    tasks, used, bounds, table
+        As :func:`build_tables` left them.
+    state : ndarray of int64, shape (5,)
+        Where to go on: task, place in S, place in the bucket (-1: its first), tuples and bounds of
+        the tables before; zeros and -1 to begin. Task is ``len(tasks)`` when done.
+    out_r, out_s : ndarray of uint32, same shape
+        Receive the matching rows.
+
+    Returns
+    -------
+    int
+        Matches written.
+    """
+    found, room = U64(0), U64(len(out_r))
+    left = U32(used)
+    task = state[0]
+    while task < len(tasks):
+        bits = _bucket_bits(tasks[task, 1] - tasks[task, 0])
+        shift = U32(32 - bits)
+        tuples, base = U64(state[3]), U64(state[4])
+        end = U64(tasks[task, 3])
+        place = U64(max(state[1], tasks[task, 2]))
+        inside = state[2]
+        while place < end:
+            packed = s[place]
+            bucket = base + U64(U32(_hash(packed) << left) >> shift)
+            node = tuples + U64(bounds[bucket]) if inside < 0 else U64(inside)
+            last = tuples + U64(bounds[bucket + U64(1)])
+            inside = -1
+            key = packed >> U64(32)
+            while node < last:
+                if table[node] >> U64(32) == key:
+                    if found == room:
+                        state[0], state[1], state[2] = task, np.int64(place), np.int64(node)
+                        return int(found)
+                    out_r[found] = U32(table[node] & ROW_MASK)
+                    out_s[found] = U32(packed & ROW_MASK)
+                    found += U64(1)
+                node += U64(1)
+            place += U64(1)
+        state[1], state[2] = 0, -1
+        state[3] += tasks[task, 1] - tasks[task, 0]
+        state[4] += (1 << bits) + 1
+        task += 1
+    state[0] = task
+    return int(found)
