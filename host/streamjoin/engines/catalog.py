@@ -10,6 +10,8 @@ from streamjoin.windows import Window
 _PLACES = {
     "npj": "streamjoin.engines.intra.npj:Npj",
     "prj": "streamjoin.engines.intra.prj:Prj",
+    "mway": "streamjoin.engines.intra.sortmerge:MWay",
+    "mpass": "streamjoin.engines.intra.sortmerge:MPass",
     "kang": "streamjoin.engines.sliding.kang:Kang",
     "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
     "duckdb": "streamjoin.engines.duckdb:DuckDb",

@@ -1,0 +1,173 @@
+"""Sort-merge joins MWay and MPass: the IaWJ study, section 3.1.
+
+Both streams are divided by key range, each thread its equal part of the input, which gives every
+range one run from each thread. Runs are sorted by NumPy's vectorised sort, merged range by range
+into a global order, and joined in a single pass. MWay merges all runs of a range at once with a
+tree of losers; MPass in successive passes of two.
+"""
+
+import itertools
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.base import Capabilities, Job, Knob
+from streamjoin.engines.encode import Codes
+from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
+from streamjoin.metrics import Meter
+
+Tuples = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
+
+RANGE_TUPLES = 1 << 16
+"""Tuples of both streams that a range aims at: half a megabyte, so that it stays in an L2."""
+
+SAMPLES_PER_RANGE = 32
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """One stream divided by range: sorted runs, ``bounds[range, thread]`` and one end."""
+
+    tuples: Tuples
+    bounds: Int64s
+
+    def of_range(self, number: int) -> Int64s:
+        """Bounds of the runs of one range, with the end of the last."""
+        threads = self.bounds.shape[1]
+        flat = self.bounds.ravel()
+        return flat[number * threads : (number + 1) * threads + 1]
+
+
+class _SortMerge(LazyEngine):
+    """What MWay and MPass share: all but the merging."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi"}),
+        windows=frozenset({"all", "tumbling"}),
+        order="none",
+        platform="cpu",
+        parallel=True,
+    )
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        Knob("ranges", 0, "Key ranges, 0 to fit the input.", 0, 1 << 16),
+    )
+
+    def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
+        """Divide, sort, merge, join."""
+        with meter.phase("partition"):
+            splitters = _splitters(window, int(job.knobs["ranges"]), crew.threads)
+        sides = [_divide(keys, splitters, crew, meter) for keys in (window.r_keys, window.s_keys)]
+        following = itertools.count()
+
+        def work(_thread: int) -> None:
+            emitter = Emitter(meter, window)
+            # next() on a count is one step of the interpreter: no two threads get the same.
+            while (number := next(following)) <= len(splitters):
+                self._join_range(number, sides, emitter, meter)
+
+        crew.each(work, range(crew.threads))
+
+    def _join_range(self, number: int, sides: list[_Runs], emitter: Emitter, meter: Meter) -> None:
+        from streamjoin.engines.kernels import merging
+
+        sorted_sides: list[Tuples] = []
+        for side in sides:
+            bounds = side.of_range(number)
+            with meter.phase("build_or_sort"):
+                for first, end in itertools.pairwise(bounds.tolist()):
+                    side.tuples[first:end].sort()
+            with meter.phase("merge"):
+                runs = side.tuples[bounds[0] : bounds[-1]]
+                sorted_sides.append(self._merged(runs, bounds - bounds[0]))
+        r, s = sorted_sides
+        state = np.array([0, 0, -1], dtype=np.int64)
+        while state[1] < len(s):
+            with meter.phase("probe"):
+                out_r, out_s = emitter.buffer(4 * len(s))
+                found = merging.merge_join(r, s, len(r), len(s), state, out_r, out_s)
+                emitter.emit(out_r[:found], out_s[:found])
+
+    def _merged(self, runs: Tuples, bounds: Int64s) -> Tuples:
+        """Return neighbouring sorted runs as one."""
+        raise AssertionError("a subclass merges")
+
+
+class MWay(_SortMerge):
+    """Multi-way sort-merge join: range partitions, SIMD sort, one merge of all runs."""
+
+    name: ClassVar[str] = "mway"
+
+    def _merged(self, runs: Tuples, bounds: Int64s) -> Tuples:
+        from streamjoin.engines.kernels import merging
+
+        if len(bounds) == 2:
+            return runs
+        out = np.empty_like(runs)
+        merging.merge_many(runs, bounds, out)
+        return out
+
+
+class MPass(_SortMerge):
+    """Multi-pass sort-merge join: range partitions, SIMD sort, successive merges of two runs."""
+
+    name: ClassVar[str] = "mpass"
+
+    def _merged(self, runs: Tuples, bounds: Int64s) -> Tuples:
+        from streamjoin.engines.kernels import merging
+
+        spare = np.empty_like(runs) if len(bounds) > 2 else runs
+        while len(bounds) > 2:
+            if len(bounds) % 2 == 0:  # an odd run is merged with nothing
+                bounds = np.append(bounds, bounds[-1])
+            for place in range(0, len(bounds) - 1, 2):
+                first, middle, end = bounds[place : place + 3].tolist()
+                merging.merge_two(runs, first, middle, end, spare)
+            runs, spare = spare, runs
+            bounds = bounds[::2]
+        return runs
+
+
+def _splitters(window: WindowTuples, ranges: int, threads: int) -> Codes:
+    """Choose keys that divide both streams into about equal ranges, from a regular sample."""
+    total = len(window.r_keys) + len(window.s_keys)
+    ranges = ranges or max(threads, -(-total // RANGE_TUPLES))
+    step = max(1, total // (ranges * SAMPLES_PER_RANGE))
+    sample = np.sort(np.concatenate([window.r_keys[::step], window.s_keys[::step]]))
+    places = len(sample) * np.arange(1, ranges) // ranges
+    return np.unique(sample[places]) if len(sample) else sample
+
+
+def _divide(keys: Codes, splitters: Codes, crew: Crew, meter: Meter) -> _Runs:
+    """All threads move equal parts of the input to the ranges, each to places of its own."""
+    from streamjoin.engines.kernels import merging
+
+    least, most = (keys.min(), keys.max()) if len(keys) else (np.uint32(0), np.uint32(0))
+    shift = np.uint32(max(0, int(most - least).bit_length() - merging.GUIDE_BITS))
+    guide = np.empty((int(most - least) >> int(shift)) + 1, dtype=np.int64)
+    merging.make_guide(splitters, least, shift, guide)
+    counts = np.zeros((crew.threads, len(splitters) + 1), dtype=np.int64)
+    parts = [len(keys) * part // crew.threads for part in range(crew.threads + 1)]
+    out = np.empty(len(keys), dtype=np.uint64)
+
+    def count(part: int) -> None:
+        with meter.phase("partition"):
+            first, end = parts[part], parts[part + 1]
+            merging.range_histogram(keys, first, end, splitters, least, shift, guide, counts[part])
+
+    def move(part: int) -> None:
+        with meter.phase("partition"):
+            first, end = parts[part], parts[part + 1]
+            merging.range_scatter(
+                keys, first, end, splitters, least, shift, guide, offsets[part], out
+            )
+
+    crew.each(count, range(crew.threads))
+    ends = np.cumsum(counts.T.ravel()).reshape(counts.T.shape)
+    starts = ends - counts.T
+    offsets = starts.T.copy()  # advanced by the scatter
+    crew.each(move, range(crew.threads))
+    bounds = np.concatenate([starts, np.full((1, crew.threads), len(keys))])
+    return _Runs(out, bounds)

@@ -1,0 +1,211 @@
+"""Range partitioning, merging of sorted runs and merge joins, for the sort-merge joins.
+
+A tuple is one uint64: key in the upper half, row in the lower, so that sorting the numbers sorts by
+key, then row.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels.jit import inlined, kernel
+
+Codes = NDArray[np.uint32]
+Tuples = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
+
+U32, U64 = np.uint32, np.uint64
+ROW_MASK = U64(0xFFFFFFFF)
+LAST = U64(0xFFFFFFFFFFFFFFFF)
+
+GUIDE_BITS = 12
+"""The keys from the least to the greatest are cut into up to this many steps (its power of two);
+each says at which splitter the search for a key's range begins."""
+
+
+@kernel
+def make_guide(splitters: Codes, least: np.uint32, shift: np.uint32, guide: Int64s) -> None:
+    """Write for each step of ``2 ** shift`` keys from ``least`` up the first range it can be in.
+
+    Range ``i`` holds the keys from ``splitters[i - 1]`` to below ``splitters[i]``.
+    """
+    at = 0
+    for step in range(len(guide)):
+        first = U64(least) + (U64(step) << U64(shift))
+        while at < len(splitters) and U64(splitters[at]) <= first:
+            at += 1
+        guide[step] = at
+
+
+@inlined
+def _range_of(
+    key: np.uint32, splitters: Codes, least: np.uint32, shift: np.uint32, guide: Int64s
+) -> int:
+    at: int = guide[U64((key - least) >> shift)]
+    while at < len(splitters) and splitters[at] <= key:
+        at += 1
+    return at
+
+
+@kernel
+def range_histogram(
+    keys: Codes,
+    first: int,
+    end: int,
+    splitters: Codes,
+    least: np.uint32,
+    shift: np.uint32,
+    guide: Int64s,
+    counts: Int64s,
+) -> None:
+    """Count keys by range."""
+    for row in range(U64(first), U64(end)):
+        counts[_range_of(keys[row], splitters, least, shift, guide)] += 1
+
+
+@kernel
+def range_scatter(
+    keys: Codes,
+    first: int,
+    end: int,
+    splitters: Codes,
+    least: np.uint32,
+    shift: np.uint32,
+    guide: Int64s,
+    offsets: Int64s,
+    out: Tuples,
+) -> None:
+    """Pack tuples and move them to their ranges; ``offsets`` is advanced."""
+    for row in range(U64(first), U64(end)):
+        key = keys[row]
+        at = _range_of(key, splitters, least, shift, guide)
+        out[U64(offsets[at])] = U64(key) << U64(32) | row
+        offsets[at] += 1
+
+
+@kernel
+def merge_two(runs: Tuples, first: int, middle: int, end: int, out: Tuples) -> None:
+    """Merge two neighbouring sorted runs into the same places of ``out``."""
+    left, right, place = U64(first), U64(middle), U64(first)
+    left_end, right_end = U64(middle), U64(end)
+    while left < left_end and right < right_end:
+        a, b = runs[left], runs[right]
+        take = a <= b
+        out[place] = a if take else b
+        left += U64(take)
+        right += U64(not take)
+        place += U64(1)
+    while left < left_end:
+        out[place] = runs[left]
+        left += U64(1)
+        place += U64(1)
+    while right < right_end:
+        out[place] = runs[right]
+        right += U64(1)
+        place += U64(1)
+
+
+@kernel
+def merge_many(runs: Tuples, bounds: Int64s, out: Tuples) -> None:
+    """Merge neighbouring sorted runs in one pass, with a tree of losers.
+
+    Parameters
+    ----------
+    runs : ndarray of uint64
+        The runs.
+    bounds : ndarray of int64, shape (runs + 1,)
+        Where they begin and end.
+    out : ndarray of uint64
+        Receives them in the same places.
+    """
+    count = len(bounds) - 1
+    leaves = 1
+    while leaves < count:
+        leaves *= 2
+    nexts = np.zeros(leaves, dtype=np.int64)
+    heads = np.full(leaves, LAST, dtype=np.uint64)
+    live = np.zeros(leaves, dtype=np.bool_)
+    for run in range(count):
+        nexts[run] = bounds[run]
+        live[run] = bounds[run] < bounds[run + 1]
+        if live[run]:
+            heads[run] = runs[bounds[run]]
+    # losers[node] is the run that lost there; a run that ended loses to any other.
+    losers = np.zeros(leaves, dtype=np.int64)
+    winners = np.zeros(2 * leaves, dtype=np.int64)
+    for leaf in range(leaves):
+        winners[leaves + leaf] = leaf
+    for node in range(leaves - 1, 0, -1):
+        a, b = winners[2 * node], winners[2 * node + 1]
+        b_wins = live[b] and (not live[a] or heads[b] < heads[a])
+        winners[node] = b if b_wins else a
+        losers[node] = a if b_wins else b
+    winner = winners[1]
+    for place in range(bounds[0], bounds[count]):
+        out[place] = heads[winner]
+        nexts[winner] += 1
+        live[winner] = nexts[winner] < bounds[winner + 1]
+        if live[winner]:
+            heads[winner] = runs[nexts[winner]]
+        node = (leaves + winner) // 2
+        while node >= 1:
+            other = losers[node]
+            if live[other] and (not live[winner] or heads[other] < heads[winner]):
+                losers[node] = winner
+                winner = other
+            node //= 2
+
+
+@kernel
+def merge_join(
+    r: Tuples,
+    s: Tuples,
+    r_end: int,
+    s_end: int,
+    state: Int64s,
+    out_r: Codes,
+    out_s: Codes,
+) -> int:
+    """Join two sorted stretches in a single pass until they end or the output is full.
+
+    Parameters
+    ----------
+    r, s : ndarray of uint64
+        Sorted tuples.
+    r_end, s_end : int
+        Where the stretches end.
+    state : ndarray of int64, shape (3,)
+        Where to go on: first R tuple of the present key, S tuple, R tuple to pair it with next (-1
+        for the first). The S place is ``s_end`` when done.
+    out_r, out_s : ndarray of uint32, same shape
+        Receive the matching rows.
+
+    Returns
+    -------
+    int
+        Matches written.
+    """
+    found, room = U64(0), U64(len(out_r))
+    at_r, at_s = U64(state[0]), U64(state[1])
+    last_r, last_s = U64(r_end), U64(s_end)
+    inside = state[2]
+    while at_s < last_s and at_r < last_r:
+        r_key, s_key = r[at_r] >> U64(32), s[at_s] >> U64(32)
+        if r_key < s_key:
+            at_r += U64(1)
+        elif s_key < r_key:
+            at_s += U64(1)
+        else:
+            other = at_r if inside < 0 else U64(inside)
+            inside = -1
+            row = U32(s[at_s] & ROW_MASK)
+            while other < last_r and r[other] >> U64(32) == s_key:
+                if found == room:
+                    state[0], state[1], state[2] = at_r, at_s, other
+                    return int(found)
+                out_r[found] = U32(r[other] & ROW_MASK)
+                out_s[found] = row
+                found += U64(1)
+                other += U64(1)
+            at_s += U64(1)
+    state[0], state[1], state[2] = at_r, last_s, -1
+    return int(found)

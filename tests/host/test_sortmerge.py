@@ -1,0 +1,91 @@
+"""What is particular to the sort-merge joins: merging, splitters, ranges."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamjoin import oracle, run, verify
+from streamjoin.engines import catalog
+from streamjoin.engines.base import Job
+from streamjoin.engines.intra import sortmerge
+from streamjoin.engines.intra.lazy import WindowTuples
+from streamjoin.engines.kernels import merging
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Int64s, Stream
+from streamjoin.windows import AllWindow
+
+ON_K = Predicate.parse(on="k")
+runs = st.lists(
+    st.lists(st.one_of(st.integers(0, 9), st.sampled_from([2**64 - 1, 2**63])), max_size=12),
+    min_size=1,
+    max_size=9,
+)
+
+
+def sorted_runs(lists: list[list[int]]) -> tuple[np.ndarray, Int64s]:
+    tuples = np.array([value for each in lists for value in sorted(each)], dtype=np.uint64)
+    return tuples, np.concatenate([[0], np.cumsum([len(each) for each in lists])])
+
+
+@settings(deadline=None)
+@given(lists=runs)
+def test_all_runs_are_merged_at_once(lists: list[list[int]]) -> None:
+    tuples, bounds = sorted_runs(lists)
+    out = np.empty_like(tuples)
+    merging.merge_many(tuples, bounds, out)
+    assert out.tolist() == sorted(tuples.tolist())
+
+
+@settings(deadline=None)
+@given(lists=runs)
+@pytest.mark.parametrize("engine", [sortmerge.MWay(), sortmerge.MPass()], ids=lambda e: e.name)
+def test_both_ways_of_merging_give_a_sorted_range(
+    engine: sortmerge.MWay | sortmerge.MPass, lists: list[list[int]]
+) -> None:
+    tuples, bounds = sorted_runs(lists)
+    right = sorted(tuples.tolist())
+    assert engine._merged(tuples, bounds).tolist() == right
+
+
+KEYS = {
+    "dense": np.arange(3000),
+    "one far away": np.concatenate([np.arange(2000), [2**31 - 1]]),
+    "one key": np.full(300, 7),
+    "one heavy key": np.concatenate([np.full(700, 9), np.arange(2000)]),
+    "ends": np.array([-(2**31), -1, 0, 1, 2**31 - 1] * 20),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("ranges", [0, 1, 2, 7, 500])
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("name", ["mway", "mpass"])
+def test_every_number_of_ranges_gives_the_oracles_result(
+    name: str, keys: str, ranges: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamjoin.engines.intra.lazy.OUTPUT_PAIRS", 1000)
+    rng = np.random.default_rng(1)
+    r, s = (
+        Stream(
+            {"k": rng.permutation(KEYS[keys]).astype(np.int32)},
+            np.zeros(len(KEYS[keys]), np.int64),
+            source,
+        )
+        for source in ("r", "s")
+    )
+    engine = catalog.get(name)
+    job = run.settle(engine, Job(r, s, ON_K, AllWindow(), threads=threads), {"ranges": ranges})
+    verify.check(run.run(engine, job).pairs, oracle.join(r, s, ON_K, AllWindow()), name)
+
+
+def test_splitters_divide_a_skewed_input_evenly() -> None:
+    rng = np.random.default_rng(3)
+    keys = (rng.zipf(1.3, 200_000) % (1 << 32)).astype(np.uint32)
+    spread = rng.integers(0, 1 << 32, 200_000).astype(np.uint32)
+    window = WindowTuples(keys, spread, 0, 0)
+    splitters = sortmerge._splitters(window, 32, 1)
+    ranges = np.searchsorted(splitters, np.concatenate([keys, spread]), side="right")
+    sizes = np.bincount(ranges)
+    # One key alone may be a large range; the others stay near their share.
+    assert np.sort(sizes)[:-2].max() < 4 * len(ranges) / 32
