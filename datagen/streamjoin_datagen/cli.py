@@ -14,28 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.usage import epilog
 
 if TYPE_CHECKING:
     from streamjoin_datagen.generate import Progress
     from streamjoin_datagen.session import Session
     from streamjoin_datagen.spec import WorkloadSpec
     from streamjoin_datagen.store import Outcome
-
-_EPILOG = """\
-workloads:
-  band                          the reference band query: x=a:10:10 and y=b:10:10
-  equi                          an equi-join on k with unique, duplicated or Zipf keys
-  SUITE.toml                    every workload of a suite, each into DIR/<name>/
-  import flights [FILE FILE]    flights from New York in 2013 and their weather
-  import csv R.csv S.csv        tables of your own, sorted by their arrival column
-  import parquet R S            the same from Parquet files or folders
-
-examples:
-  streamjoin data band --param rate_r=5000 duration_s=2.5 --seed 1 --out data/band
-  streamjoin data equi --param keys=zipf skew=0.8 r_tuples=100000 --seed 1 --out data/zipf
-  streamjoin data benchmarks/workloads/small.toml --out data/small
-  streamjoin data import csv orders.csv parcels.csv --on id=order --out data/orders
-"""
 
 
 @dataclass(frozen=True)
@@ -56,7 +41,7 @@ class DataVerb:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's arguments."""
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        parser.epilog = _EPILOG
+        parser.epilog = epilog()
         add = parser.add_argument
         add(
             "what",
@@ -70,9 +55,9 @@ class DataVerb:
             action="extend",
             default=[],
             metavar="K=V",
-            help="parameters of a generated workload",
+            help="parameters of a generated workload, listed below",
         )
-        add("--seed", type=int, metavar="N", help="seed of a generated workload")
+        add("--seed", type=int, metavar="N", help="seed; required for band and equi")
         add("--out", required=True, type=Path, metavar="DIR", help="folder to write")
         add("--partitions", type=int, metavar="P", help="Spark partitions; changes no byte")
         add("--threads", type=int, metavar="T", help="tasks at a time; every core by default")
@@ -84,7 +69,7 @@ class DataVerb:
             metavar="COL=COL:LO:HI",
             help="banded columns of an import",
         )
-        add("--ts", metavar="COL", help="arrival column of an import; ts by default")
+        add("--ts", metavar="COL", help="arrival column of an import, ts by default")
         add("--json", action="store_true", help="print the table as JSON")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -182,6 +167,8 @@ def _import_job(args: argparse.Namespace, kind: str = "", *files: str) -> _Job:
         assert session is None
         outcome = import_tables(kind, paths, args.out, predicate, args.ts)
         progress(1, 1)
+        if args.ts not in (None, "ts"):
+            _say(f"the arrival column {args.ts!r} is named ts in the workload")
         return outcome
 
     known = tables_identity(kind, paths, predicate, args.ts)
@@ -201,25 +188,30 @@ def _make(jobs: list[_Job], threads: int | None) -> list["Outcome"]:
             seconds = time.monotonic() - started
             name = job.known["name"]
             found[job.out] = Outcome(name, "unchanged", job.out, rows, size, seconds)
-            print(f"{job.out} already holds {name}: left as it is", file=sys.stderr)
+            _say(f"{job.out} already holds {name}: left as it is")
     wanted = [job for job in jobs if job.out not in found]
-    with ExitStack() as stack:
-        session = None
-        show = stack.enter_context(_progress_bars(len(wanted))) if wanted else None
-        for job in wanted:
-            assert show is not None
-            progress = show(job.known["name"])
-            if job.needs_spark and session is None:
-                from streamjoin_datagen.session import spark_session
+    try:
+        with ExitStack() as stack:
+            session = None
+            show = stack.enter_context(_progress_bars(len(wanted))) if wanted else None
+            for job in wanted:
+                assert show is not None
+                progress = show(job)
+                if job.needs_spark and session is None:
+                    from streamjoin_datagen.session import spark_session
 
-                session = stack.enter_context(spark_session(threads))
-            found[job.out] = job.make(session if job.needs_spark else None, progress)
+                    session = stack.enter_context(spark_session(threads))
+                found[job.out] = job.make(session if job.needs_spark else None, progress)
+    except KeyboardInterrupt:
+        # With every workload in its place only Spark had still to end, and it has.
+        if len(found) < len(jobs):
+            raise
     return [found[job.out] for job in jobs]
 
 
 @contextmanager
-def _progress_bars(jobs: int) -> Iterator[Callable[[str], "Progress"]]:
-    """Show on a terminal's stderr how far each workload is."""
+def _progress_bars(jobs: int) -> Iterator[Callable[[_Job], "Progress"]]:
+    """Show on a terminal's stderr how far each workload is; elsewhere, a line for each."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -228,11 +220,19 @@ def _progress_bars(jobs: int) -> Iterator[Callable[[str], "Progress"]]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         places = iter(range(1, jobs + 1))
 
-        def show(name: str) -> Callable[[int, int], None]:
+        def show(job: _Job) -> Callable[[int, int], None]:
+            name = job.known["name"]
+            if not console.is_terminal:
+                doing = "importing" if job.known["seed"] is None else "generating"
+                _say(f"{doing} {name}{' with Spark' if job.needs_spark else ''}")
             bar = bars.add_task(f"{next(places)}/{jobs} {name}", total=None)
             return lambda done, parts: bars.update(bar, completed=done, total=parts)
 
         yield show
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
 
 
 def _plain(outcome: "Outcome") -> dict[str, Any]:

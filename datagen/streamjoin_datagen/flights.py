@@ -139,15 +139,19 @@ def import_flights(
     started = time.monotonic()
     known = flights_identity(files, name)
     with TemporaryDirectory(prefix="streamjoin-flights-") as scratch, staged(out) as folder:
-        frames = {
-            stream: _frame(session, stream, _plain_csv(path, Path(scratch)), path)
-            for stream, path in files.items()
-        }
-        tables = {
-            stream: frame.orderBy("ts", "block", "place").drop("block", "place").toArrow()
-            for stream, frame in frames.items()
-        }
-        tables = _from_common_start(tables)
+        plain = {stream: _plain_csv(path, Path(scratch)) for stream, path in files.items()}
+
+        def ordered() -> dict[str, pa.Table]:
+            frames = {
+                stream: _frame(session, stream, plain[stream], path)
+                for stream, path in files.items()
+            }
+            return {
+                stream: frame.orderBy("ts", "block", "place").drop("block", "place").toArrow()
+                for stream, frame in frames.items()
+            }
+
+        tables = _from_common_start(session.run(ordered))
         pairs = table_pairs(tables["r"], tables["s"], KEYS, KEYS)
         size = write_tables(folder, known, tables, pairs, session.java_version)
     rows = sum(table.num_rows for table in tables.values())

@@ -122,6 +122,9 @@ def generate(
     partitions = partitions or 4 * session.threads
     with staged(out) as folder:
         tasks = _with_start_times(session, spec, tasks, partitions)
+        # Made here: a worker that outlives the job must not bring a removed folder back.
+        for task in tasks:
+            (folder / task.path).parent.mkdir(exist_ok=True)
         rows = _run(
             session,
             tasks,
@@ -225,10 +228,13 @@ def _run(
                 row = {**dict.fromkeys(schema.names), **function(int(index))}
                 yield pa.RecordBatch.from_pylist([row], schema=schema)
 
-    numbers = session.spark.range(0, len(tasks), 1, min(partitions, len(tasks)))
+    def collect() -> list[Any]:
+        numbers = session.spark.range(0, len(tasks), 1, min(partitions, len(tasks)))
+        return numbers.mapInArrow(work, _MANIFEST).collect()
+
     with _watched(session, tasks, folder, progress) as expired:
         try:
-            collected = numbers.mapInArrow(work, _MANIFEST).collect()
+            collected = session.run(collect)
         except Exception as error:  # PySpark's and Py4J's classes have no common base
             if expired.is_set():
                 raise GenerationError(

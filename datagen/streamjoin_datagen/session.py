@@ -4,10 +4,12 @@ The Java process is started here rather than by PySpark, whose own start waits w
 deadline and lets Java's banners through; PySpark then connects to it by the variables
 ``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, as it does under ``spark-submit``.
 Everything that Spark writes goes to a folder of its own, removed at the end; every port is
-bound to the loopback interface.
+bound to the loopback interface. After an error or an interrupt the Java process is killed, as
+Spark's own ending may take long and talks meanwhile.
 """
 
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -16,12 +18,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin_datagen.errors import GenerationError
+from streamjoin_datagen.interrupts import Result, interruptible
 from streamjoin_datagen.java import find_java
 
 if TYPE_CHECKING:
@@ -66,6 +69,10 @@ class Session:
     process_id: int
     threads: int
 
+    def run(self, work: Callable[[], Result]) -> Result:
+        """Call a function that waits for Spark; an interrupt ends the Java process."""
+        return interruptible(work, lambda: _kill(self.process_id))
+
 
 @contextlib.contextmanager
 def spark_session(
@@ -93,13 +100,18 @@ def spark_session(
         stack.enter_context(_restored_process_state())
         environment = _environment(folder, java.home)
         process = _start(folder, environment, _settings(folder, threads))
-        stack.callback(_end, process)
-        port, secret = _connection(process, folder, start_deadline_s)
-        os.environ.update(environment)
-        os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
-        spark = _connect()
-        stack.callback(_disconnect, spark)
-        yield Session(spark, java.version, process.pid, threads)
+        stack.push(lambda kind, *_: _end(process, at_once=kind is not None))
+        try:
+            port, secret = _connection(process, folder, start_deadline_s)
+            os.environ.update(environment)
+            os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
+            stack.callback(_disconnect, process)
+            spark = interruptible(_connect, lambda: _kill(process.pid))
+            yield Session(spark, java.version, process.pid, threads)
+        except BaseException:  # an interrupt too
+            _kill(process.pid)
+            process.wait(timeout=STOP_DEADLINE_S)
+            raise
 
 
 def _cores() -> int:
@@ -209,50 +221,74 @@ def _connect() -> "SparkSession":
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    return SparkSession(SparkContext())
+    context: Any = SparkContext()
+    # Its thread prints a traceback where the Java process ends before it.
+    context._accumulatorServer.handle_error = lambda *_: None
+    return SparkSession(context)
 
 
-def _disconnect(spark: "SparkSession") -> None:
+def _disconnect(process: "subprocess.Popen[bytes]") -> None:
+    """Stop Spark, and make PySpark forget the Java process: a later session has its own."""
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     gateway: Any = SparkContext._gateway
+    context: Any = SparkContext._active_spark_context
+    if process.poll() is not None:
+        # Nothing can be sent any more, neither by this thread nor by PySpark's finalizers.
+        if gateway:
+            gateway._gateway_client.is_connected = False
+        if context:
+            context._jsc = None
     try:
-        spark.stop()
-    finally:
+        with contextlib.suppress(Exception):
+            if context:
+                context.stop()
         with contextlib.suppress(Exception):
             gateway.shutdown()
-        # The Java process goes away: a later session in this process must not look for it.
-        SparkContext._gateway = None
-        SparkContext._jvm = None
+    finally:
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _end(process: "subprocess.Popen[bytes]", *, at_once: bool) -> None:
     """Let the Java process end by itself, or end it."""
-    if process.stdin:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
     try:
-        process.wait(timeout=STOP_DEADLINE_S)
-    except subprocess.TimeoutExpired:
-        # Its own process group: the Java process and its Python workers.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=STOP_DEADLINE_S)
+        if process.stdin:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+        if not at_once:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=STOP_DEADLINE_S)
+    finally:
+        if process.poll() is None:
+            _kill(process.pid)
+            process.wait(timeout=STOP_DEADLINE_S)
+
+
+def _kill(process_id: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process_id, signal.SIGKILL)
 
 
 @contextlib.contextmanager
 def _restored_process_state() -> Iterator[None]:
-    """Put back what PySpark changes in this process: variables, import path, interrupts."""
-    import threading
-
+    """Put back what PySpark changes in this process: variables, import path, log handlers."""
     environment, import_path = dict(os.environ), list(sys.path)
-    is_main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGINT) if is_main else None
+    root, handler = logging.getLogger(), logging.NullHandler()
+    # Py4J tells the root logger of every broken call, with its traceback; the caller gets the
+    # exception as well. Without any handler logging would install one for that.
+    root.addFilter(_not_from_py4j)
+    root.addHandler(handler)
     try:
         yield
     finally:
+        root.removeHandler(handler)
+        root.removeFilter(_not_from_py4j)
         os.environ.clear()
         os.environ.update(environment)
         sys.path[:] = import_path
-        if is_main:
-            signal.signal(signal.SIGINT, handler)
+
+
+def _not_from_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"

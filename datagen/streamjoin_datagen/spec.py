@@ -98,17 +98,17 @@ class BandSpec(WorkloadSpec):
     Parameters
     ----------
     rate_r, rate_s : float
-        Tuples a second of each stream; a stream has ``round(rate * duration_s)`` rows.
+        Tuples a second of the stream, which has ``round(rate * duration_s)`` rows.
     duration_s : float
         Length of the input in seconds.
     window : str
-        Default window of the workload.
+        Window of the workload, unless a run is given another.
     domain : int
         Values are uniform in 1 to ``domain``.
     lo, hi : int
-        Widths of the band below and above.
+        Width of the band, ``lo`` below and ``hi`` above.
     arrivals : str
-        ``"regular"`` spacing or ``"poisson"``.
+        Spacing in time, ``regular`` or ``poisson``.
 
     Raises
     ------
@@ -170,25 +170,26 @@ class EquiSpec(WorkloadSpec):
     Parameters
     ----------
     r_tuples, s_tuples : int
-        Rows of each stream.
+        Rows of the stream.
     keys : str
-        ``"unique"``: no key occurs twice in R and S draws uniformly from the domain;
-        ``"duplicated"``: each key occurs ``duplicates`` times in R (the last one maybe less
-        often) and S draws uniformly; ``"zipf"``: both streams draw from one Zipf distribution.
+        How keys repeat, ``unique``, ``duplicated`` or ``zipf``. Unique: no key occurs twice in
+        R and S draws uniformly from the domain. Duplicated: each key occurs ``duplicates`` times
+        in R (the last one maybe less often) and S draws uniformly. Zipf: both streams draw from
+        one Zipf distribution.
     duplicates : int
         Tuples of R a key, for duplicated keys only.
     skew : float
         Zipf exponent, 0 to 2, for Zipf keys only.
     domain : int
-        Distinct keys that may occur, 1 to ``domain``; 0 takes as many as R has distinct keys
-        (for Zipf, as R has rows). For unique and duplicated keys a larger domain lowers the
+        Keys that may occur, 1 to ``domain``; 0 takes as many as R has (for Zipf, as R has
+        rows). For unique and duplicated keys a larger domain lowers the
         share of S that finds a match to distinct R keys / domain.
     rate : float
-        Tuples a millisecond of each stream; 0 is data at rest, every ``ts`` is 0.
+        Tuples a millisecond of each stream; 0 is data at rest, all at ``ts`` 0.
     window : str
-        Default window of the workload.
+        Window of the workload, unless a run is given another.
     arrivals : str
-        ``"regular"`` spacing or ``"poisson"``, where the rate is not 0.
+        Spacing in time where the rate is not 0, ``regular`` or ``poisson``.
 
     Raises
     ------

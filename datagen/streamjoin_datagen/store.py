@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -29,6 +30,8 @@ FORMAT = 1
 PART_ROWS = 1 << 20
 BLOCK_ROWS = 1 << 16
 """Rows of a part file and of one of its row groups."""
+
+REMOVE_DEADLINE_S = 2.0
 
 DESCRIPTION = "workload.json"
 STREAMS = ("r", "s")
@@ -62,14 +65,13 @@ def part_ranges(stream: str, rows: int, part_rows: int = PART_ROWS) -> list[tupl
 
 
 def write_part(path: Path, schema: pa.Schema, blocks: Iterable[pa.Table]) -> int:
-    """Write one part, a row group a block; it appears whole or not at all.
+    """Write one part to a folder that is there, a row group a block; it appears whole or not.
 
     Returns
     -------
     int
         Its size in bytes.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         # Random keys have no repetition for a dictionary or compression to find; arrival times
@@ -102,6 +104,7 @@ def write_stream(
             table.slice(start, min(BLOCK_ROWS, first + count - start)).combine_chunks()
             for start in range(first, first + count, BLOCK_ROWS)
         )
+        (folder / name).parent.mkdir(exist_ok=True)
         written += write_part(folder / name, table.schema, blocks)
     return stream_entry(stream, table.schema, table.num_rows, written)
 
@@ -237,10 +240,12 @@ def _size_bytes(path: Path) -> int:
 def staged(out: Path) -> Iterator[Path]:
     """Give a folder beside ``out`` to write to; at the end of the block it becomes ``out``.
 
-    If the block fails nothing is left behind and an earlier workload stays as it was.
+    If the block fails nothing is left behind, no folder above ``out`` that was not there
+    either, and an earlier workload stays as it was.
     """
     _earlier(out)
     out = out.absolute()
+    above = [folder for folder in out.parents if not folder.exists()]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
@@ -256,7 +261,20 @@ def staged(out: Path) -> Iterator[Path]:
     finally:
         if (beside / "old").exists() and not out.exists():
             (beside / "old").rename(out)
-        shutil.rmtree(beside, ignore_errors=True)
+        _remove(beside)
+        if not out.exists():
+            with contextlib.suppress(OSError):  # somebody else may use one by now
+                for folder in above:
+                    folder.rmdir()
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, to which a worker of a job that ended may be writing its last file."""
+    until = time.monotonic() + REMOVE_DEADLINE_S
+    shutil.rmtree(folder, ignore_errors=True)
+    while folder.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_tables(

@@ -57,8 +57,17 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """Names for completion, whether imported yet or not."""
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> Any:
     """Import a name's module on first use: start-up is a feature."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("streamjoin")
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"streamjoin.{_PLACES[name]}"), name)

@@ -1,5 +1,6 @@
 """The Python face: ``join`` two inputs, look at pairs, rows and metrics."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +8,8 @@ from streamjoin import run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
-from streamjoin.inputs import arrow, as_streams
+from streamjoin.files import arrow
+from streamjoin.inputs import as_streams
 from streamjoin.outputs import pairs_table
 from streamjoin.predicates import Predicate
 from streamjoin.windows import AllWindow, Window, parse_window
@@ -32,6 +34,10 @@ class JoinResult:
         self.metrics = outcome.metrics
         self.r_rows, self.s_rows = outcome.pairs.r_rows, outcome.pairs.s_rows
 
+    def __repr__(self) -> str:
+        metrics = self.metrics
+        return f"<JoinResult: {metrics['pairs']} pairs by {metrics['engine']}>"
+
     def __len__(self) -> int:
         return len(self._outcome.pairs)
 
@@ -46,22 +52,38 @@ class JoinResult:
         Raises
         ------
         InputError
-            If the inputs were not Arrow data.
+            If the inputs were not Arrow data, or two columns would get the same name.
         """
         pa = arrow()
         job = self._outcome.job
         if job.r.table is None or job.s.table is None:
             raise InputError("table() needs Arrow inputs; use r_rows and s_rows to look rows up")
-        columns = {}
         clashing = set(job.r.table.column_names) & set(job.s.table.column_names)
+        names, columns = [], []
         for stream, rows, suffix in (
             (job.r, self.r_rows, r_suffix),
             (job.s, self.s_rows, s_suffix),
         ):
             taken = stream.table.take(pa.array(rows))
-            for name in taken.column_names:
-                columns[name + suffix if name in clashing else name] = taken.column(name)
-        return pa.table(columns)  # type: ignore[no-any-return]  # pyarrow is optional
+            for name, column in zip(taken.column_names, taken.columns, strict=True):
+                names.append(name + suffix if name in clashing else name)
+                columns.append(column)
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"two columns would be called {twice!r}: choose other suffixes")
+        return pa.table(columns, names=names)  # type: ignore[no-any-return]  # see arrow()
+
+
+def _window(window: Window | str | None) -> Window:
+    if window is None:
+        return AllWindow()
+    if isinstance(window, str):
+        return parse_window(window)
+    if not isinstance(window, Window):
+        raise InputError(
+            f"window must be a window such as sj.CountWindow(2) or its text, not {window!r}"
+        )
+    return window
 
 
 def join(
@@ -78,7 +100,7 @@ def join(
     speedup: float = 1.0,
     ts: str | None = None,
     backend: str | None = None,
-    knobs: dict[str, Any] | None = None,
+    knobs: Mapping[str, Any] | None = None,
     check: bool = False,
 ) -> JoinResult:
     """Join two streams.
@@ -135,11 +157,12 @@ def join(
     [(0, 1), (2, 0), (2, 2)]
     """
     predicate = Predicate.parse(on, band)
-    if isinstance(window, str):
-        window = parse_window(window)
-    window = window or AllWindow()
+    window = _window(window)
+    if knobs is not None and not isinstance(knobs, Mapping):
+        raise InputError(f"knobs must be a mapping of names to values, not {knobs!r}")
+    run.check_options(threads=threads, speedup=speedup, order=order, arrival=arrival)
     r_stream, s_stream = as_streams(r, s, predicate, ts)
-    chosen = catalog.choose(predicate, window) if engine == "auto" else catalog.get(engine)
+    chosen = catalog.choose(predicate, window, order) if engine == "auto" else catalog.get(engine)
     asked = Job(
         r_stream,
         s_stream,

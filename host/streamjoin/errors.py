@@ -23,6 +23,10 @@ class UnsupportedError(StreamJoinError, ValueError):
     exit_status = 2
 
 
+class EngineError(StreamJoinError, RuntimeError):
+    """An engine failed while it ran."""
+
+
 class UnavailableError(StreamJoinError, RuntimeError):
     """An engine cannot run here: a package, tool or device is missing."""
 

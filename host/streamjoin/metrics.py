@@ -23,6 +23,8 @@ PHASES = ("wait", "partition", "build_or_sort", "merge", "probe", "other")
 CURVE_SHARES = 20
 """Points of the progressiveness curve above zero."""
 
+LONGEST_SLEEP_S = 3600.0
+
 ProgressCallback = Callable[[int, int], None]
 
 
@@ -78,9 +80,8 @@ class Meter:
     def sleep_until_us(self, due_us: float) -> None:
         """Sleep until that time after the start; the time counts as ``wait``."""
         with self.phase("wait"):
-            left_us = due_us - self.now_us()
-            if left_us > 0:
-                time.sleep(left_us / 1e6)
+            while (left_us := due_us - self.now_us()) > 0:
+                time.sleep(min(left_us / 1e6, LONGEST_SLEEP_S))
 
     def sleep_until_arrived(self, job: "Job") -> None:
         """Sleep until the last tuple of a replay has arrived; at once for data at rest."""
@@ -204,6 +205,15 @@ class Meter:
         ).astype(np.float64)
 
 
+def _give_back_freed_memory() -> None:
+    """Return what the C library keeps of freed memory, or the next peak would hide in it."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:  # glibc only
+        trim(0)
+
+
 class _PeakMemory:
     """Peak resident set since it was made, from the kernel's own high-water mark (Linux)."""
 
@@ -214,6 +224,7 @@ class _PeakMemory:
         self.above_baseline_bytes: int | None = None
         self._baseline_bytes: int | None = None
         try:
+            _give_back_freed_memory()
             self._RESET.write_text("5")  # 5 resets VmHWM to the present resident set
             self._baseline_bytes = self._read("VmRSS")
         except OSError:

@@ -169,8 +169,9 @@ class _Comparison:
             return np.asarray(low & high, dtype=np.bool_)
         real = np.dtype(np.float32 if r.dtype == s.dtype == np.float32 else np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            low_bound = s.astype(real) - np.asarray(term.lo, real)
-            high_bound = s.astype(real) + np.asarray(term.hi, real)
+            below, above = term.real_widths
+            low_bound = s.astype(real) - np.asarray(below, real)
+            high_bound = s.astype(real) + np.asarray(above, real)
         return np.asarray((r >= low_bound) & (r <= high_bound), dtype=np.bool_)
 
 

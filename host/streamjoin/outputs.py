@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from streamjoin.errors import InputError
-from streamjoin.inputs import arrow
+from streamjoin.files import arrow
 from streamjoin.run import Outcome
 
 PAIRS_SUFFIXES = (".parquet", ".arrow", ".csv")
@@ -26,6 +26,8 @@ def check_target(path: Path, suffixes: tuple[str, ...], flag: str) -> None:
         raise InputError(f"{flag} {path}: is a folder")
     if not path.parent.is_dir():
         raise InputError(f"{flag} {path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{flag} {path}: the folder {path.parent} cannot be written to")
 
 
 @contextmanager

@@ -5,11 +5,13 @@ or ``band`` (``s.a - lo <= r.x <= s.a + hi``).
 """
 
 import math
+import re
 from dataclasses import dataclass
 
 from streamjoin.errors import InputError
 
 Number = int | float
+_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class Band:
     kind = "band"
 
     @property
+    def real_widths(self) -> tuple[float, float]:
+        """The widths as real numbers; a whole number beyond their range is infinite."""
+        return _as_real(self.lo), _as_real(self.hi)
+
+    @property
     def text(self) -> str:
         """The term as ``--band`` takes it."""
         return f"{self.r_column}={self.s_column}:{self.lo}:{self.hi}"
@@ -67,7 +74,7 @@ class Predicate:
 
     def __post_init__(self) -> None:
         if not self.terms:
-            raise InputError("a predicate is needed: type --on COLUMN or --band COL=COL:LO:HI")
+            raise InputError("a predicate is needed: on COLUMN, or band COL=COL:LO:HI")
 
     @classmethod
     def parse(
@@ -87,8 +94,7 @@ class Predicate:
         InputError
             If a term cannot be read or there is none.
         """
-        on_texts = [on] if isinstance(on, str) else list(on or ())
-        band_texts = [band] if isinstance(band, str) else list(band or ())
+        on_texts, band_texts = _texts(on, "on"), _texts(band, "band")
         terms: list[Term] = [_parse_equi(part) for text in on_texts for part in text.split(",")]
         terms += [_parse_band(text) for text in band_texts]
         return cls(tuple(terms))
@@ -119,10 +125,26 @@ class Predicate:
         return [term.text for term in self.terms if isinstance(term, Band)]
 
 
+def _as_real(width: Number) -> float:
+    try:
+        return float(width)
+    except OverflowError:
+        return math.copysign(math.inf, width > 0 or -1)
+
+
+def _texts(given: str | list[str] | None, name: str) -> list[str]:
+    if given is None:
+        return []
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{name} must be a text or a list of texts, not {given!r}")
+    return list(texts)
+
+
 def _parse_equi(text: str) -> Equi:
     left, equals, right = text.partition("=")
     if not left or (equals and not right) or "=" in right:
-        raise InputError(f"--on takes COL or RCOL=SCOL, not {text!r}")
+        raise InputError(f"on takes COL or RCOL=SCOL, not {text!r}")
     return Equi(left, right or left)
 
 
@@ -131,19 +153,17 @@ def _parse_band(text: str) -> Band:
     left, _, right = columns.partition("=")
     lo, _, hi = widths.partition(":")
     if not (left and right and lo and hi):
-        raise InputError(f"--band takes RCOL=SCOL:LO:HI, as x=a:10:10, not {text!r}")
+        raise InputError(f"band takes RCOL=SCOL:LO:HI, as x=a:10:10, not {text!r}")
     return Band(left, right, _parse_width(lo, text), _parse_width(hi, text))
 
 
 def _parse_width(text: str, whole: str) -> Number:
-    try:
+    if _WHOLE.fullmatch(text):
         return int(text)
-    except ValueError:
-        pass
     try:
-        width = float(text)
+        width = float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
-        raise InputError(f"--band {whole!r}: the width {text!r} is not a number") from None
+        raise InputError(f"band {whole!r}: the width {text!r} is not a number") from None
     if math.isnan(width):
-        raise InputError(f"--band {whole!r}: a width cannot be NaN")
+        raise InputError(f"band {whole!r}: a width cannot be NaN")
     return width

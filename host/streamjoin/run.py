@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Engine, Job
+from streamjoin.engines.base import ARRIVALS, ORDERS, Engine, Job
 from streamjoin.errors import InputError, UnavailableError
 from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
 from streamjoin.tuples import Int64s, Pairs
+
+MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,26 @@ class Outcome:
         return np.maximum(self.job.r.ts[self.pairs.r_rows], self.job.s.ts[self.pairs.s_rows])
 
 
+def check_options(*, threads: int, speedup: float, order: str, arrival: str) -> None:
+    """Refuse options that no engine takes.
+
+    Raises
+    ------
+    InputError
+        Naming the option and what it takes.
+    """
+    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise InputError(
+            f"threads must be a whole number from 1 to {MOST_THREADS}, not {threads!r}"
+        )
+    if not isinstance(speedup, int | float) or not 0 < speedup < float("inf"):
+        raise InputError(f"speedup must be a number above 0, not {speedup!r}")
+    if order not in ORDERS:
+        raise InputError(f"order must be one of {', '.join(ORDERS)}, not {order!r}")
+    if arrival not in ARRIVALS:
+        raise InputError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}")
+
+
 def settle(engine: Engine, job: Job, knobs: Mapping[str, Any]) -> Job:
     """Complete a job for an engine and refuse what it cannot do.
 
@@ -45,10 +67,7 @@ def settle(engine: Engine, job: Job, knobs: Mapping[str, Any]) -> Job:
     InputError, UnsupportedError, UnavailableError
         If a knob, the predicate, the window, the order or the machine does not fit.
     """
-    if job.threads < 1:
-        raise InputError(f"--threads must be 1 or more, not {job.threads}")
-    if not 0 < job.speedup < float("inf"):
-        raise InputError(f"--speedup must be above 0, not {job.speedup}")
+    check_options(threads=job.threads, speedup=job.speedup, order=job.order, arrival=job.arrival)
     reason = engine.unusable()
     if reason is not None:
         raise UnavailableError(f"{engine.name} cannot run here: {reason}")

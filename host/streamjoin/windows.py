@@ -47,12 +47,12 @@ class CountWindow:
     """The last ``r_tuples`` tuples of R and the last ``s_tuples`` of S (as many by default)."""
 
     r_tuples: int
-    s_tuples: int = 0
+    s_tuples: int = None  # type: ignore[assignment]  # never None once it is made
 
     kind = "count"
 
     def __post_init__(self) -> None:
-        if self.s_tuples == 0:
+        if self.s_tuples is None:
             object.__setattr__(self, "s_tuples", self.r_tuples)
         _check(self.r_tuples, "the count window of R")
         _check(self.s_tuples, "the count window of S")
@@ -69,12 +69,12 @@ class TimeWindow:
     """A tuple of R lives ``r_us`` microseconds, one of S ``s_us`` (as long by default)."""
 
     r_us: int
-    s_us: int = 0
+    s_us: int = None  # type: ignore[assignment]  # never None once it is made
 
     kind = "time"
 
     def __post_init__(self) -> None:
-        if self.s_us == 0:
+        if self.s_us is None:
             object.__setattr__(self, "s_us", self.r_us)
         _check(self.r_us, "the time window of R in microseconds")
         _check(self.s_us, "the time window of S in microseconds")
@@ -89,7 +89,8 @@ class TimeWindow:
 Window = AllWindow | TumblingWindow | CountWindow | TimeWindow
 
 _UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|min|h)")
+_DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(us|ms|s|min|h)")
+_COUNT = re.compile(r"[0-9]{1,18}")
 
 
 def parse_duration(text: str) -> int:
@@ -144,12 +145,11 @@ def parse_window(text: str) -> Window:
         return CountWindow(*(_tuples(length, text) for length in lengths))
     if kind == "time" and len(lengths) in {1, 2}:
         return TimeWindow(*(parse_duration(length) for length in lengths))
-    raise InputError(
-        f"--window takes all, tumbling:DUR, count:W[,W] or time:DUR[,DUR], not {text!r}"
-    )
+    raise InputError(f"a window is all, tumbling:DUR, count:W[,W] or time:DUR[,DUR], not {text!r}")
 
 
 def _tuples(text: str, whole: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise InputError(f"--window {whole}: a count is a whole number above 0, not {text!r}")
+    if not _COUNT.fullmatch(text) or int(text) < 1:
+        shown = text if len(text) < 40 else f"{text[:37]}..."
+        raise InputError(f"window {whole[:60]}: a count is a whole number above 0, not {shown!r}")
     return int(text)

@@ -1,5 +1,6 @@
 """From parameters to files: Verilog, manifest, and the Verilated model as a shared library."""
 
+import errno
 import hashlib
 import json
 import os
@@ -7,16 +8,16 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from streamjoin_hw import contract, toolchain
-from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.contract import LIBRARY_NAME, DesignParams
 
 VERILOG_NAME = "streamjoin_handshake.v"
 MANIFEST_NAME = "manifest.json"
-LIBRARY_NAME = "model.so"
 
 BUILD_DEADLINE_S = 900
 """Seconds that one tool may take on the largest design that is sensible to simulate."""
@@ -46,6 +47,17 @@ _RUNTIME = "libverilated.a"
 VERILATOR_CONTROL = '`verilator_config\nno_inline -module "streamjoin_core"\n'
 _NOT_DESIGN = ("__init__.py", "cli.py", "pages.py", "presets.py", "simulation.py", "testing.py")
 _DRIVER = _PACKAGE / "model" / "driver.cpp"
+
+
+class OutputError(ValueError):
+    """What was to be written cannot be, where the user wants it."""
+
+    exit_status = 2
+
+    def __init__(self, path: Path, error: OSError, wanted: str) -> None:
+        super().__init__(f"{path} cannot be written ({error.strerror}): {wanted}")
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}:
+            self.exit_status = 1
 
 
 def _tell_nobody(_message: str) -> None:
@@ -99,10 +111,22 @@ def verilog_text(params: DesignParams) -> str:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text)
-    beside.replace(path)
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise OutputError(path, error, "name a file in a folder that can be written") from None
+    finally:
+        with suppress(OSError):
+            beside.unlink()
 
 
 def emit_verilog(params: DesignParams, folder: Path) -> Path:
@@ -119,8 +143,16 @@ def emit_verilog(params: DesignParams, folder: Path) -> Path:
     -------
     Path
         The Verilog file.
+
+    Raises
+    ------
+    OutputError
+        If the folder or a file cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(folder, error, "name a folder that can be made") from None
     path = folder / VERILOG_NAME
     write_whole(path, verilog_text(params))
     write_whole(folder / MANIFEST_NAME, json.dumps(manifest(params), indent=2) + "\n")
@@ -149,7 +181,9 @@ def _cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str) -> str
 
 def _forget_old(folder: Path) -> None:
     """Keep the cache from growing without end."""
-    models = [path for path in folder.iterdir() if (path / LIBRARY_NAME).is_file()]
+    # Hidden folders are builds that go on.
+    visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    models = [path for path in visible if (path / LIBRARY_NAME).is_file()]
     models.sort(key=lambda path: (path / LIBRARY_NAME).stat().st_mtime)
     for path in models[:-KEPT_MODELS]:
         shutil.rmtree(path, ignore_errors=True)
@@ -180,14 +214,15 @@ def build_model(params: DesignParams, *, report: Callable[[str], None] | None = 
     tool = toolchain.verilator()
     target = toolchain.cache_folder() / "models" / _cache_key(params, tool, cxx)
     library = target / LIBRARY_NAME
-    if library.is_file():
+    if toolchain.is_whole(target):
         library.touch()
         return target
-    made = toolchain.temporary_folder(target)
+    made = toolchain.cache_entry(target)
     try:
         _compile(params, made, tool, cxx, tell)
         shutil.rmtree(made / "obj")
-        toolchain.publish(made, target)
+        toolchain.seal(made)
+        toolchain.publish(made, target, toolchain.is_whole)
     finally:
         shutil.rmtree(made, ignore_errors=True)
     _forget_old(target.parent)
@@ -209,8 +244,8 @@ def _compile(
     write_whole(made / MANIFEST_NAME, json.dumps(facts, indent=2) + "\n")
     objects = made / "obj"
     objects.mkdir()
-    control = objects / "control.vlt"
-    control.write_text(VERILATOR_CONTROL)
+    options = objects / "control.vlt"
+    options.write_text(VERILATOR_CONTROL)
     tell("verilating")
     command = [
         str(tool.path),
@@ -223,7 +258,7 @@ def _compile(
         str(objects),
         "-CFLAGS",
         " ".join(CXX_FLAGS),
-        str(control),
+        str(options),
         str(verilog),
     ]
     toolchain.run(command, tool.env(), BUILD_DEADLINE_S, "Verilator")
@@ -233,12 +268,16 @@ def _compile(
     optimise = ["OPT_FAST=-O2", "OPT_SLOW=-O1", "OPT_GLOBAL=-O2", f"CXX={cxx}", f"LINK={cxx}"]
     # Verilator's own library is the same for every model: it is compiled with the first one.
     runtime = toolchain.cache_folder() / "verilator" / f"runtime-{_tools_key(tool, cxx)}"
-    targets = ["libVmodel.a"] if runtime.is_dir() else ["libVmodel.a", _RUNTIME]
+    has_runtime = toolchain.is_whole(runtime)
+    targets = ["libVmodel.a"] if has_runtime else ["libVmodel.a", _RUNTIME]
     toolchain.run([*make, *optimise, *targets], tool.env(), BUILD_DEADLINE_S, "compiling the model")
-    if not runtime.is_dir():
-        kept = toolchain.temporary_folder(runtime)
+    if not has_runtime:
+        kept = toolchain.cache_entry(runtime)
         shutil.copy2(objects / _RUNTIME, kept)
-        toolchain.publish(kept, runtime)
+        toolchain.seal(kept)
+        toolchain.publish(kept, runtime, toolchain.is_whole)
+    (control,) = (each for each in contract.registers(params) if each.name == "control")
+    (soft_reset,) = (each.bit for each in control.fields if each.name == "soft_reset")
     include = Path(dict(tool.environment).get("VERILATOR_ROOT") or _verilator_root(tool))
     link = [
         cxx,
@@ -251,6 +290,8 @@ def _compile(
         f"-DTUPLE_BYTES={facts['tuple_bits'] // 8}",
         f"-DRESULT_BYTES={facts['result_bits'] // 8}",
         f'-DDESIGN_DIGEST="{facts["digest"]}"',
+        f"-DCONTROL_OFFSET={control.offset}",
+        f"-DSOFT_RESET_MASK={1 << soft_reset}",
         str(_DRIVER),
         str(objects / "libVmodel.a"),
         str(runtime / _RUNTIME),

@@ -5,8 +5,11 @@ Importing this module stays cheap: every heavy library is imported where it is u
 
 import argparse
 import dataclasses
+import inspect
 import json
+import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,24 @@ class UsageError(ValueError):
     """A flag does not fit; the message names it and what would be right."""
 
     exit_status = 2
+
+
+def _parameters() -> str:
+    """List name, default, meaning and range of each parameter, as its class documents them."""
+    entries = re.compile(r"^(\w+) : .*\n((?:    .*\n?)+)", flags=re.MULTILINE)
+    meanings = dict(entries.findall(inspect.getdoc(DesignParams) or ""))
+    lines = ["design parameters (--param NAME=VALUE), with their defaults:"]
+    for field in dataclasses.fields(DesignParams):
+        default = field.default
+        if default is dataclasses.MISSING:
+            default = "COUNT"
+        elif isinstance(default, tuple):
+            default = ",".join(term.text for term in default)
+        plain = " ".join(meanings.get(field.name, "").replace("``", "").split())
+        meaning = re.split(r"\.(?: |$)", plain)[0]
+        start = f"  {field.name}={default}".ljust(24)
+        lines += textwrap.wrap(start + meaning, 80, subsequent_indent=" " * 24) or [start]
+    return "\n".join(lines) + "\n"
 
 
 def _parse_param(text: str) -> tuple[str, Any]:
@@ -81,13 +102,15 @@ def _say(message: str) -> None:
 
 
 def _verilog(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.build import emit_verilog
+    from streamjoin_hw.build import MANIFEST_NAME, emit_verilog
 
     params = design_from(arguments.preset, arguments.param)
     folder = _out(arguments)
     if folder is None:
         raise UsageError("--out must name the folder that the Verilog is written to")
-    print(emit_verilog(params, folder))
+    path = emit_verilog(params, folder)
+    _say(f"wrote {path} and {folder / MANIFEST_NAME}")
+    print(path)
     return 0
 
 
@@ -108,20 +131,22 @@ def _registers(arguments: argparse.Namespace) -> int:
 
 
 def _write(text: str, file: Path | None) -> None:
-    from streamjoin_hw.build import write_whole
+    from streamjoin_hw.build import OutputError, write_whole
 
     if file is None:
         print(text, end="")
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
+    if not file.parent.exists():
+        try:
+            file.parent.mkdir(parents=True)
+        except OSError as error:
+            raise OutputError(file.parent, error, "name a file whose folder can be made") from None
     write_whole(file, text)
+    _say(f"wrote {file}")
 
 
 def _model(arguments: argparse.Namespace) -> int:
-    import shutil
-
     from streamjoin_hw.build import build_model
-    from streamjoin_hw.toolchain import publish, temporary_folder
 
     params = design_from(arguments.preset, arguments.param)
     folder = build_model(params, report=_say)
@@ -129,14 +154,30 @@ def _model(arguments: argparse.Namespace) -> int:
     if target is not None:
         if target.exists():
             raise UsageError(f"--out must name a folder that is not there yet, not {str(target)!r}")
-        made = temporary_folder(target)
-        shutil.copytree(folder, made, dirs_exist_ok=True)
-        made.chmod(0o755)
-        folder = publish(made, target)
+        folder = _copied(folder, target)
     print(
         json.dumps({"folder": str(folder), "digest": params.digest}) if arguments.json else folder
     )
     return 0
+
+
+def _copied(folder: Path, target: Path) -> Path:
+    """Copy a folder, which appears whole or not at all."""
+    import shutil
+
+    from streamjoin_hw.build import OutputError
+    from streamjoin_hw.toolchain import publish, temporary_folder
+
+    try:
+        made = temporary_folder(target)
+        try:
+            shutil.copytree(folder, made, dirs_exist_ok=True)
+            made.chmod(0o755)
+            return publish(made, target)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    except OSError as error:
+        raise OutputError(target, error, "name a folder that can be made") from None
 
 
 def _per_1024(flag: str, value: int) -> int:
@@ -220,13 +261,19 @@ def _show(figures: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(figures))
         return
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(show_header=False)
-    for name, value in figures.items():
-        table.add_row(name.replace("_", " "), str(value))
-    Console().print(table)
+    rows = [(name.replace("_", " "), str(value)) for name, value in figures.items()]
+    table = Table("metric", "value", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    # As wide as it needs to be: nothing is folded or cut.
+    wide = Console(highlight=False, markup=False, width=20 + max(map(len, map("".join, rows))))
+    with wide.capture() as captured:
+        wide.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 class HardwareVerb:
@@ -244,7 +291,8 @@ class HardwareVerb:
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the actions and their flags."""
-        parser.epilog = _EXAMPLES
+        parameters = _parameters()
+        parser.epilog = f"{parameters}\n{_EXAMPLES}"
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
         for name, run, text in self._ACTIONS:
@@ -253,7 +301,7 @@ class HardwareVerb:
                 name,
                 help=text,
                 description=f"{text[0].upper()}{text[1:]}.",
-                epilog=f"example:\n{example}",
+                epilog=f"{parameters}\nexample:\n{example}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
             action.set_defaults(action_run=run)
@@ -267,11 +315,12 @@ class HardwareVerb:
                 default=[],
                 help="set one parameter, over the preset: cores=16, terms=band:int32,band:float32",
             )
-            action.add_argument("--out", metavar="PATH", help="where to write")
             if name in ("model", "simulate"):
                 action.add_argument("--json", action="store_true", help="print JSON")
             if name == "simulate":
                 self._configure_simulate(action)
+            else:
+                action.add_argument("--out", metavar="PATH", help="where to write")
 
     @staticmethod
     def _configure_simulate(action: argparse.ArgumentParser) -> None:

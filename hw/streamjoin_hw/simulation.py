@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from streamjoin_hw import contract
-from streamjoin_hw.contract import DesignParams, TUser
+from streamjoin_hw.contract import (
+    LIBRARY_NAME,
+    DesignParams,
+    RunState,
+    SjmRun,
+    TUser,
+    load_model_library,
+)
 from streamjoin_hw.testing import Arrival, Workload
 
 
@@ -36,31 +43,6 @@ def unpacked(params: DesignParams, words: npt.NDArray[np.uint8]) -> list[tuple[i
     mask = (1 << r.width) - 1
     numbers = (int.from_bytes(word.tobytes(), "little") for word in words)
     return [((number >> r.offset) & mask, (number >> s.offset) & mask) for number in numbers]
-
-
-class SjmRun(ctypes.Structure):
-    """``SjmRun`` of ``model/driver.cpp``."""
-
-    _fields_ = (
-        ("beats", ctypes.c_void_p),
-        ("dest", ctypes.c_void_p),
-        ("not_before", ctypes.c_void_p),
-        ("accepted", ctypes.c_void_p),
-        ("beat_count", ctypes.c_int64),
-        ("last", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-        ("results", ctypes.c_void_p),
-        ("users", ctypes.c_void_p),
-        ("stamps", ctypes.c_void_p),
-        ("capacity", ctypes.c_int64),
-        ("max_cycles", ctypes.c_int64),
-        ("seed", ctypes.c_uint64),
-        ("idle_per_1024", ctypes.c_uint32),
-        ("stall_per_1024", ctypes.c_uint32),
-        ("beats_taken", ctypes.c_int64),
-        ("results_taken", ctypes.c_int64),
-        ("cycles", ctypes.c_int64),
-    )
 
 
 @dataclass
@@ -100,14 +82,9 @@ class Model:
         If the library holds another design.
     """
 
-    ENDED, RESULTS_FULL, DEADLINE, BEATS_TAKEN = range(4)
-
     def __init__(self, params: DesignParams, folder: Path) -> None:
         self.params = params
-        self.library = library = ctypes.CDLL(str(folder / "model.so"))
-        library.sjm_open.restype = ctypes.c_void_p
-        library.sjm_cycles.restype = ctypes.c_int64
-        library.sjm_manifest_digest.restype = ctypes.c_char_p
+        self.library = library = load_model_library(folder / LIBRARY_NAME)
         self.handle = ctypes.c_void_p(library.sjm_open())
         self.offsets = {each.name: each.offset for each in contract.registers(params)}
         digest = library.sjm_manifest_digest(self.handle).decode()
@@ -177,7 +154,8 @@ class Model:
         """Hand in tuples and collect what comes out.
 
         With ``last`` the input ends and all results are collected; without, the call returns
-        when the tuples are taken. ``report`` is told the count of beats taken.
+        when the tuples are taken. ``report`` is told the count of beats taken. After an error
+        write the soft reset bit before the next input: it drops what is left of this one.
 
         Raises
         ------
@@ -216,8 +194,11 @@ class Model:
             outcome.cycles += run.cycles
             if report is not None:
                 report(run.beats_taken)
-            if status in (self.ENDED, self.BEATS_TAKEN):
+            if status in (RunState.ENDED, RunState.BEATS_TAKEN):
                 return outcome
+            if status not in (RunState.RESULTS_FULL, RunState.CYCLES_OVER):
+                raise ModelError(f"the model stopped in state {status}")
+            run.resume = 1
             if outcome.cycles >= max_cycles:
                 raise ModelError(
                     f"the run did not end within {max_cycles} cycles "

@@ -1,11 +1,18 @@
 """The simulator's tools: a Verilator that works, a C++ compiler, where caches live."""
 
+import hashlib
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata, util
@@ -16,11 +23,26 @@ MINIMUM_VERILATOR = (5, 36)
 
 DEADLINE_S = 60
 
+ABANDONED_S = 3600
+"""Age at which a folder that a build left is nobody's: above the deadlines of all its tools."""
+
+CACHES = ("models", "verilator")
+"""Folders of the cache that are filled here."""
+
+SEAL_NAME = "complete.json"
+"""Names every file of a finished cache entry, with what it must hold."""
+
 
 class ToolError(RuntimeError):
     """A tool is missing or failed; the message says what to type."""
 
     exit_status = 1
+
+
+class CacheError(ToolError):
+    """The cache cannot be written; the message names the variable that chooses it."""
+
+    exit_status = 2
 
 
 @dataclass(frozen=True)
@@ -55,8 +77,37 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path(sys.prefix) / "share" / "streamjoin"
 
 
-def publish(made: Path, target: Path) -> Path:
+def _contents(file: Path) -> dict[str, int | str]:
+    data = file.read_bytes()
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def seal(folder: Path) -> None:
+    """Record what is in a finished folder, the last thing before it gets its name."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    facts = {str(path.relative_to(folder)): _contents(path) for path in files}
+    (folder / SEAL_NAME).write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def is_whole(folder: Path) -> bool:
+    """Tell whether a sealed folder is there and still holds what it did."""
+    try:
+        facts = json.loads((folder / SEAL_NAME).read_text())
+        return bool(facts) and all(_contents(folder / name) == facts[name] for name in facts)
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def publish(made: Path, target: Path, whole: Callable[[Path], bool] | None = None) -> Path:
     """Give a finished folder its name; another process's equal one may have come first.
+
+    Parameters
+    ----------
+    made, target : Path
+        The folder and its name.
+    whole : callable taking Path, optional
+        Tells whether a folder of this name may stay; one that may not is replaced. Without it
+        every folder stays.
 
     Returns
     -------
@@ -66,16 +117,84 @@ def publish(made: Path, target: Path) -> Path:
     try:
         made.rename(target)
     except OSError:
-        if not target.is_dir():
+        if whole is None and not target.is_dir():
             raise
+        if whole is not None and not whole(target):
+            aside = temporary_folder(target)
+            target.rename(aside / "broken")
+            made.rename(target)
+            made = aside
         shutil.rmtree(made, ignore_errors=True)
     return target
+
+
+def cache_entry(target: Path) -> Path:
+    """Make a folder in which an entry of the cache can be prepared; drop abandoned ones.
+
+    Raises
+    ------
+    CacheError
+        If the cache cannot be written.
+    """
+    latest = time.time() - ABANDONED_S
+    try:
+        for path in (path for name in CACHES for path in (cache_folder() / name).glob(".*-*")):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < latest:
+                    shutil.rmtree(path, ignore_errors=True)
+        return temporary_folder(target)
+    except OSError as error:
+        raise CacheError(
+            f"STREAMJOIN_CACHE must name a folder that can be written, as {cache_folder()} "
+            f"cannot: {error.strerror}"
+        ) from None
 
 
 def temporary_folder(beside: Path) -> Path:
     """Make a folder in which ``beside`` can be prepared."""
     beside.parent.mkdir(parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=f".{beside.name}-", dir=beside.parent))
+
+
+def _exit(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Make SIGTERM and SIGHUP exceptions, so that what was begun is undone."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for each in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(each) is signal.SIG_DFL:
+                before[each] = signal.signal(each, _exit)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _output(command: list[str], env: dict[str, str], deadline_s: float) -> tuple[str, int]:
+    """Run a tool in a session of its own, which ends as a whole; return its output and status."""
+    with (
+        _ended_by_signals(),
+        subprocess.Popen(
+            command,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            return process.communicate(timeout=deadline_s)[0], process.wait()
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
 
 
 def run(command: list[str], env: dict[str, str], deadline_s: float, what: str) -> str:
@@ -87,25 +206,16 @@ def run(command: list[str], env: dict[str, str], deadline_s: float, what: str) -
         If it fails or takes longer than ``deadline_s`` seconds.
     """
     try:
-        done = subprocess.run(
-            command,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=deadline_s,
-            check=False,
-        )
+        output, status = _output(command, env, deadline_s)
     except subprocess.TimeoutExpired:
         raise ToolError(f"{what} did not end within {deadline_s:.0f} s") from None
     except OSError as error:
         raise ToolError(f"{what} cannot be run: {error}") from None
-    if done.returncode:
-        lines = [line for line in done.stdout.splitlines() if line.strip()]
+    if status:
+        lines = [line for line in output.splitlines() if line.strip()]
         errors = [line for line in lines if "rror" in line] or lines[-1:] or ["no output"]
         raise ToolError(f"{what} failed: {errors[0].strip()}")
-    return done.stdout
+    return output
 
 
 def _version(executable: Path, environment: dict[str, str]) -> tuple[int, int] | None:
@@ -170,10 +280,14 @@ def _packaged() -> Verilator:
     major, minor = (int(part) for part in release.split(".")[:2])
     version = f"{major}.{minor:03d}"
     target = cache_folder() / "verilator" / f"{release}-{_REPAIR}"
-    if not target.is_dir():
-        made = temporary_folder(target)
-        _repair(package, made, version)
-        publish(made, target)
+    if not is_whole(target):
+        made = cache_entry(target)
+        try:
+            _repair(package, made, version)
+            seal(made)
+            publish(made, target, is_whole)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
     root = target / "root"
     environment = (("VERILATOR_ROOT", str(root)),)
     return Verilator(target / "bin" / "verilator", version, environment)

@@ -1,6 +1,7 @@
 """The verb ``streamjoin data``."""
 
 import argparse
+import dataclasses
 import json
 import re
 import subprocess
@@ -13,8 +14,10 @@ import pytest
 
 from streamjoin_datagen.cli import VERB
 from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.params import SPECS
 from streamjoin_datagen.session import Session
 from streamjoin_datagen.suites import read_suite
+from streamjoin_datagen.usage import WIDTH, first_sentences
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = sorted((ROOT / "benchmarks" / "workloads").glob("*.toml"))
@@ -34,6 +37,9 @@ seed = 4
 params = { duration_s = 0.01 }
 rounds = 3
 threads = 2
+arrival = "paced"
+speedup = 10
+knobs = { kang = { batch_tuples = 8 } }
 """
 
 
@@ -67,8 +73,49 @@ def test_a_workload_is_generated_and_shown(
     header, line = shown.out.splitlines()
     assert header.split() == ["workload", "status", "rows", "bytes", "seconds"]
     assert line.split()[:3] == ["band-s100-t0.1-lo3-seed1", "generated", "210"]
-    assert shown.err == ""
+    assert shown.err == "generating band-s100-t0.1-lo3-seed1 with Spark\n"
     assert one_session == [2]
+
+
+def test_a_terminal_gets_a_bar_in_place_of_the_line(
+    one_session: list[int | None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    words = ["equi", "--param", "r_tuples=10", "s_tuples=10", "--seed", "1"]
+    assert run(*words, "--out", tmp_path / "w") == 0
+    shown = capsys.readouterr().err
+    assert "1/1 equi-r10-s10-seed1" in shown
+    assert "with Spark" not in shown
+
+
+def test_an_interrupt_while_spark_ends_does_not_disown_what_is_made(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def interrupted_at_its_end(threads: int | None = None) -> Iterator[Session]:
+        yield session
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("streamjoin_datagen.session.spark_session", interrupted_at_its_end)
+    words = ["equi", "--param", "r_tuples=10", "s_tuples=10", "--seed", "1"]
+    assert run(*words, "--out", tmp_path / "w") == 0
+    assert (tmp_path / "w" / "workload.json").is_file()
+
+
+def test_an_interrupt_before_all_is_made_is_passed_on(
+    one_session: list[int | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("streamjoin_datagen.generate.generate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run("band", "--seed", "1", "--out", tmp_path / "w")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_identical_workload_is_left_and_said_so(
@@ -113,8 +160,25 @@ def test_tables_are_imported_without_spark(
         (tmp_path / f"{name}.csv").write_text("k,ts\n1,0\n")
     files = [tmp_path / "r.csv", tmp_path / "s.csv"]
     assert run("import", "csv", *files, "--on", "k", "--out", tmp_path / "w") == 0
-    assert "imported" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "imported" in shown.out
+    assert shown.err == "importing r-s\n"
     assert one_session == []
+
+
+@pytest.mark.parametrize("column", ["when", "ts"])
+def test_a_renamed_arrival_column_is_said_so(
+    column: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("r", "s"):
+        (tmp_path / f"{name}.csv").write_text(f"k,{column}\n1,0\n")
+    files = [tmp_path / "r.csv", tmp_path / "s.csv"]
+    words = ["import", "csv", *files, "--on", "k", "--ts", column, "--out", tmp_path / "w"]
+    said = "the arrival column 'when' is named ts in the workload"
+    assert run(*words) == 0
+    assert (said in capsys.readouterr().err.splitlines()) == (column == "when")
+    assert run(*words) == 0
+    assert said not in capsys.readouterr().err
 
 
 MISTAKES = [
@@ -209,8 +273,44 @@ def test_heavy_libraries_are_imported_only_when_needed() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
 
 
-def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+def shown_help(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
     with pytest.raises(SystemExit) as ended:
         run("--help")
     assert ended.value.code == 0
-    assert "streamjoin data band --param" in capsys.readouterr().out
+    return capsys.readouterr().out
+
+
+def test_help_shows_examples_in_a_folder_that_is_ignored(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = shown_help(capsys, monkeypatch)
+    assert "streamjoin data band --param" in shown
+    written = re.findall(r"--out (\S+/\S*)", shown)
+    assert len(written) == 4
+    assert all(folder.startswith("runs/workloads/") for folder in written)
+    assert "/runs/" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+@pytest.mark.parametrize("kind", list(SPECS))
+def test_help_lists_every_parameter_with_default_and_meaning(
+    kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = shown_help(capsys, monkeypatch)
+    _, _, section = shown.partition(f"parameters of {kind}")
+    listed = " ".join(section.partition("\n\n")[0].split())
+    fields = [field for field in dataclasses.fields(SPECS[kind]) if field.name != "seed"]
+    meanings = first_sentences(SPECS[kind])
+    assert sorted(meanings) == sorted(field.name for field in fields)
+    for field in fields:
+        default = f"{field.default:g}" if isinstance(field.default, float) else field.default
+        assert f"{field.name}={default} {meanings[field.name]}" in listed
+
+
+def test_help_fits_a_terminal_and_says_when_a_seed_is_required(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = shown_help(capsys, monkeypatch)
+    assert max(map(len, shown.splitlines())) <= WIDTH
+    assert re.search(r"--seed N +seed; required for band and equi\n", shown)
+    assert "already sorted by arrival" in shown

@@ -1,9 +1,12 @@
 """The Spark session: its ports, its noise, what it leaves behind, and Java."""
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -109,6 +112,105 @@ def test_a_session_is_silent_and_leaves_nothing_behind(tmp_path: Path) -> None:
         name: [] for name in folders
     }
     assert sorted(own_home.iterdir()) == before
+
+
+AFTER_AN_INTERRUPT = """
+import logging, signal
+from streamjoin_datagen.session import spark_session
+for failure in (KeyboardInterrupt, SystemExit, ValueError, None):
+    try:
+        with spark_session(1) as session:
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            frame = session.spark.range(10).mapInArrow(lambda batches: batches, "id long")
+            assert len(session.run(frame.collect)) == 10
+            if failure:
+                raise failure
+    except (KeyboardInterrupt, SystemExit, ValueError) as error:
+        assert type(error) is failure
+    del frame  # PySpark tells Java of objects that are gone
+assert (logging.root.handlers, logging.root.filters) == ([], [])
+"""
+
+
+def test_a_session_that_failed_is_silent_and_another_can_follow(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", AFTER_AN_INTERRUPT],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPTED = """
+import argparse, signal, sys
+from streamjoin_datagen.cli import VERB
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))
+parser = argparse.ArgumentParser()
+VERB.configure(parser)
+try:
+    VERB.run(parser.parse_args(sys.argv[1:]))
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+ENDING_DEADLINE_S = 15
+
+
+def wait_for(folder: Path, pattern: str, process: "subprocess.Popen[str]") -> None:
+    """Wait until a file is there, as long as the process runs."""
+    until = time.monotonic() + DEADLINE_S
+    while not any(folder.glob(pattern)):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    "sign",
+    ["tmp/streamjoin-spark-*/java.log", "tmp/streamjoin-spark-*/connection",
+     "above/.w-*/new/r.parquet/*"],
+    ids=["Java starts", "Spark starts", "a worker writes"],
+)  # fmt: skip
+def test_an_interrupt_ends_everything_without_a_word(
+    number: signal.Signals, status: int, sign: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    words = ["equi", "--param", "r_tuples=6000000", "s_tuples=6000000", "--seed", "3"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, *words, "--out", str(tmp_path / "above" / "w")],
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for(tmp_path, sign, process)
+        started = descendants(process.pid) - {process.pid}
+        process.send_signal(number)
+        out, err = process.communicate(timeout=ENDING_DEADLINE_S)
+    finally:
+        process.kill()
+        process.wait(timeout=ENDING_DEADLINE_S)
+    name = "equi-r6000000-s6000000-seed3"
+    assert (process.returncode, out, err) == (status, "", f"generating {name} with Spark\n")
+    assert [path.name for path in tmp_path.rglob("*")] == ["tmp"]
+    assert started
+    until = time.monotonic() + ENDING_DEADLINE_S
+    while any(is_running(process_id) for process_id in started):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def is_running(process_id: int) -> bool:
+    """Whether a process is there that has not ended; an orphan may wait to be collected."""
+    with contextlib.suppress(OSError):
+        state = Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        return state not in "ZX"
+    return False
 
 
 FAKE_JAVA = '#!/bin/sh\n[ "$1" = --list-modules ] && echo "java.base@{version}" && exit 0\n{then}\n'

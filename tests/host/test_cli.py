@@ -1,6 +1,9 @@
 """The command line: exit codes, one sentence for a mistake, outputs whole or absent."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +12,10 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 import pytest
 
+import streamjoin
 from streamjoin.cli import main
 from streamjoin.engines import catalog
-from streamjoin.inputs import read_table
+from streamjoin.files import read_table
 
 
 @pytest.fixture
@@ -73,20 +77,24 @@ MISTAKES = {
     "a truncated file": (["--on", "k"], {"r": "cut.parquet"}, "cut.parquet: cannot be read"),
     "an empty file": (["--on", "k"], {"r": "empty.parquet"}, "empty.parquet: cannot be read"),
     "a missing file": (["--on", "k"], {"s": "no.parquet"}, "no.parquet: there is no such file"),
-    "an unknown engine": (["--on", "k"], {"engine": "warp"}, "there is no engine 'warp'; choose"),
+    "an unknown engine": (
+        ["--on", "k"],
+        {"engine": "warp"},
+        "no engine 'warp'; choose auto or",
+    ),
     "an impossible window": (["--on", "k", "--window", "count:0"], {}, "above 0, not '0'"),
     "a negative window": (["--on", "k", "--window", "count:-5"], {}, "above 0, not '-5'"),
     "a huge window": (
         ["--on", "k", "--window", f"count:{10**30}"],
         {},
-        "to below 2**62",
+        "a count is a whole number above 0",
     ),
-    "an unknown window": (["--on", "k", "--window", "week"], {}, "--window takes all, tumbling"),
+    "an unknown window": (["--on", "k", "--window", "week"], {}, "a window is all, tumbling"),
     "a window without unit": (["--on", "k", "--window", "time:5"], {}, "with us, ms, s, min or h"),
     "a window the engine lacks": (
         ["--on", "k", "--window", "count:5"],
         {"engine": "npj"},
-        "npj cannot join under --window count:5, only all, tumbling",
+        "npj cannot join under window count:5, only all, tumbling",
     ),
     "a predicate the engine lacks": (
         ["--band", "x=a:1:1"],
@@ -98,21 +106,29 @@ MISTAKES = {
         {"engine": "fpga-handshake"},
         "needs 5000 tuples of a stream and the design holds 1024",
     ),
-    "no predicate": ([], {}, "a predicate is needed: type --on COLUMN or --band"),
-    "a band without widths": (["--band", "x=a"], {}, "--band takes RCOL=SCOL:LO:HI"),
+    "no predicate": ([], {}, "a predicate is needed: on COLUMN, or band"),
+    "a band without widths": (["--band", "x=a"], {}, "band takes RCOL=SCOL:LO:HI"),
     "a width that is no number": (["--band", "x=a:q:1"], {}, "the width 'q' is not a number"),
     "a fraction on whole numbers": (["--band", "x=a:0.5:1"], {}, "so the widths must too"),
     "a band of two kinds": (["--band", "x=b:1:1"], {}, "two columns of the same kind"),
-    "equality of reals": (["--on", "y=b"], {}, "type --band y=b:0:0"),
-    "equality of text and number": (["--on", "z=a"], {}, "both must be whole numbers or both text"),
+    "equality of reals": (["--on", "y=b"], {}, "take band y=b:0:0"),
+    "equality of text and number": (
+        ["--on", "z=a"],
+        {},
+        "both must be whole numbers, both text",
+    ),
     "a null key": (["--on", "k"], {"r": "nulls.parquet"}, "column 'k' has no value at row 1"),
     "a missing ts column": (["--on", "k", "--ts", "when"], {}, "there is no arrival column 'when'"),
     "a ts that is text": (["--on", "k", "--ts", "z"], {}, "it must be int64 microseconds"),
-    "an unknown knob": (["--on", "k", "--set", "speed=9"], {}, "kang has no such knob; it has"),
+    "an unknown knob": (["--on", "k", "--set", "speed=9"], {}, "kang has no knob 'speed'; it has"),
     "a knob without value": (["--on", "k", "--set", "batch"], {}, "--set takes KNOB=VALUE"),
     "a bad knob value": (["--on", "k", "--set", "batch=0"], {}, "from 1 to 1048576, not '0'"),
-    "no threads": (["--on", "k", "--threads", "0"], {}, "--threads must be 1 or more, not 0"),
-    "no speed": (["--on", "k", "--speedup", "0"], {}, "--speedup must be above 0, not 0.0"),
+    "no threads": (
+        ["--on", "k", "--threads", "0"],
+        {},
+        "whole number from 1 to 1024, not 0",
+    ),
+    "no speed": (["--on", "k", "--speedup", "0"], {}, "speedup must be a number above 0, not 0.0"),
     "a backend of another kind": (["--on", "k", "--backend", "model"], {}, "has no backend"),
     "an unknown flag": (["--on", "k", "--colour"], {}, "unrecognized arguments: --colour"),
     "a threads that is no number": (["--threads", "two"], {}, "invalid int value: 'two'"),
@@ -217,3 +233,50 @@ def test_an_unknown_verb_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> 
         main(["joyn"])
     assert stopped.value.code == 2
     assert "invalid choice: 'joyn'" in capsys.readouterr().err
+
+
+def test_an_input_is_never_overwritten(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (files / "r.parquet").read_bytes()
+    assert main([*words(files), "--on", "k", "--output", str(files / "r.parquet")]) == 2
+    assert "is an input; it would be overwritten" in capsys.readouterr().err
+    assert (files / "r.parquet").read_bytes() == before
+
+
+def test_a_table_that_cannot_be_printed_leaves_no_file(files: Path) -> None:
+    target = files / "pairs.parquet"
+    command = [sys.executable, "-m", "streamjoin", *words(files), "--on", "k", "--output"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*command, str(target)], stdout=full, stderr=subprocess.PIPE, timeout=120, check=False
+        )
+    assert done.returncode == 1
+    assert not [path for path in files.iterdir() if "pairs" in path.name]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_with_one_line_and_no_file(files: Path, number: int) -> None:
+    flags = ["--on", "k", "--arrival", "replay", "--speedup", "0.00001"]
+    target = files / "pairs.parquet"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "streamjoin", *words(files), *flags, "--output", str(target)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    while "of 1000" not in first:  # told after two seconds: it runs
+        assert first, "it ended before it was interrupted"
+        first = process.stderr.readline()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else 143)
+    assert said.splitlines()[-1].endswith("nothing was left behind")
+    assert "Traceback" not in said
+    assert not [path for path in files.iterdir() if "pairs" in path.name]
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"streamjoin {streamjoin.__version__}\n"

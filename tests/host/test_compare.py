@@ -10,10 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin.bench import compare as bench
+from streamjoin.bench import workloads
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
+from streamjoin.engines.duckdb import DuckDb
 from streamjoin.engines.sliding.kang import Kang
+from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 
 
@@ -26,10 +29,11 @@ def workload(tmp_path: Path) -> Path:
         columns = {"k": rng.integers(0, 90, 400).astype(np.int32), "ts": np.arange(400) * 10}
         pq.write_table(pa.table(columns), folder / f"{side}.parquet")
     description = {
+        "format": 1,
         "name": "little",
         "kind": "equi",
-        "r": {"path": "r.parquet"},
-        "s": {"path": "s.parquet"},
+        "r": {"path": "r.parquet", "rows": 400},
+        "s": {"path": "s.parquet", "rows": 400},
         "predicate": {"on": ["k"]},
         "window": "tumbling:1ms",
     }
@@ -99,14 +103,82 @@ def test_a_wrong_engine_is_shown_as_wrong_and_exits_1(
     assert "throughput_tuples_per_s" not in bad
 
 
-def test_an_engine_that_cannot_is_named_and_the_others_run(workload: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    flags = ["--engines", "npj,kang", "--window", "count:7", "--out", str(run), "--rounds", "1"]
+def test_an_engine_that_cannot_is_refused_before_anything_runs(
+    workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    flags = ["--engines", "kang,npj", "--window", "count:7", "--out", str(out)]
+    assert main(["compare", str(workload), *flags]) == 2
+    assert "npj cannot join under window count:7, only all, tumbling" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_an_engine_that_fails_is_shown_and_the_others_run(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise EngineError("the library said no")
+
+    monkeypatch.setattr(DuckDb, "run", fail)
+    out = tmp_path / "run"
+    flags = ["--engines", "duckdb,kang", "--rounds", "1", "--out", str(out)]
     assert main(["compare", str(workload), *flags]) == 1
-    cannot, can = records_of(run)["records"]
-    assert cannot["status"] == "failed"
-    assert cannot["error"] == "npj cannot join under --window count:7, only all, tumbling"
-    assert can["checked"]
+    failed, good = records_of(out)["records"]
+    assert (failed["status"], failed["error"]) == ("failed", "the library said no")
+    assert good["checked"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "sentence"),
+    [
+        ({"format": 99}, 2, "format must be 1, not 99"),
+        ({"r": {"path": "r.parquet", "rows": 77}}, 2, "says 77 x 400 rows, the files have 400"),
+        (
+            {"expected": {"window": "tumbling:1ms", "pairs": 999}},
+            1,
+            "expects 999 pairs",
+        ),
+        ({"name": "\ud800"}, 2, "is not a workload's description"),
+        ({"window": 5}, 2, "is not a workload's description"),
+    ],
+)
+def test_a_description_that_does_not_fit_the_files_is_refused(
+    workload: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: dict[str, Any],
+    status: int,
+    sentence: str,
+) -> None:
+    path = workload / "workload.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    flags = ["--engines", "kang", "--out", str(tmp_path / "run")]
+    assert main(["compare", str(workload), *flags]) == status
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["rounds = 0", "rounds = -3", 'rounds = "x"', 'threads = "x"', "threads = 0", "window = 5",
+     "speedup = nan", 'speedup = "x"', "knobs = 5", "knobs = {npj = 5}", 'engines = "npj"',
+     'engines = [["npj"]]', 'engines = ["npj", "npj"]', "knobs = {npj = {load = [1]}}",
+     'arrival = "later"'],
+)  # fmt: skip
+def test_a_suite_with_a_wrong_value_is_refused_in_a_sentence(
+    tmp_path: Path,
+    workload: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+) -> None:
+    monkeypatch.setattr(workloads, "_generate", lambda *_: [workload])
+    engines = "" if line.startswith("engines") else 'engines = ["npj"]'
+    suite = tmp_path / "suite.toml"
+    suite.write_text(f'[[workload]]\nkind = "equi"\n{engines}\n{line}\n')
+    assert main(["compare", str(suite), "--out", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err.strip().count("\n") == 0
+    assert not (tmp_path / "run").exists()
 
 
 def test_compare_refuses_what_it_must_not_touch(

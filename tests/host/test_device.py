@@ -12,7 +12,7 @@ from streamjoin.device import model
 from streamjoin.device.base import Beats, Results
 from streamjoin.device.packing import pack, unpack
 from streamjoin.errors import DeadlineError, DeviceError
-from streamjoin_hw.contract import DesignParams, LayoutField, tuple_layout
+from streamjoin_hw.contract import DesignParams, LayoutField, result_layout, tuple_layout
 
 PARAMS = DesignParams(cores=3, segment_tuples=4, lanes=2)
 pytestmark = pytest.mark.timeout(600)  # the first use builds the model
@@ -123,6 +123,55 @@ def test_a_design_that_stops_is_a_deadline_with_its_status(folder: Path) -> None
         device.write("control", 0)  # not enabled: it takes nothing
         with pytest.raises(DeadlineError, match=r"took no tuple and gave no result for .* idle=1"):
             collect(device, beats([(0, 1)]))
+        assert pairs(collect(device, beats(CLEAN))) == CLEAN_PAIRS  # enabled anew, and empty
+
+
+def pairs(found: list[Results]) -> set[tuple[int, int]]:
+    """The pairs of payloads, each once."""
+    listed = []
+    for results in found:
+        fields = unpack(result_layout(PARAMS), results.data)
+        listed += zip(fields["r_payload"].tolist(), fields["s_payload"].tolist(), strict=True)
+    assert len(set(listed)) == len(listed)
+    return set(listed)
+
+
+CLEAN = [(1, 5), (0, 5), (0, 6), (1, 6), (1, 5)]
+CLEAN_PAIRS = {(1, 0), (2, 3), (1, 4)}
+
+
+class Stop(BaseException):
+    """Stands for the key that a user presses."""
+
+
+@pytest.mark.parametrize("by", ["on_results", "on_taken"])
+def test_an_input_that_a_callback_ends_leaves_nothing_behind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    def stop(what: Results | int) -> None:
+        if isinstance(what, Results) or what >= 20:
+            raise Stop
+
+    monkeypatch.setattr(model, "CYCLES_AT_ONCE", 40)
+    with model.ModelDevice(PARAMS, folder) as device:
+        device.write("window_r", 7)
+        calls = {"on_results": lambda _: None, "on_taken": lambda _: None, by: stop}
+        with pytest.raises(Stop):
+            device.stream(beats([(0, 5), (1, 5)] * 100), **calls)
+        assert device.read("window_r") == 7
+        assert device.status()["idle"] == 1
+        assert pairs(collect(device, beats(CLEAN))) == CLEAN_PAIRS
+
+
+def test_after_windows_that_cannot_be_held_legal_ones_are_exact(folder: Path) -> None:
+    with model.ModelDevice(PARAMS, folder) as device:
+        device.write("window_r", PARAMS.window_capacity + 1)
+        with pytest.raises(DeadlineError, match="window_error=1"):
+            collect(device, beats([(1, 6), (0, 6)]))
+        device.write("window_r", PARAMS.window_capacity)
+        # They settle in these cycles, and a beat that is still offered would be taken.
+        assert [device.status() for _ in range(60)][-1]["window_error"] == 0
+        assert pairs(collect(device, beats(CLEAN))) == CLEAN_PAIRS
 
 
 class Broken:

@@ -106,3 +106,127 @@ def test_every_public_name_is_there() -> None:
         assert getattr(sj, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = sj.nothing
+
+
+def pairs_of(r: object, s: object, **how: str) -> list[tuple[int, int]]:
+    """The pairs by every software engine, which must agree."""
+    found = set()
+    for engine in ("kang", "duckdb", "oracle", *(("npj", "prj", "mway") if "on" in how else ())):
+        result = sj.join(r, s, engine=engine, **how)
+        rows = zip(result.r_rows.tolist(), result.s_rows.tolist(), strict=True)
+        found.add(tuple(sorted(rows)))
+    assert len(found) == 1
+    return list(found.pop())
+
+
+def test_texts_are_compared_to_the_last_character() -> None:
+    r = {"k": np.array(["a\0", "b", "", "\0"], object)}
+    s = {"k": np.array(["a", "b", "\0"], object)}
+    assert pairs_of(r, s, on="k") == [(1, 1), (3, 2)]
+    assert pairs_of(pa.table(r), pa.table(s), on="k") == [(1, 1), (3, 2)]
+
+
+def test_one_long_text_does_not_make_all_texts_long() -> None:
+    texts = np.array(["x" * 3_000_000, *map(str, range(100_000))], object)
+    assert len(sj.join({"k": texts}, {"k": texts[:10]}, on="k")) == 10
+
+
+def test_times_are_compared_in_one_unit() -> None:
+    millis = pa.table({"k": pa.array([1000, 1], pa.timestamp("ms"))})
+    micros = pa.table({"k": pa.array([1000, 1_000_000], pa.timestamp("us"))})
+    assert pairs_of(millis, micros, on="k") == [(0, 1), (1, 0)]
+    spans = pa.table({"k": pa.array([1000, 1], pa.duration("ms"))})
+    with pytest.raises(sj.InputError, match="'k' is a time, s: 'k' is a duration"):
+        sj.join(millis, spans, on="k")
+    with pytest.raises(sj.InputError, match="column 'k' is a time; a band needs numbers"):
+        sj.join(millis, micros, band="k=k:0:0")
+    far = pa.table({"k": pa.array([10**13], pa.timestamp("s"))})
+    with pytest.raises(sj.InputError, match="at row 0 is no time that fits in nanoseconds"):
+        sj.join(far, far, on="k")
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (np.array([None, "a"], object), "holds None at row 0, which is no text"),
+        (np.array(["a", np.nan], object), "holds nan at row 1, which is no text"),
+        (np.array([1, 2], object), "holds 1 at row 0, which is no text; give numbers as a"),
+        (np.array([b"a"]), "column 'k' is |S1; join columns are numbers or text"),
+        (np.ma.array([1, 2], mask=[0, 1]), "column 'k' has no value at row 1"),
+        ([[1, 2], [3]], "column 'k' has no regular shape"),
+        (5, "column 'k' must have one dimension, not 0"),
+    ],
+)
+def test_a_column_that_holds_no_keys_is_refused(column: object, sentence: str) -> None:
+    with pytest.raises(sj.InputError) as refused:
+        sj.join({"k": column}, {"k": np.array(["a"])}, on="k")
+    assert sentence in str(refused.value)
+
+
+def test_byte_order_does_not_matter() -> None:
+    big = {"k": np.array([16777220], ">f4")}
+    little = {"k": np.array([16777216], "<f4")}
+    assert pairs_of(big, little, band="k=k:0:3") == [(0, 0)]
+    assert pairs_of({"k": np.array([7], ">i4")}, {"k": np.array([7], "<i4")}, on="k") == [(0, 0)]
+
+
+def test_a_missing_real_number_matches_nothing() -> None:
+    r = pa.table({"k": pa.array([1.0, None])})
+    assert pairs_of(r, r, band="k=k:inf:inf") == [(0, 0)]
+    holes = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None]))
+    with pytest.raises(sj.InputError, match="no value at row 1: leave such rows out"):
+        sj.join(pa.table({"k": holes}), r, on="k")
+
+
+def test_nanoseconds_of_arrival_are_cut_off() -> None:
+    r = pa.table({"k": [1, 2], "ts": pa.array([1500, 2999], pa.timestamp("ns"))})
+    assert as_streams(r, r, ON_K)[0].ts.tolist() == [1, 2]
+    late = pa.table({"k": [1], "ts": pa.array([2**60], pa.timestamp("s"))})
+    with pytest.raises(sj.InputError, match="ts at row 0 is beyond 2"):
+        sj.join(late, late, on="k")
+
+
+def test_widths_beyond_real_numbers_are_infinite() -> None:
+    r = {"k": np.array([1.5, -1e38], np.float32)}
+    for width in ("1" + "0" * 320, "1e300"):
+        assert len(pairs_of(r, r, band=f"k=k:{width}:{width}")) == 4
+    whole = {"k": np.array([1, -5], np.int64)}
+    assert len(pairs_of(whole, whole, band=f"k=k:{2**127}:{2**127}")) == 4
+    assert pairs_of(whole, whole, band=f"k=k:-{2**127}:{2**127}") == []
+
+
+def test_table_never_loses_a_column() -> None:
+    r = pa.table({"k": [1], "k_r": [2], "k_s": [3]})
+    s = pa.table({"k": [1]})
+    found = sj.join(r, s, on="k")
+    with pytest.raises(sj.InputError, match="two columns would be called 'k_r': choose other"):
+        found.table()
+    assert found.table("_left", "_right").column_names == ["k_left", "k_r", "k_s", "k_right"]
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"window": 2}, "window must be a window such as sj.CountWindow(2) or its text, not 2"),
+        ({"order": "foo"}, "order must be one of none, outer, inner, not 'foo'"),
+        ({"threads": "2"}, "threads must be a whole number from 1 to 1024, not '2'"),
+        ({"threads": 10**9}, "threads must be a whole number from 1 to 1024, not 1000000000"),
+        ({"threads": 1.5}, "threads must be a whole number from 1 to 1024, not 1.5"),
+        ({"speedup": "2"}, "speedup must be a number above 0, not '2'"),
+        ({"arrival": "later"}, "arrival must be one of instant, replay, not 'later'"),
+        ({"on": 1}, "on must be a text or a list of texts, not 1"),
+        ({"knobs": ["batch"]}, "knobs must be a mapping of names to values, not ['batch']"),
+        ({"engine": "fpga-handshake", "on": "k,k,k,k,k"}, "takes at most 4 terms, not 5"),
+        ({"engine": "fpga-handshake", "window": "count:1,900"}, "count:1,900 is too uneven: "),
+    ],
+)
+def test_a_wrong_argument_is_refused_in_a_sentence(how: dict[str, object], sentence: str) -> None:
+    r = {"k": np.array([1])}
+    with pytest.raises(sj.StreamJoinError) as refused:
+        sj.join(r, r, **{"on": "k", **how})  # type: ignore[arg-type]
+    assert sentence in str(refused.value)
+
+
+def test_auto_keeps_to_the_order_that_is_asked_for() -> None:
+    r = {"k": np.array([1, 1])}
+    assert sj.join(r, r, on="k", order="inner").metrics["engine"] == "kang"

@@ -60,6 +60,10 @@ const tables = [...document.querySelectorAll('table')].map((table) => ({
   expected: Number(table.dataset.rows),
   rows: [...table.querySelectorAll('tr.row')].filter((e) => e.textContent.trim()).length,
   right: box(table.parentElement).right,
+  hidden: table.parentElement.scrollWidth - table.parentElement.clientWidth,
+  heads: [...table.querySelectorAll('thead th')]
+    .filter((e) => box(e).right <= box(table.parentElement).right + 1).map((e) => e.innerText),
+  tallest: Math.max(...[...table.querySelectorAll('tr.row')].map((e) => box(e).height)),
 }));
 const measured = document.createElement('pre');
 measured.id = 'measured';
@@ -166,7 +170,7 @@ def test_the_verdict_comes_first_and_counts_every_result():
 
 def test_an_unchecked_result_is_never_counted_as_agreeing():
     page = render([samples.run([samples.record(), samples.record("npj", checked=False)])])
-    assert "1 of 2 results agree with the oracle; 1 not checked." in text_of(page)
+    assert "1 of 2 results agrees with the oracle; 1 not checked." in text_of(page)
 
 
 def test_a_run_without_results_says_so():
@@ -187,8 +191,8 @@ def test_errors_of_wrong_and_failed_results_are_printed():
 def test_the_page_says_what_was_run_and_how_to_repeat_it():
     text = text_of(render([samples.mixed_run()]))
     assert (
-        "Band join of 20 000 R with 20 000 S tuples on x=a:10:10 and y=b:10:10 , window "
-        "count:1024 ; 163 pairs according to the oracle, which took 2.1 s"
+        "Band join on x=a:10:10 and y=b:10:10 , window count:1024 , of 20 000 R with 20 000 S "
+        "tuples; 163 pairs according to the oracle, which took 2.1 s"
     ) in text
     assert "streamjoin compare benchmarks/workloads/small.toml --out runs/small" in text
     for part in ("AMD EPYC", "25 GB", "numba 0.68.1", "abc1234", "2026-11-20 23:30 UTC"):
@@ -197,16 +201,38 @@ def test_the_page_says_what_was_run_and_how_to_repeat_it():
 
 def test_every_row_of_hardware_names_its_clock_and_whether_it_is_assumed():
     text = text_of(render([samples.mixed_run()]))
-    assert text.count("All times of this row at 100 MHz, assumed, not measured") == 2
-    assert text.count("All times of this row at 61 MHz, post-route timing report") == 1
-    assert "3.2 ms at 100 MHz, assumed, not measured" in text
+    seconds = "Seconds in this row are cycles at"
+    assert text.count(f"{seconds} 100 MHz assumed ; simulated, not measured") == 2
+    assert text.count(f"{seconds} 61 MHz, post-route timing report") == 1
+    assert text.count("simulated, not measured") == 2
+    assert "3.2 ms 100 MHz assumed model" in text
     assert "cores 16, segment 64, lanes 8" in text
+
+
+def test_the_page_names_whoever_gave_the_right_result():
+    text = text_of(render([samples.second_oracle_run()]))
+    assert "\N{CHECK MARK} agrees with DuckDB; 1 more is the check itself" in text
+    assert "163 pairs according to DuckDB, which took 2.1 s" in text
+    assert "Against DuckDB" in text
+    assert "duckdb cpu \N{WHITE CIRCLE} is the check" in text
+
+
+def test_the_sentence_on_a_workload_leaves_out_its_kind():
+    run = samples.run(workloads=[samples.workload(kind="csv", arrival="replay", speedup=10)])
+    text = text_of(render([run]))
+    assert "S tuples, replayed at their arrival times (\N{MULTIPLICATION SIGN} 10); 163" in text
+    assert "csv" not in text.lower()
+
+
+def test_throughput_is_defined_up_to_the_end_of_the_run():
+    text = text_of(render([samples.run()]))
+    assert "from the start to the end of the run: all input taken, all matches out, a" in text
 
 
 def test_a_busy_machine_is_mentioned():
     run = samples.run()
     assert "The machine was busy" not in text_of(render([run]))
-    run["environment"]["load_average"] = 1.7
+    run["environment"]["load_average"] = 1.6953125
     assert "The machine was busy (load 1.7 on 2 cores)" in text_of(render([run]))
 
 
@@ -293,6 +319,25 @@ def test_a_reader_finds_nothing_to_complain_about(tmp_path, width_px, dark):
 @pytest.mark.parametrize("width_px", [390, 1280])
 def test_many_engines_with_long_names_stay_readable(tmp_path, width_px):
     assert problems(measure(render([samples.large_run()]), tmp_path, width_px)) == []
+
+
+def tables_of(measured, label):
+    return [table for table in measured["tables"] if table["label"].startswith(label)]
+
+
+@pytest.mark.parametrize("sample", [samples.mixed_run, samples.large_run])
+def test_the_tables_fit_a_wide_window_without_scrolling(tmp_path, sample):
+    measured = measure(render([sample()]), tmp_path, 1280)
+    fitting = [*tables_of(measured, "Engines on"), *tables_of(measured, "Workloads at")]
+    assert len(fitting) > 1
+    assert [table["hidden"] for table in fitting] == [0] * len(fitting)
+
+
+def test_a_narrow_window_shows_workload_verdict_and_fastest(tmp_path):
+    measured = measure(render([samples.second_oracle_run()]), tmp_path, 390)
+    (glance,) = tables_of(measured, "Workloads at")
+    assert glance["heads"][:3] == ["Workload", "Checked", "Fastest that agrees"]
+    assert glance["tallest"] <= 90
 
 
 def emptied(page):

@@ -35,7 +35,8 @@ def test_a_window_reads_and_writes_itself(text: str, window: object) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "all:1", "tumbling", "tumbling:1s,2s", "count", "count:", "count:1,2,3", "count:1.5",
-     "count:+3", "count:٣", "time:0s", "time:1", "time:-1s", "time:0.5us", "count:5,0"],
+     "count:+3", "count:٣", "time:0s", "time:1", "time:-1s", "time:0.5us", "count:5,0",
+     "count:" + "9" * 5000, "time:" + "9" * 5000 + "s"],
 )  # fmt: skip
 def test_a_window_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(InputError):
@@ -45,8 +46,6 @@ def test_a_window_that_makes_no_sense_is_refused(text: str) -> None:
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, 1 << 62])
 def test_a_window_made_in_python_is_checked_too(value: object) -> None:
     for make in (TumblingWindow, CountWindow, TimeWindow):
-        if make is not TumblingWindow and value == 0 and not isinstance(value, bool):
-            continue
         with pytest.raises(InputError, match="must be a whole number from 1 to below"):
             make(value)  # type: ignore[arg-type]
 
@@ -69,11 +68,13 @@ def test_a_predicate_reads_and_writes_itself() -> None:
 
 @pytest.mark.parametrize("text", ["", "=k", "k=", "a=b=c", "a,,b"])
 def test_equal_columns_that_make_no_sense_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--on takes"):
+    with pytest.raises(InputError, match="on takes"):
         Predicate.parse(on=text)
 
 
-@pytest.mark.parametrize("text", ["x=y", "x:1:2", "x=y:1", "x=y:1:", "x=y:nan:1", "x=y:1:2:3"])
+@pytest.mark.parametrize(
+    "text", ["x=y", "x:1:2", "x=y:1", "x=y:1:", "x=y:nan:1", "x=y:1:2:3", "x=y:1_0:1", "x=y:٣:1"]
+)
 def test_bands_that_make_no_sense_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--band"):
+    with pytest.raises(InputError, match="band"):
         Predicate.parse(band=text)

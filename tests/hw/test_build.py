@@ -1,7 +1,12 @@
 """Verilog, manifest, lint, and the cache of models."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,16 +89,157 @@ def test_a_model_is_built_once_and_says_what_it_does() -> None:
     assert manifest["tools"]["verilator"] == toolchain.verilator().version
 
 
-def test_a_failed_build_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own; the Verilator is the usual one."""
     tool = toolchain.verilator()
     monkeypatch.setattr(toolchain, "verilator", lambda: tool)
     monkeypatch.setenv("STREAMJOIN_CACHE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def quick_build(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Builds that only write a library; the list grows by each."""
+    builds: list[str] = []
+
+    def compiled(params: DesignParams, made: Path, *_: object) -> None:
+        (made / "obj").mkdir()
+        (made / "model.so").write_text("a library")
+        builds.append(params.digest)
+
+    monkeypatch.setattr(build, "_compile", compiled)
+    return builds
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "changed", "missing", "unsealed", "file"])
+def test_a_damaged_model_in_the_cache_is_built_anew(quick_build: list[str], damage: str) -> None:
+    folder = build.build_model(PRESETS["tiny"])
+    library = folder / "model.so"
+    assert build.build_model(PRESETS["tiny"]) == folder
+    assert len(quick_build) == 1
+    if damage == "missing":
+        library.unlink()
+    elif damage == "unsealed":
+        (folder / "complete.json").unlink()
+    elif damage == "file":
+        shutil.rmtree(folder)
+        folder.write_text("no folder")
+    else:
+        library.write_text({"truncated": "a lib", "empty": "", "changed": "A library"}[damage])
+    assert build.build_model(PRESETS["tiny"]) == folder
+    assert len(quick_build) == 2
+    assert library.read_text() == "a library"
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    assert build.build_model(PRESETS["tiny"]) == folder
+    assert len(quick_build) == 2
+
+
+def test_of_two_equal_builds_the_first_stays(tmp_path: Path) -> None:
+    target = tmp_path / "entry"
+    for text in ("first", "second"):
+        made = toolchain.temporary_folder(target)
+        (made / "file").write_text(text)
+        toolchain.seal(made)
+        toolchain.publish(made, target, toolchain.is_whole)
+    assert (target / "file").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["entry"]
+
+
+def test_a_runtime_without_its_library_is_compiled_anew(own_cache: Path) -> None:
+    params = DesignParams(cores=1, segment_tuples=1)
+    first = build.build_model(params)
+    (runtime,) = (own_cache / "verilator").glob("runtime-*")
+    library = runtime / "libverilated.a"
+    whole = library.stat().st_size
+    library.write_bytes(b"")
+    shutil.rmtree(first)
+    assert build.build_model(params) == first
+    assert library.stat().st_size == whole
+
+
+def test_a_repaired_verilator_that_lost_a_file_is_repaired_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAMJOIN_CACHE", str(tmp_path))
+    executable = toolchain._packaged().path
+    executable.unlink()
+    makefile = executable.parent.parent / "root" / "include" / "verilated.mk"
+    makefile.write_text("")
+    tool = toolchain._packaged()
+    assert tool.path == executable
+    text = toolchain.run([str(executable), "--version"], tool.env(), 60, "verilator --version")
+    assert text.startswith(f"Verilator {tool.version}")
+    assert makefile.stat().st_size
+
+
+def test_what_a_killed_build_left_goes_after_an_hour(
+    own_cache: Path, quick_build: list[str]
+) -> None:
+    models = own_cache / "models"
+    for name, age_s in ((".old-x", 4000), (".young-x", 100), ("kept", 4000)):
+        (models / name).mkdir(parents=True)
+        (models / name / "model.so").touch()
+        then = time.time() - age_s
+        os.utime(models / name, (then, then))
+    folder = build.build_model(PRESETS["tiny"])
+    assert {path.name for path in models.iterdir()} == {".young-x", "kept", folder.name}
+
+
+def test_a_build_that_goes_on_is_not_forgotten(
+    own_cache: Path, quick_build: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "KEPT_MODELS", 1)
+    going_on = own_cache / "models" / ".other-x"
+    going_on.mkdir(parents=True)
+    (going_on / "model.so").touch()
+    os.utime(going_on / "model.so", (0, 0))
+    build.build_model(PRESETS["tiny"])
+    assert going_on.is_dir()
+
+
+def test_a_cache_that_cannot_be_written_is_named_by_its_variable(
+    quick_build: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "cache"
+    monkeypatch.setenv("STREAMJOIN_CACHE", str(place))
+    with pytest.raises(toolchain.CacheError) as caught:
+        build.build_model(PRESETS["tiny"])
+    assert caught.value.exit_status == 2
+    assert str(caught.value) == (
+        "STREAMJOIN_CACHE must name a folder that can be written, "
+        f"as {place} cannot: Not a directory"
+    )
+
+
+def test_a_file_that_cannot_be_written_is_named_and_leaves_nothing(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    with pytest.raises(
+        build.OutputError, match=rf"^{taken} cannot be written \(Is a dir"
+    ) as caught:
+        build.write_whole(taken, "text")
+    assert caught.value.exit_status == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+    (tmp_path / "file").touch()
+    with pytest.raises(build.OutputError, match=rf"^{tmp_path}/file cannot be written \(File ex"):
+        build.emit_verilog(PRESETS["tiny"], tmp_path / "file")
+
+
+def test_a_full_disk_is_a_failed_run() -> None:
+    full = Path("/dev/full")
+    error = OSError(28, "No space left on device")
+    assert build.OutputError(full, error, "name another").exit_status == 1
+
+
+def test_a_failed_build_leaves_nothing_behind(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(build, "VERILATOR_FLAGS", ("--no-such-flag",))
     with pytest.raises(toolchain.ToolError, match=r"^Verilator failed: .*no-such-flag"):
         build.build_model(PRESETS["tiny"])
-    assert not list((tmp_path / "models").iterdir())
+    assert not list((own_cache / "models").iterdir())
 
 
 @pytest.mark.parametrize("missing", ["g++", "make", "perl"])
@@ -118,3 +264,60 @@ def test_the_verilator_that_is_found_has_a_version_cocotb_can_use() -> None:
 def test_a_tool_that_hangs_is_given_up() -> None:
     with pytest.raises(toolchain.ToolError, match=r"^sleeping did not end within 0 s$"):
         toolchain.run(["sleep", "5"], {}, 0.1, "sleeping")
+
+
+def ends(process_id: int) -> bool:
+    """Tell whether a process ends soon, or is only waited for."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    os.kill(process_id, signal.SIGKILL)
+    return False
+
+
+def started(file: Path) -> int:
+    """Wait for the number that a process writes."""
+    for _ in range(400):
+        if file.exists() and file.read_text().endswith("\n"):
+            return int(file.read_text())
+        time.sleep(0.05)
+    raise AssertionError(f"{file} was not written")
+
+
+LONG = "sleep 300 & echo $! > {}; wait"
+
+
+def test_a_tool_that_is_given_up_takes_what_it_started_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "number"
+    with pytest.raises(toolchain.ToolError, match=r"^waiting did not end within 1 s$"):
+        toolchain.run(["sh", "-c", LONG.format(file)], dict(os.environ), 1, "waiting")
+    assert ends(started(file))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_build_that_is_ended_leaves_no_compiler_and_no_folder(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    file = tmp_path / "number"
+    script = f"""
+import os, shutil, signal
+from pathlib import Path
+from streamjoin_hw import toolchain
+signal.signal(signal.SIGINT, signal.default_int_handler)
+made = toolchain.temporary_folder(Path({str(tmp_path / "entry")!r}))
+try:
+    toolchain.run(["sh", "-c", {LONG.format(file)!r}], dict(os.environ), 60, "waiting")
+finally:
+    shutil.rmtree(made)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as process:
+        compiler = started(file)
+        process.send_signal(number)
+        assert process.wait(30) != 0
+    assert ends(compiler)
+    assert [path.name for path in tmp_path.iterdir()] == ["number"]

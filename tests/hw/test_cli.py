@@ -1,6 +1,7 @@
 """``streamjoin hw`` as a user types it."""
 
 import argparse
+import dataclasses
 import json
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from streamjoin_hw.build import OutputError
 from streamjoin_hw.cli import VERB, UsageError
 from streamjoin_hw.contract import DesignParams, ParameterError
 from streamjoin_hw.presets import PRESETS
@@ -23,9 +25,12 @@ def run(*words: str) -> int:
 
 def test_simulate_prints_a_table_with_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("simulate", "--preset", "tiny", "--tuples", "300") == 0
-    out = capsys.readouterr().out
-    assert re.search(r"verdict +│ exact", out)
-    assert re.search(r"tuples +│ 300", out)
+    heading, rule, *rows = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["metric", "value"]
+    assert set(rule) == {"─"}
+    assert dict(row.rsplit(maxsplit=1) for row in rows).items() >= {"tuples": "300"}.items()
+    assert rows[-1].split() == ["verdict", "exact"]
+    assert all(line == line.rstrip() for line in (heading, *rows))
 
 
 def test_simulate_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,9 +65,12 @@ def test_manifest_describes_the_parameters_given(capsys: pytest.CaptureFixture[s
     )
 
 
-def test_a_parameter_goes_over_the_preset(tmp_path: Path) -> None:
+def test_a_parameter_goes_over_the_preset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "deep" / "m.json"
     assert run("manifest", "--preset", "tiny", "--param", "lanes=2", "--out", str(file)) == 0
+    assert capsys.readouterr() == ("", f"wrote {file}\n")
     plain = json.loads(file.read_text())["params"]
     assert DesignParams.from_dict(plain) != PRESETS["tiny"]
     assert plain["lanes"] == 2
@@ -70,7 +78,36 @@ def test_a_parameter_goes_over_the_preset(tmp_path: Path) -> None:
 
 def test_verilog_writes_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verilog", "--preset", "tiny", "--out", str(tmp_path / "v")) == 0
-    assert capsys.readouterr().out.strip() == str(tmp_path / "v" / "streamjoin_handshake.v")
+    verilog, manifest = tmp_path / "v" / "streamjoin_handshake.v", tmp_path / "v" / "manifest.json"
+    assert capsys.readouterr() == (f"{verilog}\n", f"wrote {verilog} and {manifest}\n")
+
+
+def test_registers_says_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "registers.md"
+    assert run("registers", "--preset", "tiny", "--out", str(file)) == 0
+    assert capsys.readouterr() == ("", f"wrote {file}\n")
+    assert file.read_text().startswith("# Registers and layouts\n")
+
+
+@pytest.mark.parametrize("below", ["below", "far/below"])
+@pytest.mark.parametrize("action", ["verilog", "manifest", "registers", "model"])
+def test_a_place_that_cannot_be_written_to_is_one_sentence(
+    action: str, below: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    out = tmp_path / "file" / below
+    with pytest.raises(
+        OutputError, match=rf"^{tmp_path}/file/\S+ cannot be written \(.+\): name a"
+    ):
+        run(action, "--preset", "tiny", "--out", str(out))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_simulate_writes_nothing_and_takes_no_out(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run("simulate", "--preset", "tiny", "--out", "figures.json")
+    assert ended.value.code == 2
+    assert "unrecognized arguments: --out figures.json" in capsys.readouterr().err
 
 
 def test_model_copies_to_a_folder_that_is_not_there(
@@ -132,7 +169,7 @@ def test_a_window_that_does_not_fit_is_named() -> None:
 def test_importing_the_verb_imports_nothing_heavy() -> None:
     code = (
         "import sys, streamjoin_hw.cli; "
-        "print([m for m in ('amaranth', 'numpy', 'rich', 'ctypes') if m in sys.modules])"
+        "print([m for m in ('amaranth', 'numpy', 'rich') if m in sys.modules])"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -144,3 +181,20 @@ def test_help_shows_an_example(action: str, capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit):
         run(action, "--help")
     assert f"streamjoin hw {action} --p" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("action", ["", "registers", "simulate"])
+def test_help_lists_every_design_parameter(
+    action: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        run(*action.split(), "--help")
+    shown = capsys.readouterr().out
+    for field in dataclasses.fields(DesignParams):
+        assert re.search(rf"^  {field.name}=\S+ +[A-Z]\w+ ", shown, flags=re.MULTILINE)
+    plain = " ".join(shown.split())
+    assert "cores=COUNT Join cores in the chain, 1 to 1024 segment_tuples=COUNT" in plain
+    assert "lanes=1 Stored tuples that one core compares in one cycle, 1 to 64 terms=" in plain
+    listed = shown[shown.index("design parameters") :].partition("\n\n")[0]
+    assert max(map(len, listed.splitlines())) <= 80

@@ -15,12 +15,14 @@ from streamjoin_hw.contract import (
     DesignParams,
     KeyType,
     ParameterError,
+    RunState,
+    SjmRun,
     TUser,
     active_cores,
     parse_term,
     registers,
 )
-from streamjoin_hw.simulation import Model, ModelError, SjmRun, packed
+from streamjoin_hw.simulation import Model, ModelError, packed
 from streamjoin_hw.testing import (
     Arrival,
     Workload,
@@ -224,9 +226,49 @@ def test_a_tuple_is_not_offered_before_its_time(model: Model) -> None:
         max_cycles=10_000,
     )
     start = model.cycles
-    assert model.library.sjm_run(model.handle, ctypes.byref(run)) == Model.ENDED
+    assert model.library.sjm_run(model.handle, ctypes.byref(run)) == RunState.ENDED
     assert (accepted - start == not_before).all()
     assert model.cycles - start == run.cycles
+
+
+def abandoned(model: Model, arrivals: list[Arrival]) -> None:
+    """Offer a tuple to an empty design that takes none, and give up."""
+    model.write("control", 0b100)
+    with pytest.raises(ModelError, match=r"\(0 of"):
+        model.run(arrivals, max_cycles=100)
+
+
+def test_a_beat_of_an_abandoned_run_is_not_the_first_of_the_next(model: Model) -> None:
+    workload = random_workload(model.params, np.random.default_rng(SEED), 60, domain=2)
+    model.set_up(workload)
+    last = workload.arrivals[-1]
+    strange = Arrival(1 - workload.arrivals[0].side, last.keys, 255)
+    abandoned(model, [strange])
+    model.write("control", 0b101)
+    for _ in range(60):  # the windows settle, and a beat that is still offered would be taken
+        model.read("status")
+    outcome = model.run(workload.arrivals)
+    assert difference(reference(workload), outcome.pairs) == ""
+    assert model.read("tuples_r") + model.read("tuples_s") == 60
+
+
+def test_a_new_run_withdraws_the_beat_that_was_offered(model: Model) -> None:
+    workload = random_workload(model.params, np.random.default_rng(SEED), 60, domain=2)
+    model.set_up(workload)
+    first = workload.arrivals[0]
+    abandoned(model, [Arrival(1 - first.side, first.keys, 255)])
+    with pytest.raises(ModelError, match=r"\(0 of"):
+        model.run(workload.arrivals, max_cycles=100)  # its first beat is offered now
+    model.write("control", 1)  # ... and taken here
+    taken = [model.read("tuples_r"), model.read("tuples_s")]
+    assert taken == [1 - first.side, first.side]
+    model.write("control", 0b101)
+
+
+def test_a_run_that_was_not_left_cannot_be_gone_on_with(model: Model) -> None:
+    run = SjmRun(last=1, resume=1, max_cycles=10, capacity=1)
+    model.write("control", 0b101)
+    assert model.library.sjm_run(model.handle, ctypes.byref(run)) == RunState.NOTHING_TO_RESUME
 
 
 def test_an_unknown_offset_is_an_error(model: Model) -> None:
@@ -244,6 +286,13 @@ def test_windows_that_cannot_be_held_stop_the_input(model: Model) -> None:
     assert model.read("status") & 0b10000
     model.write("control", 0b101)
     model.write("window_r", params.window_capacity)
+
+
+def test_too_many_terms_are_named_as_they_are_written() -> None:
+    terms = ("equi:int32", "band:float32", "equi:int32", "equi:uint32", "band:int32")
+    with pytest.raises(ParameterError) as caught:
+        design(1, 2, 1, *terms)
+    assert str(caught.value) == f"terms must be 1 to 4 terms, not 5: {','.join(terms)}"
 
 
 def test_another_design_is_refused() -> None:

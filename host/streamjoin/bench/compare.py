@@ -21,7 +21,7 @@ from streamjoin import run, verify
 from streamjoin.bench.workloads import Comparison
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine, Job
-from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.errors import InputError, MismatchError, StreamJoinError
 from streamjoin.inputs import read_streams
 from streamjoin.metrics import ProgressCallback
 from streamjoin.tuples import Pairs
@@ -46,8 +46,8 @@ class _Entrant:
     """One engine on one workload, with what its rounds gave."""
 
     name: str
-    engine: Engine | None = None
-    job: Job | None = None
+    engine: Engine
+    job: Job
     error: str | None = None
     status: str = "ok"
     rounds: list[dict[str, Any]] = field(default_factory=list)
@@ -99,6 +99,7 @@ def _compare_one(
     comparison: Comparison, show: ShowProgress, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     r, s = read_streams(comparison.r, comparison.s, comparison.predicate)
+    comparison.check_rows(r.rows, s.rows)
     asked = Job(
         r,
         s,
@@ -108,11 +109,17 @@ def _compare_one(
         arrival=comparison.arrival,
         speedup=comparison.speedup,
     )
+    # Whoever cannot do it at all is refused before anything runs.
+    jobs = [
+        (name, run.settle(catalog.get(name), asked, comparison.knobs.get(name, {})))
+        for name in comparison.engines
+    ]
     with show(f"{comparison.name}: oracle") as told:
         began = time.perf_counter()
         right, oracle = verify.expected(asked, told)
         oracle_s = time.perf_counter() - began
-    entrants = [_enter(name, asked, comparison, say) for name in comparison.engines]
+    comparison.check_pairs(len(right))
+    entrants = [_enter(name, job, say) for name, job in jobs]
     for number in range(comparison.rounds + 1):
         for entrant in entrants:
             _one_round(entrant, number, comparison.name, right, show)
@@ -127,18 +134,19 @@ def _compare_one(
         "digest": right.digest,
         "oracle": oracle,
         "oracle_s": oracle_s,
+        "arrival": comparison.arrival,
+        "speedup": comparison.speedup,
         "path": str(comparison.folder),
     }
     return workload, [_record(entrant, comparison.name) for entrant in entrants]
 
 
-def _enter(name: str, asked: Job, comparison: Comparison, say: Callable[[str], None]) -> _Entrant:
+def _enter(name: str, job: Job, say: Callable[[str], None]) -> _Entrant:
     engine = catalog.get(name)
-    entrant = _Entrant(name, engine)
+    entrant = _Entrant(name, engine, job)
     try:
-        entrant.job = run.settle(engine, asked, comparison.knobs.get(name, {}))
-        engine.prepare(entrant.job, say)
-    except (StreamJoinError, ValueError) as error:
+        engine.prepare(job, say)
+    except (StreamJoinError, RuntimeError, ValueError, OSError) as error:
         entrant.status, entrant.error = "failed", str(error)
     return entrant
 
@@ -147,7 +155,7 @@ def _one_round(
     entrant: _Entrant, number: int, workload: str, right: Pairs, show: ShowProgress
 ) -> None:
     engine, job = entrant.engine, entrant.job
-    if entrant.status != "ok" or engine is None or job is None:
+    if entrant.status != "ok":
         return
     exact = engine.capabilities.platform == "fpga"
     if exact and number > 0:
@@ -157,9 +165,11 @@ def _one_round(
             outcome = run.run(engine, job, told)
         verify.check(outcome.pairs, right, entrant.name)
         verify.check_order(outcome.pairs, job, engine.capabilities.order)
+    except MismatchError as error:
+        entrant.status, entrant.error = "wrong", str(error)
+        return
     except StreamJoinError as error:
-        wrong = type(error).__name__ == "MismatchError"
-        entrant.status, entrant.error = "wrong" if wrong else "failed", str(error)
+        entrant.status, entrant.error = "failed", str(error)
         return
     if exact or number > 0:  # round 0 warms caches and is not counted
         entrant.rounds.append(outcome.metrics)
@@ -167,18 +177,17 @@ def _one_round(
 
 def _record(entrant: _Entrant, workload: str) -> dict[str, Any]:
     engine, job = entrant.engine, entrant.job
-    assert engine is not None
     record: dict[str, Any] = {
         "workload": workload,
         "engine": entrant.name,
         "platform": engine.capabilities.platform,
-        "backend": job.backend if job else None,
+        "backend": job.backend,
         "status": entrant.status,
         "error": entrant.error,
         "checked": entrant.status == "ok",
         "order": engine.capabilities.order,
-        "threads": job.threads if job else None,
-        "knobs": dict(job.knobs) if job else {},
+        "threads": job.threads,
+        "knobs": dict(job.knobs),
         "rounds": len(entrant.rounds),
     }
     if entrant.status != "ok" or not entrant.rounds:

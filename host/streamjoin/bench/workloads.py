@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from streamjoin.errors import DeadlineError, InputError, StreamJoinError
+from streamjoin import run
+from streamjoin.engines import catalog
+from streamjoin.errors import DeadlineError, InputError, MismatchError, StreamJoinError
 from streamjoin.predicates import Predicate
 from streamjoin.windows import Window, parse_window
 
@@ -23,6 +25,8 @@ else:
 
 GENERATION_DEADLINE_S = 3600
 DEFAULT_ROUNDS = 5
+MOST_ROUNDS = 1000
+FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,15 @@ class Comparison:
         Threads for parallel engines.
     knobs : mapping of str to mapping
         Tuning parameters by engine.
+    rows : tuple of int, optional
+        Rows of R and S that the files must have.
+    expected : tuple of str and int, optional
+        A window and the pairs that the generator counted for it.
+
+    Raises
+    ------
+    InputError
+        If engines, rounds, threads, speedup or arrival are not what they must be.
     """
 
     folder: Path
@@ -56,6 +69,45 @@ class Comparison:
     arrival: str = "instant"
     speedup: float = 1.0
     knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rows: tuple[int, int] | None = None
+    expected: tuple[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.engines or len(set(self.engines)) < len(self.engines):
+            raise InputError(f"{self.name}: engines must be different names, not {self.engines}")
+        if not 1 <= self.rounds <= MOST_ROUNDS:
+            raise InputError(f"{self.name}: rounds must be 1 to {MOST_ROUNDS}, not {self.rounds}")
+        run.check_options(
+            threads=self.threads, speedup=self.speedup, order="none", arrival=self.arrival
+        )
+
+    def check_rows(self, r_rows: int, s_rows: int) -> None:
+        """Refuse files that have not the rows that the description says.
+
+        Raises
+        ------
+        InputError
+            Naming both counts.
+        """
+        if self.rows is not None and self.rows != (r_rows, s_rows):
+            raise InputError(
+                f"{self.folder}: workload.json says {self.rows[0]} x {self.rows[1]} rows, the "
+                f"files have {r_rows} x {s_rows}"
+            )
+
+    def check_pairs(self, pairs: int) -> None:
+        """Hold the oracle's count against the one that the generator wrote down.
+
+        Raises
+        ------
+        MismatchError
+            If they differ.
+        """
+        window, counted = self.expected or ("", 0)
+        if window == self.window.text and counted != pairs:
+            raise MismatchError(
+                f"{self.folder}: workload.json expects {counted} pairs, the oracle finds {pairs}"
+            )
 
 
 def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Comparison:
@@ -67,6 +119,8 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
         If it is no workload folder.
     """
     path = folder / "workload.json"
+    if folder.is_file():
+        raise InputError(f"{folder}: is a file; make a workload of it with  streamjoin data import")
     try:
         plain = json.loads(path.read_text())
     except FileNotFoundError:
@@ -76,10 +130,15 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     try:
+        if plain["format"] != FORMAT:
+            raise InputError(f"{path}: format must be {FORMAT}, not {plain['format']!r}")
         predicate = Predicate.parse(plain["predicate"].get("on"), plain["predicate"].get("band"))
+        expected = plain.get("expected")
+        name = str(plain["name"])
+        name.encode()  # a lone surrogate cannot be shown
         return Comparison(
             folder,
-            str(plain["name"]),
+            name,
             str(plain["kind"]),
             folder / plain["r"]["path"],
             folder / plain["s"]["path"],
@@ -87,8 +146,12 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
             parse_window(plain["window"]),
             engines,
             threads=threads,
+            rows=(int(plain["r"]["rows"]), int(plain["s"]["rows"])),
+            expected=(str(expected["window"]), int(expected["pairs"])) if expected else None,
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except InputError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: is not a workload's description: {error}") from None
 
 
@@ -123,26 +186,54 @@ def read_suite(path: Path, data: Path, threads: int) -> tuple[str, list[Comparis
         raise InputError(f"{path}: there is no such suite") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: is not a suite in TOML: {error}") from None
-    tables = plain.get("workload", [])
+    tables = plain.get("workload")
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InputError(f"{path}: must hold [[workload]] tables")
     for number, table in enumerate(tables, start=1):
-        if not isinstance(table, dict) or not table.get("engines"):
-            raise InputError(f"{path}: workload {number} names no engines to compare")
+        _check_table(table, f"{path}: workload {number}")
     folders = _generate(path, data)
     comparisons = []
     for table, folder in zip(tables, folders, strict=True):
-        known = read_workload(folder, tuple(table["engines"]), int(table.get("threads", threads)))
+        known = read_workload(folder, tuple(table["engines"]), table.get("threads", threads))
         window = table.get("window")
         comparisons.append(
             replace(
                 known,
                 window=parse_window(window) if window else known.window,
-                rounds=int(table.get("rounds", DEFAULT_ROUNDS)),
-                arrival=str(table.get("arrival", "instant")),
-                speedup=float(table.get("speedup", 1.0)),
+                rounds=table.get("rounds", DEFAULT_ROUNDS),
+                arrival=table.get("arrival", "instant"),
+                speedup=table.get("speedup", 1.0),
                 knobs=table.get("knobs", {}),
             )
         )
     return str(plain.get("name", path.stem)), comparisons
+
+
+_TABLE_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "engines": (list, "a list of names"),
+    "window": (str, "a text"),
+    "rounds": (int, "a whole number"),
+    "threads": (int, "a whole number"),
+    "arrival": (str, "a text"),
+    "speedup": ((int, float), "a number"),
+    "knobs": (dict, "a table for each engine"),
+}
+
+
+def _check_table(table: Mapping[str, Any], place: str) -> None:
+    """Refuse a suite's table before anything is generated for it."""
+    for name, (types, what) in _TABLE_TYPES.items():
+        if name in table and (not isinstance(table[name], types) or isinstance(table[name], bool)):
+            raise InputError(f"{place}: {name} must be {what}, not {table[name]!r}")
+    engines = table.get("engines")
+    if not engines or not all(isinstance(name, str) for name in engines):
+        raise InputError(f"{place}: engines must be a list of names, as ['kang']")
+    for name in engines:
+        catalog.get(name)
+    for name, knobs in table.get("knobs", {}).items():
+        if not isinstance(knobs, dict):
+            raise InputError(f"{place}: knobs.{name} must be a table, not {knobs!r}")
+        catalog.get(name).settle(knobs)
 
 
 def _generate(path: Path, data: Path) -> list[Path]:

@@ -7,7 +7,11 @@ Other distributions of this project add verbs through the entry-point group
 
 import argparse
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NoReturn
@@ -39,12 +43,47 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
+class _TerminatedError(BaseException):
+    """SIGTERM, as an exception: what is half done is cleaned up on the way out."""
+
+
+def _terminate(_number: int, _frame: object) -> NoReturn:
+    raise _TerminatedError
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM raise, as SIGINT does, for the length of a command."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Version(argparse.Action):
+    """Prints the version; looking it up costs, so only when asked."""
+
+    def __init__(self, option_strings: list[str], dest: str, help: str) -> None:  # noqa: A002  (argparse's name)
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"streamjoin {version('streamjoin')}\n")
+        sys.exit(0)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
     debug = "--debug" in arguments
     try:
-        return _dispatch([argument for argument in arguments if argument != "--debug"])
+        with _terminable():
+            return _dispatch([argument for argument in arguments if argument != "--debug"])
     except BrokenPipeError:
         # Whoever read our output has seen enough; nothing more can be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -52,6 +91,9 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("streamjoin: interrupted; nothing was left behind\n")
         return 130
+    except _TerminatedError:
+        sys.stderr.write("streamjoin: terminated; nothing was left behind\n")
+        return 143
     except Exception as error:
         status = getattr(error, "exit_status", 1 if isinstance(error, OSError) else None)
         if debug or status is None:  # what is no user's mistake is ours: show where
@@ -73,6 +115,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=_Version, help="show the version")
     parser.add_argument("--debug", action="store_true", help="show a traceback with an error")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     chosen = next((word for word in arguments if not word.startswith("-")), None)

@@ -41,7 +41,11 @@ class EnginesVerb:
             print_json(rows)
             return 0
         headings = ["engine", "platform", "predicates", "windows", "order", "knobs", "usable"]
-        print_table(headings, [[_text(row[name]) for name in headings] for row in rows], set())
+        print_table(
+            headings,
+            [[_text(row[name]) for name in headings] for row in rows],
+            droppable=("knobs", "platform", "order"),
+        )
         return 0
 
 

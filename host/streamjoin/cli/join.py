@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,9 @@ example:
 """
 
 
+FILE_HELP = "R: Parquet file or folder, Arrow IPC or CSV"
+
+
 class JoinVerb:
     """Runs one engine on one input."""
 
@@ -31,8 +35,8 @@ class JoinVerb:
         """Add the verb's flags."""
         parser.epilog = EPILOG
         parser.add_argument("--engine", required=True, help="a name of streamjoin engines, or auto")
-        parser.add_argument("--r", type=Path, required=True, metavar="FILE")
-        parser.add_argument("--s", type=Path, required=True, metavar="FILE")
+        parser.add_argument("--r", type=Path, required=True, metavar="FILE", help=FILE_HELP)
+        parser.add_argument("--s", type=Path, required=True, metavar="FILE", help="the same for S")
         options.add_predicate(parser)
         parser.add_argument(
             "--window",
@@ -51,18 +55,10 @@ class JoinVerb:
         predicate, window = options.predicate(args), parse_window(args.window)
         knobs = options.knobs(args)
         if args.engine == "auto":
-            engine = catalog.choose(predicate, window)
+            engine = catalog.choose(predicate, window, args.order)
         else:
             engine = catalog.get(args.engine)
-        targets = []
-        if args.output is not None:
-            check_target(args.output, PAIRS_SUFFIXES, "--output")
-            targets.append(args.output)
-        if args.metrics is not None:
-            check_target(args.metrics, (".json",), "--metrics")
-            targets.append(args.metrics)
-        if len(set(targets)) < len(targets):
-            raise InputError("--output and --metrics name the same file")
+        targets = _targets(args)
         r, s = read_streams(args.r, args.s, predicate, args.ts)
         asked = Job(
             r,
@@ -93,11 +89,29 @@ class JoinVerb:
                     write_pairs(outcome, draft, target.suffix.lower())
                 else:
                     draft.write_text(json.dumps(outcome.metrics, indent=2) + "\n")
-        if args.json:
-            print_json(outcome.metrics)
-        else:
-            _print(outcome.metrics)
+            if args.json:
+                print_json(outcome.metrics)
+            else:
+                _print(outcome.metrics)
+            sys.stdout.flush()  # a table that cannot be printed leaves no files either
         return 0
+
+
+def _targets(args: argparse.Namespace) -> list[Path]:
+    """The files to write, refused here if they cannot be."""
+    targets = []
+    if args.output is not None:
+        check_target(args.output, PAIRS_SUFFIXES, "--output")
+        targets.append(args.output)
+    if args.metrics is not None:
+        check_target(args.metrics, (".json",), "--metrics")
+        targets.append(args.metrics)
+    if len(set(targets)) < len(targets):
+        raise InputError("--output and --metrics name the same file")
+    for target in targets:
+        if target.resolve() in {args.r.resolve(), args.s.resolve()}:
+            raise InputError(f"{target}: is an input; it would be overwritten")
+    return targets
 
 
 def _default_arrival(job: Job, engine: Engine) -> Job:
@@ -108,6 +122,11 @@ def _default_arrival(job: Job, engine: Engine) -> Job:
 
 
 def _say_arrival(job: Job, args: argparse.Namespace) -> None:
+    at_rest = [stream.source for stream in (job.r, job.s) if stream.rows and not stream.ts.any()]
+    if len(at_rest) == 1:
+        say(f"{at_rest[0]} has no arrival times: all its tuples arrive at 0")
+    if job.arrival == "replay" and job.start_us == job.end_us:
+        say("there is nothing to replay: all tuples arrive at once")
     if args.arrival is not None or job.start_us == job.end_us:
         return
     if job.arrival == "instant":
@@ -122,6 +141,7 @@ def _print(metrics: dict[str, object]) -> None:
     assert isinstance(latency, dict)
     seconds, throughput = metrics["wall_s"], metrics["throughput_tuples_per_s"]
     assert isinstance(seconds, float)
+    simulated = "cycles" in metrics
     rows = [
         ["engine", str(metrics["engine"])],
         ["predicate", str(metrics["predicate"])],
@@ -129,15 +149,21 @@ def _print(metrics: dict[str, object]) -> None:
         ["tuples", f"{metrics['n_r']} x {metrics['n_s']}"],
         ["pairs", str(metrics["pairs"])],
         ["digest", str(metrics["digest"])],
-        ["wall time", duration(seconds * 1e6)],
-        ["throughput", si(throughput if isinstance(throughput, float) else None, "tuples/s")],
+        ["time to simulate" if simulated else "wall time", duration(seconds * 1e6)],
+        [
+            "throughput at that clock" if simulated else "throughput",
+            si(throughput if isinstance(throughput, float) else None, "tuples/s"),
+        ],
         ["latency p50, p95, max", ", ".join(duration(latency[q]) for q in ("p50", "p95", "max"))],
     ]
     if "cycles" in metrics:
-        rows += [["cycles", str(metrics["cycles"])], ["clock", str(metrics["clock_source"])]]
+        clock_hz = metrics["clock_hz"]
+        assert isinstance(clock_hz, float)
+        clock = f"{clock_hz / 1e6:g} MHz, {metrics['clock_source']}"
+        rows += [["cycles", str(metrics["cycles"])], ["clock", clock]]
     if "verified_by" in metrics:
-        rows.append(["verified", f"equal to the {metrics['verified_by']}'s result"])
-    print_table(["metric", "value"], rows, set())
+        rows.append(["verified", f"equal to {metrics['verified_by']}'s result"])
+    print_table(["metric", "value"], rows)
 
 
 VERB = JoinVerb()

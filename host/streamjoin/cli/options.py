@@ -34,7 +34,8 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--arrival",
         choices=("replay", "instant"),
-        help="honour arrival times, or hand all over at once",
+        help="honour arrival times, or hand all over at once; default: replay where there are "
+        "arrival times and the engine can",
     )
     parser.add_argument("--speedup", type=float, default=1.0, help="a replay runs X times faster")
     parser.add_argument("--order", choices=ORDERS, default="none", help="order of the results")

@@ -2,16 +2,20 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 ProgressCallback = Callable[[int, int], None]
+
+PATIENCE_S = 2.0
+"""How long work may take before a log without a terminal is told about it."""
 
 stderr = Console(stderr=True, highlight=False)
 
@@ -23,30 +27,71 @@ def say(text: str) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[ProgressCallback]:
-    """Show a bar for as long as the block runs; where stderr is no terminal, nothing."""
+    """Show a bar for as long as the block runs; without a terminal a line if it takes long."""
+    if not stderr.is_terminal:
+        yield _Announcer(what)
+        return
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+    with Progress(*columns, console=stderr, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def print_table(headings: list[str], rows: list[list[str]], numeric: set[str]) -> None:
-    """Print a table to stdout; columns named in ``numeric`` line up on the right."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="right" if heading in numeric else "left")
+class _Announcer:
+    """Says once what goes on, when it has gone on for a while."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._due_s = time.monotonic() + PATIENCE_S
+
+    def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() > self._due_s:
+            say(f"{self._what}: {done} of {total}")
+            self._due_s = float("inf")
+
+
+def print_table(
+    headings: list[str],
+    rows: list[list[str]],
+    numeric: Set[str] = frozenset(),
+    droppable: tuple[str, ...] = (),
+) -> None:
+    """Print a table to stdout.
+
+    Nothing is ever cut: where the terminal is too narrow, the columns named in ``droppable`` are
+    left out, the first of them first, and a line on stderr says so. Columns named in ``numeric``
+    line up on the right.
+    """
+    shown = list(range(len(headings)))
+    left_out = []
+    for name in droppable:
+        if not sys.stdout.isatty() or _table_width(headings, rows, shown) <= Console().width:
+            break
+        shown.remove(headings.index(name))
+        left_out.append(name)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for place in shown:
+        justify: JustifyMethod = "right" if headings[place] in numeric else "left"
+        table.add_column(headings[place], justify=justify, no_wrap=True)
     for row in rows:
-        table.add_row(*row)
-    # A pipe has no width: let no column be cut there.
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, markup=False, width=200)
-    console.print(table)
+        table.add_row(*(row[place] for place in shown))
+    wide = Console(highlight=False, markup=False, width=_table_width(headings, rows, shown))
+    with wide.capture() as captured:
+        wide.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    sys.stdout.write("\n".join(line for line in lines if line) + "\n")
+    if left_out:
+        say(f"a wider terminal, or --json, shows also: {', '.join(left_out)}")
+
+
+def _table_width(headings: list[str], rows: list[list[str]], shown: list[int]) -> int:
+    widths = [max(len(row[place]) for row in [headings, *rows]) for place in shown]
+    return sum(widths) + 3 * len(shown)
 
 
 def print_json(value: Any) -> None:

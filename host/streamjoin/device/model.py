@@ -6,46 +6,38 @@ The library is built, or found in the cache, by whoever is installed under the e
 
 import ctypes
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from streamjoin.device.base import Beats, Device, Results, StreamOutcome, describe, is_result
+from streamjoin.device.base import (
+    Beats,
+    Bytes,
+    Device,
+    Results,
+    StreamOutcome,
+    describe,
+    is_result,
+)
 from streamjoin.errors import DeadlineError, DeviceError, UnavailableError
-from streamjoin_hw.contract import DesignParams, beat_bits, result_layout, tuple_layout
+from streamjoin_hw.contract import (
+    LIBRARY_NAME,
+    DesignParams,
+    Register,
+    RunState,
+    SjmRun,
+    beat_bits,
+    load_model_library,
+    result_layout,
+    tuple_layout,
+)
 
 RESULTS_AT_ONCE = 1 << 16
 CYCLES_AT_ONCE = 200_000
 """Cycles of one call into the library; progress is told in between."""
-
-DONE, RESULTS_FULL, CYCLES_OVER = 0, 1, 2
-
-
-class _Run(ctypes.Structure):
-    """The structure ``SjmRun`` of the library's C interface."""
-
-    _fields_ = (
-        ("beats", ctypes.c_void_p),
-        ("dest", ctypes.c_void_p),
-        ("not_before", ctypes.c_void_p),
-        ("accepted", ctypes.c_void_p),
-        ("beat_count", ctypes.c_int64),
-        ("last", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-        ("results", ctypes.c_void_p),
-        ("users", ctypes.c_void_p),
-        ("stamps", ctypes.c_void_p),
-        ("capacity", ctypes.c_int64),
-        ("max_cycles", ctypes.c_int64),
-        ("seed", ctypes.c_uint64),
-        ("idle_per_1024", ctypes.c_uint32),
-        ("stall_per_1024", ctypes.c_uint32),
-        ("beats_taken", ctypes.c_int64),
-        ("results_taken", ctypes.c_int64),
-        ("cycles", ctypes.c_int64),
-    )
 
 
 def unusable() -> str | None:
@@ -104,7 +96,7 @@ class ModelDevice(Device):
         super().__init__(params)
         self._clock_hz = clock_hz
         self._stalls = (seed, idle_per_1024, stall_per_1024)
-        self._library = _load(folder / "model.so")
+        self._library = _load(folder / LIBRARY_NAME)
         self._handle: Any = self._library.sjm_open()
         if not self._handle:
             raise DeviceError(f"{folder}: the model does not start")
@@ -118,7 +110,7 @@ class ModelDevice(Device):
     @property
     def clock_source(self) -> str:
         """Says that the clock is an assumption."""
-        return f"assumed {self._clock_hz / 1e6:g} MHz; simulated, not measured"
+        return "assumed; simulated, not measured"
 
     def close(self) -> None:
         """Free the model."""
@@ -139,7 +131,11 @@ class ModelDevice(Device):
     def stream(
         self, beats: Beats, on_results: Callable[[Results], None], on_taken: Callable[[int], None]
     ) -> StreamOutcome:
-        """Send one whole input through the model; see :meth:`Device.stream`."""
+        """Send one whole input through the model; see :meth:`Device.stream`.
+
+        Whatever ends it early, the design is emptied: the next input starts afresh. Windows and
+        band widths keep their values, the counters begin anew.
+        """
         beat_count = len(beats.dest)
         if beat_count == 0:
             return StreamOutcome(np.empty(0, dtype=np.int64), 0)
@@ -147,22 +143,40 @@ class ModelDevice(Device):
         dest = np.ascontiguousarray(beats.dest)
         if data.shape != (beat_count, beat_bits(tuple_layout(self.params)) // 8):
             raise DeviceError(f"beats of shape {data.shape} do not fit the design's tuples")
+        try:
+            return self._run(data, dest, on_results, on_taken)
+        except BaseException:
+            # The first error is the one to tell; a device that is gone fails again when used.
+            with suppress(DeviceError):
+                self.write("control", _field(self._registers, "enable", "soft_reset"))
+            raise
+
+    def _run(
+        self,
+        data: Bytes,
+        dest: Bytes,
+        on_results: Callable[[Results], None],
+        on_taken: Callable[[int], None],
+    ) -> StreamOutcome:
+        """Call the library until the input has drained."""
+        beat_count = len(dest)
         accepted = np.zeros(beat_count, dtype=np.int64)
         seed, idle, stall = self._stalls
         began = int(self._library.sjm_cycles(self._handle))
-        taken, quiet = 0, 0
+        taken, quiet, resume = 0, 0, 0
         while True:
             results = np.empty(
                 (RESULTS_AT_ONCE, beat_bits(result_layout(self.params)) // 8), dtype=np.uint8
             )
             users = np.empty(RESULTS_AT_ONCE, dtype=np.uint8)
             stamps = np.empty(RESULTS_AT_ONCE, dtype=np.int64)
-            run = _Run(
+            run = SjmRun(
                 beats=data.ctypes.data,
                 dest=dest.ctypes.data,
                 accepted=accepted.ctypes.data,
                 beat_count=beat_count,
                 last=1,
+                resume=resume,
                 results=results.ctypes.data,
                 users=users.ctypes.data,
                 stamps=stamps.ctypes.data,
@@ -179,11 +193,12 @@ class ModelDevice(Device):
             if mine.any():
                 on_results(Results(results[:found][mine], stamps[:found][mine] - began))
             on_taken(int(run.beats_taken))
-            if state == DONE:
+            if state == RunState.ENDED:
                 cycles = int(self._library.sjm_cycles(self._handle)) - began
                 return StreamOutcome(accepted - began, cycles)
-            if state not in {RESULTS_FULL, CYCLES_OVER}:
+            if state not in {RunState.RESULTS_FULL, RunState.CYCLES_OVER}:
                 raise DeviceError(f"the model stopped in state {state}")
+            resume = 1
             progressed = found > 0 or run.beats_taken > taken
             quiet = 0 if progressed else quiet + int(run.cycles)
             taken = int(run.beats_taken)
@@ -201,20 +216,13 @@ class ModelDevice(Device):
         return max(1_000_000, 2 * drain_cycles) * slowed
 
 
+def _field(known: dict[str, Register], *names: str) -> int:
+    """Bits of the control register, by their names."""
+    return sum(1 << each.bit for each in known["control"].fields if each.name in names)
+
+
 def _load(path: Path) -> Any:
     try:
-        library = ctypes.CDLL(str(path))
+        return load_model_library(path)
     except OSError as error:
         raise DeviceError(f"{path}: the model cannot be loaded: {error}") from None
-    library.sjm_open.restype = ctypes.c_void_p
-    library.sjm_close.argtypes = (ctypes.c_void_p,)
-    library.sjm_cycles.argtypes = (ctypes.c_void_p,)
-    library.sjm_cycles.restype = ctypes.c_int64
-    library.sjm_read.argtypes = (
-        ctypes.c_void_p,
-        ctypes.c_uint32,
-        ctypes.POINTER(ctypes.c_uint32),
-    )
-    library.sjm_write.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
-    library.sjm_run.argtypes = (ctypes.c_void_p, ctypes.POINTER(_Run))
-    return library

@@ -77,16 +77,15 @@ class Knob:
         if isinstance(self.default, str):
             if text in self.choices:
                 return str(text)
-            raise InputError(f"--set {self.name} takes {' or '.join(self.choices)}, not {text!r}")
-        try:
-            value = int(text)
-        except ValueError:
-            value = None
+            raise InputError(f"knob {self.name} takes {' or '.join(self.choices)}, not {text!r}")
+        whole = isinstance(text, int) and not isinstance(text, bool)
+        digits = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 18
+        value = int(text) if whole or digits else None
         least, most = self.least or 0, self.most
         if value is None or value < least or (most is not None and value > most):
             upper = f" to {most}" if most is not None else " up"
             raise InputError(
-                f"--set {self.name} takes a whole number from {least}{upper}, not {text!r}"
+                f"knob {self.name} takes a whole number from {least}{upper}, not {text!r}"
             )
         return value
 
@@ -187,7 +186,7 @@ class Engine(ABC):
         for name in knobs:
             if name not in known:
                 have = ", ".join(known) or "none"
-                raise InputError(f"--set {name}: {self.name} has no such knob; it has {have}")
+                raise InputError(f"{self.name} has no knob {name!r}; it has {have}")
         return {name: known[name].parse(knobs.get(name, known[name].default)) for name in known}
 
     def check(self, job: Job) -> None:
@@ -206,7 +205,7 @@ class Engine(ABC):
         if job.window.kind not in can.windows:
             have = ", ".join(sorted(can.windows))
             raise UnsupportedError(
-                f"{self.name} cannot join under --window {job.window.text}, only {have}"
+                f"{self.name} cannot join under window {job.window.text}, only {have}"
             )
         if ORDERS.index(job.order) > ORDERS.index(can.order):
             raise UnsupportedError(
@@ -214,7 +213,7 @@ class Engine(ABC):
             )
         if job.arrival not in can.arrivals:
             have = ", ".join(sorted(can.arrivals))
-            raise UnsupportedError(f"{self.name} cannot --arrival {job.arrival}, only {have}")
+            raise UnsupportedError(f"{self.name} cannot do arrival {job.arrival}, only {have}")
         if job.backend is not None and job.backend not in can.backends:
             have = ", ".join(can.backends) or "none"
             raise UnsupportedError(f"{self.name} has no backend {job.backend!r}, only {have}")

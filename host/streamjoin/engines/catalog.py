@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from streamjoin.engines.base import Engine
+from streamjoin.engines.base import ORDERS, Engine
 from streamjoin.errors import InputError
 from streamjoin.predicates import Predicate
 from streamjoin.windows import Window
@@ -33,14 +33,24 @@ def get(name: str) -> Engine:
         If there is none of that name.
     """
     if name not in _PLACES:
-        raise InputError(f"there is no engine {name!r}; choose one of {', '.join(_PLACES)}")
+        raise InputError(
+            f"there is no engine {name!r}; choose auto or one of {', '.join(_PLACES)}: "
+            "see streamjoin engines"
+        )
     module, _, attribute = _PLACES[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine
 
 
-def choose(predicate: Predicate, window: Window) -> Engine:
+def choose(predicate: Predicate, window: Window, order: str = "none") -> Engine:
     """Choose for ``engine="auto"``: a hash join where one fits, else a scan.
+
+    Parameters
+    ----------
+    predicate, window
+        What it must be able to join.
+    order : str
+        What it must promise.
 
     Raises
     ------
@@ -52,6 +62,8 @@ def choose(predicate: Predicate, window: Window) -> Engine:
         engine = get(name)
         can = engine.capabilities
         if predicate.kind not in can.predicates or window.kind not in can.windows:
+            continue
+        if ORDERS.index(can.order) < ORDERS.index(order):
             continue
         reason = engine.unusable()
         if reason is None:

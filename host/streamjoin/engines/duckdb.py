@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamjoin.engines.base import Capabilities, Engine, Job, Report
-from streamjoin.errors import InputError
+from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Equi, Term
 from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow, Window
+
+WIDEST = 1 << 66
 
 
 class DuckDb(Engine):
@@ -47,6 +49,9 @@ class DuckDb(Engine):
                 _load(connection, job)
             with meter.phase("probe"):
                 found = connection.sql(_query(job)).fetchnumpy()
+        except duckdb.Error as error:
+            first = str(error).splitlines()[0]
+            raise EngineError(f"duckdb cannot do this join: {first}") from None
         finally:
             connection.close()
         meter.emit(found["r_row"].astype(np.uint32), found["s_row"].astype(np.uint32))
@@ -96,17 +101,20 @@ def _term(place: int, term: Term, job: Job) -> str:
         return f"{r_key} = {s_key}"
     r_type, s_type = job.r.column(term.r_column).dtype, job.s.column(term.s_column).dtype
     if r_type.kind in "iu":
+        # No two 64-bit values are further apart than the limit, and a HUGEINT holds the sums.
+        lo, hi = (max(-WIDEST, min(int(width), WIDEST)) for width in (term.lo, term.hi))
         wide = f"{s_key}::HUGEINT"
-        return f"{r_key}::HUGEINT BETWEEN {wide} - ({term.lo}) AND {wide} + ({term.hi})"
-    real = "FLOAT" if r_type == s_type == np.float32 else "DOUBLE"
-    if not np.isfinite([float(term.lo), float(term.hi)]).all():
-        raise InputError(f"--band {term.text}: duckdb needs finite widths")
-    lo, hi = (f"'{width!r}'::DOUBLE::{real}" for width in (float(term.lo), float(term.hi)))
+        return f"{r_key}::HUGEINT BETWEEN {wide} - ({lo}) AND {wide} + ({hi})"
+    single = r_type == s_type == np.float32
+    real = "FLOAT" if single else "DOUBLE"
+    with np.errstate(over="ignore"):
+        widths = np.array(term.real_widths, np.float32 if single else np.float64).tolist()
+    low, high = (f"'{width!r}'::DOUBLE::{real}" for width in widths)
     # For DuckDB NaN equals NaN and is above all; here it matches nothing.
     return (
         f"NOT isnan({r_key}) AND NOT isnan({s_key}) "
-        f"AND {r_key}::{real} >= {s_key}::{real} - {lo} "
-        f"AND {r_key}::{real} <= {s_key}::{real} + {hi}"
+        f"AND {r_key}::{real} >= {s_key}::{real} - {low} "
+        f"AND {r_key}::{real} <= {s_key}::{real} + {high}"
     )
 
 

@@ -8,6 +8,7 @@ exact for any type.
 """
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,8 @@ def _common_whole(r: Values, s: Values) -> tuple[Values, Values]:
 
 def _ranks(r: Values, s: Values) -> tuple[Codes, Codes]:
     """Replace values by their rank among R's distinct ones; S values without partner stand out."""
+    if r.dtype.kind == "O" and s.dtype.kind == "O" and find_spec("pyarrow"):
+        return _text_codes(r, s)
     values, r_ranks = np.unique(r, return_inverse=True)
     places = np.searchsorted(values, s)
     if len(values):
@@ -107,6 +110,19 @@ def _ranks(r: Values, s: Values) -> tuple[Codes, Codes]:
         known = np.zeros(len(s), dtype=np.bool_)
     s_ranks = np.where(known, places, NEVER_LO).astype(np.uint32)
     return r_ranks.astype(np.uint32), s_ranks
+
+
+def _text_codes(r: Values, s: Values) -> tuple[Codes, Codes]:
+    """Number texts, or whole numbers of any size, as they first occur: a hash, not a sort."""
+    import pyarrow as pa
+
+    both: Any
+    try:
+        both = pa.concat_arrays([pa.array(r), pa.array(s)])
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        both = pa.array([repr(value) for column in (r, s) for value in column.tolist()])
+    codes = both.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.uint32)
+    return codes[: len(r)], codes[len(r) :]
 
 
 def _band_whole(r: Values, s: Values, term: Band) -> tuple[Codes, Codes, Codes]:
@@ -133,14 +149,14 @@ def _band_real(r: Values, s: Values, term: Band) -> tuple[Codes, Codes, Codes]:
     single = r.dtype == s.dtype == np.float32
     real = np.dtype(np.float32 if single else np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        low = s.astype(real) - np.asarray(term.lo, real)
-        high = s.astype(real) + np.asarray(term.hi, real)
+        lo, hi = (np.asarray(width, real) for width in term.real_widths)
+        low, high = s.astype(real) - lo, s.astype(real) + hi
     if not single:
         return _rank_band(r.astype(np.float64), low, high)
     nothing = np.isnan(low) | np.isnan(high)
-    lo = np.where(nothing, NEVER_LO, float32_codes(low))
-    hi = np.where(nothing, NEVER_HI, float32_codes(high))
-    return float32_codes(r), lo, hi
+    s_lo = np.where(nothing, NEVER_LO, float32_codes(low))
+    s_hi = np.where(nothing, NEVER_HI, float32_codes(high))
+    return float32_codes(r), s_lo, s_hi
 
 
 def float32_codes(values: NDArray[np.float32]) -> Codes:

@@ -8,7 +8,7 @@ each pair meets once whatever the inputs' size.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +18,16 @@ from streamjoin.device.base import Beats, Device, Results
 from streamjoin.device.packing import pack, unpack
 from streamjoin.engines.arrivals import tumbling_slices
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report
-from streamjoin.engines.encode import equi_codes
+from streamjoin.engines.fpga_keys import design_term, program_bands, term_keys
 from streamjoin.errors import UnsupportedError
 from streamjoin.metrics import Meter
-from streamjoin.predicates import Band, Equi
-from streamjoin.predicates import Term as PredicateTerm
 from streamjoin.tuples import arrival_positions
 from streamjoin.windows import CountWindow
 from streamjoin_hw.contract import (
+    MAX_TERMS,
     SIDE_S,
     DesignParams,
-    KeyType,
-    Term,
-    TermKind,
+    ParameterError,
     active_cores,
     result_layout,
     tuple_layout,
@@ -81,15 +78,27 @@ class FpgaHandshake(Engine):
     def check(self, job: Job) -> None:
         """Refuse also columns and windows that the design cannot hold."""
         super().check(job)
-        params = self._params(job)
+        if len(job.predicate.terms) > MAX_TERMS:
+            raise UnsupportedError(
+                f"{self.name} takes at most {MAX_TERMS} terms, not {len(job.predicate.terms)}"
+            )
+        try:
+            params = self._params(job)
+        except ParameterError as error:
+            raise UnsupportedError(f"{self.name}: {error}") from None
         if isinstance(job.window, CountWindow):
             most = max(job.window.r_tuples, job.window.s_tuples)
             if most > params.window_capacity:
                 raise UnsupportedError(
-                    f"{self.name}: --window {job.window.text} needs {most} tuples of a stream and "
-                    f"the design holds {params.window_capacity}: raise --set cores or segment"
+                    f"{self.name}: window {job.window.text} needs {most} tuples of a stream and "
+                    f"the design holds {params.window_capacity}: raise the knobs cores or segment"
                 )
-            active_cores(params, job.window.r_tuples, job.window.s_tuples)
+            try:
+                active_cores(params, job.window.r_tuples, job.window.s_tuples)
+            except ParameterError as error:
+                raise UnsupportedError(
+                    f"{self.name}: window {job.window.text} is too uneven: {error}"
+                ) from None
 
     def prepare(self, job: Job, report: Report) -> None:
         """Build the design's model, or find it in the cache."""
@@ -99,11 +108,11 @@ class FpgaHandshake(Engine):
         """Stream the inputs through the device, one after the other."""
         params = self._params(job)
         with meter.phase("partition"):
-            keys = [_keys(term, job) for term in job.predicate.terms]
+            keys = [term_keys(term, job) for term in job.predicate.terms]
         folder = model.build(params, lambda _: None)
         clock_hz = int(job.knobs["clock_mhz"]) * 1e6
         with model.ModelDevice(params, folder, clock_hz=clock_hz) as device:
-            _program_bands(device, job.predicate.terms)
+            program_bands(device, job.predicate.terms)
             feed = _Feed(device, keys, meter, list(_inputs(job, params)))
             feed.run()
             meter.device.update(
@@ -116,7 +125,7 @@ class FpgaHandshake(Engine):
             )
 
     def _params(self, job: Job) -> DesignParams:
-        terms = tuple(_design_term(term, job) for term in job.predicate.terms)
+        terms = tuple(design_term(term, job) for term in job.predicate.terms)
         knobs = {name: int(value) for name, value in job.knobs.items()}
         segment = knobs["segment"]
         return DesignParams(
@@ -236,74 +245,3 @@ def _beats(params: DesignParams, each: _Input, keys: list[tuple[Words, Words]]) 
     dest = np.zeros(total, dtype=np.uint8)
     dest[each.s_places] = SIDE_S
     return Beats(pack(layout, {**columns, "payload": payload}, total), dest)
-
-
-_INT32 = np.iinfo(np.int32)
-
-
-def _design_term(term: PredicateTerm, job: Job) -> Term:
-    """Say which term of a design a predicate's term needs.
-
-    Raises
-    ------
-    UnsupportedError
-        If the columns or widths do not fit 32 bits.
-    """
-    if isinstance(term, Equi):
-        return Term(TermKind.EQUI, KeyType.UINT32)
-    r, s = job.r.column(term.r_column), job.s.column(term.s_column)
-    if r.dtype == s.dtype == np.float32:
-        return Term(TermKind.BAND, KeyType.FLOAT32)
-    if r.dtype.kind == "f":
-        raise UnsupportedError(
-            f"fpga-handshake: --band {term.text} is on float64 columns; the design compares "
-            "float32: cast both columns"
-        )
-    for width in (term.lo, term.hi):
-        if not _INT32.min <= width <= _INT32.max:
-            raise UnsupportedError(
-                f"fpga-handshake: --band {term.text}: a width must fit in 32 bits, not {width}"
-            )
-    return Term(TermKind.BAND, _whole_type(r, s, term))
-
-
-def _whole_type(r: NDArray[Any], s: NDArray[Any], term: Band) -> KeyType:
-    lows = [int(column.min()) for column in (r, s) if len(column)]
-    highs = [int(column.max()) for column in (r, s) if len(column)]
-    low, high = min(lows, default=0), max(highs, default=0)
-    if low >= _INT32.min and high <= _INT32.max:
-        return KeyType.INT32
-    if low >= 0 and high <= np.iinfo(np.uint32).max:
-        return KeyType.UINT32
-    raise UnsupportedError(
-        f"fpga-handshake: --band {term.text}: the values run from {low} to {high}; the design "
-        "compares 32 bits"
-    )
-
-
-def _keys(term: PredicateTerm, job: Job) -> tuple[Words, Words]:
-    r, s = job.r.column(term.r_column), job.s.column(term.s_column)
-    if isinstance(term, Equi):
-        return equi_codes(r, s)
-    if r.dtype == np.float32:
-        return r.view(np.uint32), s.view(np.uint32)
-    return _low_bits(r), _low_bits(s)
-
-
-def _low_bits(column: NDArray[Any]) -> Words:
-    return np.asarray(column.astype(np.int64).astype(np.uint32))
-
-
-def _program_bands(device: Device, terms: tuple[PredicateTerm, ...]) -> None:
-    for place, (term, design) in enumerate(zip(terms, device.params.terms, strict=True)):
-        if isinstance(term, Band):
-            to_bits: Callable[[float], int] = int
-            if design.type is KeyType.FLOAT32:
-                to_bits = _float32_bits
-            device.write(f"band_lo{place}", to_bits(term.lo))
-            device.write(f"band_hi{place}", to_bits(term.hi))
-
-
-def _float32_bits(value: float) -> int:
-    with np.errstate(over="ignore"):
-        return int(np.array(value, dtype=np.float32).view(np.uint32))

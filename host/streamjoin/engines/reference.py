@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+import numpy as np
+
 from streamjoin import oracle
 from streamjoin.engines.base import Capabilities, Engine, Job
 from streamjoin.metrics import Meter
@@ -23,4 +25,4 @@ class Oracle(Engine):
         meter.sleep_until_arrived(job)
         with meter.phase("probe"):
             pairs = oracle.join(job.r, job.s, job.predicate, job.window, meter.progress)
-        meter.emit(pairs.r_rows, pairs.s_rows)
+        meter.emit(pairs.r_rows.astype(np.uint32), pairs.s_rows.astype(np.uint32))

@@ -46,7 +46,9 @@ def _spoken(rows: Sequence[Row]) -> str:
     """Every row in words, for the chart's text alternative."""
     said = []
     for row in rows:
-        note = f" at {row.result.clock.text}" if row.result.clock and row.drawn else ""
+        note = (
+            f" at {row.result.clock.text}" if row.clocked and row.result.clock and row.drawn else ""
+        )
         said.append(f"{row.result.label} {row.value_text}{note}")
     return "; ".join(said).replace(units.NBSP, " ").replace(units.THIN, " ")
 
@@ -77,6 +79,8 @@ def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
             y, end - scale.low, BAR_PX, left=scale.low, zorder=2, **bar_style(row.result)
         )  # fmt: skip
         bars[0].set_gid(f"mark-{index}")
+        if row.result.record.get("rounds") == 1:
+            return
         ends = [max(spread[bound], scale.low) for bound in ("min", "max")]
         colour = sentinel("ink")
         axes.plot(ends, [y, y], color=colour, linewidth=1.2, zorder=3)
@@ -169,13 +173,17 @@ def phases_chart(key: str, results: Sequence[Result]) -> Chart | None:
     for r in results:
         found = phase_shares(r)
         if found is None:
-            rows.append(Row(r, r.absence("phases"), False))
+            rows.append(Row(r, r.absence("phases"), False, clocked=False))
         else:
             shares[r.index] = found
             wall = r.spread("wall_s")
             assert wall is not None
             threads = units.plural(r.record.get("threads") or 1, "thread")
-            rows.append(Row(r, f"{units.seconds(wall['median'])} {units.TIMES} {threads}", True))
+            text = f"{units.seconds(wall['median'])} {units.TIMES} {threads}"
+            if r.simulated:
+                # Wall time on this machine: nothing that the design's clock has a part in.
+                text = f"simulating took {units.seconds(wall['median'])}"
+            rows.append(Row(r, text, True, clocked=False))
     if not shares:
         return None
     high = max(1.0, *(sum(found.values()) for found in shares.values()))
@@ -212,7 +220,8 @@ def phases_chart(key: str, results: Sequence[Result]) -> Chart | None:
     for row in rows:
         parts = shares.get(row.result.index, {})
         spoken = [f"{PHASE_NAMES.get(p, p)} {units.percent(s)}" for p, s in parts.items() if s > 0]
-        said.append(f"{row.result.label} {', '.join(spoken) or row.value_text}")
+        took = f" ({row.value_text})" if row.result.simulated and spoken else ""
+        said.append(f"{row.result.label} {', '.join(spoken) or row.value_text}{took}")
     alt = f"Time breakdown: {'; '.join(said)}.".replace(units.NBSP, " ")
     caption = " ".join(
         f"<span class=key><i class=swatch style='background:"
@@ -240,11 +249,11 @@ def stalls_chart(key: str, results: Sequence[Result]) -> Chart | None:
     for r in results:
         cycles = r.record.get("cycles")
         if not cycles or any(r.record.get(name) is None for name in counters):
-            rows.append(Row(r, r.absence("stalls"), False))
+            rows.append(Row(r, r.absence("stalls"), False, clocked=False))
             continue
         shares[r.index] = [r.record[name] / cycles for name in counters]
         stalled, back = map(units.percent, shares[r.index])
-        rows.append(Row(r, f"input {stalled}, results {back}", True))
+        rows.append(Row(r, f"input {stalled}, results {back}", True, clocked=False))
     if not shares:
         return None
     scale = Scale(0.0, 1.0, False, units.percent, "share of the run's cycles")

@@ -11,20 +11,31 @@ from typing import TYPE_CHECKING, Any
 from streamjoin.errors import InputError
 from streamjoin.report import charts, curves, tables, units
 from streamjoin.report.records import RecordsError, check_run, read_records
-from streamjoin.report.results import Verdict, WorkloadResults, group
+from streamjoin.report.results import WorkloadResults, group
+from streamjoin.report.sentences import arrival, join_kind, summarize
 from streamjoin.report.theme import variables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streamjoin.report.canvas import Chart
-    from streamjoin.report.results import Result
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 DEFINITIONS = (
-    ("Agrees", "The pairs are exactly the oracle's: the same number and the same digest."),
+    (
+        "Agrees",
+        "The pairs are exactly those of the oracle, or of DuckDB where it is named: the same "
+        "number and the same digest.",
+    ),
     ("Oracle", "A slow, plain implementation of what the join means, run on the same input."),
+    (
+        "DuckDB",
+        "A database, asked the same join in SQL; it gives the right result on inputs that are "
+        "too large for the oracle.",
+    ),
+    (
+        "Is the check",
+        "The engine is the one that gave the right result, so nothing independent confirms it.",
+    ),
     (
         "Digest",
         "64 bits over all pairs of row numbers, whatever their order; equal results have equal "
@@ -32,8 +43,8 @@ DEFINITIONS = (
     ),
     (
         "Throughput",
-        "Input tuples of both streams divided by the time from the start to the last match, or "
-        "to the end of the input where that is later.",
+        "Input tuples of both streams divided by the time from the start to the end of the run: "
+        "all input taken, all matches out, a device drained.",
     ),
     (
         "Latency",
@@ -48,7 +59,8 @@ DEFINITIONS = (
     ),
     (
         "Peak memory",
-        "The largest resident set during the run, above what was resident before it began.",
+        "The largest resident set during the run, above what was resident before it began; "
+        "counted in pages of 4 kB.",
     ),
     (
         "Cycles",
@@ -69,32 +81,6 @@ DEFINITIONS = (
 )
 
 
-def _verdict_of(results: Sequence[Result]) -> dict[str, Any]:
-    """Say in one sentence whether everything agreed with the oracle."""
-    total = len(results)
-    found = {verdict: sum(r.verdict is verdict for r in results) for verdict in Verdict}
-    bad = found[Verdict.WRONG] + found[Verdict.FAILED]
-    noun = "result" if total == 1 else "results"
-    if not total:
-        return {"ok": False, "mark": "○", "text": "No result was recorded."}
-    if found[Verdict.AGREES] == total:
-        text = "The one result agrees with the oracle." if total == 1 else (
-            f"All {total} results agree with the oracle."
-        )  # fmt: skip
-        return {"ok": True, "mark": "✓", "text": text}
-    parts = [
-        f"{found[verdict]} {words}"
-        for verdict, words in (
-            (Verdict.WRONG, "wrong"),
-            (Verdict.FAILED, "failed"),
-            (Verdict.UNCHECKED, "not checked"),
-        )
-        if found[verdict]
-    ]
-    text = f"{found[Verdict.AGREES]} of {total} {noun} agree with the oracle; {', '.join(parts)}."
-    return {"ok": False, "mark": "✗" if bad else "○", "text": text}
-
-
 def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
     """Everything the template needs about one workload."""
     results = found.results
@@ -111,7 +97,10 @@ def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
     return {
         "key": key,
         "workload": found.workload,
-        "verdict": _verdict_of(results),
+        "verdict": summarize([found]),
+        "kind": join_kind(found.workload.get("predicate")),
+        "arrival": arrival(found.workload),
+        "checker": found.checker,
         "rows": [tables.engine_row(r) for r in results],
         "charts": [chart for chart in drawn if chart],
         "undrawn": [title for title, chart in zip(titles, drawn, strict=True) if not chart],
@@ -152,8 +141,7 @@ def _run_view(index: int, title: str, run: dict[str, Any]) -> dict[str, Any]:
         # Half of the cores taken by something else: the reader should know.
         "busy": bool(load is not None and cores and load > cores / 2),
         "groups": groups,
-        "results": results,
-        "verdict": _verdict_of(results),
+        "verdict": summarize(groups),
         "workloads": [
             _workload_view(f"run{index + 1}-w{place + 1}", found)
             for place, found in enumerate(groups)
@@ -193,12 +181,15 @@ def render(runs: list[dict[str, Any]]) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        count=units.count, exact=units.exact, seconds=units.seconds, memory=units.memory
+        exact=units.exact,
+        seconds=units.seconds,
+        memory=units.memory,
+        significant=units.significant,
     )
     return environment.get_template("page.html").render(
         runs=views,
         titles=titles,
-        verdict=_verdict_of([result for view in views for result in view["results"]]),
+        verdict=summarize([found for view in views for found in view["groups"]]),
         comparison=tables.comparison([view["groups"] for view in views]) if len(views) > 1 else [],
         definitions=DEFINITIONS,
         light=variables(dark=False),

@@ -17,6 +17,7 @@ from streamjoin.errors import InputError
 FORMAT = 1
 RECORDS_FILE = "records.json"
 STATUSES = ("ok", "wrong", "failed")
+ARRIVALS = ("instant", "replay")
 PHASES = ("wait", "partition", "build_or_sort", "merge", "probe", "other")
 PERCENTILES = ("p50", "p95", "p99", "max")
 
@@ -63,10 +64,11 @@ class _Fields:
         if value is not None and (not isinstance(value, str) or (required and not value)):
             self.refuse(name, "a text", value)
 
-    def choice(self, name: str, choices: tuple[str, ...]) -> None:
+    def choice(self, name: str, choices: tuple[str, ...], *, required: bool = False) -> None:
         """Require one of a few words."""
-        if self.values.get(name) not in choices:
-            self.refuse(name, f"one of {', '.join(choices)}", self.values.get(name))
+        value = self._found(name, f"one of {', '.join(choices)}", required)
+        if value is not None and value not in choices:
+            self.refuse(name, f"one of {', '.join(choices)}", value)
 
     def counts(self, *names: str, required: bool = False) -> None:
         """Require integers from 0."""
@@ -118,7 +120,8 @@ def _check_workload(fields: _Fields) -> str:
         fields.text(name)
     fields.counts("n_r", "n_s", required=True)
     fields.counts("pairs")
-    fields.numbers("oracle_s")
+    fields.numbers("oracle_s", "speedup")
+    fields.choice("arrival", ARRIVALS)
     return str(fields.values["name"])
 
 
@@ -135,7 +138,7 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
         fields.text(name, required=True)
     if fields.values["workload"] not in workloads:
         fields.refuse("workload", "the name of one of the workloads", fields.values["workload"])
-    fields.choice("status", STATUSES)
+    fields.choice("status", STATUSES, required=True)
     fields.text("error", required=fields.values["status"] != "ok")
     for name in ("backend", "digest", "order", "clock_source"):
         fields.text(name)

@@ -6,6 +6,7 @@ the same way everywhere.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
@@ -15,9 +16,10 @@ from streamjoin.report import units
 
 
 class Verdict(Enum):
-    """How a result stands against the oracle."""
+    """How a result stands against the right one."""
 
     AGREES = "agrees"
+    CHECK = "is the check"
     UNCHECKED = "not checked"
     WRONG = "wrong"
     FAILED = "failed"
@@ -42,13 +44,29 @@ class Clock:
 
     @property
     def text(self) -> str:
-        """The clock in full: ``100 MHz, assumed, not measured``."""
-        return f"{units.hertz(self.hz)}, {self.source}"
+        """The clock with its source: ``100 MHz assumed``, ``61 MHz, board``."""
+        frequency = units.hertz(self.hz)
+        if self.assumed:
+            return f"{frequency} assumed"
+        return f"{frequency}, {self._source}" if self._source else frequency
 
     @property
-    def short(self) -> str:
-        """The clock for a chart's margin: ``100 MHz assumed``, or the source as it is."""
-        return f"{units.hertz(self.hz)} assumed" if self.assumed else self.text
+    def _source(self) -> str:
+        """The source without the frequency, which some records repeat in it."""
+
+        def same(found: re.Match[str]) -> str:
+            return "" if abs(float(found[1]) * 1e6 - self.hz) < 1e-3 * self.hz else found[0]
+
+        rest = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*MHz\b", same, self.source)
+        return re.sub(r"\s+", " ", rest).strip(" ,;")
+
+    @property
+    def remark(self) -> str:
+        """What an assumed clock's source says besides: ``simulated, not measured``."""
+        if not self.assumed:
+            return ""
+        rest = re.sub(r"\bassumed\b", "", self._source, count=1, flags=re.IGNORECASE)
+        return re.sub(r"\s+", " ", rest).strip(" ,;")
 
 
 @dataclass(frozen=True)
@@ -76,6 +94,11 @@ class Result:
         return f"{self.record['platform']} ({backend})" if backend else str(self.record["platform"])
 
     @property
+    def simulated(self) -> bool:
+        """Whether wall time, threads and memory are a simulator's, not the engine's."""
+        return self.is_fpga and self.record.get("backend") == "model"
+
+    @property
     def is_fpga(self) -> bool:
         """Whether cycles are the measure."""
         return bool(self.record["platform"] == "fpga")
@@ -91,10 +114,15 @@ class Result:
 
         The clock has a line of its own, so that no long variant can push it out of sight.
         """
-        lines = [(self.variant, "muted")] if self.variant else []
+        lines = self.unclocked_notes
         if self.clock:
-            lines.append((self.clock.short, "caution" if self.clock.assumed else "muted"))
-        return tuple(lines)
+            lines += ((self.clock.text, "caution" if self.clock.assumed else "muted"),)
+        return lines
+
+    @property
+    def unclocked_notes(self) -> tuple[tuple[str, str], ...]:
+        """The same for a chart whose figures do not depend on the clock."""
+        return ((self.variant, "muted"),) if self.variant else ()
 
     def spread(self, name: str) -> dict[str, float] | None:
         """Median, minimum and maximum of a measured quantity, None where absent."""
@@ -127,10 +155,24 @@ class WorkloadResults:
     results: tuple[Result, ...]
 
     @property
+    def checker(self) -> str:
+        """Who gave the right result: ``the oracle`` or ``DuckDB``."""
+        return checker(self.workload)
+
+    @property
     def fastest(self) -> Result | None:
         """The result of the highest median throughput among those that agree."""
         agreeing = [r for r in self.results if r.verdict is Verdict.AGREES and r.throughput]
         return max(agreeing, key=lambda r: r.throughput or 0.0, default=None)
+
+
+CHECKERS = {"oracle": "the oracle", "duckdb": "DuckDB"}
+
+
+def checker(workload: dict[str, Any]) -> str:
+    """Return what to call the one that gave a workload's right result."""
+    name = str(workload.get("oracle") or "oracle")
+    return CHECKERS.get(name, name)
 
 
 def _verdict(record: dict[str, Any], workload: dict[str, Any]) -> tuple[Verdict, str]:
@@ -144,7 +186,11 @@ def _verdict(record: dict[str, Any], workload: dict[str, Any]) -> tuple[Verdict,
         told, truth = record.get(name), workload.get(name)
         if told is not None and truth is not None and told != truth:
             return Verdict.WRONG, f"Recorded as ok, but its {name} {told} is not {truth}."
-    return (Verdict.AGREES if record.get("checked") else Verdict.UNCHECKED), error
+    if not record.get("checked"):
+        return Verdict.UNCHECKED, error
+    # An engine that gave the right result itself was held against nothing else.
+    itself = record["engine"] == (workload.get("oracle") or "oracle")
+    return (Verdict.CHECK if itself else Verdict.AGREES), error
 
 
 def _variants(records: list[dict[str, Any]]) -> list[str]:

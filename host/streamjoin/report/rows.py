@@ -31,11 +31,20 @@ LABEL_PX = 290
 
 @dataclass(frozen=True)
 class Row:
-    """One engine's row: the result, what to print as its value, and whether it has a mark."""
+    """One engine's row: the result, what to print as its value, and whether it has a mark.
+
+    ``clocked`` says whether the figures depend on the result's clock, which is named then.
+    """
 
     result: Result
     value: str
     drawn: bool
+    clocked: bool = True
+
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """Lines under the name, each with its palette name."""
+        return self.result.notes if self.clocked else self.result.unclocked_notes
 
     @property
     def colour(self) -> str:
@@ -132,7 +141,7 @@ def draw_rows(
         ``paint(axes, row, index, y)`` draws around ``y``, in pixels from the axes' top.
     """
     value_px = max(format_.text_px(len(row.value_text)) for row in rows)
-    heads_px = [20.0 + NOTE_PX * len(row.result.notes) for row in rows]
+    heads_px = [20.0 + NOTE_PX * len(row.notes) for row in rows]
     if format_.narrow:
         heights = [
             head + (BAR_PX + 14 if row.drawn else 2)
@@ -140,11 +149,11 @@ def draw_rows(
         ]
         left, right = 1.0, 18.0
     else:
-        heights = [(32.0, 40.0, 54.0)[len(row.result.notes)] for row in rows]
+        heights = [(32.0, 40.0, 54.0)[len(row.notes)] for row in rows]
         widest = max(
             format_.text_px(len(text))
             for row in rows
-            for text in (row.result.name, *(note for note, _ in row.result.notes))
+            for text in (row.result.name, *(note for note, _ in row.notes))
         )
         left, right = min(max(widest, 90.0), float(LABEL_PX)) + 12, min(value_px, 300.0) + 16
     height = sum(heights)
@@ -157,7 +166,7 @@ def draw_rows(
     top = 0.0
     for index, row in enumerate(rows):
         middle = top + heights[index] / 2
-        label_y = middle - NOTE_PX / 2 * len(row.result.notes)
+        label_y = middle - NOTE_PX / 2 * len(row.notes)
         room_px = float(LABEL_PX)
         if format_.narrow:
             # Words stand above the drawing here: no grid line may cross them.
@@ -187,7 +196,7 @@ def _put_words(
         bold=result.verdict.bad,
     )
     note_px = float(format_.width_px if format_.narrow else LABEL_PX)
-    for line, (note, colour) in enumerate(result.notes, start=1):
+    for line, (note, colour) in enumerate(row.notes, start=1):
         text = elide(note, int(note_px / (small * 0.61)))
         put_text(figure, (0, places[0] + NOTE_PX * line), text, size_px=small, colour=colour)
     end = (float(format_.width_px), places[1])

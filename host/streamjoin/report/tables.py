@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from streamjoin.report import units
 from streamjoin.report.charts import PHASE_NAMES, phase_shares
 from streamjoin.report.records import PERCENTILES, PHASES
-from streamjoin.report.results import Result, Verdict, WorkloadResults
+from streamjoin.report.results import Clock, Result, Verdict, WorkloadResults
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERDICT_MARKS = {
     Verdict.AGREES: "✓ agrees",
+    Verdict.CHECK: "○ is the check",
     Verdict.UNCHECKED: "○ not checked",
     Verdict.WRONG: "✗ wrong",
     Verdict.FAILED: "✗ failed",
@@ -23,14 +24,17 @@ VERDICT_MARKS = {
 
 @dataclass(frozen=True)
 class EngineRow:
-    """One engine in the main table; ``clock`` is what every figure in seconds depends on."""
+    """One engine in the main table; ``clock`` is what every figure in seconds depends on.
+
+    ``spread`` is the slowest to the fastest round; ``remark`` says what else the clock's source
+    says, and what in the row is a simulator's.
+    """
 
     name: str
     variant: str
     platform: str
     throughput: str
-    low: str
-    high: str
+    spread: str
     latencies: tuple[str, ...]
     pairs: str
     mark: str
@@ -38,31 +42,47 @@ class EngineRow:
     threads: str
     memory: str
     error: str
-    clock: str
-    assumed: bool
+    clock: Clock | None
+    remark: str
+
+
+def _spread_text(record: dict[str, Any], spread: dict[str, float] | None) -> str:
+    """Slowest to fastest round, or that there was one only."""
+    if not spread:
+        return units.MISSING
+    if record.get("rounds") == 1:
+        return "one run"
+    low, high = units.count(spread["min"]), units.count(spread["max"])
+    return low if low == high else f"{low}{units.THIN}..{units.THIN}{high}"
+
+
+def _clock_remark(result: Result) -> str:
+    parts = [result.clock.remark] if result.clock and result.clock.remark else []
+    if result.simulated:
+        parts.append("threads and memory are the simulator's")
+    return "; ".join(parts)
 
 
 def engine_row(result: Result) -> EngineRow:
     """Return the main table's row for one result."""
     record = result.record
-    spread = result.spread("throughput_tuples_per_s") or {}
+    spread = result.spread("throughput_tuples_per_s")
     latency = record.get("latency_us") or {}
     return EngineRow(
         name=result.name,
         variant=result.variant,
         platform=result.platform,
-        throughput=units.count(spread.get("median")),
-        low=units.count(spread.get("min")),
-        high=units.count(spread.get("max")),
+        throughput=units.count(result.throughput),
+        spread=_spread_text(record, spread),
         latencies=tuple(units.microseconds(latency.get(name)) for name in PERCENTILES),
         pairs=units.exact(record.get("pairs")),
         mark=VERDICT_MARKS[result.verdict],
         verdict=result.verdict.name.lower(),
         threads=units.exact(record.get("threads")),
-        memory=units.memory(record.get("peak_bytes")),
+        memory=units.resident(record.get("peak_bytes")),
         error=result.error,
-        clock=result.clock.text if result.clock else "",
-        assumed=bool(result.clock and result.clock.assumed),
+        clock=result.clock,
+        remark=_clock_remark(result),
     )
 
 
@@ -78,8 +98,7 @@ class HardwareRow:
     stalls: str
     backpressure: str
     time: str
-    clock: str
-    assumed: bool
+    clock: Clock | None
     simulation: str
     verdict: str
 
@@ -91,6 +110,17 @@ def _cycles_with_share(part: int | None, whole: int | None) -> str:
     return f"{units.exact(part)}{share}"
 
 
+def _knobs(result: Result) -> str:
+    """The design's knobs; the clock is not among them where it has its own place."""
+    hz = result.clock.hz if result.clock else None
+    knobs = result.record.get("knobs") or {}
+    return ", ".join(
+        f"{name} {value}"
+        for name, value in knobs.items()
+        if not (name == "clock_mhz" and hz is not None and str(value) == f"{hz / 1e6:g}")
+    )
+
+
 def hardware_rows(results: Sequence[Result]) -> list[HardwareRow]:
     """Return a row for each result whose platform is an FPGA."""
     rows = []
@@ -99,14 +129,12 @@ def hardware_rows(results: Sequence[Result]) -> list[HardwareRow]:
             continue
         record = result.record
         cycles, wall = record.get("cycles"), result.spread("wall_s")
-        simulated = record.get("backend") == "model" and wall
         per_tuple = cycles / result.tuples if cycles is not None and result.tuples else None
         rows.append(
             HardwareRow(
                 name=result.name,
                 backend=record.get("backend") or units.MISSING,
-                knobs=", ".join(f"{k} {v}" for k, v in (record.get("knobs") or {}).items())
-                or result.variant,
+                knobs=_knobs(result) or result.variant,
                 cycles=units.exact(cycles),
                 cycles_per_tuple=units.MISSING
                 if per_tuple is None
@@ -116,9 +144,10 @@ def hardware_rows(results: Sequence[Result]) -> list[HardwareRow]:
                 time=units.seconds(cycles / result.clock.hz)
                 if result.clock and cycles is not None
                 else units.MISSING,
-                clock=result.clock.text if result.clock else "",
-                assumed=bool(result.clock and result.clock.assumed),
-                simulation=units.seconds(wall["median"]) if simulated and wall else units.MISSING,
+                clock=result.clock,
+                simulation=units.seconds(wall["median"])
+                if result.simulated and wall
+                else units.MISSING,
                 verdict=result.verdict.name.lower(),
             )
         )
@@ -138,7 +167,8 @@ def phase_table(results: Sequence[Result]) -> tuple[list[str], list[tuple[str, l
             f" ({units.percent(shares[phase])})"
             for phase in PHASES
         ]
-        rows.append((result.label, [*cells, units.percent(sum(shares.values()))]))
+        label = f"{result.label} (simulating)" if result.simulated else result.label
+        rows.append((label, [*cells, units.percent(sum(shares.values()))]))
     return head, rows
 
 
@@ -174,8 +204,9 @@ def _comparison_cell(result: Result | None) -> tuple[str, str, bool]:
     clock = f"at {result.clock.text}" if result.clock else ""
     if result.verdict is Verdict.WRONG:
         return f"wrong: {text}", clock, True
-    unchecked = "not checked" if result.verdict is Verdict.UNCHECKED else ""
-    return text, "; ".join(part for part in (unchecked, clock) if part), False
+    unsure = result.verdict in {Verdict.UNCHECKED, Verdict.CHECK}
+    word = result.verdict.value if unsure else ""
+    return text, "; ".join(part for part in (word, clock) if part), False
 
 
 def comparison(groups: Sequence[Sequence[WorkloadResults]]) -> list[ComparisonRow]:

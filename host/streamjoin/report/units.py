@@ -9,6 +9,8 @@ THIN = "\N{NARROW NO-BREAK SPACE}"
 MISSING = "\N{EN DASH}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
+PAGE_BYTES = 4096
+
 _PREFIXES = {-3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
 
 
@@ -92,6 +94,13 @@ def memory(value_bytes: float | None) -> str:
         return MISSING
     mantissa, prefix = _scaled(value_bytes, 0, 5)
     return f"{mantissa}{NBSP}{prefix}B"
+
+
+def resident(value_bytes: float | None) -> str:
+    """Return a growth of resident memory, which is counted in pages: ``1.2 MB``, ``< 4 kB``."""
+    if value_bytes is not None and value_bytes < PAGE_BYTES:
+        return f"<{NBSP}4{NBSP}kB"
+    return memory(value_bytes)
 
 
 def hertz(value_hz: float | None) -> str:

@@ -18,6 +18,12 @@ from streamjoin_hw.contract.layouts import (
     result_layout,
     tuple_layout,
 )
+from streamjoin_hw.contract.model_library import (
+    LIBRARY_NAME,
+    RunState,
+    SjmRun,
+    load_model_library,
+)
 from streamjoin_hw.contract.params import (
     HOLD_WORDS,
     INTERFACE_VERSION,
@@ -45,6 +51,7 @@ __all__ = [
     "HOLD_WORDS",
     "INTERFACE_VERSION",
     "KEY_BITS",
+    "LIBRARY_NAME",
     "MAGIC",
     "MAX_TERMS",
     "NEXT_INPUT",
@@ -58,11 +65,14 @@ __all__ = [
     "ParameterError",
     "Register",
     "RegisterField",
+    "RunState",
+    "SjmRun",
     "TUser",
     "Term",
     "TermKind",
     "active_cores",
     "beat_bits",
+    "load_model_library",
     "manifest",
     "parse_term",
     "registers",

@@ -127,8 +127,13 @@ class DesignParams:
         )
         _require(_is_count(self.lanes, 1, 64), "lanes", "an integer from 1 to 64", self.lanes)
         _require(self.lanes <= self.segment_tuples, "lanes", "at most segment_tuples", self.lanes)
+        texts = [term.text if isinstance(term, Term) else repr(term) for term in self.terms]
+        if len(texts) > MAX_TERMS:
+            raise ParameterError(
+                f"terms must be 1 to {MAX_TERMS} terms, not {len(texts)}: {','.join(texts)}"
+            )
         _require(
-            1 <= len(self.terms) <= MAX_TERMS and all(isinstance(t, Term) for t in self.terms),
+            bool(self.terms) and all(isinstance(t, Term) for t in self.terms),
             "terms",
             f"1 to {MAX_TERMS} Term objects",
             self.terms,

@@ -56,10 +56,18 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             fields=(
                 RegisterField("enable", 0, 1, "Accept tuples; 1 after reset."),
                 RegisterField(
-                    "drain", 1, 1, "Write 1 to end the input without tlast; reads 0 when done."
+                    "drain",
+                    1,
+                    1,
+                    "Write 1 to end the input without tlast; reads 0 when done; ignored while an "
+                    "input that ended with tlast still drains.",
                 ),
                 RegisterField(
-                    "soft_reset", 2, 1, "Write 1 to empty the design and clear the counters."
+                    "soft_reset",
+                    2,
+                    1,
+                    "Write 1 to empty the design and clear the counters; drops a drain written "
+                    "with it and clears enable unless written with it.",
                 ),
             ),
         ),
@@ -120,7 +128,12 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             "ro",
             "Cycles in which a result was offered and not taken.",
         ),
-        Register("hold_cycles", 0x5C, "ro", "Cycles in which a full result FIFO held the scan."),
+        Register(
+            "hold_cycles",
+            0x5C,
+            "ro",
+            "Cycles in which a nearly full result FIFO would hold the scan.",
+        ),
     ]
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:

@@ -1,7 +1,7 @@
 // The Verilated design behind a C interface: whole inputs in one call.
 //
 // Compiled once for each design, with TUPLE_BYTES, RESULT_BYTES and DESIGN_DIGEST defined from
-// its manifest. One clock cycle is `tick`: outputs are read, inputs set, the clock rises. No
+// its manifest, CONTROL_OFFSET and SOFT_RESET_MASK from the register map. One clock cycle is `tick`: outputs are read, inputs set, the clock rises. No
 // output of the design depends on an input of the same cycle, so what was read stays true.
 
 #include <cstdint>
@@ -13,7 +13,13 @@
 
 extern "C" {
 
-// One call of sjm_run. See streamjoin_hw/simulation.py for the same structure in ctypes.
+// One call of sjm_run. See contract/model_library.py for the same structure in ctypes.
+//
+// A call that returns SJM_RESULTS_FULL or SJM_DEADLINE is gone on with by another one that has
+// `resume` set and the same beats. Without `resume` a run begins: a beat that an abandoned run
+// still offers is withdrawn. What the design took of an abandoned run it keeps until a soft reset,
+// and it may take an offered beat during any register access; so a soft reset comes before the
+// next run, and withdraws that beat too.
 typedef struct {
   const uint8_t* beats;       // beat_count * TUPLE_BYTES, packed tdata, little endian
   const uint8_t* dest;        // beat_count
@@ -21,7 +27,7 @@ typedef struct {
   int64_t* accepted;          // beat_count or NULL: out, cycle in which the beat was taken
   int64_t beat_count;
   int32_t last;  // 1: the final beat carries tlast
-  int32_t reserved;
+  int32_t resume;  // 1: go on with the run that the last call left; 0: begin one
   uint8_t* results;  // capacity * RESULT_BYTES, out
   uint8_t* users;    // capacity, out: tuser
   int64_t* stamps;   // capacity or NULL: out, cycle of the handshake
@@ -35,7 +41,13 @@ typedef struct {
   int64_t cycles;           // out, of this call
 } SjmRun;
 
-enum { SJM_ENDED = 0, SJM_RESULTS_FULL = 1, SJM_DEADLINE = 2, SJM_BEATS_TAKEN = 3 };
+enum {
+  SJM_ENDED = 0,
+  SJM_RESULTS_FULL = 1,
+  SJM_DEADLINE = 2,
+  SJM_BEATS_TAKEN = 3,
+  SJM_NOTHING_TO_RESUME = 4
+};
 }
 
 namespace {
@@ -50,7 +62,7 @@ struct Model {
   uint64_t random = 1;
   // A beat that is offered stays until it is taken, also across calls and register accesses.
   bool offered = false;
-  bool taken = false;      // ... and it was taken,
+  bool taken = false;       // ... and it was taken,
   int64_t taken_cycle = 0;  // in this cycle
   bool resumable = false;  // the last run ended before its input did
   int64_t resume_beat = 0;
@@ -88,6 +100,12 @@ struct Model {
     top->s_axis_tuples_tvalid = 1;
     offered = true;
     taken = false;
+  }
+
+  void withdraw() {
+    offered = false;
+    taken = false;
+    top->s_axis_tuples_tvalid = 0;
   }
 };
 
@@ -143,6 +161,10 @@ int sjm_read(void* handle, uint32_t offset, uint32_t* value) {
 int sjm_write(void* handle, uint32_t offset, uint32_t value) {
   Model* model = as_model(handle);
   Vmodel* top = model->top.get();
+  if (offset == CONTROL_OFFSET && value & SOFT_RESET_MASK) {
+    model->withdraw();
+    model->resumable = false;
+  }
   top->s_axil_ctrl_awaddr = offset;
   top->s_axil_ctrl_awvalid = 1;
   top->s_axil_ctrl_wdata = value;
@@ -174,18 +196,21 @@ int sjm_run(void* handle, SjmRun* run) {
   const int64_t call_start = model->cycle;
   int64_t beat = run->beats_taken;
   int64_t result = 0;
-  if (model->resumable && beat == model->resume_beat) {
+  if (run->resume) {
+    if (!model->resumable || beat != model->resume_beat) {
+      run->results_taken = 0;
+      run->cycles = 0;
+      return SJM_NOTHING_TO_RESUME;
+    }
     if (model->taken) {  // during a register access since the last call
       if (run->accepted) run->accepted[beat] = model->taken_cycle;
       ++beat;
       model->taken = false;
     }
-  } else {  // a new run
+  } else {
     model->run_start = call_start;
     model->seed(run->seed);
-    model->offered = false;
-    model->taken = false;
-    top->s_axis_tuples_tvalid = 0;
+    model->withdraw();
   }
 
   int status = SJM_DEADLINE;

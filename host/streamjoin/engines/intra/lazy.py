@@ -9,12 +9,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamjoin.engines.arrivals import tumbling_slices
-from streamjoin.engines.base import Engine, Job, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Job, Report, without_numba
 from streamjoin.engines.encode import Codes, encode_keys
 from streamjoin.metrics import Meter
 
@@ -79,6 +79,14 @@ class Emitter:
 
 class LazyEngine(Engine):
     """A join that runs when its window is complete."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi"}),
+        windows=frozenset({"all", "tumbling"}),
+        order="none",
+        platform="cpu",
+        parallel=True,
+    )
 
     def unusable(self) -> str | None:
         """Say so where Numba has no wheel."""

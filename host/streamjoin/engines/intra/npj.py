@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Capabilities, Job, Knob
+from streamjoin.engines.base import Job, Knob
 from streamjoin.engines.encode import Codes
 from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
 from streamjoin.metrics import Meter
@@ -19,13 +19,6 @@ class Npj(LazyEngine):
     """No-partitioning hash join: one shared table, parallel build, barrier, parallel probe."""
 
     name: ClassVar[str] = "npj"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        predicates=frozenset({"equi"}),
-        windows=frozenset({"all", "tumbling"}),
-        order="none",
-        platform="cpu",
-        parallel=True,
-    )
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("load", 1, "Build tuples per bucket, at most.", least=1, most=64),
     )

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Capabilities, Job, Knob
+from streamjoin.engines.base import Job, Knob
 from streamjoin.engines.encode import Codes
 from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
 from streamjoin.metrics import Meter
@@ -39,13 +39,6 @@ class Prj(LazyEngine):
     """Parallel radix join: partition by radix bits, then cache-resident hash joins."""
 
     name: ClassVar[str] = "prj"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        predicates=frozenset({"equi"}),
-        windows=frozenset({"all", "tumbling"}),
-        order="none",
-        platform="cpu",
-        parallel=True,
-    )
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("radix_bits", 0, "Radix bits, 0 to fit the input; above 10 in two passes.", 0, 18),
     )

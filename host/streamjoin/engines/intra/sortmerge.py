@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Capabilities, Job, Knob
+from streamjoin.engines.base import Job, Knob
 from streamjoin.engines.encode import Codes
 from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
 from streamjoin.metrics import Meter
@@ -44,13 +44,6 @@ class _Runs:
 class _SortMerge(LazyEngine):
     """What MWay and MPass share: all but the merging."""
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        predicates=frozenset({"equi"}),
-        windows=frozenset({"all", "tumbling"}),
-        order="none",
-        platform="cpu",
-        parallel=True,
-    )
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("ranges", 0, "Key ranges, 0 to fit the input.", 0, 1 << 16),
     )

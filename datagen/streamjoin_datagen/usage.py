@@ -1,0 +1,81 @@
+"""What ``streamjoin data --help`` says after the flags.
+
+The parameters of the generated workloads are those of their dataclasses, and what they mean is
+the first sentence that the class's docstring has for each.
+"""
+
+import dataclasses
+import inspect
+import re
+import textwrap
+
+from streamjoin_datagen.params import SPECS
+from streamjoin_datagen.spec import WorkloadSpec
+
+WIDTH = 80
+
+_WORKLOADS = """\
+workloads:
+  band                        the reference band query, x=a:10:10 and y=b:10:10;
+                              needs --seed
+  equi                        an equi-join on k with unique, duplicated or Zipf
+                              keys; needs --seed
+  SUITE.toml                  every workload of a suite, each into DIR/<name>/
+  import flights [FILE FILE]  flights from New York in 2013 and their weather
+  import csv R.csv S.csv      tables of your own, already sorted by arrival
+  import parquet R S          the same from Parquet files or folders
+"""
+
+_EXAMPLES = """\
+examples:
+  streamjoin data band --param rate_r=5000 duration_s=2.5 --seed 1 \\
+      --out runs/workloads/band
+  streamjoin data equi --param keys=zipf skew=0.8 r_tuples=100000 --seed 1 \\
+      --out runs/workloads/zipf
+  streamjoin data benchmarks/workloads/small.toml --out runs/workloads/small
+  streamjoin data import csv orders.csv parcels.csv --on id=order \\
+      --out runs/workloads/orders
+"""
+
+
+def epilog() -> str:
+    """Workloads, their parameters with defaults and meaning, and examples."""
+    return "\n".join([_WORKLOADS, *(_parameters(kind) for kind in SPECS), _EXAMPLES])
+
+
+def _parameters(kind: str) -> str:
+    meanings = first_sentences(SPECS[kind])
+    rows = {
+        f"  {field.name}={_plain(field.default)}": meanings.get(field.name, "")
+        for field in dataclasses.fields(SPECS[kind])
+        if field.name != "seed"
+    }
+    column = max(map(len, rows)) + 2
+    lines = [f"parameters of {kind}, with their defaults:"]
+    for shown, meaning in rows.items():
+        wrapped = textwrap.wrap(meaning, WIDTH - column) or [""]
+        lines.append(shown.ljust(column) + wrapped[0])
+        lines += [" " * column + rest for rest in wrapped[1:]]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(default: object) -> str:
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def first_sentences(cls: type[WorkloadSpec]) -> dict[str, str]:
+    """What each parameter means: the first sentence of its entry in a numpydoc docstring.
+
+    Returns
+    -------
+    dict of str to str
+        By name; empty where Python runs without docstrings.
+    """
+    _, _, section = (inspect.getdoc(cls) or "").partition("Parameters\n----------\n")
+    found = {}
+    entries = re.compile(r"^(\w+(?:, \w+)*) : .*\n((?:    .*\n?)+)", flags=re.MULTILINE)
+    for names, text in entries.findall(section):
+        plain = " ".join(text.replace("``", "").split())
+        for name in names.split(", "):
+            found[name] = re.split(r"\.(?: |$)", plain)[0]
+    return found

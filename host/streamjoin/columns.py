@@ -1,0 +1,173 @@
+"""One column at a time: from Arrow and NumPy to what engines and oracle compare.
+
+Numbers keep their type and share memory where they can; text becomes Python strings (their number,
+not their bytes, is held), times become numpy times in nanoseconds, so that units cannot mix.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.errors import InputError
+from streamjoin.tuples import Int64s
+from streamjoin.windows import MOST
+
+Column = NDArray[Any]
+
+KINDS = {"i": "whole", "u": "whole", "f": "real", "O": "text", "M": "a time", "m": "a duration"}
+"""What a join column holds, by its NumPy kind."""
+
+MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+"""Microseconds of each unit that has whole ones."""
+
+
+def column_kind(column: Column, name: str, source: str) -> str:
+    """Say what a column holds.
+
+    Raises
+    ------
+    InputError
+        If it is nothing that can be joined on.
+    """
+    dtype = column.dtype
+    if dtype.kind not in KINDS or (dtype.kind == "f" and dtype.itemsize > 8):
+        raise InputError(f"{source}: column {name!r} is {dtype}; join columns are numbers or text")
+    return KINDS[dtype.kind]
+
+
+def arrow_column(pa: Any, column: Any, name: str, source: str) -> Column:
+    """Turn an Arrow column into a join column.
+
+    Raises
+    ------
+    InputError
+        If its type cannot be joined on, a value is missing (real numbers: a missing one is NaN)
+        or its bytes are no text.
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_floating(kind):
+        # What is missing matches nothing, as NaN does.
+        return np.asarray(column.fill_null(float("nan")).to_numpy())
+    if pa.types.is_null(kind) and len(column) == 0:
+        return np.empty(0, dtype=np.int64)  # a file of headings only
+    _no_nulls(column, name, source)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        coded = column.combine_chunks().dictionary_encode()
+        try:
+            texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)[:-1]
+        except UnicodeDecodeError:
+            raise InputError(f"{source}: column {name!r} holds text that is not UTF-8") from None
+        return np.asarray(texts[coded.indices.to_numpy(zero_copy_only=False)])
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return _nanoseconds(np.asarray(column.to_numpy()), name, source)
+    if pa.types.is_integer(kind):
+        return np.asarray(column.to_numpy())
+    raise InputError(f"{source}: column {name!r} is {kind}; join columns are numbers or text")
+
+
+def numpy_column(values: Any, name: str, source: str) -> Column:
+    """Turn what is given for a column into a join column.
+
+    Raises
+    ------
+    InputError
+        If it has not one dimension, holds missing values or is of a kind that cannot be joined on.
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.flatnonzero(np.ma.getmaskarray(values))[0])
+        raise InputError(f"{source}: column {name!r} has no value at row {row}")
+    try:
+        column = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{source}: column {name!r} has no regular shape") from None
+    if column.ndim != 1:
+        raise InputError(f"{source}: column {name!r} must have one dimension, not {column.ndim}")
+    if column.dtype.kind in "UT":
+        column = column.astype(object)
+    if column.dtype.kind == "O":
+        wrong = next((i for i, text in enumerate(column) if not isinstance(text, str)), None)
+        if wrong is not None:
+            raise InputError(
+                f"{source}: column {name!r} holds {column[wrong]!r} at row {wrong}, which is no "
+                "text; give numbers as a numeric array"
+            )
+    if column.dtype.kind in "mM":
+        return _nanoseconds(column, name, source)
+    native: Column = column.astype(column.dtype.newbyteorder("="), copy=False)
+    return native
+
+
+def _nanoseconds(column: Column, name: str, source: str) -> Column:
+    kind = column.dtype.kind
+    fine: Column = column.astype(f"{kind}8[ns]")
+    unit = np.datetime_data(column.dtype)[0]
+    if np.isnat(column).any() or (fine.astype(f"{kind}8[{unit}]") != column).any():
+        row = np.flatnonzero(np.isnat(column) | (fine.astype(f"{kind}8[{unit}]") != column))[0]
+        raise InputError(
+            f"{source}: column {name!r} at row {row} is no time that fits in nanoseconds"
+        )
+    return fine
+
+
+def arrow_arrivals(pa: Any, column: Any, name: str, source: str) -> Int64s:
+    """Turn an Arrow column into arrival times in microseconds; nanoseconds are cut off.
+
+    Raises
+    ------
+    InputError
+        If it is no time, a value is missing or beyond 2**62 microseconds.
+    """
+    kind = column.type
+    if pa.types.is_null(kind) and len(column) == 0:
+        return np.empty(0, dtype=np.int64)  # a file of headings only
+    _no_nulls(column, name, source)
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return _microseconds(column.cast(pa.int64()).to_numpy(), kind.unit, name, source)
+    if not pa.types.is_integer(kind):
+        raise InputError(
+            f"{source}: arrival column {name!r} is {kind}; it must be int64 microseconds, "
+            "a timestamp or a duration"
+        )
+    return _microseconds(np.asarray(column.to_numpy()), "us", name, source)
+
+
+def numpy_arrivals(values: Any, name: str, source: str) -> Int64s:
+    """Turn an array into arrival times in microseconds.
+
+    Raises
+    ------
+    InputError
+        As :func:`arrow_arrivals`.
+    """
+    ts = np.asarray(values)
+    if ts.ndim != 1:
+        raise InputError(f"{source}: {name} must have one dimension, not {ts.ndim}")
+    if ts.dtype.kind in "mM":
+        unit = np.datetime_data(ts.dtype)[0]
+        if np.isnat(ts).any() or unit not in {"ns", *MICROSECONDS}:
+            raise InputError(f"{source}: {name} must hold times in s, ms, us or ns, not {ts.dtype}")
+        return _microseconds(ts.astype(np.int64), unit, name, source)
+    if ts.dtype.kind not in "iu":
+        raise InputError(f"{source}: {name} must hold whole microseconds, not {ts.dtype}")
+    return _microseconds(ts, "us", name, source)
+
+
+def _microseconds(values: Column, unit: str, name: str, source: str) -> Int64s:
+    if unit == "ns":
+        return np.asarray(values // 1000)
+    scale = MICROSECONDS[unit]
+    beyond = np.flatnonzero((values > MOST // scale) | (values < -(MOST // scale)))
+    if beyond.size:
+        raise InputError(f"{source}: {name} at row {beyond[0]} is beyond 2**62 microseconds")
+    return np.asarray(values.astype(np.int64, copy=False) * scale if scale > 1 else values)
+
+
+def _no_nulls(column: Any, name: str, source: str) -> None:
+    if column.null_count:
+        row = np.flatnonzero(column.is_null().to_numpy())[0]
+        raise InputError(
+            f"{source}: column {name!r} has no value at row {row}: leave such rows out"
+        )

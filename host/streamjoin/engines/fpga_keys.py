@@ -1,0 +1,88 @@
+"""How a predicate maps onto a design: its terms, the keys in the beats, the width registers."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.device.base import Device
+from streamjoin.engines.base import Job
+from streamjoin.engines.encode import equi_codes
+from streamjoin.errors import UnsupportedError
+from streamjoin.predicates import Band, Equi
+from streamjoin.predicates import Term as PredicateTerm
+from streamjoin_hw.contract import KeyType, Term, TermKind
+
+Words = NDArray[np.uint32]
+
+_INT32 = np.iinfo(np.int32)
+
+
+def design_term(term: PredicateTerm, job: Job) -> Term:
+    """Say which term of a design a predicate's term needs.
+
+    Raises
+    ------
+    UnsupportedError
+        If the columns or widths do not fit 32 bits.
+    """
+    if isinstance(term, Equi):
+        return Term(TermKind.EQUI, KeyType.UINT32)
+    r, s = job.r.column(term.r_column), job.s.column(term.s_column)
+    if r.dtype == s.dtype == np.float32:
+        return Term(TermKind.BAND, KeyType.FLOAT32)
+    if r.dtype.kind == "f":
+        raise UnsupportedError(
+            f"fpga-handshake: band {term.text} is on float64 columns; the design compares "
+            "float32: cast both columns"
+        )
+    for width in (term.lo, term.hi):
+        if not _INT32.min <= width <= _INT32.max:
+            raise UnsupportedError(
+                f"fpga-handshake: band {term.text}: a width must fit in 32 bits, not {width}"
+            )
+    return Term(TermKind.BAND, _whole_type(r, s, term))
+
+
+def _whole_type(r: NDArray[Any], s: NDArray[Any], term: Band) -> KeyType:
+    lows = [int(column.min()) for column in (r, s) if len(column)]
+    highs = [int(column.max()) for column in (r, s) if len(column)]
+    low, high = min(lows, default=0), max(highs, default=0)
+    if low >= _INT32.min and high <= _INT32.max:
+        return KeyType.INT32
+    if low >= 0 and high <= np.iinfo(np.uint32).max:
+        return KeyType.UINT32
+    raise UnsupportedError(
+        f"fpga-handshake: band {term.text}: the values run from {low} to {high}; the design "
+        "compares 32 bits"
+    )
+
+
+def term_keys(term: PredicateTerm, job: Job) -> tuple[Words, Words]:
+    """Return the 32-bit keys of R and of S that a term's field of the beats carries."""
+    r, s = job.r.column(term.r_column), job.s.column(term.s_column)
+    if isinstance(term, Equi):
+        return equi_codes(r, s)
+    if r.dtype == np.float32:
+        return r.view(np.uint32), s.view(np.uint32)
+    return _low_bits(r), _low_bits(s)
+
+
+def _low_bits(column: NDArray[Any]) -> Words:
+    return np.asarray(column.astype(np.int64).astype(np.uint32))
+
+
+def program_bands(device: Device, terms: tuple[PredicateTerm, ...]) -> None:
+    """Write the band widths into the device's registers."""
+    for place, (term, design) in enumerate(zip(terms, device.params.terms, strict=True)):
+        if isinstance(term, Band):
+            widths = zip(("lo", "hi"), (term.lo, term.hi), term.real_widths, strict=True)
+            for bound, width, real_width in widths:
+                real = design.type is KeyType.FLOAT32
+                bits = _float32_bits(real_width) if real else int(width)
+                device.write(f"band_{bound}{place}", bits)
+
+
+def _float32_bits(value: float) -> int:
+    with np.errstate(over="ignore"):
+        return int(np.array(value, dtype=np.float32).view(np.uint32))

@@ -1,0 +1,131 @@
+"""Reading Parquet, Arrow IPC and CSV files as Arrow tables; what is damaged is refused."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamjoin.errors import InputError, UnavailableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EXACT_REAL = 1 << 53
+"""Whole numbers above it have no exact real number: what CSV calls real may have lost digits."""
+
+
+def arrow() -> Any:
+    """Return pyarrow, or say that it is missing.
+
+    Raises
+    ------
+    UnavailableError
+        If pyarrow has no wheel here.
+    """
+    try:
+        import pyarrow
+    except ImportError:
+        raise UnavailableError(
+            "pyarrow is not installed here: give NumPy arrays through the Python interface"
+        ) from None
+    return pyarrow
+
+
+def read_table(
+    path: Path, columns: list[str] | None = None, ts_column: str | None = None
+) -> "pa.Table":
+    """Read a Parquet file or folder, an Arrow IPC file or stream, or a CSV file.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its suffix says what it is.
+    columns : list of str, optional
+        Columns that are needed; with them, Parquet's others are not read but ``ts``.
+    ts_column : str, optional
+        The arrival column, needed too if it is named.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it cannot be read, is damaged or lacks a column.
+    """
+    pa = arrow()
+    suffix = path.suffix.lower()
+    try:
+        is_folder = path.is_dir()
+        if not path.exists():
+            raise InputError(f"{path}: there is no such file")
+        if not is_folder and not path.is_file():
+            raise InputError(f"{path}: is no regular file")
+        if is_folder or suffix in {".parquet", ".pq"}:
+            return _read_parquet(path, columns, ts_column)
+        if suffix in {".arrow", ".ipc", ".feather"}:
+            return _read_ipc(pa, path)
+        if suffix == ".csv":
+            return _read_csv(path, columns)
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, IndexError, KeyError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise InputError(f"{path}: cannot be read: {reason}") from None
+    raise InputError(f"{path}: must end in .parquet, .arrow or .csv, or be a Parquet folder")
+
+
+def require_columns(
+    have: list[str], columns: list[str], ts_column: str | None, source: str
+) -> None:
+    """Refuse a table that lacks a column or has it twice.
+
+    Raises
+    ------
+    InputError
+        Naming the column and what there is.
+    """
+    for name, what in [*((c, "column") for c in columns), (ts_column, "arrival column")]:
+        if name is not None and name not in have:
+            listed = ", ".join(have) or "none"
+            raise InputError(f"{source}: there is no {what} {name!r}; it has {listed}")
+    for name in {*columns, ts_column or "ts"}:
+        if have.count(name) > 1:
+            raise InputError(f"{source}: the column {name!r} occurs {have.count(name)} times")
+
+
+def _read_parquet(path: Path, columns: list[str] | None, ts_column: str | None) -> "pa.Table":
+    import pyarrow.parquet as pq
+
+    if columns is None:
+        return pq.read_table(path, page_checksum_verification=True)
+    names = pq.ParquetDataset(path).schema.names
+    require_columns(names, columns, ts_column, str(path))
+    wanted = {*columns, ts_column or "ts"}
+    return pq.read_table(
+        path, columns=[name for name in names if name in wanted], page_checksum_verification=True
+    )
+
+
+def _read_ipc(pa: Any, path: Path) -> "pa.Table":
+    with pa.memory_map(str(path)) as source:
+        try:
+            table = pa.ipc.open_file(source).read_all()
+        except pa.ArrowInvalid:  # the stream format has no footer
+            source.seek(0)
+            table = pa.ipc.open_stream(source).read_all()
+    table.validate(full=True)  # offsets in a damaged file lead outside the memory
+    return table  # type: ignore[no-any-return]  # see arrow()
+
+
+def _read_csv(path: Path, columns: list[str] | None) -> "pa.Table":
+    import pyarrow.compute as pc
+    import pyarrow.csv as pv
+    from pyarrow import types
+
+    table = pv.read_csv(path)
+    for name in set(columns or ()) & set(table.column_names):
+        if table.column_names.count(name) > 1 or not types.is_floating(table[name].type):
+            continue
+        most = pc.max(pc.abs(table[name])).as_py()
+        if most is not None and most > EXACT_REAL:
+            raise InputError(
+                f"{path}: column {name!r} holds numbers above 2**53, which CSV's real numbers "
+                "cannot hold exactly: store it as Parquet"
+            )
+    return table

@@ -1,0 +1,141 @@
+"""What the page says in words: the verdict, and what a workload is.
+
+A verdict names whoever gave the right result. Where the oracle was too slow that is DuckDB, and
+an engine that is itself the one that answered confirms nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamjoin.report import units
+from streamjoin.report.results import Verdict, WorkloadResults, checker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Verdict over several results: a sentence, and a short form for a table's cell.
+
+    ``tone`` is the palette name: good, bad, or caution where something was not compared at all.
+    """
+
+    tone: str
+    mark: str
+    text: str
+    brief: str
+    remark: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether every result agrees with an independent one."""
+        return self.tone == "good"
+
+
+def _checkers(groups: Sequence[WorkloadResults]) -> str:
+    """Who gave the right results: ``the oracle or, on the largest workload, with DuckDB``."""
+    tuples: dict[str, dict[str, int]] = {}
+    for found in groups:
+        if found.results:
+            workload = found.workload
+            sizes = tuples.setdefault(found.checker, {})
+            sizes[str(workload["name"])] = int(workload["n_r"]) + int(workload["n_s"])
+    if not tuples:
+        return checker({})
+    # The oracle first, and then whoever answered most.
+    first, *others = sorted(tuples, key=lambda name: (name != checker({}), -len(tuples[name])))
+    parts = [first]
+    for name in others:
+        sizes = tuples[name]
+        rest = [size for other in tuples if other != name for size in tuples[other].values()]
+        several = len(sizes) > 1
+        where = f"{len(sizes)} workloads" if several else next(iter(sizes))
+        if min(sizes.values()) > max(rest):
+            where = f"the {len(sizes)} largest workloads" if several else "the largest workload"
+        parts.append(f"on {where}, with {name}")
+    return " or, ".join(parts)
+
+
+def _subject(agreeing: int, checks: int) -> str:
+    """``Both results agree``; those that are the check itself are not among them."""
+    kind = "independent result" if checks else "result"
+    if agreeing == 1:
+        return f"The one {kind} agrees"
+    return f"{'Both' if agreeing == 2 else f'All {agreeing}'} {kind}s agree"
+
+
+def summarize(groups: Sequence[WorkloadResults]) -> Summary:
+    """Say in one sentence whether everything agrees, and with whom."""
+    results = [result for found in groups for result in found.results]
+    total = len(results)
+    if not total:
+        return Summary("caution", "○", "No result was recorded.", "no result", "")
+    found = {verdict: sum(r.verdict is verdict for r in results) for verdict in Verdict}
+    agreeing, checks = found[Verdict.AGREES], found[Verdict.CHECK]
+    against = _checkers(groups)
+    if not agreeing and checks == total:
+        what = "The one result is" if total == 1 else f"All {total} results are"
+        text = f"{what} the check itself; nothing was held against it."
+        return Summary("caution", "○", text, "is the check", "nothing was held against it")
+    if agreeing + checks == total:
+        more = ""
+        if checks:
+            more = f"; {checks} more {'is' if checks == 1 else 'are'} the check itself"
+        brief = {1: "agrees", 2: "both agree"}.get(agreeing, f"all {agreeing} agree")
+        text = f"{_subject(agreeing, checks)} with {against}{more}."
+        return Summary("good", "✓", text, brief, f"with {against}{more}")
+    bad = found[Verdict.WRONG] + found[Verdict.FAILED]
+    tone, mark = ("bad", "✗") if bad else ("caution", "○")
+    others = [
+        f"{found[verdict]} {words}"
+        for verdict, words in (
+            (Verdict.WRONG, "wrong"),
+            (Verdict.FAILED, "failed"),
+            (Verdict.UNCHECKED, "not checked"),
+            (Verdict.CHECK, "the check itself"),
+        )
+        if found[verdict]
+    ]
+    if total == 1:
+        words = {
+            Verdict.WRONG: f"differs from that of {against}",
+            Verdict.FAILED: "is missing: the engine failed",
+            Verdict.UNCHECKED: f"was not checked against {against}",
+        }[results[0].verdict]
+        return Summary(tone, mark, f"The one result {words}.", results[0].verdict.value, "")
+    verb = "agrees" if agreeing == 1 else "agree"
+    text = f"{agreeing} of {total} results {verb} with {against}; {', '.join(others)}."
+    remark = f"with {against}; {', '.join(others)}"
+    return Summary(tone, mark, text, f"{agreeing} of {total} {verb}", remark)
+
+
+def join_kind(predicate: str | None) -> str:
+    """Say what kind of join a predicate asks for.
+
+    Examples
+    --------
+    >>> join_kind("k"), join_kind("k and x=a:10:10"), join_kind(None)
+    ('Equi join', 'Equi and band join', 'Join')
+    """
+    if not predicate:
+        return "Join"
+    bands = [":" in term for term in re.split(r"\s+and\s+", predicate.strip())]
+    if all(bands):
+        return "Band join"
+    return "Equi and band join" if any(bands) else "Equi join"
+
+
+def arrival(workload: dict[str, Any]) -> str:
+    """Say how the input reached the engines; empty where the run does not know."""
+    how = workload.get("arrival")
+    if how == "instant":
+        return "all handed over at once"
+    if how == "replay":
+        speedup = float(workload.get("speedup") or 1)
+        times = f" ({units.TIMES}{units.NBSP}{units.significant(speedup)})" if speedup != 1 else ""
+        return f"replayed at their arrival times{times}"
+    return ""

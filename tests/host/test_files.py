@@ -1,0 +1,133 @@
+"""Files: formats, damage, and what is no file at all."""
+
+import contextlib
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pv
+import pyarrow.parquet as pq
+import pytest
+
+from streamjoin.errors import InputError
+from streamjoin.files import read_table
+from streamjoin.inputs import read_streams
+from streamjoin.predicates import Predicate
+
+ON_K = Predicate.parse(on="k")
+
+
+def test_arrow_streams_and_files_are_both_read(tmp_path: Path) -> None:
+    table = pa.table({"k": [1, 2, 3]})
+    for name, writer in (("file", pa.ipc.new_file), ("stream", pa.ipc.new_stream)):
+        path = tmp_path / f"{name}.arrow"
+        with pa.OSFile(str(path), "wb") as sink, writer(sink, table.schema) as out:
+            out.write_table(table)
+        assert read_table(path).equals(table)
+
+
+def test_a_damaged_arrow_file_is_refused_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.arrow"
+    table = pa.table({"k": [f"text{i}" for i in range(200)]})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+    whole = path.read_bytes()
+    offsets = whole.find(np.array([0, 5, 10, 15], np.int32).tobytes())
+    assert offsets > 0
+    path.write_bytes(whole[: offsets + 8] + b"\xff\xff\xff\x7f" + whole[offsets + 12 :])
+    with pytest.raises(InputError, match="cannot be read"):
+        read_streams(path, path, ON_K)
+
+
+def test_random_damage_never_ends_the_process(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    table = pa.table({"k": [f"text{i % 9}" for i in range(100)], "ts": list(range(100))})
+    for suffix in (".arrow", ".parquet", ".csv"):
+        path = tmp_path / f"fine{suffix}"
+        if suffix == ".arrow":
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+                out.write_table(table)
+        elif suffix == ".parquet":
+            pq.write_table(table, path)
+        else:
+            pv.write_csv(table, path)
+        whole = bytearray(path.read_bytes())
+        for _ in range(150):
+            damaged = bytearray(whole)
+            for place in rng.integers(0, len(whole), 3):
+                damaged[place] = int(rng.integers(0, 256))
+            broken = tmp_path / f"broken{suffix}"
+            broken.write_bytes(damaged)
+            with contextlib.suppress(InputError):  # anything else fails the test
+                read_streams(broken, broken, ON_K)
+
+
+def test_parquet_pages_are_held_against_their_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "k.parquet"
+    keys = np.arange(1000, dtype=np.int64) * 1_000_003
+    pq.write_table(
+        pa.table({"k": keys}),
+        path,
+        write_page_checksum=True,
+        compression="none",
+        use_dictionary=False,
+    )
+    whole = bytearray(path.read_bytes())
+    whole[whole.find(keys[500].tobytes())] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_streams(path, path, ON_K)
+
+
+def test_csv_numbers_that_lost_digits_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "big.csv"
+    path.write_text("k\n9007199254740993\n18446744073709551615\n")
+    with pytest.raises(InputError, match="holds numbers above 2\\*\\*53"):
+        read_streams(path, path, Predicate.parse(band="k=k:0:0"))
+
+
+def test_a_csv_of_headings_only_is_an_empty_stream(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("k,ts\n")
+    (tmp_path / "s.csv").write_text("k,ts\na,1\n")
+    r, s = read_streams(tmp_path / "r.csv", tmp_path / "s.csv", ON_K)
+    assert (r.rows, s.rows) == (0, 1)
+
+
+def test_a_column_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["k", "k"])
+    pq.write_table(twice, tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("k,k\n1,2\n")
+    (tmp_path / "ts.csv").write_text("k,ts,ts\n1,2,3\n")
+    for name, column in (("t.parquet", "k"), ("t.csv", "k"), ("ts.csv", "ts")):
+        with pytest.raises(InputError, match=f"the column '{column}' occurs 2 times"):
+            read_streams(tmp_path / name, tmp_path / name, ON_K)
+
+
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    column = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
+    with (
+        pa.OSFile(str(tmp_path / "t.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, pa.schema({"k": pa.string()})) as out,
+    ):
+        out.write_table(pa.table({"k": column}))
+    with pytest.raises(InputError, match=r"cannot be read: .*UTF"):
+        read_streams(tmp_path / "t.arrow", tmp_path / "t.arrow", ON_K)
+
+
+@pytest.mark.parametrize("name", ["pipe.csv", "pipe.arrow", "pipe.parquet"])
+def test_a_pipe_is_refused_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(InputError, match="is no regular file"):
+        read_table(tmp_path / name)
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_table(tmp_path / ("x" * 300 + ".csv"))
+
+
+def test_another_suffix_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data.xlsx").write_text("?")
+    with pytest.raises(InputError, match=r"must end in .parquet, .arrow or .csv"):
+        read_table(tmp_path / "data.xlsx")
