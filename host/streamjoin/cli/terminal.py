@@ -22,7 +22,7 @@ stderr = Console(stderr=True, highlight=False)
 
 def say(text: str) -> None:
     """Print a message to stderr."""
-    stderr.print(text, markup=False)
+    stderr.print(text, markup=False, soft_wrap=True)
 
 
 @contextmanager
