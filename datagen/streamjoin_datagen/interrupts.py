@@ -24,10 +24,11 @@ def interruptible(work: Callable[[], Result], kill: Callable[[], None]) -> Resul
         end soon.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="streamjoin-spark") as threads:
-        future = threads.submit(work)
+        future = None
         try:
+            future = threads.submit(work)
             return future.result()
         except BaseException:
-            if not future.done():
+            if future is None or not future.done():
                 kill()
             raise

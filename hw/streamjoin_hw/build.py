@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw import contract, toolchain
+from streamjoin_hw import cache, contract, toolchain
 from streamjoin_hw.contract import LIBRARY_NAME, DesignParams
 
 VERILOG_NAME = "streamjoin_handshake.v"
@@ -45,7 +45,16 @@ _PACKAGE = Path(__file__).resolve().parent
 _RUNTIME = "libverilated.a"
 # Cores kept as modules share their code: half the compile time, and a quarter faster at 40 cores.
 VERILATOR_CONTROL = '`verilator_config\nno_inline -module "streamjoin_core"\n'
-_NOT_DESIGN = ("__init__.py", "cli.py", "pages.py", "presets.py", "simulation.py", "testing.py")
+_NOT_DESIGN = (
+    "__init__.py",
+    "cache.py",
+    "cli.py",
+    "design_options.py",
+    "pages.py",
+    "presets.py",
+    "simulation.py",
+    "testing.py",
+)
 _DRIVER = _PACKAGE / "model" / "driver.cpp"
 
 
@@ -212,17 +221,17 @@ def build_model(params: DesignParams, *, report: Callable[[str], None] | None = 
     tell = report or _tell_nobody
     cxx = toolchain.compiler()
     tool = toolchain.verilator()
-    target = toolchain.cache_folder() / "models" / _cache_key(params, tool, cxx)
+    target = cache.cache_folder() / "models" / _cache_key(params, tool, cxx)
     library = target / LIBRARY_NAME
-    if toolchain.is_whole(target):
+    if cache.is_whole(target):
         library.touch()
         return target
-    made = toolchain.cache_entry(target)
+    made = cache.cache_entry(target)
     try:
         _compile(params, made, tool, cxx, tell)
         shutil.rmtree(made / "obj")
-        toolchain.seal(made)
-        toolchain.publish(made, target, toolchain.is_whole)
+        cache.seal(made)
+        cache.publish(made, target, cache.is_whole)
     finally:
         shutil.rmtree(made, ignore_errors=True)
     _forget_old(target.parent)
@@ -267,15 +276,15 @@ def _compile(
     make = ["make", "-s", "-C", str(objects), "-f", "Vmodel.mk", "-j", jobs]
     optimise = ["OPT_FAST=-O2", "OPT_SLOW=-O1", "OPT_GLOBAL=-O2", f"CXX={cxx}", f"LINK={cxx}"]
     # Verilator's own library is the same for every model: it is compiled with the first one.
-    runtime = toolchain.cache_folder() / "verilator" / f"runtime-{_tools_key(tool, cxx)}"
-    has_runtime = toolchain.is_whole(runtime)
+    runtime = cache.cache_folder() / "verilator" / f"runtime-{_tools_key(tool, cxx)}"
+    has_runtime = cache.is_whole(runtime)
     targets = ["libVmodel.a"] if has_runtime else ["libVmodel.a", _RUNTIME]
     toolchain.run([*make, *optimise, *targets], tool.env(), BUILD_DEADLINE_S, "compiling the model")
     if not has_runtime:
-        kept = toolchain.cache_entry(runtime)
+        kept = cache.cache_entry(runtime)
         shutil.copy2(objects / _RUNTIME, kept)
-        toolchain.seal(kept)
-        toolchain.publish(kept, runtime, toolchain.is_whole)
+        cache.seal(kept)
+        cache.publish(kept, runtime, cache.is_whole)
     (control,) = (each for each in contract.registers(params) if each.name == "control")
     (soft_reset,) = (each.bit for each in control.fields if each.name == "soft_reset")
     include = Path(dict(tool.environment).get("VERILATOR_ROOT") or _verilator_root(tool))

@@ -4,16 +4,13 @@ Importing this module stays cheap: every heavy library is imported where it is u
 """
 
 import argparse
-import dataclasses
-import inspect
 import json
-import re
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.contract import DesignParams, ParameterError, parse_term
+from streamjoin_hw.contract import ParameterError
+from streamjoin_hw.design_options import UsageError, design_from, parameters_help
 from streamjoin_hw.presets import PRESETS
 
 _EXAMPLES = """examples:
@@ -26,71 +23,6 @@ _EXAMPLES = """examples:
 
 PROGRESS_LEAST_TUPLES = 2000
 """Inputs below this end too soon for a progress bar to be of use."""
-
-
-class UsageError(ValueError):
-    """A flag does not fit; the message names it and what would be right."""
-
-    exit_status = 2
-
-
-def _parameters() -> str:
-    """List name, default, meaning and range of each parameter, as its class documents them."""
-    entries = re.compile(r"^(\w+) : .*\n((?:    .*\n?)+)", flags=re.MULTILINE)
-    meanings = dict(entries.findall(inspect.getdoc(DesignParams) or ""))
-    lines = ["design parameters (--param NAME=VALUE), with their defaults:"]
-    for field in dataclasses.fields(DesignParams):
-        default = field.default
-        if default is dataclasses.MISSING:
-            default = "COUNT"
-        elif isinstance(default, tuple):
-            default = ",".join(term.text for term in default)
-        plain = " ".join(meanings.get(field.name, "").replace("``", "").split())
-        meaning = re.split(r"\.(?: |$)", plain)[0]
-        start = f"  {field.name}={default}".ljust(24)
-        lines += textwrap.wrap(start + meaning, 80, subsequent_indent=" " * 24) or [start]
-    return "\n".join(lines) + "\n"
-
-
-def _parse_param(text: str) -> tuple[str, Any]:
-    """Read ``name=value``: whole numbers, a name for ``design``, a list for ``terms``."""
-    name, equals, value = text.partition("=")
-    names = [field.name for field in dataclasses.fields(DesignParams)]
-    if not equals or name not in names:
-        raise UsageError(
-            f"--param must be NAME=VALUE with NAME one of {', '.join(names)}, not {text!r}"
-        )
-    if name == "terms":
-        return name, tuple(parse_term(term) for term in value.split(","))
-    if name == "design":
-        return name, value
-    try:
-        return name, int(value)
-    except ValueError:
-        raise UsageError(f"--param {name} must be a whole number, not {value!r}") from None
-
-
-def design_from(preset: str | None, overrides: list[str]) -> DesignParams:
-    """Build parameters from ``--preset`` and ``--param``.
-
-    Raises
-    ------
-    UsageError
-        If a name is unknown or a needed parameter is missing.
-    ParameterError
-        If a value is out of its range.
-    """
-    values: dict[str, Any] = {}
-    if preset is not None:
-        if preset not in PRESETS:
-            raise UsageError(f"--preset must be one of {', '.join(PRESETS)}, not {preset!r}")
-        base = PRESETS[preset]
-        values = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
-    values.update(_parse_param(text) for text in overrides)
-    for name in ("cores", "segment_tuples"):
-        if name not in values:
-            raise UsageError(f"give --preset NAME, or --param {name}=COUNT")
-    return DesignParams(**values)
 
 
 def _out(arguments: argparse.Namespace) -> Path | None:
@@ -166,7 +98,7 @@ def _copied(folder: Path, target: Path) -> Path:
     import shutil
 
     from streamjoin_hw.build import OutputError
-    from streamjoin_hw.toolchain import publish, temporary_folder
+    from streamjoin_hw.cache import publish, temporary_folder
 
     try:
         made = temporary_folder(target)
@@ -291,7 +223,7 @@ class HardwareVerb:
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the actions and their flags."""
-        parameters = _parameters()
+        parameters = parameters_help()
         parser.epilog = f"{parameters}\n{_EXAMPLES}"
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)

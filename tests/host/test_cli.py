@@ -271,7 +271,7 @@ def test_a_signal_ends_a_run_with_one_line_and_no_file(files: Path, number: int)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == (130 if number == signal.SIGINT else 143)
-    assert said.splitlines()[-1].endswith("nothing was left behind")
+    assert said.splitlines()[-1].endswith("nothing unfinished was left behind")
     assert "Traceback" not in said
     assert not [path for path in files.iterdir() if "pairs" in path.name]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin_hw import build, toolchain
+from streamjoin_hw import build, cache, toolchain
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
 from streamjoin_hw.top import TOP_MODULE
@@ -138,10 +138,10 @@ def test_a_damaged_model_in_the_cache_is_built_anew(quick_build: list[str], dama
 def test_of_two_equal_builds_the_first_stays(tmp_path: Path) -> None:
     target = tmp_path / "entry"
     for text in ("first", "second"):
-        made = toolchain.temporary_folder(target)
+        made = cache.temporary_folder(target)
         (made / "file").write_text(text)
-        toolchain.seal(made)
-        toolchain.publish(made, target, toolchain.is_whole)
+        cache.seal(made)
+        cache.publish(made, target, cache.is_whole)
     assert (target / "file").read_text() == "first"
     assert [path.name for path in tmp_path.iterdir()] == ["entry"]
 
@@ -204,7 +204,7 @@ def test_a_cache_that_cannot_be_written_is_named_by_its_variable(
     (tmp_path / "file").touch()
     place = tmp_path / "file" / "cache"
     monkeypatch.setenv("STREAMJOIN_CACHE", str(place))
-    with pytest.raises(toolchain.CacheError) as caught:
+    with pytest.raises(cache.CacheError) as caught:
         build.build_model(PRESETS["tiny"])
     assert caught.value.exit_status == 2
     assert str(caught.value) == (
@@ -307,9 +307,9 @@ def test_a_build_that_is_ended_leaves_no_compiler_and_no_folder(
     script = f"""
 import os, shutil, signal
 from pathlib import Path
-from streamjoin_hw import toolchain
+from streamjoin_hw import cache, toolchain
 signal.signal(signal.SIGINT, signal.default_int_handler)
-made = toolchain.temporary_folder(Path({str(tmp_path / "entry")!r}))
+made = cache.temporary_folder(Path({str(tmp_path / "entry")!r}))
 try:
     toolchain.run(["sh", "-c", {LONG.format(file)!r}], dict(os.environ), 60, "waiting")
 finally:

@@ -182,6 +182,16 @@ def test_a_soft_reset_leaves_an_empty_design(model: Model) -> None:
     assert difference(reference(workload), outcome.pairs) == ""
 
 
+def test_a_soft_reset_drops_drain_and_enable_as_its_text_says(model: Model) -> None:
+    (control,) = (each for each in registers(model.params) if each.name == "control")
+    (text,) = (each.doc for each in control.fields if each.name == "soft_reset")
+    assert "drops a drain written with it and clears enable unless written with it" in text
+    model.write("control", 0b110)
+    assert model.read("control") == 0
+    model.write("control", 0b111)
+    assert model.read("control") == 1
+
+
 def test_new_band_widths_count_for_the_tuples_after_the_write(model: Model) -> None:
     params = model.params
     if not any(name.startswith("band_") for name in model.offsets):
@@ -244,7 +254,8 @@ def test_a_beat_of_an_abandoned_run_is_not_the_first_of_the_next(model: Model) -
     last = workload.arrivals[-1]
     strange = Arrival(1 - workload.arrivals[0].side, last.keys, 255)
     abandoned(model, [strange])
-    model.write("control", 0b101)
+    model.write("control", 0b100)
+    model.write("control", 1)
     for _ in range(60):  # the windows settle, and a beat that is still offered would be taken
         model.read("status")
     outcome = model.run(workload.arrivals)

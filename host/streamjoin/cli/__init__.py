@@ -29,8 +29,8 @@ OTHER_VERBS = {
 
 EPILOG = """\
 example:
-  streamjoin data band --param duration_s=2 --seed 7 --out runs/band
-  streamjoin compare runs/band --engines kang,fpga-handshake --out runs/first
+  streamjoin data band --param duration_s=2 --seed 7 --out runs/workloads/band
+  streamjoin compare runs/workloads/band --engines kang,fpga-handshake --out runs/first
 """
 
 
@@ -48,6 +48,7 @@ class _TerminatedError(BaseException):
 
 
 def _terminate(_number: int, _frame: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the clean-up is not cut short
     raise _TerminatedError
 
 
@@ -89,10 +90,10 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        sys.stderr.write("streamjoin: interrupted; nothing was left behind\n")
+        sys.stderr.write("streamjoin: interrupted; nothing unfinished was left behind\n")
         return 130
     except _TerminatedError:
-        sys.stderr.write("streamjoin: terminated; nothing was left behind\n")
+        sys.stderr.write("streamjoin: terminated; nothing unfinished was left behind\n")
         return 143
     except Exception as error:
         status = getattr(error, "exit_status", 1 if isinstance(error, OSError) else None)

@@ -99,7 +99,7 @@ class DesignParams:
     merge_arity : int
         Inputs of one merger of the result collection tree, 2 to 16.
     result_fifo_words : int
-        Depth of each core's result FIFO in scan words, at least ``2 * HOLD_WORDS``.
+        Depth of each core's result FIFO in scan words, 16 (twice ``HOLD_WORDS``) to 4096.
 
     Raises
     ------

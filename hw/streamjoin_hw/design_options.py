@@ -1,0 +1,75 @@
+"""Designs on the command line: ``--preset``, ``--param``, and what their help says."""
+
+import dataclasses
+import inspect
+import re
+import textwrap
+from typing import Any
+
+from streamjoin_hw.contract import DesignParams, parse_term
+from streamjoin_hw.presets import PRESETS
+
+
+class UsageError(ValueError):
+    """A flag does not fit; the message names it and what would be right."""
+
+    exit_status = 2
+
+
+def parameters_help() -> str:
+    """List name, default, meaning and range of each parameter, as its class documents them."""
+    entries = re.compile(r"^(\w+) : .*\n((?:    .*\n?)+)", flags=re.MULTILINE)
+    meanings = dict(entries.findall(inspect.getdoc(DesignParams) or ""))
+    lines = ["design parameters (--param NAME=VALUE), with their defaults:"]
+    for field in dataclasses.fields(DesignParams):
+        default = field.default
+        if default is dataclasses.MISSING:
+            default = "COUNT"
+        elif isinstance(default, tuple):
+            default = ",".join(term.text for term in default)
+        plain = " ".join(meanings.get(field.name, "").replace("``", "").split())
+        meaning = re.split(r"\.(?: |$)", plain)[0]
+        start = f"  {field.name}={default}".ljust(24)
+        lines += textwrap.wrap(start + meaning, 80, subsequent_indent=" " * 24) or [start]
+    return "\n".join(lines) + "\n"
+
+
+def _parse_param(text: str) -> tuple[str, Any]:
+    """Read ``name=value``: whole numbers, a name for ``design``, a list for ``terms``."""
+    name, equals, value = text.partition("=")
+    names = [field.name for field in dataclasses.fields(DesignParams)]
+    if not equals or name not in names:
+        raise UsageError(
+            f"--param must be NAME=VALUE with NAME one of {', '.join(names)}, not {text!r}"
+        )
+    if name == "terms":
+        return name, tuple(parse_term(term) for term in value.split(","))
+    if name == "design":
+        return name, value
+    try:
+        return name, int(value)
+    except ValueError:
+        raise UsageError(f"--param {name} must be a whole number, not {value!r}") from None
+
+
+def design_from(preset: str | None, overrides: list[str]) -> DesignParams:
+    """Build parameters from ``--preset`` and ``--param``.
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown or a needed parameter is missing.
+    ParameterError
+        If a value is out of its range.
+    """
+    values: dict[str, Any] = {}
+    if preset is not None:
+        if preset not in PRESETS:
+            raise UsageError(f"--preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+        base = PRESETS[preset]
+        values = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
+    values.update(_parse_param(text) for text in overrides)
+    for name in ("cores", "segment_tuples"):
+        if name not in values:
+            raise UsageError(f"give --preset NAME, or --param {name}=COUNT")
+    return DesignParams(**values)
