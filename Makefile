@@ -3,7 +3,7 @@ PYTHON ?= python3
 SIZE ?= small
 BIN := .venv/bin
 
-.PHONY: help setup compare test fmt lint sim verilog docs clean
+.PHONY: help setup compare test fmt lint sim verilog report docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -28,6 +28,9 @@ sim: setup ## simulate the designs with cocotb on Verilator
 
 verilog: setup ## write the Verilog and manifest of the preset tiny to build/
 	$(BIN)/streamjoin hw verilog --preset tiny --out build/tiny
+
+report: setup ## write the page of the last comparison anew (SIZE=small|medium|large)
+	$(BIN)/streamjoin report runs/$(SIZE) -o runs/$(SIZE)/report.html
 
 docs: setup ## write the generated pages of docs/ anew
 	$(BIN)/streamjoin hw registers --preset tiny-band --out docs/registers.md
