@@ -43,6 +43,14 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
+def _give_up_stdout() -> None:
+    """Drop what stdout still holds if it cannot be written: Python would fail on it at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class _TerminatedError(BaseException):
     """SIGTERM, as an exception: what is half done is cleaned up on the way out."""
 
@@ -86,8 +94,7 @@ def main(argv: list[str] | None = None) -> int:
         with _terminable():
             return _dispatch([argument for argument in arguments if argument != "--debug"])
     except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()  # whoever read our output has seen enough
         return 0
     except KeyboardInterrupt:
         sys.stderr.write("streamjoin: interrupted; nothing unfinished was left behind\n")
@@ -100,6 +107,8 @@ def main(argv: list[str] | None = None) -> int:
         if debug or status is None:  # what is no user's mistake is ours: show where
             raise
         sys.stderr.write(f"streamjoin: {error}\n")
+        if isinstance(error, OSError):
+            _give_up_stdout()
         return int(status)
 
 
