@@ -4,5 +4,6 @@ import signal
 
 
 def pytest_configure() -> None:
-    """Make SIGINT what it is in the foreground: a shell lets background jobs ignore it."""
+    """Make signals what they are in the foreground: background jobs are made to ignore some."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
