@@ -1,9 +1,11 @@
 # Each target is one command that can be typed by hand; make help lists them.
 PYTHON ?= python3
 SIZE ?= small
+CASES ?= 1000
+SEED ?= 0
 BIN := .venv/bin
 
-.PHONY: help setup compare test fmt lint sim verilog report docs clean
+.PHONY: help setup compare test fmt lint stress sim verilog report docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -22,6 +24,9 @@ fmt: setup ## format the sources
 
 lint: setup ## formatting, lint, strict types and the walls between the packages
 	$(BIN)/pytest tests/test_walls.py
+
+stress: setup ## random cases for every engine of complete windows (CASES=1000, SEED= repeats)
+	CASES=$(CASES) SEED=$(SEED) $(BIN)/pytest tests/host/test_stress.py
 
 sim: setup ## simulate the designs with cocotb on Verilator
 	$(BIN)/pytest sim_tests -s
