@@ -103,7 +103,7 @@ class Meter:
         self,
         r_rows: Rows,
         s_rows: Rows,
-        produced_us: NDArray[np.float64] | None = None,
+        produced_us: NDArray[np.float64] | float | None = None,
         latency_us: NDArray[np.float64] | None = None,
     ) -> None:
         """Hand over pairs, stamped now unless the engine knows better.
@@ -112,9 +112,9 @@ class Meter:
         ----------
         r_rows, s_rows : ndarray, shape (pairs,)
             Row numbers; kept, not copied.
-        produced_us : ndarray of float64, shape (pairs,), optional
-            When each was produced, microseconds since the start, on the run's own clock (a
-            device's is its cycles).
+        produced_us : float or ndarray of float64, shape (pairs,), optional
+            When they, or each of them, were produced, in microseconds since the start, on the
+            run's own clock (a device's is its cycles).
         latency_us : ndarray of float64, shape (pairs,), optional
             Each match's latency, where the engine knows when the later tuple arrived.
         """

@@ -10,8 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
-from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
+from streamjoin.engines.intra.lazy import LazyEngine
+from streamjoin.engines.intra.window import Emitter, WindowTuples
 from streamjoin.metrics import Meter
 
 
@@ -23,7 +25,7 @@ class Npj(LazyEngine):
         Knob("load", 1, "Build tuples per bucket, at most.", least=1, most=64),
     )
 
-    def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
+    def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Build, barrier, probe."""
         with meter.phase("build_or_sort"):
             table = _SharedTable(window.r_keys, int(job.knobs["load"]))

@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
-from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
+from streamjoin.engines.intra.lazy import LazyEngine
+from streamjoin.engines.intra.window import Emitter, WindowTuples
 from streamjoin.metrics import Meter
 
 Tuples = NDArray[np.uint64]
@@ -43,7 +45,7 @@ class Prj(LazyEngine):
         Knob("radix_bits", 0, "Radix bits, 0 to fit the input; above 10 in two passes.", 0, 18),
     )
 
-    def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
+    def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Partition both sides, then join partition by partition."""
         bits = int(job.knobs["radix_bits"]) or _fitting_bits(len(window.r_keys))
         partitioner = _Partitioner(crew, meter)

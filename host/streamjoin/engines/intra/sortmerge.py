@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
-from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
+from streamjoin.engines.intra.lazy import LazyEngine
+from streamjoin.engines.intra.window import Emitter, WindowTuples
 from streamjoin.metrics import Meter
 
 Tuples = NDArray[np.uint64]
@@ -48,7 +50,7 @@ class _SortMerge(LazyEngine):
         Knob("ranges", 0, "Key ranges, 0 to fit the input.", 0, 1 << 16),
     )
 
-    def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
+    def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Divide, sort, merge, join."""
         with meter.phase("partition"):
             splitters = _splitters(window, int(job.knobs["ranges"]), crew.threads)
@@ -80,7 +82,7 @@ class _SortMerge(LazyEngine):
         while state[1] < len(s):
             with meter.phase("probe"):
                 out_r, out_s = emitter.buffer(4 * len(s))
-                found = merging.merge_join(r, s, len(r), len(s), state, out_r, out_s)
+                found = merging.merge_join(r, s, len(r), len(s), state, out_r, out_s, 0)
                 emitter.emit(out_r[:found], out_s[:found])
 
     def _merged(self, runs: Tuples, bounds: Int64s) -> Tuples:
