@@ -67,7 +67,7 @@ class Side:
 
     def __init__(self, keys: Codes, ts: Int64s | None, share: Share, divided: bool) -> None:
         self.keys, self._ts, self._share = keys, ts, share
-        self.rows, self.at = len(keys), 0
+        self.rows, self.at, self._pulled = len(keys), 0, 0
         self._turn = (share.member, share.members) if divided else (0, 1)
 
     @property
@@ -87,6 +87,11 @@ class Side:
             return most
         return self.at + int(np.searchsorted(self._ts[self.at : most], now_us, side="right"))
 
+    @property
+    def behind(self) -> bool:
+        """Whether more may have arrived than was last looked at."""
+        return not self.ended and (self._ts is None or self._pulled == BATCH_ROWS)
+
     def next_us(self) -> int | None:
         """When the next tuple arrives; None if there is none."""
         return None if self._ts is None or self.ended else int(self._ts[self.at])
@@ -99,7 +104,7 @@ class Side:
         end = symmetric.take(
             self.keys, self.at, upto, share.first, share.end, share.slots, *self._turn, out, place
         )
-        self.at = upto
+        self._pulled, self.at = upto - self.at, upto
         return int(end)
 
 
@@ -146,7 +151,15 @@ class StampedEmitter:
 
 
 class Worker(ABC):
-    """Joins what one worker is given."""
+    """Joins what one worker is given.
+
+    Attributes
+    ----------
+    pause_us : float
+        How long it may leave arrived tuples alone, for one that gathers them anyway.
+    """
+
+    pause_us = 0.0
 
     @abstractmethod
     def consume(self, number: int, upto: int) -> None:
@@ -162,7 +175,7 @@ class EagerEngine(IntraWindowEngine):
 
     def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Let every worker pull its share."""
-        group = min(int(job.knobs.get("group", crew.threads)), crew.threads)
+        group = min(int(job.knobs.get("group", crew.threads)), crew.threads)  # JM: one group
 
         def work(share: Share) -> None:
             sides = (
@@ -198,3 +211,5 @@ def _pull(sides: tuple[Side, Side], worker: Worker, crew: Crew, job: Job, meter:
         if not pulled:
             nexts = [due for due in (side.next_us() for side in sides) if due is not None]
             crew.sleep_until_us(meter, (min(nexts) - start_us) / speedup)
+        elif worker.pause_us and not any(side.behind for side in sides):
+            crew.sleep_until_us(meter, meter.now_us() + worker.pause_us)

@@ -28,6 +28,8 @@ _DELTA = Knob("delta", 20, "Percent of the expected tuples that make a pair of r
 
 
 class _ProgressiveMerge(Worker):
+    pause_us = 1000.0  # it gathers a share of the window anyway
+
     def __init__(
         self, sides: tuple[Side, Side], emitter: StampedEmitter, crew: Crew, job: Job
     ) -> None:

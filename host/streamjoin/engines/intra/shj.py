@@ -51,9 +51,15 @@ class _SymmetricHash(Worker):
         self._kernels = symmetric
         self._sides, self._emitter, self._crew, self._meter = sides, emitter, crew, emitter.meter
         self._by_value = bool(job.knobs["physical_partitioning"])
-        self._tables = [_Table(side.expected, side.rows, self._by_value) for side in sides]
-        self._batch = np.zeros(BATCH_ROWS + symmetric.PADDING, dtype=np.uint64)
         self._at_rest = job.arrival == "instant"
+        expected = [side.expected for side in sides]
+        if self._at_rest:  # both advance alike, and when one has ended nothing more is inserted
+            expected = [min(expected)] * 2
+        self._tables = [
+            _Table(likely, side.rows, self._by_value)
+            for likely, side in zip(expected, sides, strict=True)
+        ]
+        self._batch = np.zeros(BATCH_ROWS + symmetric.PADDING, dtype=np.uint64)
 
     def consume(self, number: int, upto: int) -> None:
         """Insert a batch into the own table, look it up in the other one."""
