@@ -149,7 +149,7 @@ def test_an_error_in_one_thread_ends_the_join_with_it_and_leaves_no_thread(
     from streamjoin.engines.kernels import hashing, radix
 
     kernel = {
-        "npj": (hashing, "build"),
+        "npj": (hashing, "count"),
         "prj": (radix, "pack"),
         "mway": (merging, "range_histogram"),
         "mpass": (merging, "range_histogram"),

@@ -31,9 +31,10 @@ TUPLES = (2_000, 20_000, 200_000, 2_000_000)
 DUPLICATIONS = (1, 4, 10, 40, 100)
 SKEWS = (0.6, 1.0, 1.4)
 EAGER_TUPLES = 200_000
-MOST_PAIRS = 40_000_000
+MOST_PAIRS = 20_000_000
 ROUNDS = 3
-LONGEST_ROUND_TUPLES = 500_000
+LONGEST_ROUND_TUPLES = 100_000
+MOST_REPEATS = 5
 """Small inputs are joined several times in a round, until about so many tuples are joined."""
 
 NEVER = 1e18
@@ -145,7 +146,7 @@ def _job(r_keys: Any, s_keys: Any) -> Job:
 def _measure(asked: Job, engines: tuple[str, ...]) -> Point:
     """Time the engines in turns; a result that differs from the others is an error."""
     jobs = {name: run.settle(catalog.get(name), asked, {}) for name in engines}
-    repeats = max(1, min(100, LONGEST_ROUND_TUPLES // max(1, asked.tuples)))
+    repeats = max(1, min(MOST_REPEATS, LONGEST_ROUND_TUPLES // max(1, asked.tuples)))
     seconds: dict[str, list[float]] = {name: [] for name in engines}
     digests: dict[str, str] = {}
     for number in range(ROUNDS + 1):
