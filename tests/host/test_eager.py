@@ -44,7 +44,8 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make small inputs take many batches and overflow the output."""
     monkeypatch.setattr(eager, "BATCH_ROWS", 64)
     monkeypatch.setattr(eager, "LEAST_ROOM", 4)
-    monkeypatch.setattr("streamjoin.engines.intra.window.OUTPUT_PAIRS", 1024)
+    monkeypatch.setattr("streamjoin.engines.intra.window.LEAST_ROOM", 8)
+    monkeypatch.setattr("streamjoin.engines.intra.window.OUTPUT_PAIRS", 64)
 
 
 def knobs_of(name: str) -> Iterator[dict[str, int]]:

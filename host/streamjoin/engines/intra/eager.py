@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 from streamjoin.engines.base import Job
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
-from streamjoin.engines.intra.window import Emitter, IntraWindowEngine, WindowTuples
+from streamjoin.engines.intra.window import (
+    LEAST_ROOM,
+    Emitter,
+    IntraWindowEngine,
+    WindowTuples,
+)
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s
 
@@ -29,7 +34,6 @@ Tuples = NDArray[np.uint64]
 BATCH_ROWS = 1 << 14
 """Rows of a stream that a worker looks at before it looks at the other one."""
 
-LEAST_ROOM = 1024
 MOST_STAMPS = 8
 
 
@@ -121,11 +125,6 @@ class StampedEmitter:
         self.out_r, self.out_s = self._emitter.buffer(self._likely)
         self.at = 0
         self._stamps: list[tuple[int, float]] = []
-
-    @property
-    def full(self) -> bool:
-        """Whether a kernel had to stop for want of room."""
-        return self.at == len(self.out_r)
 
     def done(self, upto: int) -> None:
         """Stamp the matches up to a place."""

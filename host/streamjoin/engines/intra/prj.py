@@ -53,7 +53,7 @@ class Prj(LazyEngine):
         s, s_bounds = partitioner.divide(window.s_keys, bits)
         with meter.phase("partition"):
             batches = _Batches(split_tasks(r_bounds, s_bounds, crew.threads))
-        joiner = _Joiner(r, s, bits, batches, window, meter)
+        joiner = _Joiner(r, s, bits, batches, window, crew, meter)
         crew.each(joiner.work, range(crew.threads))
 
 
@@ -75,8 +75,9 @@ class _Partitioner:
         tuples = np.empty(len(keys), dtype=np.uint64)
 
         def pack(first: int, end: int) -> None:
-            with self._meter.phase("partition"):
-                radix.pack(keys, first, end, tuples)
+            for start, stop in self._crew.pieces(first, end):
+                with self._meter.phase("partition"):
+                    radix.pack(keys, start, stop, tuples)
 
         self._crew.on_parts(pack, len(keys))
         first_bits = bits if bits <= PASS_BITS else bits // 2
@@ -95,12 +96,14 @@ class _Partitioner:
         out = np.empty_like(tuples)
 
         def count(part: int) -> None:
-            with self._meter.phase("partition"):
-                radix.histogram(tuples, parts[part], parts[part + 1], 0, bits, counts[part])
+            for first, end in self._crew.pieces(parts[part], parts[part + 1]):
+                with self._meter.phase("partition"):
+                    radix.histogram(tuples, first, end, 0, bits, counts[part])
 
         def move(part: int) -> None:
-            with self._meter.phase("partition"):
-                radix.scatter(tuples, parts[part], parts[part + 1], 0, bits, offsets[part], out)
+            for first, end in self._crew.pieces(parts[part], parts[part + 1]):
+                with self._meter.phase("partition"):
+                    radix.scatter(tuples, first, end, 0, bits, offsets[part], out)
 
         self._crew.each(count, range(threads))
         # By partition, and within it by thread.
@@ -202,6 +205,7 @@ class _Joiner:
     bits: int
     batches: _Batches
     window: WindowTuples
+    crew: Crew
     meter: Meter
 
     def work(self, _thread: int) -> None:
@@ -218,6 +222,7 @@ class _Joiner:
             state = np.array([0, 0, -1, 0, 0], dtype=np.int64)
             likely = int((tasks[:, 3] - tasks[:, 2]).sum())
             while state[0] < len(tasks):
+                self.crew.check()
                 with self.meter.phase("probe"):
                     out_r, out_s = emitter.buffer(likely)
                     found = radix.probe_tables(

@@ -18,8 +18,11 @@ from streamjoin.engines.encode import Codes, encode_keys
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s
 
-OUTPUT_PAIRS = 1 << 18
-"""Pairs that a thread hands over at once."""
+OUTPUT_PAIRS = 1 << 20
+"""Pairs that a thread has room for: large enough for huge pages, small enough to be back soon."""
+
+LEAST_ROOM = 1024
+"""With room for fewer a thread is given a new buffer."""
 
 
 @dataclass(frozen=True)
@@ -53,25 +56,27 @@ class WindowTuples:
 
 
 class Emitter:
-    """Collects one thread's matches in a buffer and hands it over when it is full."""
+    """Gives one thread room for matches and hands them over where they lie."""
 
     def __init__(self, meter: Meter, window: WindowTuples) -> None:
         self._meter, self._window = meter, window
+        self._out: Codes = np.empty((2, 0), dtype=np.uint32)
 
     def buffer(self, likely: int) -> tuple[Codes, Codes]:
-        """Give buffers for about that many matches."""
-        room = min(OUTPUT_PAIRS, max(1024, likely))
-        out = np.empty((2, room), dtype=np.uint32)
-        return out[0], out[1]
+        """Give room for matches, of which about that many may come in all."""
+        if self._out.shape[1] < LEAST_ROOM:
+            self._out = np.empty((2, min(OUTPUT_PAIRS, max(LEAST_ROOM, likely))), dtype=np.uint32)
+        return self._out[0], self._out[1]
 
     def emit(
         self, r_rows: Codes, s_rows: Codes, produced_us: NDArray[np.float64] | float | None = None
     ) -> None:
-        """Hand over matches by rows of the window."""
+        """Hand over the first matches in the room that was given, by rows of the window."""
         if self._window.r_first:
             r_rows += np.uint32(self._window.r_first)
         if self._window.s_first:
             s_rows += np.uint32(self._window.s_first)
+        self._out = self._out[:, len(r_rows) :]
         self._meter.emit(r_rows, s_rows, produced_us)
 
 
