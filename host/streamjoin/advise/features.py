@@ -125,7 +125,8 @@ def _sample(stream: Stream, seed: int) -> Stream:
     rng = np.random.default_rng(seed)
     rows = np.unique(rng.integers(0, stream.rows, SAMPLE_TUPLES))
     columns = {name: column[rows] for name, column in stream.columns.items()}
-    return Stream(columns, stream.ts[rows], stream.source)
+    missing = None if stream.missing is None else stream.missing[rows]
+    return Stream(columns, stream.ts[rows], stream.source, missing=missing)
 
 
 def _rate(stream: Stream, job: Job) -> float:

@@ -86,10 +86,15 @@ def _load(connection: Any, job: Job) -> None:
             name: array.astype(object) if array.dtype.kind in "US" else np.ascontiguousarray(array)
             for name, array in arrays.items()
         }
+        if stream.missing is not None:
+            arrays["missing"] = np.ascontiguousarray(stream.missing)
         arrays["ts"] = np.ascontiguousarray(stream.ts)
         arrays["row"] = np.arange(stream.rows, dtype=np.uint32)
         connection.register("given", arrays)
         connection.execute(f"CREATE TABLE {side}_in AS SELECT * FROM given")
+        if stream.missing is not None:
+            # One null in a conjunction is enough for it to fail.
+            connection.execute(f"UPDATE {side}_in SET k0 = NULL WHERE missing")
         connection.unregister("given")
     if isinstance(job.window, AllWindow | TumblingWindow):
         connection.execute("ALTER TABLE r_in RENAME TO r; ALTER TABLE s_in RENAME TO s")
