@@ -116,6 +116,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     args = parse(arguments)
+    from streamjoin import memory
+
+    memory.keep_one_arena()
     return int(args.run(args))
 
 

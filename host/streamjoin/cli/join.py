@@ -152,6 +152,7 @@ def _print(metrics: dict[str, object]) -> None:
             "throughput at that clock" if simulated else "throughput",
             si(throughput if isinstance(throughput, float) else None, "tuples/s"),
         ],
+        ["memory", _memory(metrics)],
         ["latency p50, p95, max", ", ".join(duration(latency[q]) for q in ("p50", "p95", "max"))],
     ]
     if "cycles" in metrics:
@@ -159,9 +160,22 @@ def _print(metrics: dict[str, object]) -> None:
         assert isinstance(clock_hz, float)
         clock = f"{clock_hz / 1e6:g} MHz, {metrics['clock_source']}"
         rows += [["cycles", str(metrics["cycles"])], ["clock", clock]]
+    counters = metrics["counters"]
+    if isinstance(counters, dict):
+        rows += [[name.replace("_", " "), si(count)] for name, count in counters.items()]
     if "verified_by" in metrics:
         rows.append(["verified", f"equal to {metrics['verified_by']}'s result"])
     print_table(["metric", "value"], rows)
+
+
+def _memory(metrics: dict[str, object]) -> str:
+    peak, held = metrics["peak_bytes"], metrics["structure_bytes"]
+    told = [
+        f"{count / 2**20:.0f} MiB {what}"
+        for count, what in ((peak, "at the peak"), (held, "of it the engine's own structures"))
+        if isinstance(count, int)
+    ]
+    return ", ".join(told) or "-"
 
 
 VERB = JoinVerb()

@@ -30,6 +30,7 @@ class Npj(LazyEngine):
         """Build, barrier, probe."""
         with meter.phase("build_or_sort"):
             table = _SharedTable(window.r_keys, int(job.knobs["load"]), crew, meter)
+        meter.holds(table.bytes)
         table.build()
         crew.on_parts(partial(table.probe, window), len(window.s_keys))
 
@@ -46,6 +47,11 @@ class _SharedTable:
         self._shift = 64 - bits
         self._bounds = np.zeros((1 << bits) + 1, dtype=np.uint32)
         self._table = np.empty(len(keys), dtype=np.uint64)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the table."""
+        return self._bounds.nbytes + self._table.nbytes
 
     def build(self) -> None:
         """Insert all rows, each thread an equal part of them."""

@@ -55,6 +55,7 @@ class _ProgressiveMerge(Worker):
         """Make the last pair of runs, merge all, and join across."""
         if self._run_first != self._used:
             self._make_runs()
+        self._meter.holds(sum(self._used) * self._tuples[0].itemsize)
         if len(self._cuts[0]) <= 2:  # one pair of runs, or none
             return
         merged: list[Tuples] = []

@@ -51,6 +51,8 @@ class Prj(LazyEngine):
         partitioner = _Partitioner(crew, meter)
         r, r_bounds = partitioner.divide(window.r_keys, bits)
         s, s_bounds = partitioner.divide(window.s_keys, bits)
+        # A side is scattered from one array into another.
+        meter.holds(r.nbytes + s.nbytes + max(r.nbytes, s.nbytes))
         with meter.phase("partition"):
             batches = _Batches(split_tasks(r_bounds, s_bounds, crew.threads))
         joiner = _Joiner(r, s, bits, batches, window, crew, meter)

@@ -40,6 +40,12 @@ class _Table:
         words = symmetric.VALUE_NODE if by_value else symmetric.POINTER_NODE
         self.nodes = np.empty(most * words, dtype=np.uint32)  # touched as far as it is used
         self.used = 0
+        self._words = words
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the table that are in use."""
+        return self.heads.nbytes + self.used * self._words * self.nodes.itemsize
 
 
 class _SymmetricHash(Worker):
@@ -98,7 +104,8 @@ class _SymmetricHash(Worker):
             emitter.done(found)
 
     def finish(self) -> None:
-        """Nothing is left: every batch was joined with all before it."""
+        """Count the tables; every batch was joined with all before it."""
+        self._meter.holds(sum(table.bytes for table in self._tables))
 
 
 class ShjJm(EagerEngine):

@@ -58,6 +58,7 @@ class _SortMerge(LazyEngine):
         with meter.phase("partition"):
             splitters = _splitters(window, int(job.knobs["ranges"]), crew.threads)
         sides = [_divide(keys, splitters, crew, meter) for keys in (window.r_keys, window.s_keys)]
+        meter.holds(sum(side.tuples.nbytes for side in sides))
         following = itertools.count()
         sort = _sorter(job)
 

@@ -120,6 +120,7 @@ class IntraWindowEngine(Engine):
                     complete_us if replayed else 0.0,
                 )
                 self.join_window(window, crew, job, meter)
+                meter.let_go()
                 meter.progress(r_rows.stop + s_rows.stop, job.tuples)
 
     @abstractmethod
