@@ -1,11 +1,13 @@
 # Each target is one command that can be typed by hand; make help lists them.
 PYTHON ?= python3
 SIZE ?= small
+NAME ?= iawj-micro
+EFFORT ?= quick
 CASES ?= 1000
 SEED ?= 0
 BIN := .venv/bin
 
-.PHONY: help setup compare test fmt lint stress sim verilog report docs clean
+.PHONY: help setup compare bench test fmt lint stress sim verilog report docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -15,6 +17,9 @@ setup: ## make .venv with everything the project needs; seconds when nothing is 
 
 compare: setup ## generate workloads, run engines side by side, check all, write the page (SIZE=small|medium|large)
 	$(BIN)/streamjoin compare benchmarks/workloads/$(SIZE).toml --out runs/$(SIZE)
+
+bench: setup ## run a published experiment (NAME=iawj-micro, EFFORT=quick|full)
+	$(BIN)/streamjoin bench $(NAME) --size $(EFFORT)
 
 test: setup ## pass all the tests
 	$(BIN)/pytest

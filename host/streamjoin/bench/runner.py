@@ -85,6 +85,13 @@ def run_experiment(
     folders = dict(zip(keys, generate(suite, place.data), strict=True))
     bandwidth = limits.copy_bandwidth()
     workloads, records = [], []
+    told: set[str] = set()
+
+    def once(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            say(text)
+
     for number, point in enumerate(experiment.points, start=1):
         folder = folders[point.data_key]
         described = json.loads((folder / "workload.json").read_text())
@@ -95,7 +102,7 @@ def run_experiment(
         if found is None:
             say(progress)
             comparison = replace(as_table(point.table, folder, place.threads), name=point.label)
-            found = _measure(comparison, point, bandwidth, show, say)
+            found = _measure(comparison, point, bandwidth, show, once)
             if all(record["status"] == "ok" for record in found["records"]):
                 _write(kept, found)
         else:
