@@ -1,9 +1,13 @@
 # Each target is one command that can be typed by hand; make help lists them.
 PYTHON ?= python3
 SIZE ?= small
+NAME ?= iawj-micro
+EFFORT ?= quick
+CASES ?= 1000
+SEED ?= 0
 BIN := .venv/bin
 
-.PHONY: help setup compare test fmt lint sim verilog report docs clean
+.PHONY: help setup compare bench test fmt lint stress sim verilog report docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -14,6 +18,9 @@ setup: ## make .venv with everything the project needs; seconds when nothing is 
 compare: setup ## generate workloads, run engines side by side, check all, write the page (SIZE=small|medium|large)
 	$(BIN)/streamjoin compare benchmarks/workloads/$(SIZE).toml --out runs/$(SIZE)
 
+bench: setup ## run a published experiment (NAME=iawj-micro, EFFORT=quick|full)
+	$(BIN)/streamjoin bench $(NAME) --size $(EFFORT)
+
 test: setup ## pass all the tests
 	$(BIN)/pytest
 
@@ -22,6 +29,9 @@ fmt: setup ## format the sources
 
 lint: setup ## formatting, lint, strict types and the walls between the packages
 	$(BIN)/pytest tests/test_walls.py
+
+stress: setup ## random cases for every engine of complete windows (CASES=1000, SEED= repeats)
+	CASES=$(CASES) SEED=$(SEED) $(BIN)/pytest tests/host/test_stress.py
 
 sim: setup ## simulate the designs with cocotb on Verilator
 	$(BIN)/pytest sim_tests -s

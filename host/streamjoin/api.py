@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from streamjoin import run, verify
+from streamjoin.advise import choose
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
@@ -162,7 +163,8 @@ def join(
         raise InputError(f"knobs must be a mapping of names to values, not {knobs!r}")
     run.check_options(threads=threads, speedup=speedup, order=order, arrival=arrival)
     r_stream, s_stream = as_streams(r, s, predicate, ts)
-    chosen = catalog.choose(predicate, window, order) if engine == "auto" else catalog.get(engine)
+    if engine != "auto":
+        catalog.get(engine)  # a wrong name is told first
     asked = Job(
         r_stream,
         s_stream,
@@ -174,6 +176,7 @@ def join(
         order=order,
         backend=backend,
     )
+    chosen = choose(asked) if engine == "auto" else catalog.get(engine)
     job = run.settle(chosen, asked, knobs or {})
     outcome = run.run(chosen, job)
     if check:

@@ -1,7 +1,9 @@
 """One column at a time: from Arrow and NumPy to what engines and oracle compare.
 
 Numbers keep their type and share memory where they can; text becomes Python strings (their number,
-not their bytes, is held), times become numpy times in nanoseconds, so that units cannot mix.
+not their bytes, is held), times become numpy times in nanoseconds, so that units cannot mix. A
+real number that is missing becomes NaN; for other types a mask tells which values are missing, and
+what stands in their place means nothing.
 """
 
 from typing import Any
@@ -14,6 +16,7 @@ from streamjoin.tuples import Int64s
 from streamjoin.windows import MOST
 
 Column = NDArray[Any]
+Missing = NDArray[np.bool_] | None
 
 KINDS = {"i": "whole", "u": "whole", "f": "real", "O": "text", "M": "a time", "m": "a duration"}
 """What a join column holds, by its NumPy kind."""
@@ -36,24 +39,46 @@ def column_kind(column: Column, name: str, source: str) -> str:
     return KINDS[dtype.kind]
 
 
-def arrow_column(pa: Any, column: Any, name: str, source: str) -> Column:
+def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, Missing]:
     """Turn an Arrow column into a join column.
+
+    Returns
+    -------
+    column : ndarray
+        The values.
+    missing : ndarray of bool, or None
+        Which are missing; None where none is.
 
     Raises
     ------
     InputError
-        If its type cannot be joined on, a value is missing (real numbers: a missing one is NaN)
-        or its bytes are no text.
+        If its type cannot be joined on or its bytes are no text.
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_date(kind):
+        kind = pa.timestamp("ms")
+        column = column.cast(kind)
     if pa.types.is_floating(kind):
-        # What is missing matches nothing, as NaN does.
-        return np.asarray(column.fill_null(float("nan")).to_numpy())
-    if pa.types.is_null(kind) and len(column) == 0:
-        return np.empty(0, dtype=np.int64)  # a file of headings only
-    _no_nulls(column, name, source)
+        return np.asarray(column.fill_null(float("nan")).to_numpy()), None
+    if pa.types.is_null(kind):
+        return np.zeros(len(column), dtype=np.int64), np.ones(len(column), dtype=np.bool_)
+    if not column.null_count:
+        return _arrow_values(pa, column, kind, name, source), None
+    missing = np.asarray(column.is_null().to_numpy())
+    anything = "" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else 0
+    filled = column.fill_null(pa.scalar(anything, kind)) if _is_key(pa, kind) else column
+    return _arrow_values(pa, filled, kind, name, source), missing
+
+
+def _is_key(pa: Any, kind: Any) -> bool:
+    types = pa.types
+    checks = (types.is_string, types.is_large_string, types.is_integer, types.is_timestamp)
+    return types.is_duration(kind) or any(check(kind) for check in checks)
+
+
+def _arrow_values(pa: Any, column: Any, kind: Any, name: str, source: str) -> Column:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         coded = column.combine_chunks().dictionary_encode()
         try:
@@ -68,17 +93,24 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> Column:
     raise InputError(f"{source}: column {name!r} is {kind}; join columns are numbers or text")
 
 
-def numpy_column(values: Any, name: str, source: str) -> Column:
+def numpy_column(values: Any, name: str, source: str) -> tuple[Column, Missing]:
     """Turn what is given for a column into a join column.
+
+    A value is missing where it is masked, ``None`` among texts, or no time (NaT).
+
+    Returns
+    -------
+    column, missing
+        As :func:`arrow_column`.
 
     Raises
     ------
     InputError
-        If it has not one dimension, holds missing values or is of a kind that cannot be joined on.
+        If it has not one dimension or is of a kind that cannot be joined on.
     """
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        row = int(np.flatnonzero(np.ma.getmaskarray(values))[0])
-        raise InputError(f"{source}: column {name!r} has no value at row {row}")
+    missing: Missing = None
+    if isinstance(values, np.ma.MaskedArray):
+        missing, values = np.ma.getmaskarray(values), values.data
     try:
         column = np.asarray(values)
     except ValueError:
@@ -88,6 +120,9 @@ def numpy_column(values: Any, name: str, source: str) -> Column:
     if column.dtype.kind in "UT":
         column = column.astype(object)
     if column.dtype.kind == "O":
+        nothing = np.array([text is None for text in column], dtype=np.bool_)
+        missing = nothing if missing is None else missing | nothing
+        column = np.where(missing, "", column)
         wrong = next((i for i, text in enumerate(column) if not isinstance(text, str)), None)
         if wrong is not None:
             raise InputError(
@@ -95,17 +130,22 @@ def numpy_column(values: Any, name: str, source: str) -> Column:
                 "text; give numbers as a numeric array"
             )
     if column.dtype.kind in "mM":
-        return _nanoseconds(column, name, source)
+        nothing = np.isnat(column)
+        missing = nothing if missing is None else missing | nothing
+        column = _nanoseconds(np.where(missing, np.zeros(1, column.dtype), column), name, source)
+    if column.dtype.kind == "f" and missing is not None:
+        column, missing = np.where(missing, column.dtype.type(np.nan), column), None
     native: Column = column.astype(column.dtype.newbyteorder("="), copy=False)
-    return native
+    return native, missing if missing is not None and missing.any() else None
 
 
 def _nanoseconds(column: Column, name: str, source: str) -> Column:
     kind = column.dtype.kind
     fine: Column = column.astype(f"{kind}8[ns]")
     unit = np.datetime_data(column.dtype)[0]
-    if np.isnat(column).any() or (fine.astype(f"{kind}8[{unit}]") != column).any():
-        row = np.flatnonzero(np.isnat(column) | (fine.astype(f"{kind}8[{unit}]") != column))[0]
+    beyond = np.flatnonzero(fine.astype(f"{kind}8[{unit}]") != column)
+    if beyond.size:
+        row = beyond[0]
         raise InputError(
             f"{source}: column {name!r} at row {row} is no time that fits in nanoseconds"
         )

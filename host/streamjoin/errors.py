@@ -33,6 +33,24 @@ class UnavailableError(StreamJoinError, RuntimeError):
     exit_status = 2
 
 
+class TooLargeError(StreamJoinError, MemoryError):
+    """A result has more pairs than there is memory for.
+
+    Parameters
+    ----------
+    pairs : str
+        How many it has, as far as is known.
+    most : int
+        How many fit.
+    """
+
+    def __init__(self, pairs: str, most: int) -> None:
+        super().__init__(
+            f"the result has {pairs} pairs and the free memory holds {most:.2g}: narrow the "
+            "predicate or the window, or join a part of the input at a time"
+        )
+
+
 class MismatchError(StreamJoinError, RuntimeError):
     """A result differs from the oracle's."""
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.columns import (
+    Missing,
     arrow_arrivals,
     arrow_column,
     column_kind,
@@ -93,12 +94,12 @@ def from_arrow(table: "pa.Table", columns: list[str], ts_column: str | None, sou
     pa = arrow()
     have = table.column_names
     require_columns(have, columns, ts_column, source)
-    arrays = {name: arrow_column(pa, table.column(name), name, source) for name in columns}
+    found = {name: arrow_column(pa, table.column(name), name, source) for name in columns}
     ts = None
     if ts_column is not None or "ts" in have:
         name = ts_column or "ts"
         ts = arrow_arrivals(pa, table.column(name), name, source)
-    return _stream(arrays, ts, table.num_rows, source, table)
+    return _stream(found, ts, table.num_rows, source, table)
 
 
 def from_arrays(
@@ -106,13 +107,13 @@ def from_arrays(
 ) -> Stream:
     """Make a stream of NumPy arrays by column name."""
     require_columns(list(data), columns, ts_column, source)
-    arrays = {name: numpy_column(data[name], name, source) for name in columns}
+    found = {name: numpy_column(data[name], name, source) for name in columns}
     name = ts_column or "ts"
     ts = numpy_arrivals(data[name], name, source) if name in data else None
-    lengths = {len(array) for array in arrays.values()} | ({len(ts)} if ts is not None else set())
+    lengths = {len(array) for array, _ in found.values()} | ({len(ts)} if ts is not None else set())
     if len(lengths) > 1:
         raise InputError(f"{source}: the columns have different lengths: {sorted(lengths)}")
-    return _stream(arrays, ts, lengths.pop(), source, None)
+    return _stream(found, ts, lengths.pop(), source, None)
 
 
 def _table(data: Any, name: str) -> "pa.Table":
@@ -125,25 +126,42 @@ def _table(data: Any, name: str) -> "pa.Table":
 
 
 def _stream(
-    arrays: dict[str, NDArray[Any]], ts: NDArray[Any] | None, rows: int, source: str, table: Any
+    found: dict[str, tuple[NDArray[Any], Missing]],
+    ts: NDArray[Any] | None,
+    rows: int,
+    source: str,
+    table: Any,
 ) -> Stream:
     if rows >= MOST_ROWS:
         raise InputError(f"{source}: {rows} rows; fewer than {MOST_ROWS} can be numbered")
     if ts is None:
         ts = np.zeros(rows, dtype=np.int64)
-    return Stream(arrays, ts.astype(np.int64, copy=False), source, table)
+    # In a conjunction one missing value is enough: the row matches nothing.
+    masks = [missing for _, missing in found.values() if missing is not None]
+    missing = np.logical_or.reduce(masks) if masks else None
+    arrays = {name: column for name, (column, _) in found.items()}
+    return Stream(arrays, ts.astype(np.int64, copy=False), source, table, missing)
 
 
 def _comparable(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stream]:
-    """Refuse what does not compare; an empty side takes the other's types."""
+    """Refuse what does not compare; a side without any value takes the other's types."""
     for term in predicate.terms:
         r_column, s_column = r.column(term.r_column), s.column(term.s_column)
-        if not r.rows:
-            r = _with_column(r, term.r_column, np.empty(0, s_column.dtype))
-        elif not s.rows:
-            s = _with_column(s, term.s_column, np.empty(0, r_column.dtype))
+        if _holds_nothing(r):
+            r = _with_column(r, term.r_column, _anything(r.rows, s_column.dtype))
+        elif _holds_nothing(s):
+            s = _with_column(s, term.s_column, _anything(s.rows, r_column.dtype))
         _check_term(r, s, term)
     return _times_as_numbers(r), _times_as_numbers(s)
+
+
+def _holds_nothing(stream: Stream) -> bool:
+    return not stream.rows or (stream.missing is not None and bool(stream.missing.all()))
+
+
+def _anything(rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    value = {"O": "", "f": np.nan}.get(dtype.kind, 0)
+    return np.full(rows, value, dtype)
 
 
 def _with_column(stream: Stream, name: str, column: NDArray[Any]) -> Stream:

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.counters import Counters
+from streamjoin.errors import TooLargeError
+from streamjoin.memory import ResidentSet
 from streamjoin.tuples import Int64s, Pairs, Rows
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ class Meter:
     ----------
     on_progress : callable, optional
         Told ``(done, total)`` input tuples.
+    most_pairs : int, optional
+        Pairs beyond which the run ends with an error.
     """
 
     on_progress: ProgressCallback | None = None
@@ -58,11 +62,17 @@ class Meter:
     _ended_ns: int = 0
     _cpu_started_ns: int = 0
     _cpu_ended_ns: int = 0
-    _memory: "_PeakMemory | None" = None
+    most_pairs: int | None = None
+    _pairs: int = 0
+    _held_bytes: int = 0
+    _most_held_bytes: int = 0
+    _memory: ResidentSet | None = None
+    _counters: Counters | None = None
 
     def start(self) -> None:
         """Start the run's clock; arrival time 0 is now."""
-        self._memory = _PeakMemory()
+        self._memory = ResidentSet()
+        self._counters = Counters()
         self._cpu_started_ns = time.process_time_ns()
         self._started_ns = time.perf_counter_ns()
 
@@ -70,6 +80,8 @@ class Meter:
         """Stop the run's clock."""
         self._ended_ns = time.perf_counter_ns()
         self._cpu_ended_ns = time.process_time_ns()
+        if self._counters is not None:
+            self._counters.stop()
         if self._memory is not None:
             self._memory.stop()
 
@@ -103,7 +115,7 @@ class Meter:
         self,
         r_rows: Rows,
         s_rows: Rows,
-        produced_us: NDArray[np.float64] | None = None,
+        produced_us: NDArray[np.float64] | float | None = None,
         latency_us: NDArray[np.float64] | None = None,
     ) -> None:
         """Hand over pairs, stamped now unless the engine knows better.
@@ -112,17 +124,36 @@ class Meter:
         ----------
         r_rows, s_rows : ndarray, shape (pairs,)
             Row numbers; kept, not copied.
-        produced_us : ndarray of float64, shape (pairs,), optional
-            When each was produced, microseconds since the start, on the run's own clock (a
-            device's is its cycles).
+        produced_us : float or ndarray of float64, shape (pairs,), optional
+            When they, or each of them, were produced, in microseconds since the start, on the
+            run's own clock (a device's is its cycles).
         latency_us : ndarray of float64, shape (pairs,), optional
             Each match's latency, where the engine knows when the later tuple arrived.
+
+        Raises
+        ------
+        TooLargeError
+            If there are more pairs than ``most_pairs``.
         """
         if len(r_rows):
             stamp = self.now_us() if produced_us is None else produced_us
             batch = _Batch(r_rows, s_rows, stamp, latency_us)
             with self._lock:
                 self._batches.append(batch)
+                self._pairs += len(r_rows)
+            if self.most_pairs is not None and self._pairs > self.most_pairs:
+                raise TooLargeError(f"more than {self.most_pairs:.2g}", self.most_pairs)
+
+    def holds(self, count: int) -> None:
+        """Count bytes of the algorithm's own structures, until :meth:`let_go`."""
+        with self._lock:
+            self._held_bytes += count
+            self._most_held_bytes = max(self._most_held_bytes, self._held_bytes)
+
+    def let_go(self) -> None:
+        """All structures that were counted are gone."""
+        with self._lock:
+            self._held_bytes = 0
 
     def progress(self, done: int, total: int) -> None:
         """Tell how many input tuples are done."""
@@ -147,9 +178,16 @@ class Meter:
         return self.wall_s
 
     @property
-    def peak_bytes(self) -> int | None:
-        """Peak resident set above the one at the start, where the system tells."""
-        return None if self._memory is None else self._memory.above_baseline_bytes
+    def resources(self) -> dict[str, Any]:
+        """What the run took: memory, its own structures, hardware counters."""
+        memory, counters = self._memory, self._counters
+        return {
+            "peak_bytes": memory.peak_bytes if memory else None,
+            "memory": memory.curve if memory else [],
+            "structure_bytes": self._most_held_bytes or None,
+            "counters": counters.found if counters else None,
+            "counters_note": counters.note if counters else None,
+        }
 
     def pairs(self) -> Pairs:
         """Everything emitted, in the order of emission."""
@@ -203,42 +241,6 @@ class Meter:
         return np.concatenate(
             [np.broadcast_to(b.produced_us, len(b.r_rows)) for b in self._batches]
         ).astype(np.float64)
-
-
-def _give_back_freed_memory() -> None:
-    """Return what the C library keeps of freed memory, or the next peak would hide in it."""
-    import ctypes
-
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:  # glibc only
-        trim(0)
-
-
-class _PeakMemory:
-    """Peak resident set since it was made, from the kernel's own high-water mark (Linux)."""
-
-    _STATUS = Path("/proc/self/status")
-    _RESET = Path("/proc/self/clear_refs")
-
-    def __init__(self) -> None:
-        self.above_baseline_bytes: int | None = None
-        self._baseline_bytes: int | None = None
-        try:
-            _give_back_freed_memory()
-            self._RESET.write_text("5")  # 5 resets VmHWM to the present resident set
-            self._baseline_bytes = self._read("VmRSS")
-        except OSError:
-            return
-
-    def stop(self) -> None:
-        if self._baseline_bytes is not None:
-            self.above_baseline_bytes = max(0, self._read("VmHWM") - self._baseline_bytes)
-
-    def _read(self, name: str) -> int:
-        for line in self._STATUS.read_text().splitlines():
-            if line.startswith(name + ":"):
-                return int(line.split()[1]) * 1024
-        raise OSError(f"{self._STATUS} does not tell {name}")
 
 
 def arrival_clock_us(ts: Int64s, start_us: int, speedup: float) -> NDArray[np.float64]:

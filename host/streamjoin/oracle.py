@@ -135,14 +135,30 @@ class _Comparison:
         ]
         # Numbers first: a comparison of texts is slow, and few rows are left by then.
         self.terms.sort(key=lambda term: term[1].dtype.kind not in "iuf")
+        self.r_missing, self.s_missing = r.missing, s.missing
 
     def r_with_s(self, row: int, rows: slice) -> Int64s:
         """Places within the S ``rows`` that join with this tuple of R, ascending."""
-        return self._narrow([(t, r[row : row + 1], s[rows]) for t, r, s in self.terms], False)
+        places = self._narrow([(t, r[row : row + 1], s[rows]) for t, r, s in self.terms], False)
+        return self._present(places, row, self.r_missing, rows, self.s_missing)
 
     def s_with_r(self, row: int, rows: slice) -> Int64s:
         """Places within the R ``rows`` that join with this tuple of S, ascending."""
-        return self._narrow([(t, r[rows], s[row : row + 1]) for t, r, s in self.terms], True)
+        places = self._narrow([(t, r[rows], s[row : row + 1]) for t, r, s in self.terms], True)
+        return self._present(places, row, self.s_missing, rows, self.r_missing)
+
+    @staticmethod
+    def _present(
+        places: Int64s,
+        row: int,
+        own: NDArray[np.bool_] | None,
+        rows: slice,
+        others: NDArray[np.bool_] | None,
+    ) -> Int64s:
+        """Leave out pairs of which a tuple lacks a value."""
+        if own is not None and own[row]:
+            return places[:0]
+        return places if others is None else places[~others[rows][places]]
 
     def _narrow(self, terms: list[tuple[Term, Column, Column]], many_r: bool) -> Int64s:
         """Evaluate term after term, each on what the ones before it left over."""

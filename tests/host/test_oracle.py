@@ -45,6 +45,8 @@ def plain_window(r: Stream, s: Stream, i: int, j: int, window: Window) -> bool:
 
 def plain_predicate(r: Stream, s: Stream, i: int, j: int, predicate: Predicate) -> bool:
     for term in predicate.terms:
+        if any(side.missing is not None and side.missing[at] for side, at in ((r, i), (s, j))):
+            return False
         left, right = r.column(term.r_column)[i], s.column(term.s_column)[j]
         if isinstance(term, Band):
             if left.dtype.kind == "i":

@@ -37,7 +37,7 @@ def test_every_number_of_radix_bits_gives_the_oracles_result(
     keys: str, radix_bits: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prj, "BATCH_TUPLES", 100)  # so that small inputs are cut too
-    monkeypatch.setattr("streamjoin.engines.intra.lazy.OUTPUT_PAIRS", 1000)
+    monkeypatch.setattr("streamjoin.engines.intra.window.OUTPUT_PAIRS", 1000)
     rng = np.random.default_rng(1)
     r, s = (keys_stream(rng.permutation(KEYS[keys]), name) for name in ("r", "s"))
     engine = catalog.get("prj")

@@ -9,7 +9,7 @@ from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.engines.intra import sortmerge
-from streamjoin.engines.intra.lazy import WindowTuples
+from streamjoin.engines.intra.window import WindowTuples
 from streamjoin.engines.kernels import merging
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Int64s, Stream
@@ -64,7 +64,7 @@ KEYS = {
 def test_every_number_of_ranges_gives_the_oracles_result(
     name: str, keys: str, ranges: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streamjoin.engines.intra.lazy.OUTPUT_PAIRS", 1000)
+    monkeypatch.setattr("streamjoin.engines.intra.window.OUTPUT_PAIRS", 1000)
     rng = np.random.default_rng(1)
     r, s = (
         Stream(

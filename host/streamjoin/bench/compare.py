@@ -31,6 +31,11 @@ SHOWN = (
     "latency_us",
     "progress",
     "phases_ms",
+    "memory",
+    "structure_bytes",
+    "counters",
+    "counters_note",
+    "prepare_s",
     "cycles",
     "clock_hz",
     "clock_source",
@@ -81,9 +86,16 @@ def compare(
     workloads, records = [], []
     for comparison in comparisons:
         say(f"{comparison.name}: {comparison.predicate.text}, window {comparison.window.text}")
-        workload, found = _compare_one(comparison, show, say)
+        workload, found = compare_one(comparison, show, say)
         workloads.append(workload)
         records += found
+    return document(title, command, workloads, records)
+
+
+def document(
+    title: str, command: str, workloads: list[dict[str, Any]], records: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Put together the content of ``records.json``."""
     return {
         "format": 1,
         "title": title,
@@ -95,9 +107,10 @@ def compare(
     }
 
 
-def _compare_one(
+def compare_one(
     comparison: Comparison, show: ShowProgress, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Run every engine on one workload; return the workload's entry and the engines' records."""
     r, s = read_streams(comparison.r, comparison.s, comparison.predicate)
     comparison.check_rows(r.rows, s.rows)
     asked = Job(

@@ -190,23 +190,26 @@ def read_suite(path: Path, data: Path, threads: int) -> tuple[str, list[Comparis
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError(f"{path}: must hold [[workload]] tables")
     for number, table in enumerate(tables, start=1):
-        _check_table(table, f"{path}: workload {number}")
-    folders = _generate(path, data)
-    comparisons = []
-    for table, folder in zip(tables, folders, strict=True):
-        known = read_workload(folder, tuple(table["engines"]), table.get("threads", threads))
-        window = table.get("window")
-        comparisons.append(
-            replace(
-                known,
-                window=parse_window(window) if window else known.window,
-                rounds=table.get("rounds", DEFAULT_ROUNDS),
-                arrival=table.get("arrival", "instant"),
-                speedup=table.get("speedup", 1.0),
-                knobs=table.get("knobs", {}),
-            )
-        )
+        check_table(table, f"{path}: workload {number}")
+    comparisons = [
+        as_table(table, folder, threads)
+        for table, folder in zip(tables, generate(path, data), strict=True)
+    ]
     return str(plain.get("name", path.stem)), comparisons
+
+
+def as_table(table: Mapping[str, Any], folder: Path, threads: int) -> Comparison:
+    """Make a comparison of a generated folder as a suite's table says."""
+    known = read_workload(folder, tuple(table["engines"]), table.get("threads", threads))
+    window = table.get("window")
+    return replace(
+        known,
+        window=parse_window(window) if window else known.window,
+        rounds=table.get("rounds", DEFAULT_ROUNDS),
+        arrival=table.get("arrival", "instant"),
+        speedup=table.get("speedup", 1.0),
+        knobs=table.get("knobs", {}),
+    )
 
 
 _TABLE_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
@@ -220,7 +223,7 @@ _TABLE_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-def _check_table(table: Mapping[str, Any], place: str) -> None:
+def check_table(table: Mapping[str, Any], place: str) -> None:
     """Refuse a suite's table before anything is generated for it."""
     for name, (types, what) in _TABLE_TYPES.items():
         if name in table and (not isinstance(table[name], types) or isinstance(table[name], bool)):
@@ -236,7 +239,7 @@ def _check_table(table: Mapping[str, Any], place: str) -> None:
         catalog.get(name).settle(knobs)
 
 
-def _generate(path: Path, data: Path) -> list[Path]:
+def generate(path: Path, data: Path) -> list[Path]:
     """Make the workloads in a process of their own: Spark's memory is gone before we measure."""
     command = [sys.executable, "-m", "streamjoin", "data", str(path), "--out", str(data), "--json"]
     try:

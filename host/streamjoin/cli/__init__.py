@@ -19,6 +19,8 @@ from typing import Any, NoReturn
 OWN_VERBS = {
     "join": "one engine, one input: writes the result and the metrics",
     "compare": "several engines side by side, each checked, one report",
+    "bench": "published experiments: every figure checked, resumable, one report",
+    "advise": "names the engine that suits a workload, with reasons",
     "engines": "every engine with its capabilities, and whether it is usable here",
     "report": "records in, one self-contained page out",
 }
@@ -114,6 +116,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     args = parse(arguments)
+    from streamjoin import memory
+
+    memory.keep_one_arena()
     return int(args.run(args))
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from streamjoin import run, verify
+from streamjoin.advise import choose
 from streamjoin.cli import options
 from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Engine, Job
+from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import read_streams
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, whole, write_pairs
@@ -54,10 +55,8 @@ class JoinVerb:
         """Join, verify if asked, write, print."""
         predicate, window = options.predicate(args), parse_window(args.window)
         knobs = options.knobs(args)
-        if args.engine == "auto":
-            engine = catalog.choose(predicate, window, args.order)
-        else:
-            engine = catalog.get(args.engine)
+        if args.engine != "auto":
+            catalog.get(args.engine)  # a wrong name is told before anything is read
         targets = _targets(args)
         r, s = read_streams(args.r, args.s, predicate, args.ts)
         asked = Job(
@@ -66,13 +65,19 @@ class JoinVerb:
             predicate,
             window,
             threads=args.threads,
-            arrival=args.arrival or "instant",
+            arrival=args.arrival or "replay",
             speedup=args.speedup,
             order=args.order,
             backend=args.backend,
         )
-        if args.arrival is None:
-            asked = _default_arrival(asked, engine)
+        run.check_options(
+            threads=args.threads, speedup=args.speedup, order=args.order, arrival=asked.arrival
+        )
+        if args.arrival is None and asked.start_us == asked.end_us == 0:
+            asked = replace(asked, arrival="instant")
+        engine = choose(asked) if args.engine == "auto" else catalog.get(args.engine)
+        if args.arrival is None and "replay" not in engine.capabilities.arrivals:
+            asked = replace(asked, arrival="instant")
         job = run.settle(engine, asked, knobs)
         _say_arrival(job, args)
         with progress(f"{engine.name} on {job.tuples} tuples") as told:
@@ -114,13 +119,6 @@ def _targets(args: argparse.Namespace) -> list[Path]:
     return targets
 
 
-def _default_arrival(job: Job, engine: Engine) -> Job:
-    """Replay where arrival times say something and the engine can."""
-    at_rest = job.start_us == job.end_us == 0
-    can_replay = "replay" in engine.capabilities.arrivals
-    return job if at_rest or not can_replay else replace(job, arrival="replay")
-
-
 def _say_arrival(job: Job, args: argparse.Namespace) -> None:
     at_rest = [stream.source for stream in (job.r, job.s) if stream.rows and not stream.ts.any()]
     if len(at_rest) == 1:
@@ -154,6 +152,7 @@ def _print(metrics: dict[str, object]) -> None:
             "throughput at that clock" if simulated else "throughput",
             si(throughput if isinstance(throughput, float) else None, "tuples/s"),
         ],
+        ["memory", _memory(metrics)],
         ["latency p50, p95, max", ", ".join(duration(latency[q]) for q in ("p50", "p95", "max"))],
     ]
     if "cycles" in metrics:
@@ -161,9 +160,22 @@ def _print(metrics: dict[str, object]) -> None:
         assert isinstance(clock_hz, float)
         clock = f"{clock_hz / 1e6:g} MHz, {metrics['clock_source']}"
         rows += [["cycles", str(metrics["cycles"])], ["clock", clock]]
+    counters = metrics["counters"]
+    if isinstance(counters, dict):
+        rows += [[name.replace("_", " "), si(count)] for name, count in counters.items()]
     if "verified_by" in metrics:
         rows.append(["verified", f"equal to {metrics['verified_by']}'s result"])
     print_table(["metric", "value"], rows)
+
+
+def _memory(metrics: dict[str, object]) -> str:
+    peak, held = metrics["peak_bytes"], metrics["structure_bytes"]
+    told = [
+        f"{count / 2**20:.0f} MiB {what}"
+        for count, what in ((peak, "at the peak"), (held, "of it the engine's own structures"))
+        if isinstance(count, int)
+    ]
+    return ", ".join(told) or "-"
 
 
 VERB = JoinVerb()

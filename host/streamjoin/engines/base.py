@@ -164,6 +164,10 @@ class Engine(ABC):
         """Why it cannot run here, or None if it can."""
         return None
 
+    def threads_for(self, asked: int) -> int:
+        """Threads that it runs with where so many are asked for."""
+        return asked if self.capabilities.parallel else 1
+
     def prepare(self, job: Job, report: Report) -> None:  # noqa: B027  (nothing to do is usual)
         """Do what must not be timed: compile kernels, build a model.
 

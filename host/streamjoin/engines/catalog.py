@@ -12,9 +12,16 @@ _PLACES = {
     "prj": "streamjoin.engines.intra.prj:Prj",
     "mway": "streamjoin.engines.intra.sortmerge:MWay",
     "mpass": "streamjoin.engines.intra.sortmerge:MPass",
+    "shj-jm": "streamjoin.engines.intra.shj:ShjJm",
+    "shj-jb": "streamjoin.engines.intra.shj:ShjJb",
+    "pmj-jm": "streamjoin.engines.intra.pmj:PmjJm",
+    "pmj-jb": "streamjoin.engines.intra.pmj:PmjJb",
     "kang": "streamjoin.engines.sliding.kang:Kang",
     "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
     "duckdb": "streamjoin.engines.duckdb:DuckDb",
+    "polars": "streamjoin.engines.yardsticks:Polars",
+    "pyarrow": "streamjoin.engines.yardsticks:PyArrow",
+    "pandas": "streamjoin.engines.yardsticks:Pandas",
     "oracle": "streamjoin.engines.reference:Oracle",
 }
 

@@ -4,7 +4,7 @@ Every term becomes an interval test on codes: ``lo <= r and r <= hi`` with ``lo`
 computed once for each S tuple, so that kernels know one comparison and four bytes a key.
 Integers of up to 32 bits are shifted, float32 is mapped by its order-preserving bit pattern;
 wider and text columns are replaced by their rank among the values of R (a dictionary), which is
-exact for any type.
+exact for any type. A tuple that lacks a value gets a code, or an interval, that meets none.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from streamjoin.tuples import Stream
 
 Codes = NDArray[np.uint32]
 Values = NDArray[Any]
+Missing = NDArray[np.bool_] | None
 
 NEVER_LO, NEVER_HI = np.uint32(0xFFFFFFFF), np.uint32(0)
 """The interval that holds nothing."""
@@ -50,11 +51,20 @@ def encode_intervals(r: Stream, s: Stream, predicate: Predicate) -> IntervalCode
     for place, term in enumerate(predicate.terms):
         r_column, s_column = r.column(term.r_column), s.column(term.s_column)
         if isinstance(term, Equi):
-            r_codes[place], s_lo[place] = equi_codes(r_column, s_column)
+            r_codes[place], s_lo[place] = equi_codes(r_column, s_column, r.missing, s.missing)
             s_hi[place] = s_lo[place]
+        elif r_column.dtype.kind == "f":
+            if r.missing is not None:
+                r_column = np.where(r.missing, r_column.dtype.type(np.nan), r_column)
+            r_codes[place], s_lo[place], s_hi[place] = _band_real(r_column, s_column, term)
         else:
-            band = _band_real if r_column.dtype.kind == "f" else _band_whole
-            r_codes[place], s_lo[place], s_hi[place] = band(r_column, s_column, term)
+            by_rank = r.missing is not None
+            codes = _band_whole(r_column, s_column, term, by_rank)
+            r_codes[place], s_lo[place], s_hi[place] = codes
+            if r.missing is not None:
+                r_codes[place, r.missing] = NEVER_LO  # no rank is as high
+    if s.missing is not None:
+        s_lo[:, s.missing], s_hi[:, s.missing] = NEVER_LO, NEVER_HI
     return IntervalCodes(r_codes, s_lo, s_hi)
 
 
@@ -67,7 +77,8 @@ def encode_keys(r: Stream, s: Stream, predicate: Predicate) -> tuple[Codes, Code
         Equal if and only if all terms' columns are.
     """
     pairs = [
-        equi_codes(r.column(term.r_column), s.column(term.s_column)) for term in predicate.terms
+        equi_codes(r.column(term.r_column), s.column(term.s_column), r.missing, s.missing)
+        for term in predicate.terms
     ]
     r_keys, s_keys = pairs[0]
     for r_more, s_more in pairs[1:]:
@@ -77,8 +88,18 @@ def encode_keys(r: Stream, s: Stream, predicate: Predicate) -> tuple[Codes, Code
     return r_keys, s_keys
 
 
-def equi_codes(r: Values, s: Values) -> tuple[Codes, Codes]:
-    """Codes of two columns that are equal if and only if the values are."""
+def equi_codes(
+    r: Values, s: Values, r_missing: Missing = None, s_missing: Missing = None
+) -> tuple[Codes, Codes]:
+    """Codes of two columns that are equal if and only if the values are, and are not missing."""
+    if r_missing is not None or s_missing is not None:
+        r_codes, s_codes = _ranks(*(_common_whole(r, s) if r.dtype != s.dtype else (r, s)))
+        # Ranks and numbers of texts are below the number of rows of both sides.
+        if r_missing is not None:
+            r_codes[r_missing] = len(r) + len(s)
+        if s_missing is not None:
+            s_codes[s_missing] = NEVER_LO
+        return r_codes, s_codes
     if r.dtype.kind in "iu" and r.dtype == s.dtype and r.dtype.itemsize <= 4:
         return _as_bits(r), _as_bits(s)
     if r.dtype.kind in "iu" and s.dtype.kind in "iu" and r.dtype != s.dtype:
@@ -125,9 +146,11 @@ def _text_codes(r: Values, s: Values) -> tuple[Codes, Codes]:
     return codes[: len(r)], codes[len(r) :]
 
 
-def _band_whole(r: Values, s: Values, term: Band) -> tuple[Codes, Codes, Codes]:
+def _band_whole(r: Values, s: Values, term: Band, by_rank: bool) -> tuple[Codes, Codes, Codes]:
     if max(r.dtype.itemsize, s.dtype.itemsize) <= 4 and max(abs(term.lo), abs(term.hi)) < 1 << 40:
         low, high = s.astype(np.int64) - int(term.lo), s.astype(np.int64) + int(term.hi)
+        if by_rank:
+            return _rank_band(r, low, high)
         offset = int(np.iinfo(r.dtype).min) if r.dtype.kind == "i" else 0
         codes = (r.astype(np.int64) - offset).astype(np.uint32)
         limit = (1 << 32) - 1

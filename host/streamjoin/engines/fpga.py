@@ -8,7 +8,7 @@ each pair meets once whatever the inputs' size.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from streamjoin_hw.contract import (
     result_layout,
     tuple_layout,
 )
+
+if TYPE_CHECKING:
+    from streamjoin.engines.encode import Missing
 
 Words = NDArray[np.uint32]
 
@@ -113,7 +116,8 @@ class FpgaHandshake(Engine):
         clock_hz = int(job.knobs["clock_mhz"]) * 1e6
         with model.ModelDevice(params, folder, clock_hz=clock_hz) as device:
             program_bands(device, job.predicate.terms)
-            feed = _Feed(device, keys, meter, list(_inputs(job, params)))
+            missing = (job.r.missing, job.s.missing)
+            feed = _Feed(device, keys, missing, meter, list(_inputs(job, params)))
             feed.run()
             meter.device.update(
                 cycles=feed.cycles,
@@ -143,11 +147,13 @@ class _Feed:
         self,
         device: Device,
         keys: list[tuple[Words, Words]],
+        missing: tuple["Missing", "Missing"],
         meter: Meter,
         inputs: list[_Input],
     ) -> None:
         self.cycles = 0
         self._device, self._keys, self._meter, self._inputs = device, keys, meter, inputs
+        self._missing = missing
 
     def run(self) -> None:
         total = sum(each.tuples for each in self._inputs)
@@ -177,8 +183,19 @@ class _Feed:
             later = np.maximum(place_of_r(r_rows), place_of_s(s_rows))
             produced_us = (self.cycles + results.cycles) / per_us
             latency_us = (results.cycles - outcome.accepted_cycles[later]) / per_us
-            meter.emit(r_rows, s_rows, produced_us, latency_us)
+            valid = self._valid(r_rows, s_rows)
+            meter.emit(r_rows[valid], s_rows[valid], produced_us[valid], latency_us[valid])
         self.cycles += outcome.cycles
+
+    def _valid(self, r_rows: Words, s_rows: Words) -> Any:
+        """Leave out what lacks a value: a design compares whatever bits stand for it."""
+        r_missing, s_missing = self._missing
+        valid: Any = slice(None)
+        if r_missing is not None:
+            valid = ~r_missing[r_rows]
+        if s_missing is not None:
+            valid = ~s_missing[s_rows] & (True if isinstance(valid, slice) else valid)
+        return valid
 
 
 class _Places:

@@ -62,7 +62,7 @@ def term_keys(term: PredicateTerm, job: Job) -> tuple[Words, Words]:
     """Return the 32-bit keys of R and of S that a term's field of the beats carries."""
     r, s = job.r.column(term.r_column), job.s.column(term.s_column)
     if isinstance(term, Equi):
-        return equi_codes(r, s)
+        return equi_codes(r, s, job.r.missing, job.s.missing)
     if r.dtype == np.float32:
         return r.view(np.uint32), s.view(np.uint32)
     return _low_bits(r), _low_bits(s)

@@ -37,23 +37,24 @@ def _entry(result: Result) -> str:
     return f"{result.name}, wrong" if result.verdict is Verdict.WRONG else result.name
 
 
-def _row_heights_px(format_: Format, results: Sequence[Result]) -> list[int]:
+def row_heights_px(format_: Format, results: Sequence[Result]) -> list[int]:
     """Height of each legend row: more than one line where one of its entries has notes."""
     columns = _columns(format_, results)
     rows = [results[start : start + columns] for start in range(0, len(results), columns)]
     return [LEGEND_ROW_PX + NOTE_PX * max(len(r.notes) for r in row) for row in rows]
 
 
-def _style(result: Result) -> tuple[str, object, str]:
+def style(result: Result) -> tuple[str, object, str]:
+    """Colour, dash and marker of an engine's line."""
     colour, dash, marker = series_style(result.index)
     bad = result.verdict.bad
     return (sentinel("bad") if bad else colour), dash, ("x" if bad else marker)
 
 
-def _draw_legend(figure: Figure, format_: Format, results: Sequence[Result], top: float) -> None:
+def draw_legend(figure: Figure, format_: Format, results: Sequence[Result], top: float) -> None:
     """Write one legend entry for each result below the curve, in equal columns."""
     columns = _columns(format_, results)
-    column_px, heights = format_.width_px / columns, _row_heights_px(format_, results)
+    column_px, heights = format_.width_px / columns, row_heights_px(format_, results)
     height = sum(heights)
     axes = add_axes(figure, 0, top, format_.width_px, height)
     axes.set_xlim(0, format_.width_px)
@@ -63,7 +64,7 @@ def _draw_legend(figure: Figure, format_: Format, results: Sequence[Result], top
     for place, result in enumerate(results):
         left = (place % columns) * column_px
         y = sum(heights[: place // columns]) + LEGEND_ROW_PX / 2
-        colour, dash, marker = _style(result)
+        colour, dash, marker = style(result)
         if _points(result):
             axes.plot([left + 2, left + 30], [y, y], color=colour, linestyle=dash, linewidth=2)
             axes.plot(left + 16, y, marker, color=colour, markersize=6)
@@ -102,7 +103,7 @@ def _plot(axes: Axes, format_: Format, results: Sequence[Result], scale: Scale) 
         points = _points(result)
         if not points:
             continue
-        colour, dash, marker = _style(result)
+        colour, dash, marker = style(result)
         times = [max(ms, scale.low) for ms, _ in points]
         lines = axes.plot(
             times,
@@ -134,12 +135,12 @@ def progress_chart(key: str, results: Sequence[Result]) -> Chart | None:
     scale = Scale(low, max(ends) * 1.02, True, span.tick, span.name) if span.log else span
 
     def draw(format_: Format) -> Figure:
-        legend_px = sum(_row_heights_px(format_, results))
+        legend_px = sum(row_heights_px(format_, results))
         figure = new_figure(format_.width_px, PLOT_PX + AXIS_PX + legend_px)
         left, right = 52.0, 24.0
         axes = add_axes(figure, left, 10, format_.width_px - left - right, PLOT_PX)
         _plot(axes, format_, results, scale)
-        _draw_legend(figure, format_, results, PLOT_PX + AXIS_PX)
+        draw_legend(figure, format_, results, PLOT_PX + AXIS_PX)
         return figure
 
     said = []

@@ -13,6 +13,7 @@ from streamjoin.report import charts, curves, tables, units
 from streamjoin.report.records import RecordsError, check_run, read_records
 from streamjoin.report.results import WorkloadResults, group
 from streamjoin.report.sentences import arrival, join_kind, summarize
+from streamjoin.report.sweeps import sweep_charts
 from streamjoin.report.theme import variables
 
 if TYPE_CHECKING:
@@ -147,6 +148,8 @@ def _run_view(index: int, title: str, run: dict[str, Any]) -> dict[str, Any]:
             for place, found in enumerate(groups)
         ],
         "engines": len({r.record["engine"] for r in results}),
+        "experiment": run.get("experiment"),
+        "sweeps": sweep_charts(f"run{index + 1}", groups),
     }
 
 

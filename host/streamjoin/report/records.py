@@ -116,12 +116,13 @@ def _check_environment(fields: _Fields | None) -> None:
 
 def _check_workload(fields: _Fields) -> str:
     fields.text("name", required=True)
-    for name in ("kind", "predicate", "window", "digest", "oracle", "path"):
+    for name in ("kind", "predicate", "window", "digest", "oracle", "path", "family"):
         fields.text(name)
     fields.counts("n_r", "n_s", required=True)
     fields.counts("pairs")
     fields.numbers("oracle_s", "speedup")
     fields.choice("arrival", ARRIVALS)
+    fields.inner("settings")
     return str(fields.values["name"])
 
 
@@ -144,7 +145,7 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
         fields.text(name)
     if not isinstance(fields.values.get("checked"), (bool, type(None))):
         fields.refuse("checked", "true or false", fields.values["checked"])
-    fields.counts("pairs", "threads", "rounds", "peak_bytes", "cycles")
+    fields.counts("pairs", "threads", "rounds", "peak_bytes", "structure_bytes", "cycles")
     fields.counts("results_backpressure_cycles", "input_stall_cycles")
     fields.numbers("clock_hz")
     for name in ("wall_s", "cpu_s", "throughput_tuples_per_s"):
@@ -187,6 +188,10 @@ def check_run(run: object, source: str) -> dict[str, Any]:
     fields.text("title", required=True)
     fields.text("created")
     fields.text("command")
+    experiment = fields.inner("experiment")
+    for name in ("name", "source", "limit") if experiment else ():
+        assert experiment is not None
+        experiment.text(name, required=True)
     _check_environment(fields.inner("environment"))
     names: set[str] = set()
     for index, value in enumerate(fields.list("workloads", required=True)):

@@ -1,7 +1,8 @@
 """No-partitioning join (NPJ): the IaWJ study, section 3.1.
 
 All threads build one shared hash table over R, each inserting an equal part of its rows; after
-a barrier all probe it with equal parts of S.
+a barrier all probe it with equal parts of S. Beyond the study: equal keys lie side by side instead
+of in a chain, and buckets are prefetched.
 """
 
 from functools import partial
@@ -10,8 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
-from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
+from streamjoin.engines.intra.lazy import LazyEngine
+from streamjoin.engines.intra.window import Emitter, WindowTuples
 from streamjoin.metrics import Meter
 
 
@@ -23,50 +26,73 @@ class Npj(LazyEngine):
         Knob("load", 1, "Build tuples per bucket, at most.", least=1, most=64),
     )
 
-    def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
+    def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Build, barrier, probe."""
         with meter.phase("build_or_sort"):
-            table = _SharedTable(window.r_keys, int(job.knobs["load"]))
-        crew.on_parts(partial(table.build, meter), len(window.r_keys))
-        crew.on_parts(partial(table.probe, meter, window), len(window.s_keys))
+            table = _SharedTable(window.r_keys, int(job.knobs["load"]), crew, meter)
+        meter.holds(table.bytes)
+        table.build()
+        crew.on_parts(partial(table.probe, window), len(window.s_keys))
 
 
 class _SharedTable:
-    """The hash table that all threads build and probe together."""
+    """The hash table that all threads build and probe together.
 
-    def __init__(self, keys: Codes, load: int) -> None:
-        self.keys = keys
-        bucket_bits = max(1, (len(keys) // load).bit_length())
-        self._shift = np.uint32(64 - bucket_bits)
-        self._heads = np.full(1 << bucket_bits, -1, dtype=np.int32)
-        self._links = np.empty(len(keys), dtype=np.int32)
+    Memory: 8 bytes a build tuple and 4 a bucket, of which there are 1 to 2 for ``load`` tuples.
+    """
 
-    def build(self, meter: Meter, first: int, end: int) -> None:
-        """Insert rows ``first`` to below ``end``."""
+    def __init__(self, keys: Codes, load: int, crew: Crew, meter: Meter) -> None:
+        self._keys, self._crew, self._meter = keys, crew, meter
+        bits = max(1, (len(keys) // load).bit_length())
+        self._shift = 64 - bits
+        self._bounds = np.zeros((1 << bits) + 1, dtype=np.uint32)
+        self._table = np.empty(len(keys), dtype=np.uint64)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the table."""
+        return self._bounds.nbytes + self._table.nbytes
+
+    def build(self) -> None:
+        """Insert all rows, each thread an equal part of them."""
+        self._crew.on_parts(self._count, len(self._keys))
+        with self._meter.phase("build_or_sort"):
+            np.cumsum(self._bounds, out=self._bounds)
+        self._crew.on_parts(self._place, len(self._keys))
+
+    def _count(self, first: int, end: int) -> None:
         from streamjoin.engines.kernels import hashing
 
-        with meter.phase("build_or_sort"):
-            hashing.build(self.keys, first, end, self._shift, self._heads, self._links)
+        for start, stop in self._crew.pieces(first, end):
+            with self._meter.phase("build_or_sort"):
+                hashing.count(self._keys, start, stop, self._shift, self._bounds)
 
-    def probe(self, meter: Meter, window: WindowTuples, first: int, end: int) -> None:
+    def _place(self, first: int, end: int) -> None:
+        from streamjoin.engines.kernels import hashing
+
+        for start, stop in self._crew.pieces(first, end):
+            with self._meter.phase("build_or_sort"):
+                hashing.place(self._keys, start, stop, self._shift, self._bounds, self._table)
+
+    def probe(self, window: WindowTuples, first: int, end: int) -> None:
         """Look rows ``first`` to below ``end`` of the probe side up and emit the matches."""
         from streamjoin.engines.kernels import hashing
 
-        emitter = Emitter(meter, window)
-        row, chain = first, hashing.CHAIN_START
-        while row < end:
-            with meter.phase("probe"):
-                out_r, out_s = emitter.buffer(4 * (end - row))
-                row, chain, found = hashing.probe(
-                    self.keys,
-                    window.s_keys,
-                    row,
-                    end,
-                    chain,
-                    self._shift,
-                    self._heads,
-                    self._links,
-                    out_r,
-                    out_s,
-                )
-                emitter.emit(out_r[:found], out_s[:found])
+        emitter = Emitter(self._meter, window)
+        for start, stop in self._crew.pieces(first, end):
+            state = np.array([start, 0], dtype=np.int64)
+            while state[0] < stop:
+                self._crew.check()
+                with self._meter.phase("probe"):
+                    out_r, out_s = emitter.buffer(4 * (stop - start))
+                    found = hashing.probe(
+                        window.s_keys,
+                        stop,
+                        state,
+                        self._shift,
+                        self._bounds,
+                        self._table,
+                        out_r,
+                        out_s,
+                    )
+                    emitter.emit(out_r[:found], out_s[:found])

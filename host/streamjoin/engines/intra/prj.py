@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
-from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
+from streamjoin.engines.intra.lazy import LazyEngine
+from streamjoin.engines.intra.window import Emitter, WindowTuples
 from streamjoin.metrics import Meter
 
 Tuples = NDArray[np.uint64]
@@ -43,15 +45,17 @@ class Prj(LazyEngine):
         Knob("radix_bits", 0, "Radix bits, 0 to fit the input; above 10 in two passes.", 0, 18),
     )
 
-    def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
+    def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Partition both sides, then join partition by partition."""
         bits = int(job.knobs["radix_bits"]) or _fitting_bits(len(window.r_keys))
         partitioner = _Partitioner(crew, meter)
         r, r_bounds = partitioner.divide(window.r_keys, bits)
         s, s_bounds = partitioner.divide(window.s_keys, bits)
+        # A side is scattered from one array into another.
+        meter.holds(r.nbytes + s.nbytes + max(r.nbytes, s.nbytes))
         with meter.phase("partition"):
             batches = _Batches(split_tasks(r_bounds, s_bounds, crew.threads))
-        joiner = _Joiner(r, s, bits, batches, window, meter)
+        joiner = _Joiner(r, s, bits, batches, window, crew, meter)
         crew.each(joiner.work, range(crew.threads))
 
 
@@ -73,8 +77,9 @@ class _Partitioner:
         tuples = np.empty(len(keys), dtype=np.uint64)
 
         def pack(first: int, end: int) -> None:
-            with self._meter.phase("partition"):
-                radix.pack(keys, first, end, tuples)
+            for start, stop in self._crew.pieces(first, end):
+                with self._meter.phase("partition"):
+                    radix.pack(keys, start, stop, tuples)
 
         self._crew.on_parts(pack, len(keys))
         first_bits = bits if bits <= PASS_BITS else bits // 2
@@ -93,12 +98,14 @@ class _Partitioner:
         out = np.empty_like(tuples)
 
         def count(part: int) -> None:
-            with self._meter.phase("partition"):
-                radix.histogram(tuples, parts[part], parts[part + 1], 0, bits, counts[part])
+            for first, end in self._crew.pieces(parts[part], parts[part + 1]):
+                with self._meter.phase("partition"):
+                    radix.histogram(tuples, first, end, 0, bits, counts[part])
 
         def move(part: int) -> None:
-            with self._meter.phase("partition"):
-                radix.scatter(tuples, parts[part], parts[part + 1], 0, bits, offsets[part], out)
+            for first, end in self._crew.pieces(parts[part], parts[part + 1]):
+                with self._meter.phase("partition"):
+                    radix.scatter(tuples, first, end, 0, bits, offsets[part], out)
 
         self._crew.each(count, range(threads))
         # By partition, and within it by thread.
@@ -200,6 +207,7 @@ class _Joiner:
     bits: int
     batches: _Batches
     window: WindowTuples
+    crew: Crew
     meter: Meter
 
     def work(self, _thread: int) -> None:
@@ -216,6 +224,7 @@ class _Joiner:
             state = np.array([0, 0, -1, 0, 0], dtype=np.int64)
             likely = int((tasks[:, 3] - tasks[:, 2]).sum())
             while state[0] < len(tasks):
+                self.crew.check()
                 with self.meter.phase("probe"):
                     out_r, out_s = emitter.buffer(likely)
                     found = radix.probe_tables(

@@ -7,6 +7,7 @@ tree of losers; MPass in successive passes of two.
 """
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
-from streamjoin.engines.intra.lazy import Crew, Emitter, LazyEngine, WindowTuples
+from streamjoin.engines.intra.lazy import LazyEngine
+from streamjoin.engines.intra.window import Emitter, WindowTuples
 from streamjoin.metrics import Meter
 
 Tuples = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
+Sort = Callable[[Tuples], None]
 
 RANGE_TUPLES = 1 << 16
 """Tuples of both streams that a range aims at: half a megabyte, so that it stays in an L2."""
@@ -46,46 +50,56 @@ class _SortMerge(LazyEngine):
 
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("ranges", 0, "Key ranges, 0 to fit the input.", 0, 1 << 16),
+        Knob("simd", 1, "1 sorts with vector instructions, 0 without.", 0, 1),
     )
 
-    def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
+    def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Divide, sort, merge, join."""
         with meter.phase("partition"):
             splitters = _splitters(window, int(job.knobs["ranges"]), crew.threads)
         sides = [_divide(keys, splitters, crew, meter) for keys in (window.r_keys, window.s_keys)]
+        meter.holds(sum(side.tuples.nbytes for side in sides))
         following = itertools.count()
+        sort = _sorter(job)
 
         def work(_thread: int) -> None:
             emitter = Emitter(meter, window)
             # next() on a count is one step of the interpreter: no two threads get the same.
             while (number := next(following)) <= len(splitters):
-                self._join_range(number, sides, emitter, meter)
+                r, s = (self._sorted(side, side.of_range(number), sort, meter) for side in sides)
+                _join_sorted(r, s, emitter, crew, meter)
 
         crew.each(work, range(crew.threads))
 
-    def _join_range(self, number: int, sides: list[_Runs], emitter: Emitter, meter: Meter) -> None:
-        from streamjoin.engines.kernels import merging
-
-        sorted_sides: list[Tuples] = []
-        for side in sides:
-            bounds = side.of_range(number)
-            with meter.phase("build_or_sort"):
-                for first, end in itertools.pairwise(bounds.tolist()):
-                    side.tuples[first:end].sort()
-            with meter.phase("merge"):
-                runs = side.tuples[bounds[0] : bounds[-1]]
-                sorted_sides.append(self._merged(runs, bounds - bounds[0]))
-        r, s = sorted_sides
-        state = np.array([0, 0, -1], dtype=np.int64)
-        while state[1] < len(s):
-            with meter.phase("probe"):
-                out_r, out_s = emitter.buffer(4 * len(s))
-                found = merging.merge_join(r, s, len(r), len(s), state, out_r, out_s)
-                emitter.emit(out_r[:found], out_s[:found])
+    def _sorted(self, side: _Runs, bounds: Int64s, sort: Sort, meter: Meter) -> Tuples:
+        """Sort the runs of one range and merge them."""
+        with meter.phase("build_or_sort"):
+            for first, end in itertools.pairwise(bounds.tolist()):
+                sort(side.tuples[first:end])
+        with meter.phase("merge"):
+            return self._merged(side.tuples[bounds[0] : bounds[-1]], bounds - bounds[0])
 
     def _merged(self, runs: Tuples, bounds: Int64s) -> Tuples:
         """Return neighbouring sorted runs as one."""
         raise AssertionError("a subclass merges")
+
+
+def _sorter(job: Job) -> Sort:
+    from streamjoin.engines.kernels import merging
+
+    return np.ndarray.sort if job.knobs["simd"] else merging.sort_scalar
+
+
+def _join_sorted(r: Tuples, s: Tuples, emitter: Emitter, crew: Crew, meter: Meter) -> None:
+    from streamjoin.engines.kernels import merging
+
+    state = np.array([0, 0, -1], dtype=np.int64)
+    while state[1] < len(s):
+        crew.check()
+        with meter.phase("probe"):
+            out_r, out_s = emitter.buffer(4 * len(s))
+            found = merging.merge_join(r, s, len(r), len(s), state, out_r, out_s, 0)
+            emitter.emit(out_r[:found], out_s[:found])
 
 
 class MWay(_SortMerge):
@@ -99,7 +113,11 @@ class MWay(_SortMerge):
         if len(bounds) == 2:
             return runs
         out = np.empty_like(runs)
-        merging.merge_many(runs, bounds, out)
+        if len(bounds) == 3:
+            first, middle, end = bounds.tolist()
+            merging.merge_two(runs, first, middle, end, out)
+        else:
+            merging.merge_many(runs, bounds, out)
         return out
 
 
@@ -146,16 +164,18 @@ def _divide(keys: Codes, splitters: Codes, crew: Crew, meter: Meter) -> _Runs:
     out = np.empty(len(keys), dtype=np.uint64)
 
     def count(part: int) -> None:
-        with meter.phase("partition"):
-            first, end = parts[part], parts[part + 1]
-            merging.range_histogram(keys, first, end, splitters, least, shift, guide, counts[part])
+        for first, end in crew.pieces(parts[part], parts[part + 1]):
+            with meter.phase("partition"):
+                merging.range_histogram(
+                    keys, first, end, splitters, least, shift, guide, counts[part]
+                )
 
     def move(part: int) -> None:
-        with meter.phase("partition"):
-            first, end = parts[part], parts[part + 1]
-            merging.range_scatter(
-                keys, first, end, splitters, least, shift, guide, offsets[part], out
-            )
+        for first, end in crew.pieces(parts[part], parts[part + 1]):
+            with meter.phase("partition"):
+                merging.range_scatter(
+                    keys, first, end, splitters, least, shift, guide, offsets[part], out
+                )
 
     crew.each(count, range(crew.threads))
     ends = np.cumsum(counts.T.ravel()).reshape(counts.T.shape)

@@ -9,12 +9,12 @@ from numba.extending import intrinsic
 
 
 @intrinsic
-def exchange(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
-    """Store ``value`` at ``array[index]`` and return what was there, as one step.
+def fetch_add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+    """Add ``value`` to ``array[index]`` and return what was there, as one step.
 
     Relaxed ordering: what is built with it is read only after a barrier (the threads' join).
     """
-    signature = array.dtype(array, types.intp, array.dtype)
+    signature = array.dtype(array, types.uintp, array.dtype)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
         array_type = sig.args[0]
@@ -22,6 +22,6 @@ def exchange(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         place = cgutils.get_item_pointer(
             context, builder, array_type, view, [args[1]], wraparound=False
         )
-        return builder.atomic_rmw("xchg", place, args[2], "monotonic")
+        return builder.atomic_rmw("add", place, args[2], "monotonic")
 
     return signature, generate

@@ -1,103 +1,132 @@
-"""The no-partitioning join's shared hash table: buckets of chained rows.
+"""The no-partitioning join's shared hash table: the tuples of a bucket lie side by side.
 
-``heads[bucket]`` is the row that was inserted last, ``links[row]`` the one before it, -1 ends a
-chain. Insertion is one atomic exchange, so that any number of threads build at once.
+``bounds[bucket]`` is where a bucket begins in ``table`` and ``bounds[bucket + 1]`` where it ends,
+so that a probe touches two places, however many tuples share its key. Any number of threads build
+it at once in two passes, with one atomic step a tuple in each: they count the buckets, the counts
+are summed up to ends, and tuples are placed from each bucket's end downwards.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.atomics import exchange
-from streamjoin.engines.kernels.jit import kernel
+from streamjoin.engines.kernels.atomics import fetch_add
+from streamjoin.engines.kernels.jit import inlined, kernel
+from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
 
 Codes = NDArray[np.uint32]
-Int32s = NDArray[np.int32]
+Tuples = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
 
-CHAIN_START = -2
-"""Stands for the head of a chain that was not looked up yet."""
+U32, U64 = np.uint32, np.uint64
+ROW_MASK = U64(0xFFFFFFFF)
+DOWN = U32(0xFFFFFFFF)
+"""Minus one, in 32 bits."""
 
 
-@kernel
-def _bucket(key: np.uint32, shift: np.uint32) -> np.intp:
+@inlined
+def _bucket(key: np.uint32, shift: np.uint64) -> np.uint64:
     # Fibonacci hashing: the upper bits of the product depend on all bits of the key.
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.intp(mixed >> np.uint64(shift))
+    return U64(U64(key) * U64(0x9E3779B97F4A7C15)) >> shift
 
 
 @kernel
-def build(
-    keys: Codes, first: int, end: int, shift: np.uint32, heads: Int32s, links: Int32s
-) -> None:
-    """Insert rows ``first`` to below ``end``; threads may run it on disjoint rows at once.
+def count(keys: Codes, first: int, end: int, shift: int, bounds: Codes) -> None:
+    """Count rows ``first`` to below ``end`` by bucket; threads may run it at once.
 
     Parameters
     ----------
     keys : ndarray of uint32
         Keys of the build side.
     first, end : int
-        Rows to insert.
-    shift : uint32
+        Rows to count.
+    shift : int
         64 minus the table's bucket bits.
-    heads : ndarray of int32, shape (2 ** bucket bits,)
-        Filled with -1 before.
-    links : ndarray of int32, shape (rows,)
-        Written for the inserted rows.
+    bounds : ndarray of uint32, shape (buckets + 1,)
+        Zero before.
     """
-    for row in range(first, end):
-        links[row] = exchange(heads, _bucket(keys[row], shift), np.int32(row))
+    down, last = U64(shift), U64(end)
+    for row in range(U64(first), last):
+        ahead = row + U64(AHEAD)
+        prefetch(bounds, _bucket(keys[ahead if ahead < last else row], down))
+        fetch_add(bounds, _bucket(keys[row], down), U32(1))
+
+
+@kernel
+def place(keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: Tuples) -> None:
+    """Write rows ``first`` to below ``end`` to their buckets; threads may run it at once.
+
+    Parameters
+    ----------
+    keys, first, end, shift
+        As for :func:`count`.
+    bounds : ndarray of uint32, shape (buckets + 1,)
+        Ends of the buckets before, their beginnings when all rows are placed; the last is the
+        number of rows.
+    table : ndarray of uint64, shape (rows,)
+        Receives ``key << 32 | row``.
+    """
+    down, last = U64(shift), U64(end)
+    for row in range(U64(first), last):
+        ahead = row + U64(AHEAD)
+        prefetch(bounds, _bucket(keys[ahead if ahead < last else row], down))
+        key = keys[row]
+        behind = fetch_add(bounds, _bucket(key, down), DOWN)
+        table[U64(behind - U32(1))] = U64(key) << U64(32) | row
 
 
 @kernel
 def probe(
-    build_keys: Codes,
-    probe_keys: Codes,
-    first: int,
+    keys: Codes,
     end: int,
-    chain: int,
-    shift: np.uint32,
-    heads: Int32s,
-    links: Int32s,
+    state: Int64s,
+    shift: int,
+    bounds: Codes,
+    table: Tuples,
     out_build: Codes,
     out_probe: Codes,
-) -> tuple[int, int, int]:
-    """Look rows up until they end or the output is full; resumable.
+) -> int:
+    """Look rows up until they end or the output is full.
 
     Parameters
     ----------
-    build_keys, probe_keys : ndarray of uint32
-        Keys of both sides.
-    first, end : int
-        Rows of the probe side to look up.
-    chain : int
-        Build row at which to go on with row ``first``; CHAIN_START to begin with it.
-    shift, heads, links
-        The table.
+    keys : ndarray of uint32
+        Keys of the probe side.
+    end : int
+        Row to stop before.
+    state : ndarray of int64, shape (2,)
+        Where to go on: row, and place within its bucket. The row is ``end`` when done.
+    shift, bounds, table
+        The complete table.
     out_build, out_probe : ndarray of uint32, same shape
         Receive the matching rows.
 
     Returns
     -------
-    row, chain : int
-        Where to go on; ``row == end`` when done.
-    found : int
+    int
         Matches written.
     """
-    found = 0
-    room = len(out_build)
-    row = first
-    node = chain
-    while row < end:
-        key = probe_keys[row]
-        if node == CHAIN_START:
-            node = np.int64(heads[_bucket(key, shift)])
-        while node >= 0:
-            if build_keys[node] == key:
-                if found == room:
-                    return row, node, found
-                out_build[found] = np.uint32(node)
-                out_probe[found] = np.uint32(row)
-                found += 1
-            node = np.int64(links[node])
-        node = CHAIN_START
-        row += 1
-    return row, CHAIN_START, found
+    down, last = U64(shift), U64(end)
+    found, room = U64(0), U64(len(out_build))
+    row, within = U64(state[0]), U64(state[1])
+    while row < last:
+        far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
+        prefetch(bounds, _bucket(keys[far if far < last else row], down))
+        near_bucket = _bucket(keys[near if near < last else row], down)
+        prefetch(table, U64(bounds[near_bucket]))
+        key = keys[row]
+        bucket = _bucket(key, down)
+        start, stop = U64(bounds[bucket]) + within, U64(bounds[bucket + U64(1)])
+        within = U64(0)
+        fitting = min(stop, start + (room - found))
+        for at in range(start, fitting):
+            packed = table[at]
+            if packed >> U64(32) == U64(key):
+                out_build[found] = U32(packed & ROW_MASK)
+                out_probe[found] = U32(row)
+                found += U64(1)
+        if fitting < stop:
+            state[0], state[1] = row, fitting - U64(bounds[bucket])
+            return int(found)
+        row += U64(1)
+    state[0], state[1] = row, 0
+    return int(found)

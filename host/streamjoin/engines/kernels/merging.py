@@ -164,6 +164,7 @@ def merge_join(
     state: Int64s,
     out_r: Codes,
     out_s: Codes,
+    at: int,
 ) -> int:
     """Join two sorted stretches in a single pass until they end or the output is full.
 
@@ -177,16 +178,80 @@ def merge_join(
         Where to go on: first R tuple of the present key, S tuple, R tuple to pair it with next (-1
         for the first). The S place is ``s_end`` when done.
     out_r, out_s : ndarray of uint32, same shape
-        Receive the matching rows.
+        Receive the matching rows, from place ``at`` on.
 
     Returns
     -------
     int
-        Matches written.
+        The place behind the last match.
     """
-    found, room = U64(0), U64(len(out_r))
+    found, room = U64(at), U64(len(out_r))
     at_r, at_s = U64(state[0]), U64(state[1])
     last_r, last_s = U64(r_end), U64(s_end)
+    inside = state[2]
+    while at_s < last_s and at_r < last_r:
+        one, other = r[at_r], s[at_s]
+        r_key, s_key = one >> U64(32), other >> U64(32)
+        again = at_r + U64(1) < last_r and r[at_r + U64(1)] >> U64(32) == r_key
+        if not again and found < room:
+            # A key that R has once: no branch depends on how the keys compare.
+            out_r[found], out_s[found] = U32(one & ROW_MASK), U32(other & ROW_MASK)
+            found += U64(r_key == s_key)
+            at_s += U64(s_key <= r_key)
+            at_r += U64(r_key < s_key)
+            inside = -1
+        elif r_key < s_key:
+            at_r += U64(1)
+        elif s_key < r_key:
+            at_s += U64(1)
+        else:
+            partner = at_r if inside < 0 else U64(inside)
+            inside = -1
+            while partner < last_r and r[partner] >> U64(32) == s_key:
+                if found == room:
+                    state[0], state[1], state[2] = at_r, at_s, partner
+                    return int(found)
+                out_r[found] = U32(r[partner] & ROW_MASK)
+                out_s[found] = U32(other & ROW_MASK)
+                found += U64(1)
+                partner += U64(1)
+            at_s += U64(1)
+    state[0], state[1], state[2] = at_r, last_s, -1
+    return int(found)
+
+
+@kernel
+def merge_join_across(
+    r: Tuples,
+    s: Tuples,
+    r_cuts: Int64s,
+    s_cuts: Int64s,
+    state: Int64s,
+    out_r: Codes,
+    out_s: Codes,
+    at: int,
+) -> int:
+    """Join two sorted streams but for the pairs within one run: those were joined before.
+
+    Parameters
+    ----------
+    r, s : ndarray of uint64
+        Sorted tuples of all runs.
+    r_cuts, s_cuts : ndarray of int64, shape (runs + 1,)
+        Run ``i`` holds the rows from cut ``i`` to below cut ``i + 1``.
+    state : ndarray of int64, shape (3,)
+        As of :func:`merge_join`.
+    out_r, out_s : ndarray of uint32, same shape
+        Receive the matching rows, from place ``at`` on.
+
+    Returns
+    -------
+    int
+        The place behind the last match.
+    """
+    found, room = U64(at), U64(len(out_r))
+    at_r, at_s = U64(state[0]), U64(state[1])
+    last_r, last_s = U64(len(r)), U64(len(s))
     inside = state[2]
     while at_s < last_s and at_r < last_r:
         r_key, s_key = r[at_r] >> U64(32), s[at_s] >> U64(32)
@@ -197,15 +262,25 @@ def merge_join(
         else:
             other = at_r if inside < 0 else U64(inside)
             inside = -1
-            row = U32(s[at_s] & ROW_MASK)
+            row = s[at_s] & ROW_MASK
+            run = np.searchsorted(s_cuts, np.int64(row), side="right") - 1
+            met_first, met_end = U64(r_cuts[run]), U64(r_cuts[run + 1])
             while other < last_r and r[other] >> U64(32) == s_key:
-                if found == room:
-                    state[0], state[1], state[2] = at_r, at_s, other
-                    return int(found)
-                out_r[found] = U32(r[other] & ROW_MASK)
-                out_s[found] = row
-                found += U64(1)
+                r_row = r[other] & ROW_MASK
+                if r_row < met_first or r_row >= met_end:
+                    if found == room:
+                        state[0], state[1], state[2] = at_r, at_s, other
+                        return int(found)
+                    out_r[found] = U32(r_row)
+                    out_s[found] = U32(row)
+                    found += U64(1)
                 other += U64(1)
             at_s += U64(1)
     state[0], state[1], state[2] = at_r, last_s, -1
     return int(found)
+
+
+@kernel
+def sort_scalar(tuples: Tuples) -> None:
+    """Sort without vector instructions, for comparison with NumPy's sort, which uses them."""
+    tuples.sort()

@@ -66,8 +66,11 @@ def _bucket_bits(tuples: int) -> int:
 
 @kernel
 def table_room(tasks: Int64s) -> tuple[int, int]:
-    """Return tuples and bucket bounds that the tables of these tasks need together."""
-    tuples, bounds = 0, 0
+    """Return tuples and bucket bounds that the tables of these tasks need together.
+
+    Two tuples more than there are: a probe reads two places of any bucket.
+    """
+    tuples, bounds = 2, 0
     for task in range(len(tasks)):
         length = tasks[task, 1] - tasks[task, 0]
         tuples += length
@@ -161,8 +164,16 @@ def probe_tables(
             bucket = base + U64(U32(_hash(packed) << left) >> shift)
             node = tuples + U64(bounds[bucket]) if inside < 0 else U64(inside)
             last = tuples + U64(bounds[bucket + U64(1)])
-            inside = -1
             key = packed >> U64(32)
+            if inside < 0 and found + U64(2) <= room:
+                # Most buckets hold no more than two: compared without a branch to mispredict.
+                one, two = table[node], table[node + U64(1)]
+                out_r[found], out_s[found] = U32(one & ROW_MASK), U32(packed & ROW_MASK)
+                found += U64((one >> U64(32) == key) & (node < last))
+                out_r[found], out_s[found] = U32(two & ROW_MASK), U32(packed & ROW_MASK)
+                found += U64((two >> U64(32) == key) & (node + U64(1) < last))
+                node += U64(2)
+            inside = -1
             while node < last:
                 if table[node] >> U64(32) == key:
                     if found == room:

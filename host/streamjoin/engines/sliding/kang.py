@@ -54,6 +54,7 @@ class Kang(Engine):
         with meter.phase("partition"):
             codes = encode_intervals(job.r, job.s, job.predicate)
             r_first, r_end, s_first, s_end = scan_ranges(job.r.ts, job.s.ts, job.window)
+        meter.holds(codes.r.nbytes + codes.s_lo.nbytes + codes.s_hi.nbytes)
         for r_rows, s_rows in batches(job, meter, int(job.knobs["batch"])):
             with meter.phase("build_or_sort"):
                 is_s, rows = arrival_order(job.r.ts[r_rows], job.s.ts[s_rows])

@@ -1,0 +1,114 @@
+"""Where the decision tree branches, and where those numbers come from.
+
+The study calls rates and duplications high, medium and low, and says that the values depend on
+the machine. Here they are measured: ``streamjoin advise --calibrate`` writes a file with its
+evidence; without one, the file that comes with the package counts.
+"""
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from streamjoin.errors import InputError
+
+SHIPPED = Path(__file__).with_name("thresholds.json")
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The branches of the tree.
+
+    Attributes
+    ----------
+    high_duplication : float
+        From here on sort-merge joins beat hash joins on complete windows.
+    many_threads : int
+        From here on MPass beats MWay.
+    large_tuples : int
+        From here on (both streams of a window) PRJ beats NPJ.
+    high_key_skew : float
+        From this share of the most frequent key on, NPJ beats PRJ.
+    eager_high_duplication : float
+        From here on PMJ-JB beats SHJ-JM.
+    eager_tuples_per_s : mapping of int to float
+        What SHJ-JM sustains by number of threads, both streams together.
+    """
+
+    high_duplication: float
+    many_threads: int
+    large_tuples: int
+    high_key_skew: float
+    eager_high_duplication: float
+    eager_tuples_per_s: dict[int, float]
+
+    def eager_capacity(self, threads: int) -> float:
+        """Tuples a second that SHJ-JM sustains with so many threads.
+
+        Beyond what was measured, as much as with the most threads that were.
+        """
+        known = [count for count in self.eager_tuples_per_s if count <= threads]
+        return self.eager_tuples_per_s[max(known, default=min(self.eager_tuples_per_s))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> "Thresholds":
+        """Read :meth:`to_dict`'s form, with keys of mappings as JSON has them."""
+        eager = {int(count): float(rate) for count, rate in plain["eager_tuples_per_s"].items()}
+        if not eager:
+            raise ValueError("eager_tuples_per_s is empty")
+        return cls(
+            high_duplication=float(plain["high_duplication"]),
+            many_threads=int(plain["many_threads"]),
+            large_tuples=int(plain["large_tuples"]),
+            high_key_skew=float(plain["high_key_skew"]),
+            eager_high_duplication=float(plain["eager_high_duplication"]),
+            eager_tuples_per_s=eager,
+        )
+
+
+def calibrated_path() -> Path:
+    """Where this machine's own thresholds are kept."""
+    root = os.environ.get("STREAMJOIN_CACHE") or Path(sys.prefix) / "share" / "streamjoin"
+    return Path(root) / "thresholds.json"
+
+
+def load() -> tuple[Thresholds, Path]:
+    """Read this machine's thresholds, or else the ones that come with the package.
+
+    Returns
+    -------
+    thresholds : Thresholds
+        The branches.
+    path : Path
+        The file they come from, evidence included.
+
+    Raises
+    ------
+    InputError
+        If the machine's file is damaged.
+    """
+    path = calibrated_path() if calibrated_path().is_file() else SHIPPED
+    try:
+        return Thresholds.from_dict(json.loads(path.read_text())["thresholds"]), path
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: is not a file of thresholds ({error!r}): type "
+            "streamjoin advise --calibrate to write it anew"
+        ) from None
+
+
+def save(document: dict[str, Any], path: Path) -> None:
+    """Write thresholds with their evidence, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(json.dumps(document, indent=1) + "\n")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

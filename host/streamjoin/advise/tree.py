@@ -1,0 +1,158 @@
+"""The decision tree of the IaWJ study's figure 4, with measured branches."""
+
+from dataclasses import dataclass
+
+from streamjoin.advise import thresholds as stored
+from streamjoin.advise.features import Features, measure
+from streamjoin.advise.thresholds import Thresholds
+from streamjoin.engines import catalog
+from streamjoin.engines.base import Engine, Job
+from streamjoin.errors import UnsupportedError
+
+GOALS = ("throughput", "latency")
+MEDIUM_SHARE = 0.5
+"""Share of what SHJ-JM sustains from which an arrival rate is medium; from all of it, high.
+
+At half its capacity a queue of random arrivals is one tuple long on average."""
+
+SLOW_SHARE = 0.01
+"""A stream that takes less than this share of the capacity is slow."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """An engine, and the way through the tree that led to it.
+
+    Attributes
+    ----------
+    engine : str
+        The engine's name.
+    reasons : tuple of str
+        One for each branch taken, from the root.
+    features : Features
+        What was measured.
+    goal : str
+        ``"throughput"`` or ``"latency"``.
+    """
+
+    engine: str
+    reasons: tuple[str, ...]
+    features: Features
+    goal: str
+
+
+def walk(
+    features: Features, thresholds: Thresholds, threads: int, goal: str
+) -> tuple[str, tuple[str, ...]]:
+    """Walk from the root to a leaf.
+
+    Parameters
+    ----------
+    features : Features
+        The workload's.
+    thresholds : Thresholds
+        The branches.
+    threads : int
+        Threads that the engine may use.
+    goal : str
+        ``"throughput"``, or ``"latency"`` for the earliest matches.
+
+    Returns
+    -------
+    engine : str
+        The leaf's engine.
+    reasons : tuple of str
+        A sentence for each branch.
+    """
+    if features.r_rate is None or features.s_rate is None:
+        leaf, reasons = _lazy(features, thresholds, threads)
+        return leaf, ("all tuples are at rest, so a lazy join", *reasons)
+    capacity = thresholds.eager_capacity(threads)
+    rate = features.r_rate + features.s_rate
+    share = f"{rate:,.3g} tuples/s arrive, {rate / capacity:.2g} of what shj-jm sustains here"
+    if rate > capacity:
+        leaf, reasons = _lazy(features, thresholds, threads)
+        return leaf, (f"{share}: high, so a lazy join", *reasons)
+    if rate <= MEDIUM_SHARE * capacity:
+        return "shj-jm", (f"{share}: low, so every tuple is joined as it comes",)
+    if min(features.r_rate, features.s_rate) <= SLOW_SHARE * capacity:
+        return "shj-jm", (f"{share}: medium", "one stream is slow, so shj-jm")
+    if features.duplication >= thresholds.eager_high_duplication:
+        reason = (
+            f"{features.duplication:.1f} tuples a key, from "
+            f"{thresholds.eager_high_duplication:.1f} on high: pmj-jb sorts what tables chain"
+        )
+        return "pmj-jb", (f"{share}: medium", reason)
+    low = f"{features.duplication:.1f} tuples a key: low"
+    if goal == "latency":
+        return "shj-jm", (f"{share}: medium", f"{low}, so shj-jm for early matches")
+    leaf, reasons = _lazy(features, thresholds, threads)
+    return leaf, (f"{share}: medium", f"{low}, so a lazy join for throughput", *reasons)
+
+
+def _lazy(features: Features, thresholds: Thresholds, threads: int) -> tuple[str, tuple[str, ...]]:
+    duplication, limit = features.duplication, thresholds.high_duplication
+    if duplication >= limit:
+        high = f"{duplication:.1f} tuples a key, from {limit:.1f} on high: sort, then merge"
+        many = thresholds.many_threads
+        if threads >= many:
+            return "mpass", (high, f"{threads} threads, from {many} on many: mpass")
+        return "mway", (high, f"{threads} threads, below {many}: mway")
+    low = f"{duplication:.1f} tuples a key, below {limit:.1f}: hash"
+    if features.tuples < thresholds.large_tuples:
+        return "npj", (low, f"{features.tuples:,} tuples, below {thresholds.large_tuples:,}: npj")
+    large = f"{features.tuples:,} tuples, from {thresholds.large_tuples:,} on large"
+    heavy, most = features.key_skew, thresholds.high_key_skew
+    if heavy >= most:
+        return "npj", (low, large, f"one key is {heavy:.1%} of a stream, from {most:.1%} on: npj")
+    return "prj", (low, large, f"no key is more than {heavy:.2%} of a stream: prj")
+
+
+def advise(job: Job, goal: str | None = None) -> Advice:
+    """Measure a workload and name the engine that suits it.
+
+    Parameters
+    ----------
+    job : Job
+        Inputs, predicate, window, threads, arrival and speedup.
+    goal : str, optional
+        ``"throughput"`` or ``"latency"``; by default latency for a replay.
+
+    Returns
+    -------
+    Advice
+        The engine, reasons and features.
+
+    Raises
+    ------
+    UnsupportedError
+        If the tree knows nothing of such a job: it is the study's, of intra-window equi-joins.
+    """
+    if not covers(job):
+        raise UnsupportedError(
+            f"advice is for equi-joins under windows all and tumbling without an order, not for "
+            f"{job.predicate.text} under {job.window.text}: see streamjoin engines"
+        )
+    features = measure(job)
+    aim = goal or ("latency" if job.arrival == "replay" else "throughput")
+    thresholds, _ = stored.load()
+    engine, reasons = walk(features, thresholds, job.threads, aim)
+    return Advice(engine, reasons, features, aim)
+
+
+def covers(job: Job) -> bool:
+    """Whether the tree has a leaf for such a job."""
+    return (
+        job.predicate.kind == "equi"
+        and job.window.kind in {"all", "tumbling"}
+        and job.order == "none"
+    )
+
+
+def choose(job: Job) -> Engine:
+    """Choose for ``engine="auto"``: by the tree where it applies, else the first that fits."""
+    if covers(job):
+        engine = catalog.get(advise(job).engine)
+        if engine.unusable() is None:
+            return engine
+    return catalog.choose(job.predicate, job.window, job.order)

@@ -1,0 +1,198 @@
+"""Experiments as files: workloads, engines and what is swept, from one TOML each.
+
+An experiment looks like a suite, with three things more. Any value may be a table of ``quick``
+and ``full``, one for each size. A ``[[workload]]`` may hold ``sweep``, a table of lists by the
+path of what they replace (``threads``, ``"params.rate"``, ``"knobs.prj.radix_bits"``): every
+combination is a point; a table in a list sets several things at once and is called by its first.
+And it says its ``title``, ``source`` and ``limit``.
+"""
+
+import hashlib
+import itertools
+import json
+import sys
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamjoin.errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SIZES = ("quick", "full")
+KEYS = ("name", "title", "source", "limit", "baseline", "workload")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One workload under one setting.
+
+    Attributes
+    ----------
+    label : str
+        Name in tables, different for every point.
+    family : str
+        The workload table that it comes from.
+    settings : mapping
+        What was swept, with this point's values.
+    table : mapping
+        The complete workload table, as a suite has it.
+    """
+
+    label: str
+    family: str
+    settings: Mapping[str, Any]
+    table: Mapping[str, Any]
+
+    @property
+    def data_key(self) -> str:
+        """Equal for points on the same data."""
+        return json.dumps([self.table.get(key) for key in ("kind", "seed", "params")])
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A published experiment at one size.
+
+    Attributes
+    ----------
+    name, title, source, limit : str
+        What it is called, shows, comes from, and runs against.
+    baseline : str
+        Engine that others are divided by.
+    points : tuple of Point
+        In the order in which they are run.
+    """
+
+    name: str
+    title: str
+    source: str
+    limit: str
+    baseline: str
+    points: tuple[Point, ...]
+
+
+def folder() -> Path:
+    """Where experiments lie: ``benchmarks/`` of the checkout, else of the working folder."""
+    checkout = Path(__file__).parents[3] / "benchmarks"
+    return checkout if checkout.is_dir() else Path("benchmarks")
+
+
+def names() -> list[str]:
+    """Experiments by name."""
+    return sorted(path.stem for path in folder().glob("*.toml"))
+
+
+def read(name: str, size: str) -> Experiment:
+    """Read an experiment by its name, or a file by its path.
+
+    Raises
+    ------
+    InputError
+        If there is none or it is not one, naming what is wrong.
+    """
+    path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
+    try:
+        plain = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        have = ", ".join(names()) or "none here"
+        raise InputError(f"there is no experiment {name!r}; there is {have}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: is not an experiment in TOML: {error}") from None
+    for key in plain:
+        if key not in KEYS:
+            raise InputError(f"{path}: has no key {key!r}; it takes {', '.join(KEYS)}")
+    for key in ("title", "source", "limit"):
+        if not isinstance(plain.get(key), str):
+            raise InputError(f"{path}: {key} must be a text, not {plain.get(key)!r}")
+    tables = plain.get("workload")
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InputError(f"{path}: must hold [[workload]] tables")
+    points: list[Point] = []
+    for number, table in enumerate(tables, start=1):
+        points += _points(_sized(table, size), f"{path}: workload {number}")
+    labels = [point.label for point in points]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise InputError(f"{path}: two points are called {twice!r}; give workloads other names")
+    baseline = str(plain.get("baseline", "duckdb"))
+    return Experiment(
+        path.stem, plain["title"], plain["source"], plain["limit"], baseline, tuple(points)
+    )
+
+
+def _sized(value: Any, size: str) -> Any:
+    """Replace every table of sizes by what it says of this one."""
+    if isinstance(value, dict):
+        if value and set(value) <= set(SIZES):
+            if size not in value:
+                return None
+            return _sized(value[size], size)
+        sized = {key: _sized(inner, size) for key, inner in value.items()}
+        return {key: inner for key, inner in sized.items() if inner is not None}
+    return [_sized(inner, size) for inner in value] if isinstance(value, list) else value
+
+
+def _points(table: dict[str, Any], place: str) -> list[Point]:
+    sweep = table.pop("sweep", {})
+    family = table.pop("name", None)
+    if not isinstance(family, str):
+        raise InputError(f"{place}: name must be a text, not {family!r}")
+    if not isinstance(sweep, dict) or not all(
+        isinstance(values, list) and values for values in sweep.values()
+    ):
+        raise InputError(f"{place}: sweep must be a table of lists, not {sweep!r}")
+    points = []
+    for values in itertools.product(*sweep.values()):
+        settings = dict(zip(sweep, values, strict=True))
+        settled = deepcopy(table)
+        for where, value in settings.items():
+            together = value if isinstance(value, dict) and value else {where: value}
+            for path, one in together.items():
+                _put(settled, path.split("."), one, f"{place}: sweep {path}")
+            settings[where] = next(iter(together.values()))
+        short = [f"{where.rpartition('.')[2]}={value}" for where, value in settings.items()]
+        points.append(Point(" ".join([family, *short]), family, settings, settled))
+    return points
+
+
+def _put(table: dict[str, Any], path: list[str], value: Any, place: str) -> None:
+    for step in path[:-1]:
+        inner = table.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise InputError(f"{place}: {step} is not a table")
+        table = inner
+    table[path[-1]] = value
+
+
+def suite_text(name: str, points: tuple[Point, ...]) -> str:
+    """Write the data of points as a suite, each once: what the generator reads."""
+    lines = [f"name = {json.dumps(name)}"]
+    seen: set[str] = set()
+    for point in points:
+        if point.data_key in seen:
+            continue
+        seen.add(point.data_key)
+        lines.append("[[workload]]")
+        for key in ("kind", "seed"):
+            if key in point.table:
+                lines.append(f"{key} = {json.dumps(point.table[key])}")
+        params = point.table.get("params", {})
+        inner = ", ".join(f"{key} = {json.dumps(value)}" for key, value in params.items())
+        if params:
+            lines.append(f"params = {{ {inner} }}")
+    return "\n".join(lines) + "\n"
+
+
+def definition(point: Point, workload: Mapping[str, Any]) -> str:
+    """Digest of all that a point's figures depend on but the machine: 16 hexadecimal digits."""
+    sources = hashlib.sha256()
+    for path in sorted((Path(__file__).parents[1] / "engines").rglob("*.py")):
+        sources.update(path.read_bytes())
+    text = json.dumps([point.table, workload, sources.hexdigest()], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,131 @@
+"""``streamjoin advise``: which engine suits a workload, and why."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from streamjoin import run
+from streamjoin.advise import GOALS, Advice, advise, thresholds
+from streamjoin.bench.workloads import read_workload
+from streamjoin.cli import options
+from streamjoin.cli.terminal import print_json, print_table, progress, say, si
+from streamjoin.engines.base import Job
+from streamjoin.errors import InputError
+from streamjoin.inputs import read_streams
+from streamjoin.windows import parse_window
+
+EPILOG = """\
+examples:
+  streamjoin advise runs/workloads/equi --window all
+  streamjoin advise --calibrate      measures this machine, some minutes
+"""
+
+
+class AdviseVerb:
+    """Measures a workload's features and walks the decision tree."""
+
+    help = "Measures a workload's features and names the engine that suits it, with reasons."
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's flags."""
+        parser.epilog = EPILOG
+        parser.add_argument("what", type=Path, metavar="DIR", nargs="?", help="a workload folder")
+        parser.add_argument("--window", help="instead of the workload's own: all or tumbling:DUR")
+        options.add_predicate(parser)
+        cores = os.cpu_count() or 1
+        parser.add_argument("--threads", type=int, default=cores, help=f"default {cores}")
+        parser.add_argument("--arrival", choices=("replay", "instant"))
+        parser.add_argument("--speedup", type=float, default=1.0, help="of the replay")
+        parser.add_argument("--goal", choices=GOALS, help="default: latency where tuples arrive")
+        parser.add_argument(
+            "--calibrate",
+            action="store_true",
+            help="measure the engines here and keep the tree's thresholds with their evidence",
+        )
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Advise, or calibrate."""
+        if args.calibrate:
+            return _calibrate(args)
+        if args.what is None:
+            raise InputError("name a workload folder, as runs/workloads/equi, or --calibrate")
+        job = _job(args)
+        advice = advise(job, args.goal)
+        _, path = thresholds.load()
+        own = path != thresholds.SHIPPED
+        source = str(path) if own else "the package's own; --calibrate measures this machine"
+        if args.json:
+            print_json(_plain(advice, source))
+        else:
+            _print(advice, source)
+        return 0
+
+
+def _job(args: argparse.Namespace) -> Job:
+    workload = read_workload(args.what, ("oracle",), args.threads)
+    predicate = options.predicate(args) if args.on or args.band else workload.predicate
+    window = parse_window(args.window) if args.window else workload.window
+    r, s = read_streams(workload.r, workload.s, predicate)
+    job = Job(r, s, predicate, window, threads=args.threads, arrival="replay", speedup=args.speedup)
+    at_rest = job.start_us == job.end_us
+    arrival = args.arrival or ("instant" if at_rest else "replay")
+    run.check_options(threads=args.threads, speedup=args.speedup, order="none", arrival=arrival)
+    return Job(r, s, predicate, window, threads=args.threads, arrival=arrival, speedup=args.speedup)
+
+
+def _plain(advice: Advice, source: str) -> dict[str, Any]:
+    return {
+        "engine": advice.engine,
+        "goal": advice.goal,
+        "reasons": list(advice.reasons),
+        "features": advice.features.to_dict(),
+        "thresholds": source,
+    }
+
+
+def _print(advice: Advice, source: str) -> None:
+    features = advice.features
+    rate = "at rest"
+    if features.r_rate is not None and features.s_rate is not None:
+        rate = f"{si(features.r_rate, 'tuples/s')}, {si(features.s_rate, 'tuples/s')}"
+    rows = [
+        ["tuples in a window, R and S", f"{features.r_tuples:,}, {features.s_tuples:,}"],
+        ["arrival rate, R and S", rate],
+        ["tuples a key, R and S", f"{features.r_duplication:.2f}, {features.s_duplication:.2f}"],
+        ["share of the heaviest key", f"{features.key_skew:.3%}"],
+        ["busiest hundredth of time", f"{features.time_skew:.2f} x the mean"],
+        ["expected pairs in a window", si(features.pairs)],
+    ]
+    print_table(["feature", "estimate"], rows)
+    print_table(
+        ["step", "because"],
+        [[str(step), reason] for step, reason in enumerate(advice.reasons, start=1)],
+    )
+    print_table(["advice", "goal", "thresholds from"], [[advice.engine, advice.goal, source]])
+
+
+def _calibrate(args: argparse.Namespace) -> int:
+    from streamjoin.bench.calibrate import calibrate
+
+    if args.what is not None:
+        raise InputError("--calibrate measures the machine and takes no workload folder")
+    with progress("calibrating") as told:
+        document = calibrate(args.threads, told)
+    path = thresholds.calibrated_path()
+    thresholds.save(document, path)
+    if args.json:
+        print_json(document)
+        return 0
+    found, regret = document["thresholds"], document["regret"]
+    print_table(["threshold", "value"], [[name, str(value)] for name, value in found.items()])
+    say(
+        f"over {len(document['evidence'])} measured points the tree's choice takes at most "
+        f"{regret['max']:.2f} times, on average {regret['mean']:.2f} times, the best engine's time"
+    )
+    say(f"kept with the evidence in {path}")
+    return 0
+
+
+VERB = AdviseVerb()

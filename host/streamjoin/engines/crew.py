@@ -1,0 +1,94 @@
+"""The threads of a run: steps with a barrier at their end, and one way to stop them all."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from types import TracebackType
+from typing import Any
+
+from streamjoin.metrics import Meter
+
+PIECE_ROWS = 1 << 20
+"""Rows that a kernel is given at once: it cannot be interrupted, so it must be back soon."""
+
+LONGEST_SLEEP_US = 50_000.0
+"""A sleeping thread looks so often whether the run has ended."""
+
+
+class StoppedError(Exception):
+    """Another thread failed, or the user interrupted: this one ends too."""
+
+
+class Crew:
+    """Threads that work in steps.
+
+    The first exception in a thread is raised by the step that it happened in, after all threads
+    have ended; Ctrl-C ends them as well. For both, work must call :meth:`check` (or take its rows
+    from :meth:`pieces`) at least every few hundred milliseconds.
+
+    Parameters
+    ----------
+    threads : int
+        Threads to keep.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads)
+        self._stopping = threading.Event()
+
+    def __enter__(self) -> "Crew":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def each(self, work: Callable[..., None], *arguments: Iterable[Any]) -> None:
+        """Call ``work`` for every element of the arguments; return when all are done."""
+        futures = [self._pool.submit(work, *each) for each in zip(*arguments, strict=True)]
+        done, others = wait(futures, return_when=FIRST_EXCEPTION)
+        if others:
+            self._stopping.set()
+            wait(others)
+        failed = [error for error in map(_error, [*done, *others]) if error is not None]
+        causes = [error for error in failed if not isinstance(error, StoppedError)]
+        for error in [*causes, *failed]:
+            raise error
+
+    def on_parts(self, work: Callable[[int, int], None], rows: int) -> None:
+        """Call ``work(first, end)`` on equal parts of the rows, one for each thread."""
+        bounds = [rows * part // self.threads for part in range(self.threads + 1)]
+        self.each(work, bounds[:-1], bounds[1:])
+
+    def pieces(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """Cut rows into pieces that a kernel may take at once; stops where the run has to."""
+        for start in range(first, end, PIECE_ROWS):
+            self.check()
+            yield start, min(start + PIECE_ROWS, end)
+
+    def check(self) -> None:
+        """End the calling thread if the run has to.
+
+        Raises
+        ------
+        StoppedError
+            If another thread failed or the user interrupted.
+        """
+        if self._stopping.is_set():
+            raise StoppedError
+
+    def sleep_until_us(self, meter: Meter, due_us: float) -> None:
+        """Sleep until that time after the meter's start, as phase ``wait``, unless stopped."""
+        while (now_us := meter.now_us()) < due_us:
+            self.check()
+            meter.sleep_until_us(min(due_us, now_us + LONGEST_SLEEP_US))
+
+
+def _error(future: "Future[None]") -> BaseException | None:
+    return None if future.cancelled() else future.exception()

@@ -1,0 +1,214 @@
+"""Eager joins: what they share while tuples arrive.
+
+The IaWJ study, section 3.2. Every worker pulls from both streams in turn: it asks its clock how
+many tuples have arrived, picks its own out of them and joins them; when neither stream has any it
+sleeps until the next one is due. The clock is read once for a batch of what has arrived, not for
+every tuple, and matches are stamped as a batch is done.
+
+Distribution (section 3.2.2, figure 2) is one mechanism. Workers form groups of ``group`` members;
+a key is routed to a group, R is replicated within it, S is divided among its members in turn.
+Join-matrix (JM) is one group of all workers, join-biclique (JB) smaller ones; a group of one is
+hash partitioning. A remainder of workers forms a smaller group, to which fewer keys are routed.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.base import Job
+from streamjoin.engines.crew import Crew
+from streamjoin.engines.encode import Codes
+from streamjoin.engines.intra.window import (
+    LEAST_ROOM,
+    Emitter,
+    IntraWindowEngine,
+    WindowTuples,
+)
+from streamjoin.metrics import Meter
+from streamjoin.tuples import Int64s
+
+Tuples = NDArray[np.uint64]
+
+BATCH_ROWS = 1 << 14
+"""Rows of a stream that a worker looks at before it looks at the other one."""
+
+MOST_STAMPS = 8
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which tuples are a worker's: keys of slots ``first`` to below ``end`` of ``slots``.
+
+    Of R all of these, of S those that fall to ``member`` when ``members`` take turns.
+    """
+
+    first: int
+    end: int
+    slots: int
+    member: int
+    members: int
+
+    @property
+    def of_keys(self) -> float:
+        """The share of the keys."""
+        return (self.end - self.first) / self.slots
+
+
+def shares(threads: int, group: int) -> list[Share]:
+    """Give every worker its share; groups have ``group`` members, the last one what is left."""
+    found = []
+    for worker in range(threads):
+        first = worker // group * group
+        end = min(first + group, threads)
+        found.append(Share(first, end, threads, worker - first, end - first))
+    return found
+
+
+class Side:
+    """One stream as one worker sees it."""
+
+    def __init__(self, keys: Codes, ts: Int64s | None, share: Share, divided: bool) -> None:
+        self.keys, self._ts, self._share = keys, ts, share
+        self.rows, self.at, self._pulled = len(keys), 0, 0
+        self._turn = (share.member, share.members) if divided else (0, 1)
+
+    @property
+    def expected(self) -> float:
+        """Tuples that will likely be the worker's."""
+        return self.rows * self._share.of_keys / self._turn[1]
+
+    @property
+    def ended(self) -> bool:
+        """Whether all tuples were looked at."""
+        return self.at == self.rows
+
+    def arrived(self, now_us: int) -> int:
+        """Rows that have arrived by an arrival time, at most a batch beyond the last looked at."""
+        most = min(self.at + BATCH_ROWS, self.rows)
+        if self._ts is None or most == self.at:
+            return most
+        return self.at + int(np.searchsorted(self._ts[self.at : most], now_us, side="right"))
+
+    @property
+    def behind(self) -> bool:
+        """Whether more may have arrived than was last looked at."""
+        return not self.ended and (self._ts is None or self._pulled == BATCH_ROWS)
+
+    def next_us(self) -> int | None:
+        """When the next tuple arrives; None if there is none."""
+        return None if self._ts is None or self.ended else int(self._ts[self.at])
+
+    def take(self, upto: int, out: Tuples, place: int) -> int:
+        """Pack the worker's tuples of the rows up to there, from a place on; return its end."""
+        from streamjoin.engines.kernels import symmetric
+
+        share = self._share
+        end = symmetric.take(
+            self.keys, self.at, upto, share.first, share.end, share.slots, *self._turn, out, place
+        )
+        self._pulled, self.at = upto - self.at, upto
+        return int(end)
+
+
+class StampedEmitter:
+    """Collects one worker's matches of many batches, each with the time it was done."""
+
+    def __init__(self, meter: Meter, window: WindowTuples) -> None:
+        self.meter = meter
+        self._emitter = Emitter(meter, window)
+        self._likely = 4 * window.tuples
+        self._renew()
+
+    def _renew(self) -> None:
+        self.out_r, self.out_s = self._emitter.buffer(self._likely)
+        self.at = 0
+        self._stamps: list[tuple[int, float]] = []
+
+    def done(self, upto: int) -> None:
+        """Stamp the matches up to a place."""
+        if upto > self.at:
+            self.at = upto
+            self._stamps.append((upto, self.meter.now_us()))
+            if len(self.out_r) - upto < LEAST_ROOM:
+                self.flush()
+
+    def flush(self) -> None:
+        """Hand over everything."""
+        first = 0
+        if len(self._stamps) > MOST_STAMPS:
+            ends = np.array([end for end, _ in self._stamps])
+            counts = np.diff(ends, prepend=0)
+            produced_us = np.repeat([stamp for _, stamp in self._stamps], counts)
+            self._emitter.emit(self.out_r[: self.at], self.out_s[: self.at], produced_us)
+        else:
+            for end, stamp in self._stamps:
+                self._emitter.emit(self.out_r[first:end], self.out_s[first:end], stamp)
+                first = end
+        self._renew()
+
+
+class Worker(ABC):
+    """Joins what one worker is given.
+
+    Attributes
+    ----------
+    pause_us : float
+        How long it may leave arrived tuples alone, for one that gathers them anyway.
+    """
+
+    pause_us = 0.0
+
+    @abstractmethod
+    def consume(self, number: int, upto: int) -> None:
+        """Join the rows of stream ``number`` (0 is R, 1 is S) up to there."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Do what is left when all tuples were consumed."""
+
+
+class EagerEngine(IntraWindowEngine):
+    """A join that works while tuples arrive."""
+
+    def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
+        """Let every worker pull its share."""
+        group = min(int(job.knobs.get("group", crew.threads)), crew.threads)  # JM: one group
+
+        def work(share: Share) -> None:
+            sides = (
+                Side(window.r_keys, window.r_ts, share, divided=False),
+                Side(window.s_keys, window.s_ts, share, divided=True),
+            )
+            emitter = StampedEmitter(meter, window)
+            with meter.phase("build_or_sort"):
+                worker = self.worker(sides, emitter, crew, job)
+            _pull(sides, worker, crew, job, meter)
+            worker.finish()
+            emitter.flush()
+
+        crew.each(work, shares(crew.threads, group))
+
+    @abstractmethod
+    def worker(
+        self, sides: tuple[Side, Side], emitter: StampedEmitter, crew: Crew, job: Job
+    ) -> Worker:
+        """Make one worker."""
+
+
+def _pull(sides: tuple[Side, Side], worker: Worker, crew: Crew, job: Job, meter: Meter) -> None:
+    start_us, speedup = job.start_us, job.speedup
+    while not (sides[0].ended and sides[1].ended):
+        crew.check()
+        pulled = False
+        for number, side in enumerate(sides):
+            upto = side.arrived(start_us + int(meter.now_us() * speedup))
+            if upto > side.at:
+                worker.consume(number, upto)
+                pulled = True
+        if not pulled:
+            nexts = [due for due in (side.next_us() for side in sides) if due is not None]
+            crew.sleep_until_us(meter, (min(nexts) - start_us) / speedup)
+        elif worker.pause_us and not any(side.behind for side in sides):
+            crew.sleep_until_us(meter, meter.now_us() + worker.pause_us)

@@ -1,0 +1,124 @@
+"""Progressive merge joins PMJ-JM and PMJ-JB: the IaWJ study, section 3.2.1.
+
+A worker gathers tuples of both streams until they are ``delta`` percent of what it expects of the
+window, sorts both subsets into a pair of runs, and joins the pair at once. When the window has
+ended the runs of a stream are merged and joined across: a pair of tuples whose runs were made
+together was found then and is left out, which the rows' ranges tell, since a run holds
+neighbouring rows. Merging is done by the vectorised sort, which is faster than a merge of scalars.
+
+Memory, each worker: 8 bytes for every tuple of its share, R's share being replicated in a group.
+"""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.crew import Crew
+from streamjoin.engines.intra.eager import (
+    EagerEngine,
+    Side,
+    StampedEmitter,
+    Tuples,
+    Worker,
+)
+
+_DELTA = Knob("delta", 20, "Percent of the expected tuples that make a pair of runs.", 1, 100)
+
+
+class _ProgressiveMerge(Worker):
+    pause_us = 1000.0  # it gathers a share of the window anyway
+
+    def __init__(
+        self, sides: tuple[Side, Side], emitter: StampedEmitter, crew: Crew, job: Job
+    ) -> None:
+        self._sides, self._emitter, self._crew, self._meter = sides, emitter, crew, emitter.meter
+        # A tuple is written before it is known whether it is the worker's: one place more.
+        self._tuples = [np.empty(side.rows + 1, dtype=np.uint64) for side in sides]
+        self._used = [0, 0]
+        self._run_first = [0, 0]
+        self._cuts: list[list[int]] = [[0], [0]]  # rows at which runs begin, by stream
+        expected = sum(side.expected for side in sides)
+        self._step = max(1, math.ceil(expected * int(job.knobs["delta"]) / 100))
+
+    def consume(self, number: int, upto: int) -> None:
+        """Gather; sort and join a pair of runs when there is enough."""
+        with self._meter.phase("partition"):
+            self._used[number] = self._sides[number].take(
+                upto, self._tuples[number], self._used[number]
+            )
+        if sum(self._used) - sum(self._run_first) >= self._step:
+            self._make_runs()
+
+    def finish(self) -> None:
+        """Make the last pair of runs, merge all, and join across."""
+        if self._run_first != self._used:
+            self._make_runs()
+        self._meter.holds(sum(self._used) * self._tuples[0].itemsize)
+        if len(self._cuts[0]) <= 2:  # one pair of runs, or none
+            return
+        merged: list[Tuples] = []
+        for number in (0, 1):
+            self._crew.check()
+            with self._meter.phase("merge"):
+                tuples = self._tuples[number][: self._used[number]]
+                tuples.sort()
+                merged.append(tuples)
+        from streamjoin.engines.kernels import merging
+
+        (r, s), (r_cuts, s_cuts) = merged, (np.array(rows) for rows in self._cuts)
+        state = np.array([0, 0, -1], dtype=np.int64)
+        emitter = self._emitter
+        while state[1] < len(s):
+            self._crew.check()
+            with self._meter.phase("probe"):
+                found = merging.merge_join_across(
+                    r, s, r_cuts, s_cuts, state, emitter.out_r, emitter.out_s, emitter.at
+                )
+            emitter.done(found)
+
+    def _make_runs(self) -> None:
+        from streamjoin.engines.kernels import merging
+
+        runs = []
+        for number in (0, 1):
+            with self._meter.phase("build_or_sort"):
+                run = self._tuples[number][self._run_first[number] : self._used[number]]
+                run.sort()
+                runs.append(run)
+            self._run_first[number] = self._used[number]
+            self._cuts[number].append(self._sides[number].at)
+        r, s = runs
+        state = np.array([0, 0, -1], dtype=np.int64)
+        emitter = self._emitter
+        while state[1] < len(s):
+            self._crew.check()
+            with self._meter.phase("probe"):
+                found = merging.merge_join(
+                    r, s, len(r), len(s), state, emitter.out_r, emitter.out_s, emitter.at
+                )
+            emitter.done(found)
+
+
+class PmjJm(EagerEngine):
+    """Progressive merge join, join-matrix: R replicated to all workers, S divided among them."""
+
+    name: ClassVar[str] = "pmj-jm"
+    knobs: ClassVar[tuple[Knob, ...]] = (_DELTA,)
+
+    def worker(
+        self, sides: tuple[Side, Side], emitter: StampedEmitter, crew: Crew, job: Job
+    ) -> Worker:
+        """Make one worker."""
+        return _ProgressiveMerge(sides, emitter, crew, job)
+
+
+class PmjJb(PmjJm):
+    """Progressive merge join, join-biclique: keys routed to groups of workers."""
+
+    name: ClassVar[str] = "pmj-jb"
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        Knob("group", 1, "Workers in a group, which shares its keys.", 1, 1024),
+        _DELTA,
+    )

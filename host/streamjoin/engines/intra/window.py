@@ -1,0 +1,128 @@
+"""What all intra-window joins share: one window after another, keys as codes, matches out.
+
+A subclass joins one window, lazily (:mod:`~streamjoin.engines.intra.lazy`) or while its tuples
+arrive (:mod:`~streamjoin.engines.intra.eager`).
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.arrivals import tumbling_slices
+from streamjoin.engines.base import Capabilities, Engine, Job, Report, without_numba
+from streamjoin.engines.crew import Crew
+from streamjoin.engines.encode import Codes, encode_keys
+from streamjoin.metrics import Meter
+from streamjoin.tuples import Int64s
+
+OUTPUT_PAIRS = 1 << 20
+"""Pairs that a thread has room for: large enough for huge pages, small enough to be back soon."""
+
+LEAST_ROOM = 1024
+"""With room for fewer a thread is given a new buffer."""
+
+
+@dataclass(frozen=True)
+class WindowTuples:
+    """One window's keys, when they come, and where its rows begin in the streams.
+
+    Attributes
+    ----------
+    r_keys, s_keys : ndarray of uint32
+        Views of the streams' keys.
+    r_first, s_first : int
+        First row of the window in R and in S.
+    r_ts, s_ts : ndarray of int64 or None
+        When each tuple arrives in a replay, in microseconds; None where all are there at once.
+    end_us : float
+        When the window is complete, on the run's clock.
+    """
+
+    r_keys: Codes
+    s_keys: Codes
+    r_first: int = 0
+    s_first: int = 0
+    r_ts: Int64s | None = None
+    s_ts: Int64s | None = None
+    end_us: float = 0.0
+
+    @property
+    def tuples(self) -> int:
+        """Tuples of both streams."""
+        return len(self.r_keys) + len(self.s_keys)
+
+
+class Emitter:
+    """Gives one thread room for matches and hands them over where they lie."""
+
+    def __init__(self, meter: Meter, window: WindowTuples) -> None:
+        self._meter, self._window = meter, window
+        self._out: Codes = np.empty((2, 0), dtype=np.uint32)
+
+    def buffer(self, likely: int) -> tuple[Codes, Codes]:
+        """Give room for matches, of which about that many may come in all."""
+        if self._out.shape[1] < LEAST_ROOM:
+            self._out = np.empty((2, min(OUTPUT_PAIRS, max(LEAST_ROOM, likely))), dtype=np.uint32)
+        return self._out[0], self._out[1]
+
+    def emit(
+        self, r_rows: Codes, s_rows: Codes, produced_us: NDArray[np.float64] | float | None = None
+    ) -> None:
+        """Hand over the first matches in the room that was given, by rows of the window."""
+        if self._window.r_first:
+            r_rows += np.uint32(self._window.r_first)
+        if self._window.s_first:
+            s_rows += np.uint32(self._window.s_first)
+        self._out = self._out[:, len(r_rows) :]
+        self._meter.emit(r_rows, s_rows, produced_us)
+
+
+class IntraWindowEngine(Engine):
+    """An equi-join of one complete window after another."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi"}),
+        windows=frozenset({"all", "tumbling"}),
+        order="none",
+        platform="cpu",
+        parallel=True,
+    )
+
+    def unusable(self) -> str | None:
+        """Say so where Numba has no wheel."""
+        return without_numba()
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Compile the kernels, or load them from the cache, by joining a window of one."""
+        report("compiling kernels")
+        one = np.zeros(1, dtype=np.uint32)
+        with Crew(1) as crew:
+            self.join_window(WindowTuples(one, one), crew, job, Meter())
+
+    def run(self, job: Job, meter: Meter) -> None:
+        """Join window after window."""
+        with meter.phase("partition"):
+            r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)
+        replayed = job.arrival == "replay"
+        with Crew(job.threads) as crew:
+            for end_us, r_rows, s_rows in tumbling_slices(job):
+                complete_us = (min(end_us, job.end_us) - job.start_us) / job.speedup
+                window = WindowTuples(
+                    r_keys[r_rows],
+                    s_keys[s_rows],
+                    r_rows.start,
+                    s_rows.start,
+                    job.r.ts[r_rows] if replayed else None,
+                    job.s.ts[s_rows] if replayed else None,
+                    complete_us if replayed else 0.0,
+                )
+                self.join_window(window, crew, job, meter)
+                meter.let_go()
+                meter.progress(r_rows.stop + s_rows.stop, job.tuples)
+
+    @abstractmethod
+    def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
+        """Join one window and emit its matches."""

@@ -1,0 +1,34 @@
+"""Asking for memory before it is needed, so that cache misses of many tuples overlap."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+AHEAD = 16
+"""Tuples ahead of the present one whose memory is asked for."""
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of ``array[index]``; it may lie outside of the array."""
+    signature = types.void(array, types.uintp)
+
+    def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
+        array_type = sig.args[0]
+        view = context.make_array(array_type)(context, builder, args[0])
+        place = cgutils.get_item_pointer(
+            context, builder, array_type, view, [args[1]], wraparound=False
+        )
+        pointer = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        # to read, to be kept in all caches, data
+        flags = [ir.Constant(number, value) for value in (0, 3, 1)]
+        builder.call(ask, [builder.bitcast(place, pointer), *flags])
+        return context.get_dummy_value()
+
+    return signature, generate

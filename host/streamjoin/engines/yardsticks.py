@@ -1,0 +1,145 @@
+"""Outside yardsticks on data frames: Polars, pyarrow and pandas, each its own join at its best.
+
+Native tables with a key column and a row number are made before the clock starts, as DuckDB's
+are; joining and materialising both row numbers is what is timed. The threads of Polars are those
+of its pool, all cores unless ``POLARS_MAX_THREADS`` says otherwise before Python starts.
+"""
+
+from abc import abstractmethod
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report
+from streamjoin.engines.encode import encode_keys
+from streamjoin.metrics import Meter
+from streamjoin.windows import TumblingWindow
+
+
+class DataFrameEngine(Engine):
+    """A data frame library's own inner join on keys (and window numbers)."""
+
+    library: ClassVar[str]
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi"}),
+        windows=frozenset({"all", "tumbling"}),
+        order="none",
+        platform="dataframe",
+    )
+
+    def unusable(self) -> str | None:
+        """Say so where the library is not installed."""
+        if find_spec(self.library):
+            return None
+        return f"{self.library} is not installed: type pip install {self.library}"
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Make the native tables."""
+        self._made = (job, self._tables(job))
+
+    def run(self, job: Job, meter: Meter) -> None:
+        """Join; the tables are there unless another job was prepared since."""
+        made, tables = getattr(self, "_made", (None, None))
+        if made is not job or tables is None:
+            tables = self._tables(job)
+        meter.sleep_until_arrived(job)
+        with meter.phase("probe"):
+            r_rows, s_rows = self.join(tables[0], tables[1], job)
+        meter.emit(r_rows, s_rows)
+
+    def _tables(self, job: Job) -> tuple[Any, Any]:
+        r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)
+        tables = []
+        for stream, keys, row in ((job.r, r_keys, "r_row"), (job.s, s_keys, "s_row")):
+            columns: dict[str, Any] = {"key": keys, row: np.arange(stream.rows, dtype=np.uint32)}
+            if isinstance(job.window, TumblingWindow):
+                columns["window"] = stream.ts // job.window.length_us
+            tables.append(self.table(columns))
+        return tables[0], tables[1]
+
+    @abstractmethod
+    def table(self, columns: dict[str, Any]) -> Any:
+        """Make a native table of arrays."""
+
+    @abstractmethod
+    def join(self, r: Any, s: Any, job: Job) -> tuple[Any, Any]:
+        """Join and return both row numbers."""
+
+    @staticmethod
+    def on(job: Job) -> list[str]:
+        """Columns to join on."""
+        return ["key", "window"] if isinstance(job.window, TumblingWindow) else ["key"]
+
+
+class Polars(DataFrameEngine):
+    """Polars' own inner join, in memory or streaming: an outside yardstick."""
+
+    name: ClassVar[str] = "polars"
+    library: ClassVar[str] = "polars"
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        Knob("streaming", 1, "1 joins with the streaming engine, 0 in memory.", 0, 1),
+    )
+
+    def threads_for(self, asked: int) -> int:
+        """Threads of the library's pool, which is made once."""
+        import polars
+
+        return polars.thread_pool_size()
+
+    def table(self, columns: dict[str, Any]) -> Any:
+        """Make a data frame."""
+        import polars
+
+        return polars.DataFrame(columns)
+
+    def join(self, r: Any, s: Any, job: Job) -> tuple[Any, Any]:
+        """Join lazily and collect."""
+        query = s.lazy().join(r.lazy(), on=self.on(job), how="inner").select("r_row", "s_row")
+        found = query.collect(engine="streaming" if job.knobs["streaming"] else "in-memory")
+        return found["r_row"].to_numpy(), found["s_row"].to_numpy()
+
+
+class PyArrow(DataFrameEngine):
+    """pyarrow's own hash join: an outside yardstick."""
+
+    name: ClassVar[str] = "pyarrow"
+    library: ClassVar[str] = "pyarrow"
+    capabilities: ClassVar[Capabilities] = replace(DataFrameEngine.capabilities, parallel=True)
+
+    def table(self, columns: dict[str, Any]) -> Any:
+        """Make a table."""
+        import pyarrow
+
+        return pyarrow.table(columns)
+
+    def join(self, r: Any, s: Any, job: Job) -> tuple[Any, Any]:
+        """Join with as many threads as asked."""
+        import pyarrow
+
+        pool = pyarrow.cpu_count()
+        pyarrow.set_cpu_count(job.threads)
+        try:
+            found = s.join(r, keys=self.on(job), join_type="inner", use_threads=job.threads > 1)
+        finally:
+            pyarrow.set_cpu_count(pool)
+        return found["r_row"].to_numpy(), found["s_row"].to_numpy()
+
+
+class Pandas(DataFrameEngine):
+    """pandas' own merge: an outside yardstick."""
+
+    name: ClassVar[str] = "pandas"
+    library: ClassVar[str] = "pandas"
+
+    def table(self, columns: dict[str, Any]) -> Any:
+        """Make a data frame."""
+        import pandas  # type: ignore[import-untyped]
+
+        return pandas.DataFrame(columns)
+
+    def join(self, r: Any, s: Any, job: Job) -> tuple[Any, Any]:
+        """Merge."""
+        found = s.merge(r, on=self.on(job), how="inner", sort=False)
+        return found["r_row"].to_numpy(), found["s_row"].to_numpy()

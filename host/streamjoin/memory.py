@@ -1,0 +1,119 @@
+"""Memory of a run: how much it grew, when, and how much there is."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+MOST_POINTS = 200
+FIRST_STEP_S = 0.005
+SHARE = 0.8
+"""Share of the free memory that a result may take."""
+
+_STATUS = Path("/proc/self/status")
+_STATM = Path("/proc/self/statm")
+_RESET = Path("/proc/self/clear_refs")
+_MEMORY = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
+_JOIN_DEADLINE_S = 10.0
+_M_ARENA_MAX = -8
+
+
+class ResidentSet:
+    """The process' resident set since this was made (Linux): its peak and its curve.
+
+    The peak is the kernel's own high-water mark. The curve is read by a thread of its own, ever
+    more rarely, so that a run of any length has some hundred points.
+
+    Attributes
+    ----------
+    peak_bytes : int or None
+        Peak above the start; None where the system does not tell, or before :meth:`stop`.
+    curve : list of [float, int]
+        Milliseconds since the start, bytes above the start.
+    """
+
+    def __init__(self) -> None:
+        self.peak_bytes: int | None = None
+        self.curve: list[list[float]] = []
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        _give_back_freed_memory()
+        try:
+            _RESET.write_text("5")  # 5 resets VmHWM to the present resident set
+            self._baseline_bytes = _status_bytes("VmRSS")
+        except OSError:
+            return
+        self._began_ns = time.perf_counter_ns()
+        self._thread = threading.Thread(target=self._watch, name="memory", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take the peak and end the watch."""
+        if self._thread is None:
+            return
+        self._stopped.set()
+        self.peak_bytes = max(0, _status_bytes("VmHWM") - self._baseline_bytes)
+        self._thread.join(_JOIN_DEADLINE_S)
+        self._note()
+
+    def _watch(self) -> None:
+        step_s = FIRST_STEP_S
+        while not self._stopped.wait(step_s):
+            self._note()
+            if len(self.curve) >= MOST_POINTS:
+                self.curve = self.curve[1::2]
+                step_s *= 2
+
+    def _note(self) -> None:
+        elapsed_ms = (time.perf_counter_ns() - self._began_ns) / 1e6
+        resident_pages = int(_STATM.read_text().split()[1])
+        above_bytes = resident_pages * os.sysconf("SC_PAGE_SIZE") - self._baseline_bytes
+        self.curve.append([elapsed_ms, max(0, above_bytes)])
+
+
+def available_bytes() -> int | None:
+    """Bytes that can still be taken without swapping: the system's, or the control group's."""
+    found = []
+    try:
+        for line in _MEMORY.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found.append(int(line.split()[1]) * 1024)
+    except OSError:
+        pass
+    try:
+        limit = (_GROUP / "memory.max").read_text().strip()
+        if limit != "max":
+            found.append(int(limit) - int((_GROUP / "memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    return max(0, min(found)) if found else None
+
+
+def _status_bytes(name: str) -> int:
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"{_STATUS} does not tell {name}")
+
+
+def keep_one_arena() -> None:
+    """Have all threads allocate from one arena, which can give back all that is freed (glibc).
+
+    Of an arena of a thread's own the C library keeps the top; what one run leaves there would be
+    missing from the next one's peak. It is for a program to say, not for a library.
+    """
+    import ctypes
+
+    choose = getattr(ctypes.CDLL(None), "mallopt", None)
+    if choose is not None:
+        choose(_M_ARENA_MAX, 1)
+
+
+def _give_back_freed_memory() -> None:
+    """Return what the C library keeps of freed memory, or the next peak would hide in it."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

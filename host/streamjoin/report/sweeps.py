@@ -1,0 +1,191 @@
+"""What happens as one setting is changed: a line for each engine, a point for each value."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamjoin.report import units
+from streamjoin.report.canvas import Chart, Format, add_axes, draw_chart, new_figure
+from streamjoin.report.curves import AXIS_PX, PLOT_PX, draw_legend, row_heights_px, style
+from streamjoin.report.rows import apply_scale, scale_for
+from streamjoin.report.theme import sentinel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from streamjoin.report.results import Result, WorkloadResults
+
+LEAST_VALUES = 2
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One setting of one workload, changed while all others stay.
+
+    Attributes
+    ----------
+    family, setting : str
+        Which workload, which setting.
+    others : str
+        The settings that stay, as ``name=value``; empty if there are none.
+    points : list of (float, WorkloadResults)
+        By value.
+    """
+
+    family: str
+    setting: str
+    others: str
+    points: list[tuple[float, WorkloadResults]]
+
+    @property
+    def title(self) -> str:
+        """Heading: ``duplicates against key_zipf (threads=2)``."""
+        others = f" ({self.others})" if self.others else ""
+        return f"{self.family} against {self.setting}{others}"
+
+
+def sweeps(groups: Sequence[WorkloadResults]) -> list[Sweep]:
+    """Find what was swept: settings that are numbers and have several values."""
+    found: dict[tuple[str, str, str], list[tuple[float, WorkloadResults]]] = defaultdict(list)
+    for group in groups:
+        settings = group.workload.get("settings") or {}
+        for name, value in settings.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            others = ", ".join(f"{_short(o)}={v}" for o, v in settings.items() if o != name)
+            found[str(group.workload.get("family")), _short(name), others].append(
+                (float(value), group)
+            )
+    return [
+        Sweep(*key, sorted(points, key=lambda point: point[0]))
+        for key, points in found.items()
+        if len({value for value, _ in points}) >= LEAST_VALUES
+    ]
+
+
+def _short(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def sweep_charts(key: str, groups: Sequence[WorkloadResults]) -> list[Chart]:
+    """Draw every sweep: throughput, and the latency where tuples arrived in time."""
+    drawn = []
+    for place, sweep in enumerate(sweeps(groups)):
+        replayed = sweep.points[0][1].workload.get("arrival") == "replay"
+        measures = [("throughput", "Throughput", _throughput, units.rate)]
+        if replayed:
+            measures = [("latency", "p95 latency", _latency_us, units.microseconds)]
+        for name, title, measure, tick in measures:
+            chart = _chart(f"{key}-sweep{place + 1}-{name}", title, sweep, measure, tick)
+            if chart is not None:
+                drawn.append(chart)
+    return drawn
+
+
+def _throughput(result: Result) -> float | None:
+    return result.throughput
+
+
+def _latency_us(result: Result) -> float | None:
+    return (result.latency_us or {}).get("p95")
+
+
+def _lines(
+    sweep: Sweep, measure: Callable[[Result], float | None]
+) -> list[tuple[Result, list[tuple[float, float]]]]:
+    """Engines in their order, each with (setting, measure) where its result was not wrong."""
+    lines: dict[str, tuple[Result, list[tuple[float, float]]]] = {}
+    for value, group in sweep.points:
+        for result in group.results:
+            measured = None if result.verdict.bad else measure(result)
+            if measured is not None:
+                lines.setdefault(result.label, (result, []))[1].append((value, measured))
+    return list(lines.values())
+
+
+def _chart(
+    key: str,
+    title: str,
+    sweep: Sweep,
+    measure: Callable[[Result], float | None],
+    tick: Callable[[float | None], str],
+) -> Chart | None:
+    lines = _lines(sweep, measure)
+    if not lines:
+        return None
+    results = [result for result, _ in lines]
+    values = [value for value, _ in sweep.points]
+    measured = [y for _, points in lines for _, y in points]
+
+    def draw(format_: Format) -> Figure:
+        legend_px = sum(row_heights_px(format_, results))
+        figure = new_figure(format_.width_px, PLOT_PX + AXIS_PX + legend_px)
+        left, right = 84.0, 24.0
+        axes = add_axes(figure, left, 10, format_.width_px - left - right, PLOT_PX)
+        _scale_x(axes, format_, values, sweep.setting)
+        _scale_y(axes, format_, measured, tick)
+        for result, points in lines:
+            colour, dash, marker = style(result)
+            drawn = axes.plot(
+                [x for x, _ in points],
+                [y for _, y in points],
+                color=colour,
+                linestyle=dash,
+                linewidth=2,
+                marker=marker,
+                markersize=5,
+                clip_on=False,
+            )
+            drawn[0].set_gid(f"mark-{result.index}")
+        draw_legend(figure, format_, results, PLOT_PX + AXIS_PX)
+        return figure
+
+    said = [
+        f"{result.label}: " + ", ".join(f"{tick(y)} at {x:g}" for x, y in points)
+        for result, points in lines
+    ]
+    alt = f"{title} against {sweep.setting}: {'; '.join(said)}.".replace(units.NBSP, " ")
+    return draw_chart(
+        key,
+        f"{title}: {sweep.title}",
+        caption=f"Medians of checked rounds; {units.plural(len(values), 'value')}.",
+        alt=alt,
+        marks=len(lines),
+        draw=draw,
+    )
+
+
+def _scale_x(axes: Axes, format_: Format, values: Sequence[float], setting: str) -> None:
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    apply_scale(axes, scale_for(values, lambda value: f"{value:g}", setting), format_)
+    low, high = min(values), max(values)
+    if not (low > 0 and high > 10 * low):
+        room = 0.03 * (high - low)
+        axes.set_xlim(low - room, high + room)
+    axes.xaxis.set_major_locator(FixedLocator(sorted(set(values))))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.tick_params(axis="x", pad=10)
+
+
+def _scale_y(
+    axes: Axes, format_: Format, measured: Sequence[float], tick: Callable[[float | None], str]
+) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    positive = [y for y in measured if y > 0]
+    if positive and max(positive) > 10 * min(positive):
+        axes.set_yscale("log")
+        axes.set_ylim(min(positive) / 1.3, max(positive) * 1.3)
+        axes.yaxis.set_major_locator(LogLocator(10.0, subs=(1.0, 3.0), numticks=9))
+        axes.yaxis.set_minor_locator(NullLocator())
+    else:
+        axes.set_ylim(0, 1.05 * max(measured))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+    axes.tick_params(axis="y", labelsize=format_.small_px)
+    axes.grid(axis="y", color=sentinel("rule"), linewidth=1)

@@ -1,0 +1,210 @@
+"""Features of a sample, the tree's branches, and the thresholds that are fitted to measurements."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.host import cases
+
+import streamjoin as sj
+from streamjoin.advise import advise, choose, measure, thresholds
+from streamjoin.advise.features import Features
+from streamjoin.advise.thresholds import Thresholds
+from streamjoin.advise.tree import walk
+from streamjoin.bench import calibrate
+from streamjoin.engines.base import Job
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Stream
+from streamjoin.windows import parse_window
+
+BRANCHES = Thresholds(
+    high_duplication=5.0,
+    many_threads=8,
+    large_tuples=1000,
+    high_key_skew=0.1,
+    eager_high_duplication=20.0,
+    eager_tuples_per_s={1: 1e6, 2: 2e6},
+)
+AT_REST = Features(500, 600, None, None, 1.0, 1.5, 0.01, 1.0, 600.0)
+
+
+def keyed(keys: np.ndarray, name: str, ts: np.ndarray | None = None) -> Stream:
+    times = np.zeros(len(keys), dtype=np.int64) if ts is None else ts.astype(np.int64)
+    return Stream({"k": keys.astype(np.int32)}, times, name)
+
+
+def job_of(r: Stream, s: Stream, **how: object) -> Job:
+    window = parse_window(str(how.pop("window", "all")))
+    return Job(r, s, Predicate.parse(on="k"), window, **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rows", [1000, 300_000])
+@pytest.mark.parametrize("duplication", [1, 10, 100])
+def test_duplication_and_pairs_are_estimated_from_a_sample(rows: int, duplication: int) -> None:
+    rng = np.random.default_rng(7)
+    keys = [rng.permutation(np.arange(rows) // duplication) for _ in range(2)]
+    found = measure(job_of(keyed(keys[0], "r"), keyed(keys[1], "s")))
+    near = pytest.approx(duplication, rel=1e-9 if rows == 1000 else 0.15)
+    assert found.r_duplication == near
+    assert found.s_duplication == near
+    assert found.pairs == pytest.approx(rows * duplication, rel=1e-9 if rows == 1000 else 0.15)
+
+
+def test_keys_without_a_partner_do_not_count_as_equal() -> None:
+    texts = [np.array([f"{side}{number}" for number in range(50)], dtype=object) for side in "rs"]
+    rest = np.zeros(50, dtype=np.int64)
+    found = measure(job_of(Stream({"k": texts[0]}, rest, "r"), Stream({"k": texts[1]}, rest, "s")))
+    assert (found.r_duplication, found.s_duplication, found.pairs) == (1.0, 1.0, 0.0)
+
+
+def test_rates_and_time_skew_are_those_of_the_replay() -> None:
+    ts = np.arange(10_000) * 100  # 10 tuples a millisecond for a second
+    burst = np.where(np.arange(10_000) < 5000, 0, ts)
+    r, s = keyed(ts, "r", ts), keyed(ts, "s", burst)
+    found = measure(job_of(r, s, arrival="replay", speedup=2.0))
+    assert found.r_rate == pytest.approx(2 * 10_000, rel=1e-3)
+    assert found.time_skew == pytest.approx(50, rel=0.01)
+    still = measure(job_of(r, s))
+    assert (still.r_rate, still.s_rate, still.time_skew) == (None, None, 1.0)
+
+
+def test_a_tumbling_window_is_measured_on_one_window() -> None:
+    ts = np.arange(10_000) * 100
+    keys = np.arange(10_000) % 500
+    found = measure(job_of(keyed(keys, "r", ts), keyed(keys, "s", ts), window="tumbling:100ms"))
+    assert (found.r_tuples, found.s_tuples) == (1000, 1000)
+    assert found.r_duplication == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("name", [case.name for case in cases.hard_cases()])
+def test_every_hard_case_can_be_advised_on(name: str) -> None:
+    case = next(case for case in cases.hard_cases() if case.name == name)
+    for arrival in ("instant", "replay"):
+        for window in ("all", "tumbling:7us"):
+            job = Job(case.r, case.s, cases.EQUI, parse_window(window), arrival=arrival)
+            assert choose(job).name == advise(job).engine
+
+
+@pytest.mark.parametrize(
+    ("changes", "threads", "goal", "engine"),
+    [
+        ({}, 1, "throughput", "prj"),
+        ({"r_tuples": 100, "s_tuples": 100}, 1, "throughput", "npj"),
+        ({"key_skew": 0.1}, 1, "throughput", "npj"),
+        ({"r_duplication": 5.0, "s_duplication": 9.0}, 7, "throughput", "mway"),
+        ({"r_duplication": 5.0, "s_duplication": 9.0}, 8, "throughput", "mpass"),
+        ({"r_duplication": 99.0}, 1, "throughput", "prj"),  # one stream alone repeats its keys
+        ({"r_rate": 2e5, "s_rate": 3e5}, 1, "latency", "shj-jm"),
+        ({"r_rate": 4e5, "s_rate": 4e5}, 1, "latency", "shj-jm"),
+        ({"r_rate": 4e5, "s_rate": 4e5}, 1, "throughput", "prj"),
+        ({"r_rate": 9e3, "s_rate": 8e5}, 1, "throughput", "shj-jm"),
+        (
+            {"r_rate": 4e5, "s_rate": 4e5, "r_duplication": 20.0, "s_duplication": 20.0},
+            1,
+            "latency",
+            "pmj-jb",
+        ),
+        ({"r_rate": 6e5, "s_rate": 6e5}, 1, "latency", "prj"),
+        ({"r_rate": 6e5, "s_rate": 6e5}, 2, "latency", "shj-jm"),
+    ],
+)
+def test_every_leaf_of_the_tree_is_reached(
+    changes: dict[str, float], threads: int, goal: str, engine: str
+) -> None:
+    features = replace(AT_REST, **changes)  # type: ignore[arg-type]
+    chosen, reasons = walk(features, BRANCHES, threads, goal)
+    assert chosen == engine
+    assert reasons
+
+
+def test_auto_joins_what_the_tree_knows_nothing_of() -> None:
+    ts = {"k": np.array([1, 2, 1]), "ts": np.array([1, 2, 3])}
+    assert sj.join(ts, ts, on="k", window="count:2").metrics["engine"] == "kang"
+    assert sj.join(ts, ts, band="k=k:1:1").metrics["engine"] == "kang"
+    assert sj.join(ts, ts, on="k", order="outer").metrics["engine"] == "kang"
+    assert sj.join(ts, ts, on="k").metrics["engine"] == "npj"
+    with pytest.raises(UnsupportedError, match="advice is for equi-joins"):
+        advise(job_of(keyed(np.arange(3), "r"), keyed(np.arange(3), "s"), window="count:2"))
+
+
+def point(tuples: int, duplication: float, skew: float, seconds: dict[str, float]) -> object:
+    half = tuples // 2
+    features = Features(half, half, None, None, duplication, duplication, skew, 1.0, half)
+    return calibrate.Point(features, 1, seconds)
+
+
+def test_fitted_thresholds_lie_between_the_points_where_engines_overtake() -> None:
+    hash_wins = {"npj": 1.0, "prj": 0.5, "mway": 2.0, "mpass": 3.0}
+    sort_wins = {"npj": 9.0, "prj": 8.0, "mway": 2.0, "mpass": 3.0}
+    small = {"npj": 0.1, "prj": 0.2, "mway": 0.3, "mpass": 0.4}
+    lazy = [
+        point(1000, 1, 0.001, small),
+        point(1_000_000, 1, 0.001, hash_wins),
+        point(1_000_000, 10, 0.001, hash_wins),
+        point(1_000_000, 100, 0.001, sort_wins),
+    ]
+    eager = [
+        point(1000, 1, 0.001, {"shj-jm": 0.001, "pmj-jb": 0.002}),
+        point(1000, 100, 0.001, {"shj-jm": 0.009, "pmj-jb": 0.002}),
+    ]
+    found = calibrate.fit(lazy, eager)  # type: ignore[arg-type]
+    assert 10 < found.high_duplication < 100
+    assert 1000 < found.large_tuples < 1_000_000
+    assert found.eager_high_duplication == 100
+    assert found.eager_tuples_per_s == {1: pytest.approx(1e6)}
+    assert calibrate.regret(lazy, found) == (1.0, 1.0)  # type: ignore[arg-type]
+
+
+def test_calibration_measures_and_keeps_its_evidence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from streamjoin.cli import main
+
+    monkeypatch.setattr(calibrate, "TUPLES", (200, 2000))
+    monkeypatch.setattr(calibrate, "EAGER_TUPLES", 500)
+    monkeypatch.setattr(calibrate, "LONGEST_ROUND_TUPLES", 1)
+    monkeypatch.setattr(thresholds, "calibrated_path", lambda: tmp_path / "own" / "mine.json")
+    assert main(["advise", "--calibrate", "--threads", "2", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    kept = json.loads((tmp_path / "own" / "mine.json").read_text())
+    assert printed == kept
+    assert {each["threads"] for each in kept["evidence"]} == {1, 2}
+    assert kept["regret"]["max"] >= kept["regret"]["mean"] >= 1
+    loaded, path = thresholds.load()
+    assert path == tmp_path / "own" / "mine.json"
+    assert set(loaded.eager_tuples_per_s) == {1, 2}
+
+
+def test_a_damaged_thresholds_file_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "thresholds.json"
+    damaged.write_text('{"thresholds": {"high_duplication": 1}}')
+    monkeypatch.setattr(thresholds, "calibrated_path", lambda: damaged)
+    with pytest.raises(InputError, match=r"is not a file of thresholds .* --calibrate"):
+        thresholds.load()
+
+
+def test_the_packages_own_thresholds_carry_their_evidence() -> None:
+    shipped = json.loads(thresholds.SHIPPED.read_text())
+    again = [
+        calibrate.Point(Features(**each["features"]), each["threads"], each["seconds"])
+        for each in shipped["evidence"]
+    ]
+    lazy = [each for each in again if "npj" in each.seconds]
+    eager = [each for each in again if "shj-jm" in each.seconds]
+    assert calibrate.fit(lazy, eager) == Thresholds.from_dict(shipped["thresholds"])
+    worst, mean = calibrate.regret(lazy, Thresholds.from_dict(shipped["thresholds"]))
+    assert (worst, mean) == (shipped["regret"]["max"], shipped["regret"]["mean"])
+
+
+def test_advice_needs_a_workload_or_calibration(capsys: pytest.CaptureFixture[str]) -> None:
+    from streamjoin.cli import main
+
+    assert main(["advise"]) == 2
+    assert "name a workload folder" in capsys.readouterr().err
+    assert main(["advise", "runs", "--calibrate"]) == 2
+    assert "takes no workload folder" in capsys.readouterr().err

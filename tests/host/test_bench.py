@@ -1,0 +1,202 @@
+"""Published experiments: read whole, run point by point, never run twice, wrong ones told."""
+
+import json
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from streamjoin.bench import experiments, limits, runner
+from streamjoin.cli import main
+from streamjoin.engines import catalog
+from streamjoin.engines.intra.npj import Npj
+from streamjoin.errors import InputError
+
+LITTLE = """
+title = "A little one"
+source = "none"
+limit = "memory bandwidth"
+baseline = "npj"
+
+[[workload]]
+name = "pairs"
+kind = "equi"
+seed = 3
+window = "all"
+threads = 1
+rounds = 1
+engines = ["npj", "mway"]
+params = { keys = "duplicated", r_tuples = { quick = 400, full = 800 }, s_tuples = 300 }
+
+[workload.sweep]
+"params.duplicates" = [2, 4]
+load = [{ "knobs.npj.load" = 1 }, { "knobs.npj.load" = 3 }]
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def little(tmp_path: Path) -> Path:
+    path = tmp_path / "little.toml"
+    path.write_text(LITTLE)
+    return path
+
+
+def bench(path: Path, data: Path, *more: str) -> int:
+    out = path.parent / "run"
+    return main(["bench", str(path), "--out", str(out), "--data", str(data), *more])
+
+
+def records_of(path: Path) -> Any:
+    return json.loads((path.parent / "run" / "records.json").read_text())
+
+
+@pytest.mark.parametrize("name", experiments.names())
+@pytest.mark.parametrize("size", experiments.SIZES)
+def test_every_published_experiment_can_be_run(name: str, size: str) -> None:
+    experiment = experiments.read(name, size)
+    runner.check(experiment, size)
+    known = set(catalog.names())
+    for point in experiment.points:
+        assert set(point.table["engines"]) <= known
+        for engine, knobs in point.table.get("knobs", {}).items():
+            catalog.get(engine).settle(knobs)
+
+
+def test_a_sweep_is_every_combination_and_a_size_replaces_its_table(little: Path) -> None:
+    quick, full = (experiments.read(str(little), size) for size in experiments.SIZES)
+    labels = [point.label for point in quick.points]
+    assert labels == [
+        f"pairs duplicates={duplicates} load={load}" for duplicates in (2, 4) for load in (1, 3)
+    ]
+    assert {point.table["params"]["r_tuples"] for point in quick.points} == {400}
+    assert {point.table["params"]["r_tuples"] for point in full.points} == {800}
+    assert quick.points[1].table["knobs"] == {"npj": {"load": 3}}
+    assert quick.points[0].data_key == quick.points[1].data_key != quick.points[2].data_key
+
+
+def test_an_experiment_is_run_checked_and_drawn(little: Path, data: Path) -> None:
+    assert bench(little, data) == 0
+    found = records_of(little)
+    assert len(found["workloads"]) == 4
+    assert len(found["records"]) == 8
+    assert all(record["checked"] for record in found["records"])
+    assert {record["digest"] for record in found["records"][:2]} == {
+        found["workloads"][0]["digest"]
+    }
+    assert 0 < found["records"][0]["share_of_limit"] < 1
+    page = (little.parent / "run" / "report.html").read_text()
+    assert "Throughput: pairs against duplicates (load=1)" in page
+    assert "Runs against: memory bandwidth" in page
+
+
+def test_an_interrupted_run_goes_on_where_it_was(
+    little: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure, calls = runner._measure, []
+
+    def interrupted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return measure(*arguments)
+
+    with mock.patch.object(runner, "_measure", interrupted):
+        assert bench(little, data) == 130
+    said = capsys.readouterr().err
+    assert "to go on, type streamjoin bench" in said
+    assert not (little.parent / "run" / "records.json").exists()
+    with mock.patch.object(runner, "_measure", side_effect=measure) as measured:
+        assert bench(little, data) == 0
+    assert measured.call_count == 2
+    assert len(records_of(little)["records"]) == 8
+
+
+def test_a_point_that_was_measured_otherwise_is_measured_anew(little: Path, data: Path) -> None:
+    assert bench(little, data) == 0
+    little.write_text(LITTLE.replace("rounds = 1", "rounds = 2"))
+    measure = runner._measure
+    with mock.patch.object(runner, "_measure", side_effect=measure) as measured:
+        assert bench(little, data) == 0
+    assert measured.call_count == 4
+    assert {record["rounds"] for record in records_of(little)["records"]} == {2}
+
+
+def test_a_damaged_point_is_measured_anew(little: Path, data: Path) -> None:
+    assert bench(little, data) == 0
+    points = sorted((little.parent / "run" / runner.POINTS).iterdir())
+    points[0].write_text("{")
+    measure = runner._measure
+    with mock.patch.object(runner, "_measure", side_effect=measure) as measured:
+        assert bench(little, data) == 0
+    assert measured.call_count == 1
+
+
+class LosesAll(Npj):
+    """An engine that finds nothing."""
+
+    def run(self, job: Any, meter: Any) -> None:
+        """Do nothing."""
+
+
+def test_a_wrong_result_has_no_figure_and_is_not_kept(little: Path, data: Path) -> None:
+    get = catalog.get
+    with mock.patch.object(
+        catalog, "get", side_effect=lambda name: LosesAll() if name == "npj" else get(name)
+    ):
+        assert bench(little, data) == 1
+    wrong = [record for record in records_of(little)["records"] if record["engine"] == "npj"]
+    assert {record["status"] for record in wrong} == {"wrong"}
+    assert not any("throughput_tuples_per_s" in record for record in wrong)
+    assert not list((little.parent / "run" / runner.POINTS).iterdir())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('title = "A little one"', "title = 5", "title must be a text, not 5"),
+        ("baseline", "base", "has no key 'base'"),
+        ("[[workload]]", "[workload]", "must hold [[workload]] tables"),
+        ('name = "pairs"', "", "name must be a text, not None"),
+        ("= [2, 4]", "= 2", "sweep must be a table of lists"),
+        ("= [2, 4]", "= [2, 2]", "two points are called 'pairs duplicates=2 load=1'"),
+        ('"params.duplicates"', '"seed.x"', "sweep seed.x: seed is not a table"),
+        ("title", "title =", "is not an experiment in TOML"),
+        ('"mway"]', '"mvay"]', "mvay"),
+    ],
+)
+def test_a_wrong_experiment_is_refused_in_a_sentence(
+    little: Path, data: Path, old: str, new: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    little.write_text(LITTLE.replace(old, new, 1))
+    assert bench(little, data) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert sentence in said[-1]
+    assert not (little.parent / "run").exists()
+
+
+def test_an_unknown_experiment_is_told_with_those_there_are() -> None:
+    with pytest.raises(InputError, match="no experiment 'x'; there is iawj-knobs"):
+        experiments.read("x", "quick")
+
+
+def test_a_folder_of_something_else_is_left_alone(little: Path, data: Path) -> None:
+    (little.parent / "run").mkdir()
+    (little.parent / "run" / "mine.txt").write_text("mine")
+    assert bench(little, data) == 2
+
+
+def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [row["experiment"] for row in listed] == experiments.names()
+
+
+def test_the_limit_is_what_must_be_moved() -> None:
+    assert limits.least_bytes(10, 3) == 10 * 8 + 3 * 8
+    assert limits.copy_bandwidth() > 1e8  # a tenth of a gigabyte a second: any memory does
