@@ -6,6 +6,7 @@ Importing this module stays cheap: every heavy library is imported where it is u
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ _EXAMPLES = """examples:
   streamjoin hw registers --preset tiny-band --out docs/registers.md
   streamjoin hw model --preset tiny-band --json
   streamjoin hw simulate --preset tiny --tuples 2000 --idle 200 --stall 500
+  streamjoin hw prove merger-passage meeting-dense --depth 30
 """
 
 PROGRESS_LEAST_TUPLES = 2000
@@ -193,19 +195,54 @@ def _show(figures: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(figures))
         return
+    rows = [(name.replace("_", " "), str(value)) for name, value in figures.items()]
+    _print_table(("metric", "value"), rows)
+
+
+def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    rows = [(name.replace("_", " "), str(value)) for name, value in figures.items()]
-    table = Table("metric", "value", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for row in rows:
         table.add_row(*row)
     # As wide as it needs to be: nothing is folded or cut.
-    wide = Console(highlight=False, markup=False, width=20 + max(map(len, map("".join, rows))))
+    longest = max(map(len, map("".join, [columns, *rows])))
+    wide = Console(highlight=False, markup=False, width=20 + 4 * len(columns) + longest)
     with wide.capture() as captured:
         wide.print(table)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _prove(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.formal import prove
+
+    known = prove.names()
+    for name in arguments.names:
+        if name not in known:
+            raise UsageError(f"NAME must be among {', '.join(known)}, not {name!r}")
+    if arguments.depth is not None and arguments.depth < 1:
+        raise UsageError(f"--depth must be at least 1, not {arguments.depth}")
+    verdicts = prove.run_all(
+        arguments.names or known,
+        depth=arguments.depth,
+        quick=arguments.quick,
+        kept=_out(arguments) or Path("build/proofs"),
+        report=_say,
+    )
+    if arguments.json:
+        print(json.dumps([each.as_json() for each in verdicts]))
+    else:
+        columns = ("proof", "what", "claims", "method", "depth", "seconds", "holds", "its fault")
+        _print_table(columns, [each.as_row() for each in verdicts])
+    for each in verdicts:
+        if each.failed:
+            where = f": see {each.trace}" if each.trace else ""
+            _say(f"{each.name} does not hold, {each.failed!r} fails{where}")
+        if not each.fault_found:
+            _say(f"{each.name} does not find its fault ({each.fault})")
+    return 0 if all(each.holds for each in verdicts) else 1
 
 
 class HardwareVerb:
@@ -219,6 +256,7 @@ class HardwareVerb:
         ("registers", _registers, "print the register map as a page of the documentation"),
         ("model", _model, "build the Verilated model and print its folder"),
         ("simulate", _simulate, "run random tuples through the model and check the result"),
+        ("prove", _prove, "prove parts of the design, and that each proof finds its fault"),
     )
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -229,14 +267,18 @@ class HardwareVerb:
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
         for name, run, text in self._ACTIONS:
             example = next(line for line in _EXAMPLES.splitlines() if f" hw {name}" in line)
+            about = "" if name == "prove" else f"{parameters}\n"
             action = actions.add_parser(
                 name,
                 help=text,
                 description=f"{text[0].upper()}{text[1:]}.",
-                epilog=f"{parameters}\nexample:\n{example}",
+                epilog=f"{about}example:\n{example}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
             action.set_defaults(action_run=run)
+            if name == "prove":
+                self._configure_prove(action)
+                continue
             action.add_argument(
                 "--preset", metavar="NAME", help=f"named design point: {', '.join(PRESETS)}"
             )
@@ -253,6 +295,16 @@ class HardwareVerb:
                 self._configure_simulate(action)
             else:
                 action.add_argument("--out", metavar="PATH", help="where to write")
+
+    @staticmethod
+    def _configure_prove(action: argparse.ArgumentParser) -> None:
+        action.add_argument("names", nargs="*", metavar="NAME", help="proofs (default: all)")
+        action.add_argument("--depth", type=int, metavar="COUNT", help="cycles to search")
+        action.add_argument("--quick", action="store_true", help="search as deep as the tests do")
+        action.add_argument("--json", action="store_true", help="print JSON")
+        action.add_argument(
+            "--out", metavar="PATH", help="folder for counterexamples (default: build/proofs)"
+        )
 
     @staticmethod
     def _configure_simulate(action: argparse.ArgumentParser) -> None:

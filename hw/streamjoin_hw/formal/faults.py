@@ -113,6 +113,10 @@ def applied(fault: Fault | None) -> Iterator[None]:
     package = sys.modules[PACKAGE]
     for name in before:
         del sys.modules[name]
+        # Or `from package import module` would still give the module outside.
+        parent, _, leaf = name.rpartition(".")
+        if parent == PACKAGE and hasattr(package, leaf):
+            delattr(package, leaf)
     sys.meta_path.insert(0, finder)
     try:
         yield

@@ -14,7 +14,6 @@ from amaranth.lib import wiring
 
 from streamjoin_hw.streams import Component
 
-
 CLAIMS_FILE = "claim"
 """Stands where Yosys keeps a source file; the line is the claim's number, from 1."""
 
@@ -79,12 +78,12 @@ class Harness:
 
     def assume(self, m: Module, condition: Value) -> None:
         """Restrict the free inputs."""
-        m.d.comb += Assume(condition)
+        m.d.comb += Assume(condition, "what the streams' rules promise")
 
     def claim(self, m: Module, condition: Value, sentence: str) -> None:
         """State what must hold in every cycle."""
         line = len(self.claims) + 1
-        claimed = Assert(condition)
+        claimed: Any = Assert(condition, sentence)
         # smtbmc names a failed assertion by its source: the sentence's number takes its place.
         claimed.src_loc = (CLAIMS_FILE, line)
         m.d.comb += claimed

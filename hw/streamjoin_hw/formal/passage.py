@@ -95,7 +95,7 @@ class Passage(Harness):
             empty = self.last(m, empty)
         m.d.comb += (settled := Signal()).eq(self.started if self.busy_delay else 1)
         self.claim(m, ~settled | (busy != 0) | empty, "what is not busy has lost nothing")
-        self._watch(m, inputs, output, inside, entering, leaving)
+        self._watch(m, inputs, output, inside, (entering, leaving))
         if self.turns:
             self._take_turns(m, inputs, entering)
 
@@ -105,10 +105,10 @@ class Passage(Harness):
         inputs: list[Any],
         output: Any,
         inside: list[Any],
-        entering: Any,
-        leaving: Any,
+        moves: tuple[Signal, Signal],
     ) -> None:
-        """Follow the payload of the solver's choice through the component."""
+        """Follow the payload of the solver's choice; ``moves`` are what enters and what leaves."""
+        entering, leaving = moves
         watching, ahead = Signal(), Signal(range(self.capacity + 2))
         kept, given = Signal(ITEM.size), Signal(ITEM.size)
         enters, leaves, before = Signal(), Signal(), Signal(range(self.capacity + 2))
@@ -233,7 +233,8 @@ class FifoPassage(Passage):
 
     def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
         """Make the FIFO between two streams."""
-        m.submodules.dut = fifo = SyncFIFOBuffered(width=ITEM.size, depth=self.DEPTH)
+        fifo: Any = SyncFIFOBuffered(width=ITEM.size, depth=self.DEPTH)
+        m.submodules.dut = fifo
         source, sink = stream.Signature(ITEM).create(), stream.Signature(ITEM).create()
         m.d.comb += [
             source.valid.eq(self.free(1, "i_valid")),

@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamjoin_hw.cache import cache_folder
 from streamjoin_hw.formal import tools
 from streamjoin_hw.formal.faults import Fault, applied
-from streamjoin_hw.formal.harness import Harness
+
+if TYPE_CHECKING:
+    from streamjoin_hw.formal.harness import Harness
 
 DEADLINE_S = 1800
 """Seconds that one search may take; the deepest takes a third of it on two cores."""
@@ -45,6 +47,22 @@ class Verdict:
     def holds(self) -> bool:
         """Whether the claims hold and the fault was found."""
         return self.failed is None and self.fault_found
+
+    def as_row(self) -> tuple[str, ...]:
+        """Return the cells of its row in a table."""
+        depth = str(self.depth) if self.depth else "any"
+        if self.method == "induction":
+            depth = "any"
+        return (
+            self.name,
+            self.title,
+            str(self.claims),
+            self.method,
+            depth,
+            f"{self.seconds:.1f}",
+            "yes" if self.failed is None else "no",
+            "found" if self.fault_found else "not found",
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values."""
