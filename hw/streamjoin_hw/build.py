@@ -54,7 +54,9 @@ _NOT_DESIGN = (
     "pages.py",
     "presets.py",
     "simulation.py",
+    "terminal.py",
     "testing.py",
+    "walk",
 )
 _DRIVER = _PACKAGE / "model" / "driver.cpp"
 

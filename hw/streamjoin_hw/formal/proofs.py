@@ -151,7 +151,7 @@ PROOFS = {
         TreePassage,
         FORGETFUL_MERGER,
         quick_depth=7,
-        depth=18,
+        depth=13,
     ),
     "fifo-passage": Proof(
         "a result FIFO loses and invents nothing",
