@@ -50,10 +50,13 @@ _NOT_DESIGN = (
     "cache.py",
     "cli.py",
     "design_options.py",
+    "formal",
     "pages.py",
     "presets.py",
     "simulation.py",
+    "terminal.py",
     "testing.py",
+    "walk",
 )
 _DRIVER = _PACKAGE / "model" / "driver.cpp"
 
@@ -171,7 +174,11 @@ def emit_verilog(params: DesignParams, folder: Path) -> Path:
 def sources_hash() -> str:
     """Return a hash of everything in this package that can change a model."""
     digest = hashlib.sha256()
-    sources = [path for path in sorted(_PACKAGE.rglob("*.py")) if path.name not in _NOT_DESIGN]
+    sources = [
+        path
+        for path in sorted(_PACKAGE.rglob("*.py"))
+        if not set(path.relative_to(_PACKAGE).parts) & set(_NOT_DESIGN)
+    ]
     for path in [*sources, _DRIVER]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -5,13 +5,15 @@ Importing this module stays cheap: every heavy library is imported where it is u
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from streamjoin_hw.contract import ParameterError
 from streamjoin_hw.design_options import UsageError, design_from, parameters_help
+from streamjoin_hw.formal.cli import configure as configure_prove
 from streamjoin_hw.presets import PRESETS
+from streamjoin_hw.terminal import say, show, write_text
+from streamjoin_hw.walk.cli import configure_input
 
 _EXAMPLES = """examples:
   streamjoin hw verilog --preset tiny --out build/tiny
@@ -19,6 +21,9 @@ _EXAMPLES = """examples:
   streamjoin hw registers --preset tiny-band --out docs/registers.md
   streamjoin hw model --preset tiny-band --json
   streamjoin hw simulate --preset tiny --tuples 2000 --idle 200 --stall 500
+  streamjoin hw simulate --preset tiny --tuples 100 --waves build/tiny.vcd
+  streamjoin hw animate --preset tiny --out walk.html
+  streamjoin hw prove merger-passage meeting-dense --depth 30
 """
 
 PROGRESS_LEAST_TUPLES = 2000
@@ -29,10 +34,6 @@ def _out(arguments: argparse.Namespace) -> Path | None:
     return None if arguments.out is None else Path(arguments.out)
 
 
-def _say(message: str) -> None:
-    print(message, file=sys.stderr)
-
-
 def _verilog(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.build import MANIFEST_NAME, emit_verilog
 
@@ -41,7 +42,7 @@ def _verilog(arguments: argparse.Namespace) -> int:
     if folder is None:
         raise UsageError("--out must name the folder that the Verilog is written to")
     path = emit_verilog(params, folder)
-    _say(f"wrote {path} and {folder / MANIFEST_NAME}")
+    say(f"wrote {path} and {folder / MANIFEST_NAME}")
     print(path)
     return 0
 
@@ -50,7 +51,7 @@ def _manifest(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.build import manifest
 
     params = design_from(arguments.preset, arguments.param)
-    _write(json.dumps(manifest(params), indent=2) + "\n", _out(arguments))
+    write_text(json.dumps(manifest(params), indent=2) + "\n", _out(arguments))
     return 0
 
 
@@ -58,30 +59,15 @@ def _registers(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.pages import registers_page
 
     params = design_from(arguments.preset, arguments.param)
-    _write(registers_page(params), _out(arguments))
+    write_text(registers_page(params), _out(arguments))
     return 0
-
-
-def _write(text: str, file: Path | None) -> None:
-    from streamjoin_hw.build import OutputError, write_whole
-
-    if file is None:
-        print(text, end="")
-        return
-    if not file.parent.exists():
-        try:
-            file.parent.mkdir(parents=True)
-        except OSError as error:
-            raise OutputError(file.parent, error, "name a file whose folder can be made") from None
-    write_whole(file, text)
-    _say(f"wrote {file}")
 
 
 def _model(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.build import build_model
 
     params = design_from(arguments.preset, arguments.param)
-    folder = build_model(params, report=_say)
+    folder = build_model(params, report=say)
     target = _out(arguments)
     if target is not None:
         if target.exists():
@@ -130,7 +116,9 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if arguments.tuples < 1:
         raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
     idle, stall = _per_1024("--idle", arguments.idle), _per_1024("--stall", arguments.stall)
-    folder = build_model(params, report=_say)
+    if arguments.waves is not None:
+        return _waves(arguments, params, idle, stall)
+    folder = build_model(params, report=say)
     capacity = params.window_capacity
     workload = testing.random_workload(
         params,
@@ -165,7 +153,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
         **counters,
         "verdict": wrong if wrong else "exact",
     }
-    _show(figures, as_json=arguments.json)
+    show(figures, as_json=arguments.json)
     return 1 if wrong else 0
 
 
@@ -189,23 +177,22 @@ def _with_progress(model: Any, workload: Any, seed: int, idle: int, stall: int) 
         )
 
 
-def _show(figures: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(figures))
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+def _waves(arguments: argparse.Namespace, params: Any, idle: int, stall: int) -> int:
+    from streamjoin_hw.walk.cli import waves
 
-    rows = [(name.replace("_", " "), str(value)) for name, value in figures.items()]
-    table = Table("metric", "value", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for row in rows:
-        table.add_row(*row)
-    # As wide as it needs to be: nothing is folded or cut.
-    wide = Console(highlight=False, markup=False, width=20 + max(map(len, map("".join, rows))))
-    with wide.capture() as captured:
-        wide.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    return waves(arguments, params, idle, stall)
+
+
+def _animate(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.walk.cli import animate
+
+    return animate(arguments)
+
+
+def _prove(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.formal.cli import run
+
+    return run(arguments)
 
 
 class HardwareVerb:
@@ -219,6 +206,8 @@ class HardwareVerb:
         ("registers", _registers, "print the register map as a page of the documentation"),
         ("model", _model, "build the Verilated model and print its folder"),
         ("simulate", _simulate, "run random tuples through the model and check the result"),
+        ("animate", _animate, "write a page that shows tuples walk through the cores and meet"),
+        ("prove", _prove, "prove parts of the design, and that each proof finds its fault"),
     )
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -229,14 +218,18 @@ class HardwareVerb:
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
         for name, run, text in self._ACTIONS:
             example = next(line for line in _EXAMPLES.splitlines() if f" hw {name}" in line)
+            about = "" if name == "prove" else f"{parameters}\n"
             action = actions.add_parser(
                 name,
                 help=text,
                 description=f"{text[0].upper()}{text[1:]}.",
-                epilog=f"{parameters}\nexample:\n{example}",
+                epilog=f"{about}example:\n{example}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
             action.set_defaults(action_run=run)
+            if name == "prove":
+                configure_prove(action)
+                continue
             action.add_argument(
                 "--preset", metavar="NAME", help=f"named design point: {', '.join(PRESETS)}"
             )
@@ -251,20 +244,26 @@ class HardwareVerb:
                 action.add_argument("--json", action="store_true", help="print JSON")
             if name == "simulate":
                 self._configure_simulate(action)
+            elif name == "animate":
+                configure_input(action, 40)
+                action.add_argument("--out", metavar="PATH", help="where to write the page")
             else:
                 action.add_argument("--out", metavar="PATH", help="where to write")
 
     @staticmethod
     def _configure_simulate(action: argparse.ArgumentParser) -> None:
-        for flag, default, text in (
-            ("--tuples", 1000, "tuples of both sides together (default 1000)"),
-            ("--seed", 1, "seed of the workload (default 1)"),
-            ("--idle", 0, "input pauses, of 1024 cycles (default 0)"),
-            ("--stall", 0, "output is not ready, of 1024 cycles (default 0)"),
-            ("--window-r", None, "count window of R (default: the capacity)"),
-            ("--window-s", None, "count window of S (default: the capacity)"),
+        configure_input(action, 1000)
+        for flag, text in (
+            ("--idle", "input pauses, of 1024 cycles (default 0)"),
+            ("--stall", "output is not ready, of 1024 cycles (default 0)"),
         ):
-            action.add_argument(flag, type=int, default=default, metavar="COUNT", help=text)
+            action.add_argument(flag, type=int, default=0, metavar="COUNT", help=text)
+        action.add_argument(
+            "--waves",
+            metavar="FILE",
+            help="write every signal's waveform as VCD, and a .gtkw beside it that groups them; "
+            "runs in Amaranth's simulator, up to 5000 tuples",
+        )
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the chosen action; returns the exit status."""
