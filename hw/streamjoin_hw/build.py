@@ -112,11 +112,13 @@ def verilog_text(params: DesignParams) -> str:
     from amaranth.back import verilog
 
     from streamjoin_hw.core import Core
-    from streamjoin_hw.handshake import CORE_MODULE
+    from streamjoin_hw.cores import CORE_MODULE
+    from streamjoin_hw.fast import ScanCore
     from streamjoin_hw.top import TOP_MODULE, Top
 
+    core: Any = ScanCore(params) if params.forward == "fast" else Core(params)
     parts = [
-        verilog.convert(Core(params), name=CORE_MODULE, strip_internal_attrs=True),
+        verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
         verilog.convert(Top(params, by_reference=True), name=TOP_MODULE, strip_internal_attrs=True),
     ]
     return "\n".join(parts)

@@ -91,6 +91,12 @@ def _as_bits(value: ValueCastable | Value) -> Value:
     return Value.cast(value)
 
 
+def time_members(params: DesignParams) -> dict[str, wiring.Member]:
+    """Return the ports ``time_r`` and ``time_s``, none for a design without timestamps."""
+    bits = params.timestamp_bits
+    return {f"time_{side}": In(bits) for side in "rs"} if bits else {}
+
+
 class Encoder(Component):
     """Turn tuple beats into encoded tuples.
 
@@ -108,11 +114,15 @@ class Encoder(Component):
     i : In(stream.Signature(input_layout(params)))
     band : In(band_layout(params)), if there are band terms
         Band widths: signed int32, or float32 bits for a term of floats.
+    time_r, time_s : In(params.timestamp_bits), if there are timestamps
+        Time windows; all ones is no limit.
     o : Out(stream.Signature(arrival_layout(params)))
     """
 
     i: stream.Interface
     band: View
+    time_r: Signal
+    time_s: Signal
     o: stream.Interface
 
     def __init__(self, params: DesignParams) -> None:
@@ -121,6 +131,7 @@ class Encoder(Component):
             {
                 "i": In(stream.Signature(input_layout(params))),
                 **band_members(params),
+                **time_members(params),
                 "o": Out(stream.Signature(arrival_layout(params))),
             }
         )
@@ -155,6 +166,12 @@ class Encoder(Component):
         payload = self._delayed(m, enable, self.i.p.payload, stages, "payload")
         r_body, s_body = signal_of(r_layout(self.params)), signal_of(s_layout(self.params))
         m.d.comb += [r_body.payload.eq(payload), s_body.payload.eq(payload)]
+        if self.params.timestamp_bits:
+            ts = self._delayed(m, enable, self.i.p.ts, stages - 1, "ts")
+            end = self._window_end(m, enable, ts)
+            ts = self._delayed(m, enable, ts, 1, "ts_last")
+            for body in (r_body, s_body):
+                m.d.comb += [body.ts.eq(ts), body.end.eq(end)]
         for index, term in enumerate(self.params.terms):
             key = _as_bits(self.i.p[f"key{index}"])
             late_key = self._delayed(m, enable, key, stages, f"key{index}")
@@ -192,6 +209,20 @@ class Encoder(Component):
                 m.d.sync += register.eq(value)
             value = register
         return value
+
+    def _window_end(self, m: Module, enable: Signal, ts: Value) -> Value:
+        """Return, a cycle later, when a tuple's time window ends; all ones is never."""
+        bits = self.params.timestamp_bits
+        side = self._delayed(m, enable, self.i.p.side, self.bound_stages - 1, "end_side")
+        length, total = Signal(bits), Signal(bits + 1)
+        end = Signal(bits, name="end")
+        m.d.comb += [
+            length.eq(Mux(side == SIDE_S, self.time_s, self.time_r)),
+            total.eq(ts + length),
+        ]
+        with m.If(enable):
+            m.d.sync += end.eq(Mux(total[-1] | length.all(), ~Const(0, bits), total[:bits]))
+        return end
 
     def _integer_interval(
         self,

@@ -10,17 +10,20 @@ from operator import and_
 
 from amaranth.hdl import Value
 
-from streamjoin_hw.contract import Term, TermKind
+from streamjoin_hw.contract import DesignParams, TermKind
 from streamjoin_hw.streams import View
 
 
-def matches(terms: tuple[Term, ...], r: View, s: View) -> Value:
-    """Build the conjunction of all terms on one pair of encoded tuples.
+def matches(params: DesignParams, r: View, s: View) -> Value:
+    """Build the conjunction of all terms, and of the time window, on one pair of encoded tuples.
+
+    A pair is within the time window if the later tuple came before the end of the earlier one's.
+    Which is earlier need not be known: a tuple always comes before the end of a later one's.
 
     Parameters
     ----------
-    terms : tuple of Term
-        The predicate.
+    params : DesignParams
+        The design: its terms and timestamps.
     r : View
         An R tuple (:func:`streamjoin_hw.streams.r_layout`).
     s : View
@@ -32,7 +35,9 @@ def matches(terms: tuple[Term, ...], r: View, s: View) -> Value:
         1 bit: the pair matches.
     """
     conditions: list[Value] = []
-    for index, term in enumerate(terms):
+    if params.timestamp_bits:
+        conditions += [r.ts < s.end, s.ts < r.end]
+    for index, term in enumerate(params.terms):
         code = r[f"code{index}"]
         if term.kind is TermKind.BAND:
             conditions += [s[f"lo{index}"] <= code, code <= s[f"hi{index}"]]

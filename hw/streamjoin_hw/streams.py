@@ -35,16 +35,16 @@ def signal_of(layout: data.Layout, name: str | None = None) -> Any:
 
 
 def r_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of an R tuple inside: ``code<i>`` for each term, then ``payload``."""
+    """Layout of an R tuple inside: ``code<i>`` for each term, ``payload``, times if any."""
     members = {f"code{index}": KEY_BITS for index in range(len(params.terms))}
-    return data.StructLayout({**members, "payload": params.payload_bits})
+    return data.StructLayout({**members, "payload": params.payload_bits, **_times(params)})
 
 
 def s_layout(params: DesignParams) -> data.StructLayout:
     """Layout of an S tuple inside.
 
     ``code<i>`` for each equality, ``lo<i>`` and ``hi<i>`` (an interval of codes, both ends
-    included) for each band, then ``payload``.
+    included) for each band, then ``payload`` and times as in R.
     """
     members = {}
     for index, term in enumerate(params.terms):
@@ -53,7 +53,13 @@ def s_layout(params: DesignParams) -> data.StructLayout:
             members[f"hi{index}"] = KEY_BITS
         else:
             members[f"code{index}"] = KEY_BITS
-    return data.StructLayout({**members, "payload": params.payload_bits})
+    return data.StructLayout({**members, "payload": params.payload_bits, **_times(params)})
+
+
+def _times(params: DesignParams) -> dict[str, int]:
+    """``ts``, and ``end``: the first time at which the tuple's window no longer holds it."""
+    bits = params.timestamp_bits
+    return {"ts": bits, "end": bits} if bits else {}
 
 
 def slot_layout(body: data.StructLayout) -> data.StructLayout:

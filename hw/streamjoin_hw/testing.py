@@ -20,11 +20,12 @@ Bits = int
 
 @dataclass(frozen=True)
 class Arrival:
-    """One tuple as it arrives: its side, the bits of its keys, its payload."""
+    """One tuple as it arrives: its side, the bits of its keys, its payload, its time if any."""
 
     side: int
     keys: tuple[Bits, ...]
     payload: int
+    ts: int = 0
 
 
 @dataclass
@@ -41,6 +42,8 @@ class Workload:
         Count windows in tuples.
     bands : dict of str to int
         Band widths by register name, as 32 bits.
+    time_r, time_s : int, optional
+        Time windows; None is no limit.
     """
 
     params: DesignParams
@@ -48,6 +51,8 @@ class Workload:
     window_r: int
     window_s: int
     bands: dict[str, Bits] = field(default_factory=dict)
+    time_r: int | None = None
+    time_s: int | None = None
 
 
 def as_number(bits: Bits, key_type: KeyType) -> "int | np.float32":
@@ -96,12 +101,15 @@ def reference(workload: Workload) -> list[tuple[int, int]]:
     pairs = []
     for arrival in workload.arrivals:
         mine = numbers_of(workload, arrival)
-        for theirs, payload in windows[1 - arrival.side]:
+        length = workload.time_s if arrival.side == SIDE_R else workload.time_r
+        for theirs, payload, ts in windows[1 - arrival.side]:
+            if length is not None and arrival.ts >= ts + length:
+                continue
             r, s = (mine, theirs) if arrival.side == SIDE_R else (theirs, mine)
             if all(low <= key <= high for (key, _), (low, high) in zip(r, s, strict=True)):
                 is_r = arrival.side == SIDE_R
                 pairs.append((arrival.payload, payload) if is_r else (payload, arrival.payload))
-        windows[arrival.side].append((mine, arrival.payload))
+        windows[arrival.side].append((mine, arrival.payload, arrival.ts))
     return pairs
 
 
@@ -158,6 +166,9 @@ def random_workload(
         Share of R among the tuples.
     widths : int
         Band widths are drawn from 0 to this.
+
+    With timestamps the gaps between tuples are drawn from 0 to 3, half of them 0, and the time
+    windows so that about half of the count windows' tuples are within them.
     """
     if windows is None:
         windows = random_windows(params, rng)
@@ -165,10 +176,14 @@ def random_workload(
         domain = max(2, int(max(windows) ** (1 / len(params.terms))) + 1)
     arrivals = []
     counts = [0, 0]
+    ts, most_ts = 0, (1 << params.timestamp_bits) - 2
     for _ in range(tuples):
         side = SIDE_R if rng.random() < share_r else SIDE_S
         keys = tuple(random_key(rng, term.type, domain, extremes) for term in params.terms)
-        arrivals.append(Arrival(side, keys, counts[side] & ((1 << params.payload_bits) - 1)))
+        if params.timestamp_bits:
+            ts = min(ts + int(rng.choice([0, 0, 0, 1, 2, 3])), most_ts)
+        payload = counts[side] & ((1 << params.payload_bits) - 1)
+        arrivals.append(Arrival(side, keys, payload, ts))
         counts[side] += 1
     bands = {}
     for index, term in enumerate(params.terms):
@@ -179,7 +194,11 @@ def random_workload(
                 if term.type is KeyType.FLOAT32:
                     bits = int(np.float32(width / 2).view(np.uint32))
                 bands[f"band_{bound}{index}"] = bits
-    return Workload(params, arrivals, *windows, bands)
+    times = [
+        int(rng.integers(1, 2 * window + 2)) if params.timestamp_bits else None
+        for window in windows
+    ]
+    return Workload(params, arrivals, *windows, bands, *times)
 
 
 def random_windows(params: DesignParams, rng: np.random.Generator) -> tuple[int, int]:

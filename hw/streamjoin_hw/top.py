@@ -16,7 +16,7 @@ from streamjoin_hw.contract import (
 )
 from streamjoin_hw.encode import band_layout
 from streamjoin_hw.handshake import HandshakeJoin
-from streamjoin_hw.registers import LIVE, Counters, RegisterFile, axi_lite_members
+from streamjoin_hw.registers import Counters, RegisterFile, axi_lite_members, live
 from streamjoin_hw.streams import Component
 
 TOP_MODULE = "streamjoin_handshake"
@@ -147,8 +147,14 @@ class Top(Component):
             ),
             counters.hold.eq(design.hold_cycle),
         ]
+        if self.params.timestamp_bits:
+            m.d.comb += [
+                design.time_r.eq(file.set_time_r),
+                design.time_s.eq(file.set_time_s),
+                counters.evict.eq(design.evicted),
+            ]
         status = Cat(design.idle, design.draining, design.held, design.starved, design.window_error)
-        for name in LIVE:
+        for name in live(self.params):
             target = getattr(file, f"get_{name}")
             if name == "status":
                 m.d.comb += target.eq(status)

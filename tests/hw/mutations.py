@@ -122,7 +122,7 @@ MUTATIONS = {
     ),
     "hold-late": Mutation(
         Fault(
-            "core",
+            "matching",
             "params.result_fifo_words - HOLD_WORDS",
             "params.result_fifo_words - 1",
             "a core asks to hold when there is no room for what is on its way",
@@ -173,8 +173,8 @@ MUTATIONS = {
     "row-wrong": Mutation(
         Fault(
             "core",
-            "ring_r.entered.body.payload,",
-            "ring_r.oldest.body.payload,",
+            "matcher.r_probe.eq(ring_r.entered)",
+            "matcher.r_probe.eq(ring_r.oldest)",
             "a result carries another tuple's row",
         ),
         "test_handshake.py::test_random_inputs_are_exact[1-0.0-0.0]",
@@ -182,7 +182,7 @@ MUTATIONS = {
     ),
     "last-lane-ignored": Mutation(
         Fault(
-            "core",
+            "matching",
             "for lane in range(params.lanes):\n            r_slot",
             "for lane in range(params.lanes - 1):\n            r_slot",
             "the last lane compares nothing",
@@ -192,7 +192,7 @@ MUTATIONS = {
     ),
     "result-skipped": Mutation(
         Fault(
-            "core",
+            "matching",
             "self.results.ready & (rest == 0)",
             "(rest == 0)",
             "the last result of a word does not wait to be taken",

@@ -9,7 +9,8 @@ from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
 from streamjoin_hw.contract import DesignParams, TUser
-from streamjoin_hw.handshake import HandshakeJoin, registered_or
+from streamjoin_hw.cores import registered_or
+from streamjoin_hw.handshake import HandshakeJoin
 from streamjoin_hw.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.testing import Workload, difference, random_workload, reference
 
@@ -23,6 +24,9 @@ async def set_up(ctx: Any, join: HandshakeJoin, workload: Workload) -> None:
     ctx.set(join.window_s, workload.window_s)
     for name, bits in workload.bands.items():
         ctx.set(join.band[name.removeprefix("band_")], bits)
+    if workload.params.timestamp_bits:
+        for side in "rs":
+            ctx.set(getattr(join, f"time_{side}"), getattr(workload, f"time_{side}"))
     ctx.set(join.windows_written, 1)
     await ctx.tick()
     ctx.set(join.windows_written, 0)
@@ -34,6 +38,8 @@ def beats_of(workload: Workload) -> list[dict[str, Any]]:
     for position, arrival in enumerate(workload.arrivals):
         keys = {f"key{index}": key for index, key in enumerate(arrival.keys)}
         beat = {"side": arrival.side, **keys, "payload": arrival.payload}
+        if workload.params.timestamp_bits:
+            beat["ts"] = arrival.ts
         beats.append({"beat": beat, "last": position + 1 == len(workload.arrivals)})
     return beats
 
@@ -85,6 +91,38 @@ def run_inputs(
         await nothing_more(ctx, join.o)
 
     simulate(join if reset is None else ResetInserter(reset)(join), source, sink)
+
+
+@pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5)])
+@pytest.mark.parametrize("cores", [1, 3, 4])
+@pytest.mark.parametrize("timestamp_bits", [0, 12])
+@pytest.mark.parametrize(("segment", "lanes"), [(4, 3), (4, 4), (5, 1), (6, 2)])
+def test_random_inputs_are_exact_when_forwarded_at_once(
+    cores: int, idle: float, stall: float, timestamp_bits: int, segment: int, lanes: int
+) -> None:
+    rng = np.random.default_rng([SEED, cores, segment])
+    params = DesignParams(
+        cores=cores,
+        segment_tuples=segment,
+        lanes=lanes,
+        terms=EQUI,
+        payload_bits=10,
+        forward="fast",
+        timestamp_bits=timestamp_bits,
+    )
+    workloads = [random_workload(params, rng, tuples) for tuples in (30, 1, 90)]
+    run_inputs(params, workloads, idle, stall)
+
+
+@pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5)])
+@pytest.mark.parametrize("cores", [1, 3])
+def test_random_inputs_are_exact_under_time_windows(cores: int, idle: float, stall: float) -> None:
+    rng = np.random.default_rng([SEED, cores])
+    params = DesignParams(
+        cores=cores, segment_tuples=4, lanes=3, terms=EQUI, payload_bits=10, timestamp_bits=12
+    )
+    workloads = [random_workload(params, rng, tuples) for tuples in (30, 1, 50)]
+    run_inputs(params, workloads, idle, stall)
 
 
 @pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5)])

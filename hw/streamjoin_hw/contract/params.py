@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-INTERFACE_VERSION = 1
+INTERFACE_VERSION = 2
 """Raised whenever layouts or registers change meaning: part of every design's digest."""
 
 
@@ -75,6 +75,8 @@ arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
 KEY_BITS = 32
 MAX_TERMS = 4
 WINDOW_BITS = 24
+FORWARDS = ("step", "fast")
+MEMORIES = ("auto", "registers", "lutram", "bram")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +102,15 @@ class DesignParams:
         Inputs of one merger of the result collection tree, 2 to 16.
     result_fifo_words : int
         Depth of each core's result FIFO in scan words, 16 (twice ``HOLD_WORDS``) to 4096.
+    forward : str
+        ``"step"``: tuples walk through the chain in lock step; ``"fast"``: they are forwarded
+        along it at once and each is stored in one core, round robin.
+    timestamp_bits : int
+        Bits of a tuple's time, 8 to 32, for time windows beside the count windows; 0 for none.
+        The highest time is reserved.
+    window_memory : str
+        What the windows are kept in: ``"registers"``, ``"lutram"``, ``"bram"``, or ``"auto"``,
+        which leaves it to the synthesis tool.
 
     Raises
     ------
@@ -115,6 +126,9 @@ class DesignParams:
     payload_bits: int = 32
     merge_arity: int = 4
     result_fifo_words: int = 2 * HOLD_WORDS
+    forward: str = "step"
+    timestamp_bits: int = 0
+    window_memory: str = "auto"
 
     def __post_init__(self) -> None:
         _require(self.design == "handshake", "design", "'handshake'", self.design)
@@ -156,6 +170,15 @@ class DesignParams:
             "result_fifo_words",
             f"an integer from {2 * HOLD_WORDS} to 4096",
             self.result_fifo_words,
+        )
+        for name, choices in (("forward", FORWARDS), ("window_memory", MEMORIES)):
+            value = getattr(self, name)
+            _require(value in choices, name, f"one of {', '.join(choices)}", value)
+        _require(
+            self.timestamp_bits == 0 or _is_count(self.timestamp_bits, 8, 32),
+            "timestamp_bits",
+            "0 or an integer from 8 to 32",
+            self.timestamp_bits,
         )
         _require(
             self.window_capacity < 1 << WINDOW_BITS,
@@ -208,8 +231,9 @@ class DesignParams:
 def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
     """Cores that take part when the windows have these sizes.
 
-    A core holds a share of both windows, so no more cores than the smaller window has tuples
-    can take part, and those must hold the larger one.
+    A core of a lock-step chain holds a share of both windows, so no more cores than the smaller
+    window has tuples can take part, and those must hold the larger one. Where tuples are stored
+    round robin all cores take part, whatever the windows.
 
     Parameters
     ----------
@@ -226,6 +250,8 @@ def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
     capacity = params.window_capacity
     for name, window in (("window_r", window_r), ("window_s", window_s)):
         _require(_is_count(window, 1, capacity), name, f"an integer from 1 to {capacity}", window)
+    if params.forward == "fast":
+        return params.cores
     active = min(params.cores, window_r, window_s)
     smaller, larger = sorted((("window_r", window_r), ("window_s", window_s)), key=lambda w: w[1])
     room = active * params.segment_tuples
