@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamjoin import run
-from streamjoin.bench.workloads import Comparison, _check_table
+from streamjoin.bench.workloads import Comparison, check_table
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.predicates import Predicate
@@ -45,7 +45,7 @@ def one_tuple(source: str) -> Stream:
 
 @pytest.mark.parametrize(("path", "table"), tables())
 def test_every_listed_engine_can_do_the_workload(path: Path, table: dict[str, Any]) -> None:
-    _check_table(table, path.name)
+    check_table(table, path.name)
     window = parse_window(table.get("window") or table.get("params", {}).get("window", "all"))
     predicate = PREDICATES[table["kind"]]
     for name in table["engines"]:
