@@ -20,8 +20,14 @@ DESIGNS = {
     "band-1": DesignParams(cores=1, segment_tuples=9, lanes=2, terms=REFERENCE_BAND),
     "band-4": DesignParams(cores=4, segment_tuples=8, lanes=4, terms=REFERENCE_BAND),
     "band-7": DesignParams(cores=7, segment_tuples=4, lanes=1, terms=REFERENCE_BAND, merge_arity=3),
+    "fast-1": DesignParams(cores=1, segment_tuples=8, lanes=3, terms=EQUI, forward="fast"),
+    "fast-5": DesignParams(
+        cores=5, segment_tuples=6, lanes=2, terms=REFERENCE_BAND, forward="fast", timestamp_bits=16
+    ),
+    "time-3": DesignParams(cores=3, segment_tuples=8, lanes=4, terms=EQUI, timestamp_bits=20),
 }
-"""Three counts of cores for both predicates; lanes that divide the segment and that do not."""
+"""Three counts of cores for both predicates; lanes that divide the segment and that do
+not; the low-latency variant; time windows."""
 
 STALLS = {
     "none": (0.0, 0.0),
@@ -35,7 +41,7 @@ INPUT_TUPLES = (1, 40, 900, 1300, 2000)
 """Tuples of the inputs that follow one another in one scenario: from nearly nothing up."""
 
 DESIGN_TUPLES = 17_000
-"""Least count of tuples for each design; 6 designs make more than 10^5."""
+"""Least count of tuples for each design; 9 designs make more than 10^5."""
 
 
 def inputs(params: DesignParams, salt: int) -> list[Workload]:

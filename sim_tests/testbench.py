@@ -17,7 +17,7 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 from streamjoin_hw import contract
 from streamjoin_hw.contract import DesignParams, TUser
-from streamjoin_hw.testing import Arrival, Workload, reference
+from streamjoin_hw.testing import Arrival, Workload, beat_values, reference
 
 CLOCK_NS = 10
 INPUT_DEADLINE_US = 20_000
@@ -187,7 +187,7 @@ class Testbench:
         """Write a workload's windows and band widths."""
         await self.write("window_r", workload.window_r)
         await self.write("window_s", workload.window_s)
-        for name, bits in workload.bands.items():
+        for name, bits in workload.registers.items():
             await self.write(name, bits)
 
     def send(self, arrivals: list[Arrival], *, last: bool) -> None:
@@ -195,7 +195,7 @@ class Testbench:
         layout = contract.tuple_layout(self.params)
         for position, arrival in enumerate(arrivals):
             data = 0
-            for each, value in zip(layout, (*arrival.keys, arrival.payload), strict=True):
+            for each, value in zip(layout, beat_values(self.params, arrival), strict=True):
                 data |= value << each.offset
             ends = last and position + 1 == len(arrivals)
             self.source.waiting.append((data, arrival.side, int(ends)))

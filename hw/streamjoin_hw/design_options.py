@@ -35,7 +35,7 @@ def parameters_help() -> str:
 
 
 def _parse_param(text: str) -> tuple[str, Any]:
-    """Read ``name=value``: whole numbers, a name for ``design``, a list for ``terms``."""
+    """Read ``name=value``: whole numbers, names, a list for ``terms``."""
     name, equals, value = text.partition("=")
     names = [field.name for field in dataclasses.fields(DesignParams)]
     if not equals or name not in names:
@@ -44,7 +44,7 @@ def _parse_param(text: str) -> tuple[str, Any]:
         )
     if name == "terms":
         return name, tuple(parse_term(term) for term in value.split(","))
-    if name == "design":
+    if name in {"design", "forward", "window_memory"}:
         return name, value
     try:
         return name, int(value)

@@ -21,7 +21,7 @@ from streamjoin_hw.contract import (
     TUser,
     load_model_library,
 )
-from streamjoin_hw.testing import Arrival, Workload
+from streamjoin_hw.testing import Arrival, Workload, beat_values
 
 
 def packed(params: DesignParams, arrivals: Sequence[Arrival]) -> npt.NDArray[np.uint8]:
@@ -31,7 +31,7 @@ def packed(params: DesignParams, arrivals: Sequence[Arrival]) -> npt.NDArray[np.
     rows = []
     for arrival in arrivals:
         word = 0
-        for each, value in zip(layout, (*arrival.keys, arrival.payload), strict=True):
+        for each, value in zip(layout, beat_values(params, arrival), strict=True):
             word |= value << each.offset
         rows.append(np.frombuffer(word.to_bytes(width, "little"), np.uint8))
     return np.array(rows, np.uint8).reshape(len(rows), width)
@@ -136,7 +136,7 @@ class Model:
         """Write the windows and band widths of a workload."""
         self.write("window_r", workload.window_r)
         self.write("window_s", workload.window_s)
-        for name, bits in workload.bands.items():
+        for name, bits in workload.registers.items():
             self.write(name, bits)
 
     def run(

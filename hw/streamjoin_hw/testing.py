@@ -54,6 +54,18 @@ class Workload:
     time_r: int | None = None
     time_s: int | None = None
 
+    @property
+    def registers(self) -> dict[str, Bits]:
+        """What to write beside the count windows: band widths and time windows."""
+        times = {"time_r": self.time_r, "time_s": self.time_s}
+        return {**self.bands, **{name: time for name, time in times.items() if time is not None}}
+
+
+def beat_values(params: DesignParams, arrival: Arrival) -> tuple[int, ...]:
+    """Values of a tuple's beat, in the order of its layout."""
+    times = (arrival.ts,) if params.timestamp_bits else ()
+    return (*arrival.keys, arrival.payload, *times)
+
 
 def as_number(bits: Bits, key_type: KeyType) -> "int | np.float32":
     """Read a key's bits as the number they mean."""

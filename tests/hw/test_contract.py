@@ -21,6 +21,9 @@ CHANGES: dict[str, Any] = {
     "payload_bits": 31,
     "merge_arity": 3,
     "result_fifo_words": 32,
+    "forward": "fast",
+    "timestamp_bits": 16,
+    "window_memory": "bram",
 }
 
 
@@ -89,6 +92,12 @@ def test_fields_of_a_register_do_not_overlap() -> None:
         ({"payload_bits": 7}, "payload_bits must be an integer from 8 to 32, not 7"),
         ({"merge_arity": 17}, "merge_arity must be an integer from 2 to 16, not 17"),
         ({"result_fifo_words": 15}, "result_fifo_words must be an integer from 16 to 4096, not 15"),
+        ({"forward": "back"}, "forward must be one of step, fast, not 'back'"),
+        ({"timestamp_bits": 7}, "timestamp_bits must be 0 or an integer from 8 to 32, not 7"),
+        (
+            {"window_memory": "uram"},
+            "window_memory must be one of auto, registers, lutram, bram, not 'uram'",
+        ),
         ({"design": "spread"}, "design must be 'handshake', not 'spread'"),
         (
             {"cores": 1024, "segment_tuples": 65536},

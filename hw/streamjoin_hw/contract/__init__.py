@@ -25,10 +25,12 @@ from streamjoin_hw.contract.model_library import (
     load_model_library,
 )
 from streamjoin_hw.contract.params import (
+    FORWARDS,
     HOLD_WORDS,
     INTERFACE_VERSION,
     KEY_BITS,
     MAX_TERMS,
+    MEMORIES,
     WINDOW_BITS,
     DesignParams,
     KeyType,
@@ -48,12 +50,14 @@ from streamjoin_hw.contract.register_map import (
 )
 
 __all__ = [
+    "FORWARDS",
     "HOLD_WORDS",
     "INTERFACE_VERSION",
     "KEY_BITS",
     "LIBRARY_NAME",
     "MAGIC",
     "MAX_TERMS",
+    "MEMORIES",
     "NEXT_INPUT",
     "NEXT_TUPLE",
     "SIDE_R",
