@@ -14,3 +14,8 @@ def pytest_collection_finish() -> None:
     """Take what is imported out of the collector's sight: every measured run collects first."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let the collector see it all again, so that libraries end in order."""
+    gc.unfreeze()

@@ -25,7 +25,10 @@ def expected(job: Job, on_progress: ProgressCallback | None = None) -> tuple[Pai
         return oracle.join(job.r, job.s, job.predicate, job.window, on_progress), "oracle"
     meter = Meter()
     meter.start()
-    second.run(replace(job, arrival="instant"), meter)
+    try:
+        second.run(replace(job, arrival="instant"), meter)
+    finally:
+        meter.stop()
     return meter.pairs(), "duckdb"
 
 

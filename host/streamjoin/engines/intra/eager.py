@@ -73,6 +73,7 @@ class Side:
         self.keys, self._ts, self._share = keys, ts, share
         self.rows, self.at, self._pulled = len(keys), 0, 0
         self._turn = (share.member, share.members) if divided else (0, 1)
+        self.most_pulled = BATCH_ROWS
 
     @property
     def expected(self) -> float:
@@ -86,7 +87,7 @@ class Side:
 
     def arrived(self, now_us: int) -> int:
         """Rows that have arrived by an arrival time, at most a batch beyond the last looked at."""
-        most = min(self.at + BATCH_ROWS, self.rows)
+        most = min(self.at + self.most_pulled, self.rows)
         if self._ts is None or most == self.at:
             return most
         return self.at + int(np.searchsorted(self._ts[self.at : most], now_us, side="right"))
@@ -94,7 +95,7 @@ class Side:
     @property
     def behind(self) -> bool:
         """Whether more may have arrived than was last looked at."""
-        return not self.ended and (self._ts is None or self._pulled == BATCH_ROWS)
+        return not self.ended and (self._ts is None or self._pulled == self.most_pulled)
 
     def next_us(self) -> int | None:
         """When the next tuple arrives; None if there is none."""

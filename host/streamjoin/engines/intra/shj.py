@@ -17,13 +17,7 @@ import numpy as np
 
 from streamjoin.engines.base import Job, Knob
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.intra.eager import (
-    BATCH_ROWS,
-    EagerEngine,
-    Side,
-    StampedEmitter,
-    Worker,
-)
+from streamjoin.engines.intra.eager import EagerEngine, Side, StampedEmitter, Worker
 
 _BY_VALUE = Knob("physical_partitioning", 1, "1 passes tuples by value, 0 as pointers.", 0, 1)
 
@@ -65,7 +59,8 @@ class _SymmetricHash(Worker):
             _Table(likely, side.rows, self._by_value)
             for likely, side in zip(expected, sides, strict=True)
         ]
-        self._batch = np.zeros(BATCH_ROWS + symmetric.PADDING, dtype=np.uint64)
+        most = max(side.most_pulled for side in sides)
+        self._batch = np.zeros(most + symmetric.PADDING, dtype=np.uint64)
 
     def consume(self, number: int, upto: int) -> None:
         """Insert a batch into the own table, look it up in the other one."""
