@@ -14,6 +14,9 @@ PIECE_ROWS = 1 << 20
 LONGEST_SLEEP_US = 50_000.0
 """A sleeping thread looks so often whether the run has ended."""
 
+POLL_S = 0.02
+"""The waiting thread looks so often for Ctrl-C: the system may give the signal to another one."""
+
 
 class StoppedError(Exception):
     """Another thread failed, or the user interrupted: this one ends too."""
@@ -52,7 +55,7 @@ class Crew:
     def each(self, work: Callable[..., None], *arguments: Iterable[Any]) -> None:
         """Call ``work`` for every element of the arguments; return when all are done."""
         futures = [self._pool.submit(work, *each) for each in zip(*arguments, strict=True)]
-        done, others = wait(futures, return_when=FIRST_EXCEPTION)
+        done, others = _first_exception(futures)
         if others:
             self._stopping.set()
             wait(others)
@@ -88,6 +91,16 @@ class Crew:
         while (now_us := meter.now_us()) < due_us:
             self.check()
             meter.sleep_until_us(min(due_us, now_us + LONGEST_SLEEP_US))
+
+
+def _first_exception(
+    futures: "list[Future[None]]",
+) -> "tuple[set[Future[None]], set[Future[None]]]":
+    """Wait until all are done or one has failed; return which are done and which are not."""
+    while True:
+        done, others = wait(futures, POLL_S, FIRST_EXCEPTION)
+        if not others or any(_error(future) is not None for future in done):
+            return done, others
 
 
 def _error(future: "Future[None]") -> BaseException | None:
