@@ -117,7 +117,7 @@ MUTATIONS = {
             "sequencer.held.eq(0)",
             "the scan goes on while a result FIFO is full",
         ),
-        "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo",
+        "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[step]",
         "a result FIFO overflowed",
     ),
     "hold-late": Mutation(
@@ -127,7 +127,7 @@ MUTATIONS = {
             "params.result_fifo_words - 1",
             "a core asks to hold when there is no room for what is on its way",
         ),
-        "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo",
+        "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[step]",
         "a result FIFO overflowed",
     ),
     "punctuation-early": Mutation(
@@ -208,6 +208,76 @@ MUTATIONS = {
             "arriving S tuples enter behind the last active core",
         ),
         "test_handshake.py::test_windows_of_any_legal_size_are_exact[windows0]",
+        "pairs missing",
+    ),
+    "turn-one-late": Mutation(
+        Fault(
+            "region",
+            "Mux(self.mine, self.cores - 1, left - 1)",
+            "Mux(self.mine, self.cores, left - 1)",
+            "a core's turn comes one tuple late",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
+        "pairs missing",
+    ),
+    "expiry-one-early-fast": Mutation(
+        Fault(
+            "intake",
+            "full = [count == window for",
+            "full = [count + 1 == window for",
+            "a window is full one tuple early",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
+        "pairs missing",
+    ),
+    "expired-still-seen": Mutation(
+        Fault(
+            "region",
+            "older = Mux(self.scan_first, after_tail[:lanes], ~Const(0, lanes))",
+            "older = ~Const(0, lanes)",
+            "the first word of a scan shows expired tuples",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
+        "surplus: first surplus",
+    ),
+    "forwarded-twice": Mutation(
+        Fault(
+            "fast",
+            "forward.i.valid.eq(free & self.i.valid)",
+            "forward.i.valid.eq(self.i.valid)",
+            "a tuple is forwarded before the core has taken it, and again",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.0-0.0]",
+        "surplus: first surplus",
+    ),
+    "hold-ignored-fast": Mutation(
+        Fault(
+            "fast",
+            "goes_on = (left != 0) & ~matcher.hold",
+            "goes_on = left != 0",
+            "the scan goes on while the result FIFO is full",
+        ),
+        "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[fast]",
+        "a result FIFO overflowed",
+    ),
+    "time-window-closed": Mutation(
+        Fault(
+            "predicates",
+            "[r.ts < s.end, s.ts < r.end]",
+            "[r.ts <= s.end, s.ts < r.end]",
+            "a time window holds its end",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-12-3-0.0-0.0]",
+        "surplus: first surplus",
+    ),
+    "time-window-of-the-other": Mutation(
+        Fault(
+            "encode",
+            "length.eq(Mux(side == SIDE_S, self.time_s, self.time_r))",
+            "length.eq(Mux(side == SIDE_S, self.time_r, self.time_s))",
+            "a tuple gets the other stream's time window",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_under_time_windows[3-0.0-0.0]",
         "pairs missing",
     ),
     "window-too-wide": Mutation(

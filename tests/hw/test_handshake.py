@@ -148,10 +148,13 @@ def test_the_reference_band_query_is_exact() -> None:
     run_inputs(params, workloads, 0.0, 0.2)
 
 
-def test_one_key_everywhere_never_overflows_a_fifo() -> None:
+@pytest.mark.parametrize("forward", ["step", "fast"])
+def test_one_key_everywhere_never_overflows_a_fifo(forward: str) -> None:
     """Every word matches and the output nearly stands still: the hold has to work."""
     rng = np.random.default_rng(SEED)
-    params = DesignParams(cores=2, segment_tuples=40, lanes=1, terms=EQUI, payload_bits=8)
+    params = DesignParams(
+        cores=2, segment_tuples=40, lanes=1, terms=EQUI, payload_bits=8, forward=forward
+    )
     workload = random_workload(params, rng, 160, domain=1, windows=(80, 80))
     run_inputs(params, [workload], 0.0, 0.8)
 

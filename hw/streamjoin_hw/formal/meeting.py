@@ -19,6 +19,7 @@ from streamjoin_hw.handshake import HandshakeJoin
 from streamjoin_hw.segments import Planner
 
 ROW_BITS = 3
+TIME_BITS = 8
 MOST_ROWS = 7
 """Rows of a side are numbered from 0; an input of a proof has at most this many of each."""
 
@@ -58,6 +59,11 @@ class ArrayMeeting(Harness):
     dense : bool
         Tuples come without gaps and results are taken at once: the search, with less to choose,
         sees more tuples.
+    forward : str
+        As in :class:`~streamjoin_hw.contract.DesignParams`; only the lock-step chain has a
+        planner.
+    times : (int, int), optional
+        Time windows of R and S; the solver then also chooses the gaps in time, 0 or 1.
     """
 
     def __init__(
@@ -69,6 +75,8 @@ class ArrayMeeting(Harness):
         window_s: int,
         *,
         dense: bool = False,
+        forward: str = "step",
+        times: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
         self.params = DesignParams(
@@ -77,7 +85,11 @@ class ArrayMeeting(Harness):
             lanes=lanes,
             payload_bits=8,
             terms=(Term(TermKind.EQUI, KeyType.UINT32),),
+            forward=forward,
+            timestamp_bits=TIME_BITS if times else 0,
         )
+        self.times = times
+        self.later: Value = self.free(1, "later") if times else Const(0)
         self.windows = {SIDE_R: window_r, SIDE_S: window_s}
         self.side = self.free(1, "side")
         self.key = self.free(1, "key")
@@ -115,7 +127,23 @@ class ArrayMeeting(Harness):
     def prove(self, m: Module) -> None:
         """Number the rows, watch one pair, claim."""
         m.submodules.dut = dut = HandshakeJoin(self.params)
-        self.stand_ins.append(StandIn("sequencer", "Planner", self._fixed_planner()))
+        if self.params.forward == "step":
+            self.stand_ins.append(StandIn("sequencer", "Planner", self._fixed_planner()))
+        m.d.comb += [
+            dut.window_r.eq(self.windows[SIDE_R]),
+            dut.window_s.eq(self.windows[SIDE_S]),
+        ]
+        now = Signal(TIME_BITS)
+        if self.times:
+            # Time stands still while an offer waits, and goes on by 0 or 1 with every tuple.
+            arriving_ts: Any = dut.i.p.beat
+            with m.If(dut.i.valid & dut.i.ready):
+                m.d.sync += now.eq(now + self.later)
+            m.d.comb += [
+                arriving_ts.ts.eq(now),
+                dut.time_r.eq(self.times[0]),
+                dut.time_s.eq(self.times[1]),
+            ]
         counts = [Signal(ROW_BITS, name="rows_r"), Signal(ROW_BITS, name="rows_s")]
         arriving: Any = dut.i.p.beat
         m.d.comb += [
@@ -142,7 +170,7 @@ class ArrayMeeting(Harness):
         m.d.comb += arriving.payload.eq(counts_now)
 
         owed, met = Signal(), Signal()
-        self._follow(m, taken, counts, owed, inputs_begun == self.which)
+        self._follow(m, taken, counts, owed, (inputs_begun == self.which, now))
         mine = dut.o.valid & (inputs_ended == self.which)
         is_pair = mine & dut.o.p.user[TUser.RESULT]
         is_pair &= dut.o.p.r_payload == self.rows[SIDE_R]
@@ -166,20 +194,24 @@ class ArrayMeeting(Harness):
         )
 
     def _follow(
-        self, m: Module, taken: Value, counts: list[Any], owed: Signal, watched: Value
+        self, m: Module, taken: Value, counts: list[Any], owed: Signal, when: tuple[Value, Value]
     ) -> None:
         """Count rows and work out, by the definition, whether the watched pair is owed."""
+        watched, now = when
         keys = [Signal(name="key_r"), Signal(name="key_s")]
+        came = [Signal(TIME_BITS, name="came_r"), Signal(TIME_BITS, name="came_s")]
         for side in (SIDE_R, SIDE_S):
             other = 1 - side
             arrives = taken & (self.side == side)
             self.assume(m, ~arrives | (counts[side] != MOST_ROWS))
             arrived = counts[other] > self.rows[other]
             in_window = counts[other] - self.rows[other] <= self.windows[other]
+            if self.times:
+                in_window &= now < came[other] + self.times[other]
             with m.If(arrives):
                 m.d.sync += counts[side].eq(counts[side] + 1)
                 with m.If(counts[side] == self.rows[side]):
-                    m.d.sync += keys[side].eq(self.key)
+                    m.d.sync += [keys[side].eq(self.key), came[side].eq(now)]
                     with m.If(watched & arrived & in_window & (keys[other] == self.key)):
                         m.d.sync += owed.eq(1)
         # An input's rows are numbered from 0.

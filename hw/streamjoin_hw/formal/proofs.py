@@ -96,6 +96,30 @@ STALE_TUPLE = Fault(
     "",
     "a segment hands a tuple of the last input on",
 )
+STALE_COUNT = Fault(
+    "intake",
+    "w.settled.eq(0), *(count.eq(0) for count in seen)]",
+    "w.settled.eq(0)]",
+    "a window counts the tuples of the last input",
+)
+LATE_EXPIRY = Fault(
+    "intake",
+    "full = [count == window for",
+    "full = [count > window for",
+    "no window is ever full",
+)
+EARLY_END = Fault(
+    "predicates",
+    "[r.ts < s.end, s.ts < r.end]",
+    "[r.ts < s.end, s.ts + 1 < r.end]",
+    "a time window of R ends one early",
+)
+LAZY_STORE = Fault(
+    "fast",
+    "free.eq((left == 0) & ~matcher.hold)",
+    "free.eq((left <= 1) & ~matcher.hold)",
+    "a tuple is taken before the last word was read",
+)
 FULL_FIFO = Fault(
     "formal.passage",
     "fifo.w_en.eq(source.valid)",
@@ -183,6 +207,34 @@ PROOFS = {
         STALE_TUPLE,
         quick_depth=30,
         depth=46,
+    ),
+    "fast-stalls": Proof(
+        "forwarded at once: owed pairs meet once, any gaps and stalls",
+        partial(ArrayMeeting, 2, 1, 1, 2, 1, forward="fast"),
+        LATE_EXPIRY,
+        quick_depth=16,
+        depth=20,
+    ),
+    "fast-inputs": Proof(
+        "forwarded at once, a core of one tuple: owed pairs meet once, two inputs",
+        partial(ArrayMeeting, 1, 1, 1, 1, 1, dense=True, forward="fast"),
+        STALE_COUNT,
+        quick_depth=30,
+        depth=34,
+    ),
+    "fast-words": Proof(
+        "forwarded at once, two words a core: owed pairs meet once",
+        partial(ArrayMeeting, 1, 2, 1, 2, 2, dense=True, forward="fast"),
+        LAZY_STORE,
+        quick_depth=20,
+        depth=28,
+    ),
+    "fast-times": Proof(
+        "forwarded at once, time windows: owed pairs meet once",
+        partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True, forward="fast", times=(2, 1)),
+        EARLY_END,
+        quick_depth=20,
+        depth=24,
     ),
     "meeting-uneven": Proof(
         "two cores of two tuples, uneven windows: owed pairs meet once",

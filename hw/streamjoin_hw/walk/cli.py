@@ -27,6 +27,10 @@ def _small_workload(arguments: argparse.Namespace, params: Any, windows: tuple[i
     from streamjoin_hw import testing
     from streamjoin_hw.walk.waves import MOST_TUPLES
 
+    if params.forward != "step":
+        raise UsageError(
+            "only the lock-step chain is watched from inside: leave out --param forward=fast"
+        )
     if not 1 <= arguments.tuples <= MOST_TUPLES:
         raise UsageError(
             f"--tuples must be from 1 to {MOST_TUPLES} where every signal is recorded, "

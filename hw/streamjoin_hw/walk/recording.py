@@ -204,6 +204,9 @@ class _Recorder:
         ctx.set(join.window_s, workload.window_s)
         for name, bits in workload.bands.items():
             ctx.set(join.band[name.removeprefix("band_")], bits)
+        if workload.params.timestamp_bits:
+            ctx.set(join.time_r, workload.time_r)
+            ctx.set(join.time_s, workload.time_s)
         ctx.set(join.windows_written, 1)
         await ctx.tick()
         ctx.set(join.windows_written, 0)
@@ -215,6 +218,8 @@ class _Recorder:
             arrival = arrivals[self._given]
             keys = {f"key{index}": key for index, key in enumerate(arrival.keys)}
             beat = {"side": arrival.side, **keys, "payload": arrival.payload}
+            if self.workload.params.timestamp_bits:
+                beat["ts"] = arrival.ts
             last = self._given + 1 == len(arrivals)
             ctx.set(join.i.payload, {"beat": beat, "last": last})
             self._offering = True
