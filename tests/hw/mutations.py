@@ -230,6 +230,16 @@ MUTATIONS = {
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
         "pairs missing",
     ),
+    "count-not-cleared": Mutation(
+        Fault(
+            "intake",
+            "w.settled.eq(0), *(count.eq(0) for count in seen)]",
+            "w.settled.eq(0)]",
+            "a window counts the tuples of the last input",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
+        "pairs missing",
+    ),
     "expired-still-seen": Mutation(
         Fault(
             "region",

@@ -96,12 +96,6 @@ STALE_TUPLE = Fault(
     "",
     "a segment hands a tuple of the last input on",
 )
-STALE_COUNT = Fault(
-    "intake",
-    "w.settled.eq(0), *(count.eq(0) for count in seen)]",
-    "w.settled.eq(0)]",
-    "a window counts the tuples of the last input",
-)
 LATE_EXPIRY = Fault(
     "intake",
     "full = [count == window for",
@@ -214,13 +208,6 @@ PROOFS = {
         LATE_EXPIRY,
         quick_depth=16,
         depth=20,
-    ),
-    "fast-inputs": Proof(
-        "forwarded at once, a core of one tuple: owed pairs meet once, two inputs",
-        partial(ArrayMeeting, 1, 1, 1, 1, 1, dense=True, forward="fast"),
-        STALE_COUNT,
-        quick_depth=30,
-        depth=34,
     ),
     "fast-words": Proof(
         "forwarded at once, two words a core: owed pairs meet once",
