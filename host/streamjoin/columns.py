@@ -56,7 +56,10 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
+        column, kind = _decoded(pa, column), kind.value_type
+    if pa.types.is_string_view(kind):
+        kind = pa.large_string()
+        column = column.cast(kind)
     if pa.types.is_date(kind):
         kind = pa.timestamp("ms")
         column = column.cast(kind)
@@ -70,6 +73,14 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     anything = "" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else 0
     filled = column.fill_null(pa.scalar(anything, kind)) if _is_key(pa, kind) else column
     return _arrow_values(pa, filled, kind, name, source), missing
+
+
+def _decoded(pa: Any, column: Any) -> Any:
+    """Write a dictionary's values out; Arrow cannot take texts in views out of one by itself."""
+    values = column.type.value_type
+    plain = pa.large_string() if pa.types.is_string_view(values) else values
+    chunks = [chunk.dictionary.cast(plain).take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(chunks, type=plain)
 
 
 def _is_key(pa: Any, kind: Any) -> bool:
@@ -182,12 +193,18 @@ def numpy_arrivals(values: Any, name: str, source: str) -> Int64s:
     InputError
         As :func:`arrow_arrivals`.
     """
+    if np.ma.is_masked(values):
+        row = int(np.flatnonzero(np.ma.getmaskarray(values))[0])
+        raise InputError(f"{source}: {name} has no value at row {row}: leave such rows out")
     ts = np.asarray(values)
     if ts.ndim != 1:
         raise InputError(f"{source}: {name} must have one dimension, not {ts.ndim}")
     if ts.dtype.kind in "mM":
         unit = np.datetime_data(ts.dtype)[0]
-        if np.isnat(ts).any() or unit not in {"ns", *MICROSECONDS}:
+        if np.isnat(ts).any():
+            row = int(np.flatnonzero(np.isnat(ts))[0])
+            raise InputError(f"{source}: {name} has no value at row {row}: leave such rows out")
+        if unit not in {"ns", *MICROSECONDS}:
             raise InputError(f"{source}: {name} must hold times in s, ms, us or ns, not {ts.dtype}")
         return _microseconds(ts.astype(np.int64), unit, name, source)
     if ts.dtype.kind not in "iu":

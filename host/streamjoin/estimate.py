@@ -1,20 +1,23 @@
 """How many pairs a join will give, about, and how many fit into memory."""
 
+from dataclasses import replace
+
 import numpy as np
+from numpy.typing import NDArray
 
 from streamjoin import memory
 from streamjoin.engines.base import Job
 from streamjoin.errors import TooLargeError
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import CountWindow, TimeWindow, TumblingWindow
 
 PAIR_BYTES = 48
 """What a pair costs until it is written: its rows twice, when it was made, its time, its latency.
 """
 
-SAMPLE_TUPLES = 1 << 14
-SURE_MATCHES = 64
-"""Matches within the samples from which an estimate is good to about a quarter."""
+SAMPLE_TUPLES = 1 << 11
+SURE_ROWS = 64
+"""Sampled rows of either side that must match for an estimate to be sure: pairs of one row are not
+independent of each other."""
 
 SURELY = 1.5
 
@@ -41,68 +44,53 @@ def check_fits(job: Job) -> int | None:
     most = pairs_that_fit()
     if most is None or job.r.rows * job.s.rows <= most:
         return most
-    compared = comparisons(job)
-    if compared > most:
-        matches, sampled = sampled_matches(job)
-        likely = compared * matches / sampled
-        if matches >= SURE_MATCHES and likely > SURELY * most:
-            raise TooLargeError(f"about {likely:.2g}", most)
+    likely, sure = estimated_pairs(job)
+    if sure and likely > SURELY * most:
+        raise TooLargeError(f"about {likely:.2g}", most)
     return most
 
 
-def comparisons(job: Job) -> float:
-    """Pairs of tuples that share a window, about: counted for a sample of the tuples."""
-    r_ts, s_ts = job.r.ts, job.s.ts
-    window = job.window
-    if isinstance(window, TumblingWindow):
-        first_us = _sample(r_ts) // window.length_us * window.length_us
-        return _scaled(s_ts, first_us, first_us + window.length_us, len(r_ts))
-    if isinstance(window, TimeWindow):
-        r_some, s_some = _sample(r_ts), _sample(s_ts)
-        earlier_s = _scaled(s_ts, r_some - window.s_us + 1, r_some, len(r_ts))
-        return earlier_s + _scaled(r_ts, s_some - window.r_us + 1, s_some + 1, len(s_ts))
-    if isinstance(window, CountWindow):
-        return float(
-            min(len(s_ts), window.s_tuples) * len(r_ts)
-            + min(len(r_ts), window.r_tuples) * len(s_ts)
-        )
-    return float(len(r_ts)) * len(s_ts)
+def estimated_pairs(job: Job) -> tuple[float, bool]:
+    """Join samples of both streams, all terms and the window, and scale up.
 
-
-def sampled_matches(job: Job) -> tuple[int, float]:
-    """Pairs that meet the predicate among samples of both streams, and how many were held.
-
-    Of a conjunction the term that fewest pairs meet is taken: an upper bound.
+    Returns
+    -------
+    pairs : float
+        Unbiased.
+    sure : bool
+        Whether so many rows of both samples matched that it is good to about a quarter.
     """
+    from streamjoin.engines.arrivals import met_by_r, met_by_s
     from streamjoin.engines.encode import encode_intervals
 
-    r, s = (_rows(stream, _chosen(stream.rows)) for stream in (job.r, job.s))
+    r_rows, s_rows = _chosen(job.r.rows), _chosen(job.s.rows)
+    r, s = _rows(job.r, r_rows), _rows(job.s, s_rows)
     codes = encode_intervals(r, s, job.predicate)
-    fewest = r.rows * s.rows
+    met = np.ones((len(r_rows), len(s_rows)), dtype=np.bool_)
     for r_codes, s_lo, s_hi in zip(codes.r, codes.s_lo, codes.s_hi, strict=True):
-        ordered = np.sort(r_codes)
-        met = np.searchsorted(ordered, s_hi, "right") - np.searchsorted(ordered, s_lo, "left")
-        fewest = min(fewest, int(met[s_lo <= s_hi].sum()))
-    return fewest, float(r.rows) * s.rows
+        met &= (r_codes[:, None] >= s_lo) & (r_codes[:, None] <= s_hi)
+    # Rows of the whole other stream that each sampled tuple meets on its arrival.
+    r_first, r_end = met_by_r(r.ts, job.s.ts, job.window)
+    s_first, s_end = met_by_s(job.r.ts, s.ts, job.window)
+    later_r = (s_rows >= r_first[:, None]) & (s_rows < r_end[:, None])
+    later_s = (r_rows[:, None] >= s_first) & (r_rows[:, None] < s_end)
+    met &= later_r | later_s
+    scale = (job.r.rows / max(1, len(r_rows))) * (job.s.rows / max(1, len(s_rows)))
+    least = min(_matching(met, 1), _matching(met, 0))
+    return float(np.count_nonzero(met)) * scale, least >= SURE_ROWS
+
+
+def _matching(met: NDArray[np.bool_], axis: int) -> int:
+    return int(met.any(axis=axis).sum())
 
 
 def _chosen(rows: int) -> Int64s:
     if rows <= SAMPLE_TUPLES:
         return np.arange(rows)
-    return np.sort(np.random.default_rng(rows).integers(0, rows, SAMPLE_TUPLES))
+    return np.unique(np.random.default_rng(rows).integers(0, rows, SAMPLE_TUPLES))
 
 
 def _rows(stream: Stream, rows: Int64s) -> Stream:
     columns = {name: column[rows] for name, column in stream.columns.items()}
     missing = None if stream.missing is None else stream.missing[rows]
-    return Stream(columns, stream.ts[rows], stream.source, missing=missing)
-
-
-def _sample(ts: Int64s) -> Int64s:
-    return ts[_chosen(len(ts))]
-
-
-def _scaled(ts: Int64s, first_us: Int64s, end_us: Int64s, tuples: int) -> float:
-    """Tuples from each first to below each end, on average, for that many."""
-    within = np.searchsorted(ts, end_us) - np.searchsorted(ts, first_us)
-    return float(within.mean()) * tuples if len(within) else 0.0
+    return replace(stream, columns=columns, ts=stream.ts[rows], table=None, missing=missing)

@@ -38,6 +38,37 @@ class _Batch:
     latency_us: NDArray[np.float64] | None
 
 
+SMALL_PAIRS = 1024
+"""Fewer pairs than this are copied into a block, so that many small batches cost what their pairs
+do."""
+
+BLOCK_PAIRS = 4096
+
+
+class _Block:
+    """Small batches, one behind the other."""
+
+    def __init__(self) -> None:
+        self.rows = np.empty((2, BLOCK_PAIRS), dtype=np.int64)
+        self.produced_us = np.empty(BLOCK_PAIRS)
+        self.used = 0
+
+    def add(self, batch: "_Batch") -> bool:
+        """Take a batch; refuse what does not fit or tells more than a block holds."""
+        end = self.used + len(batch.r_rows)
+        if end > BLOCK_PAIRS or batch.latency_us is not None:
+            return False
+        self.rows[0, self.used : end], self.rows[1, self.used : end] = batch.r_rows, batch.s_rows
+        self.produced_us[self.used : end] = batch.produced_us
+        self.used = end
+        return True
+
+    def batch(self) -> "_Batch":
+        """Return all that was taken, as one batch of just its size."""
+        rows = self.rows[:, : self.used].astype(np.uint32)
+        return _Batch(rows[0], rows[1], self.produced_us[: self.used].copy(), None)
+
+
 @dataclass
 class Meter:
     """Collects what an engine emits and where its threads spend their time.
@@ -63,6 +94,7 @@ class Meter:
     _cpu_started_ns: int = 0
     _cpu_ended_ns: int = 0
     most_pairs: int | None = None
+    _block: _Block = field(default_factory=_Block)
     _pairs: int = 0
     _held_bytes: int = 0
     _most_held_bytes: int = 0
@@ -79,6 +111,8 @@ class Meter:
     def stop(self) -> None:
         """Stop the run's clock."""
         self._ended_ns = time.perf_counter_ns()
+        with self._lock:
+            self._close_block()
         self._cpu_ended_ns = time.process_time_ns()
         if self._counters is not None:
             self._counters.stop()
@@ -123,7 +157,7 @@ class Meter:
         Parameters
         ----------
         r_rows, s_rows : ndarray, shape (pairs,)
-            Row numbers; kept, not copied.
+            Row numbers; kept, not copied, unless they are fewer than :data:`SMALL_PAIRS`.
         produced_us : float or ndarray of float64, shape (pairs,), optional
             When they, or each of them, were produced, in microseconds since the start, on the
             run's own clock (a device's is its cycles).
@@ -139,10 +173,19 @@ class Meter:
             stamp = self.now_us() if produced_us is None else produced_us
             batch = _Batch(r_rows, s_rows, stamp, latency_us)
             with self._lock:
-                self._batches.append(batch)
                 self._pairs += len(r_rows)
+                if len(r_rows) >= SMALL_PAIRS or not self._block.add(batch):
+                    self._close_block()
+                    if len(r_rows) >= SMALL_PAIRS or not self._block.add(batch):
+                        self._batches.append(batch)
             if self.most_pairs is not None and self._pairs > self.most_pairs:
                 raise TooLargeError(f"more than {self.most_pairs:.2g}", self.most_pairs)
+
+    def _close_block(self) -> None:
+        """Put the small batches so far behind the others."""
+        if self._block.used:
+            self._batches.append(self._block.batch())
+            self._block.used = 0
 
     def holds(self, count: int) -> None:
         """Count bytes of the algorithm's own structures, until :meth:`let_go`."""
@@ -191,6 +234,8 @@ class Meter:
 
     def pairs(self) -> Pairs:
         """Everything emitted, in the order of emission."""
+        with self._lock:
+            self._close_block()
         if len(self._batches) == 1:
             return Pairs(self._batches[0].r_rows, self._batches[0].s_rows)
         nothing: list[Any] = [np.empty(0, dtype=np.uint32)]

@@ -61,7 +61,8 @@ def check_options(*, threads: int, speedup: float, order: str, arrival: str) -> 
     InputError
         Naming the option and what it takes.
     """
-    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+    whole = isinstance(threads, int | np.integer) and not isinstance(threads, bool)
+    if not whole or not 1 <= threads <= MOST_THREADS:
         raise InputError(
             f"threads must be a whole number from 1 to {MOST_THREADS}, not {threads!r}"
         )
@@ -89,7 +90,7 @@ def settle(engine: Engine, job: Job, knobs: Mapping[str, Any]) -> Job:
     complete = replace(
         job,
         knobs=engine.settle(knobs),
-        threads=engine.threads_for(job.threads),
+        threads=engine.threads_for(int(job.threads)),
         backend=job.backend or (can.backends[0] if can.backends else None),
     )
     engine.check(replace(complete, backend=job.backend))

@@ -168,6 +168,15 @@ def test_a_wrong_result_has_no_figure_and_is_not_kept(little: Path, data: Path) 
         ('"params.duplicates"', '"seed.x"', "sweep seed.x: seed is not a table"),
         ("title", "title =", "is not an experiment in TOML"),
         ('"mway"]', '"mvay"]', "mvay"),
+        ('"mway"]', '"npj"]', "engines must be different names"),
+        ("rounds = 1", "rounds = 0", "rounds must be 1 to 1000, not 0"),
+        ("rounds = 1", "rouns = 1", "has no key 'rouns'; it takes name, kind"),
+        ('window = "all"', 'window = "tumble"', "a window is all, tumbling:DUR"),
+        ("threads = 1", "threads = 0", "threads must be a whole number from 1"),
+        ("rounds = 1", "speedup = nan", "speedup must be a number above 0, not nan"),
+        ("s_tuples = 300", "s_tuples = 2024-01-01", "params.s_tuples must be a number or a text"),
+        ('kind = "equi"', "kind = 2024-01-01", "kind must be a text"),
+        ('baseline = "npj"', 'baseline = "nope"', "baseline must be an engine of a workload"),
     ],
 )
 def test_a_wrong_experiment_is_refused_in_a_sentence(

@@ -5,6 +5,7 @@ import datetime
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -222,6 +223,33 @@ def test_a_column_of_nothing_but_nulls_joins_with_any_type() -> None:
     reals = pa.table({"k": pa.array([0.0])})
     assert pairs_of(nothing, reals, band="k=k:inf:inf") == []
     assert pairs_of(nothing, nothing, on="k") == []
+
+
+def test_texts_in_views_and_categories_are_texts() -> None:
+    texts = pa.array(["a", None, "b"], pa.string_view())
+    plain = pa.table({"k": pa.array(["b", "a"])})
+    viewed = pa.table({"k": texts})
+    indices = pa.array([0, 2, 1], pa.uint32())
+    coded = pa.table({"k": pa.DictionaryArray.from_arrays(indices, texts)})
+    assert pairs_of(viewed, plain, on="k") == [(0, 1), (2, 0)]
+    assert pairs_of(coded, plain, on="k") == [(0, 1), (1, 0)]
+
+
+def test_data_frames_of_polars_join_on_text_and_categories() -> None:
+    r = pl.DataFrame({"k": ["a", None, "b"]})
+    s = pl.DataFrame({"k": ["b", "a"]})
+    assert pairs_of(r, s, on="k") == [(0, 1), (2, 0)]
+    coded = r.with_columns(pl.col("k").cast(pl.Categorical))
+    assert pairs_of(coded, s, on="k") == [(0, 1), (2, 0)]
+
+
+@pytest.mark.parametrize(
+    "ts", [np.ma.array([5, 6, 7], mask=[0, 1, 0]), np.array([5, "NaT", 7], "M8[us]")]
+)
+def test_a_missing_arrival_time_is_refused_with_its_row(ts: object) -> None:
+    keys = np.array([1, 2, 3])
+    with pytest.raises(sj.InputError, match="r: ts has no value at row 1: leave such rows out"):
+        sj.join({"k": keys, "ts": ts}, {"k": keys}, on="k")
 
 
 def test_dates_join_with_dates_and_instants() -> None:

@@ -129,15 +129,19 @@ def _sample(stream: Stream, seed: int) -> Stream:
     return Stream(columns, stream.ts[rows], stream.source, missing=missing)
 
 
-def _rate(stream: Stream, job: Job) -> float:
-    """Tuples a second of the replay, over the time that the whole input takes."""
+def _rate(stream: Stream, job: Job) -> float | None:
+    """Tuples a second of the replay, over its whole time; None where all arrives at once."""
     span_s = (job.end_us - job.start_us) / 1e6 / job.speedup
-    return stream.rows / span_s if span_s else float("inf")
+    return stream.rows / span_s if span_s else None
 
 
 def _key_counts(stream: Stream, columns: list[str]) -> Int64s:
     """How often each key occurs; codes against the other stream would mix what has no partner."""
     own = Predicate(tuple(Equi(name, name) for name in columns))
+    if stream.missing is not None:  # what lacks a value matches nothing
+        present = np.flatnonzero(~stream.missing)
+        columns_there = {name: column[present] for name, column in stream.columns.items()}
+        stream = Stream(columns_there, stream.ts[present], stream.source)
     _, counts = np.unique(encode_keys(stream, stream, own)[0], return_counts=True)
     return counts
 

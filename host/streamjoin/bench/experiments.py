@@ -120,7 +120,10 @@ def read(name: str, size: str) -> Experiment:
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise InputError(f"{path}: two points are called {twice!r}; give workloads other names")
-    baseline = str(plain.get("baseline", "duckdb"))
+    baseline = plain.get("baseline", "duckdb")
+    entered = {name for point in points for name in point.table.get("engines", ())}
+    if baseline not in entered:
+        raise InputError(f"{path}: baseline must be an engine of a workload, not {baseline!r}")
     return Experiment(
         path.stem, plain["title"], plain["source"], plain["limit"], baseline, tuple(points)
     )
@@ -172,7 +175,7 @@ def _put(table: dict[str, Any], path: list[str], value: Any, place: str) -> None
 
 def suite_text(name: str, points: tuple[Point, ...]) -> str:
     """Write the data of points as a suite, each once: what the generator reads."""
-    lines = [f"name = {json.dumps(name)}"]
+    lines = [f"name = {_toml(name)}"]
     seen: set[str] = set()
     for point in points:
         if point.data_key in seen:
@@ -181,12 +184,17 @@ def suite_text(name: str, points: tuple[Point, ...]) -> str:
         lines.append("[[workload]]")
         for key in ("kind", "seed"):
             if key in point.table:
-                lines.append(f"{key} = {json.dumps(point.table[key])}")
+                lines.append(f"{key} = {_toml(point.table[key])}")
         params = point.table.get("params", {})
-        inner = ", ".join(f"{key} = {json.dumps(value)}" for key, value in params.items())
+        inner = ", ".join(f"{_toml(key)} = {_toml(value)}" for key, value in params.items())
         if params:
             lines.append(f"params = {{ {inner} }}")
     return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """Write a number or a text; TOML takes them as JSON writes them, but for its surrogates."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def definition(point: Point, workload: Mapping[str, Any]) -> str:

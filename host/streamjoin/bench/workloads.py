@@ -213,6 +213,10 @@ def as_table(table: Mapping[str, Any], folder: Path, threads: int) -> Comparison
 
 
 _TABLE_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "name": (str, "a text"),
+    "kind": (str, "a text"),
+    "seed": (int, "a whole number"),
+    "params": (dict, "a table"),
     "engines": (list, "a list of names"),
     "window": (str, "a text"),
     "rounds": (int, "a whole number"),
@@ -225,18 +229,45 @@ _TABLE_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
 
 def check_table(table: Mapping[str, Any], place: str) -> None:
     """Refuse a suite's table before anything is generated for it."""
-    for name, (types, what) in _TABLE_TYPES.items():
-        if name in table and (not isinstance(table[name], types) or isinstance(table[name], bool)):
-            raise InputError(f"{place}: {name} must be {what}, not {table[name]!r}")
+    for name, value in table.items():
+        if name not in _TABLE_TYPES:
+            raise InputError(f"{place}: has no key {name!r}; it takes {', '.join(_TABLE_TYPES)}")
+        types, what = _TABLE_TYPES[name]
+        if not isinstance(value, types) or isinstance(value, bool):
+            raise InputError(f"{place}: {name} must be {what}, not {value!r}")
+    for name, value in table.get("params", {}).items():
+        if not isinstance(value, int | float | str):
+            raise InputError(f"{place}: params.{name} must be a number or a text, not {value!r}")
     engines = table.get("engines")
     if not engines or not all(isinstance(name, str) for name in engines):
         raise InputError(f"{place}: engines must be a list of names, as ['kang']")
+    if len(set(engines)) < len(engines):
+        raise InputError(f"{place}: engines must be different names, not {engines}")
     for name in engines:
         catalog.get(name)
+    _check_values(table, place)
     for name, knobs in table.get("knobs", {}).items():
         if not isinstance(knobs, dict):
             raise InputError(f"{place}: knobs.{name} must be a table, not {knobs!r}")
         catalog.get(name).settle(knobs)
+
+
+def _check_values(table: Mapping[str, Any], place: str) -> None:
+    """Refuse values of the right type that no run takes."""
+    rounds = table.get("rounds", DEFAULT_ROUNDS)
+    if not 1 <= rounds <= MOST_ROUNDS:
+        raise InputError(f"{place}: rounds must be 1 to {MOST_ROUNDS}, not {rounds}")
+    try:
+        if "window" in table:
+            parse_window(table["window"])
+        run.check_options(
+            threads=table.get("threads", 1),
+            speedup=table.get("speedup", 1.0),
+            order="none",
+            arrival=table.get("arrival", "instant"),
+        )
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
 
 
 def generate(path: Path, data: Path) -> list[Path]:

@@ -10,6 +10,7 @@ from streamjoin.bench import experiments, runner
 from streamjoin.bench.compare import RECORDS
 from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
 from streamjoin.errors import InputError
+from streamjoin.run import check_options
 
 EPILOG = """\
 examples:
@@ -39,6 +40,7 @@ class BenchVerb:
         """Run or list; 1 if any result is wrong or missing."""
         if args.name == "list":
             return _list(args)
+        check_options(threads=args.threads, speedup=1.0, order="none", arrival="instant")
         experiment = experiments.read(args.name, args.size)
         runner.check(experiment, args.size)
         out = args.out or Path("runs/bench") / f"{experiment.name}-{args.size}"

@@ -66,21 +66,32 @@ def scan_ranges(
     s_first, s_end : ndarray of int64, shape (s rows,)
         Rows of R that each S tuple meets on its arrival.
     """
-    r_end = np.searchsorted(s_ts, r_ts, side="left")
-    s_end = np.searchsorted(r_ts, s_ts, side="right")
-    if isinstance(window, AllWindow):
-        r_first, s_first = np.zeros_like(r_end), np.zeros_like(s_end)
-    elif isinstance(window, TumblingWindow):
-        r_first = np.searchsorted(s_ts, _window_start(r_ts, window), side="left")
-        s_first = np.searchsorted(r_ts, _window_start(s_ts, window), side="left")
-    elif isinstance(window, CountWindow):
-        r_first = np.maximum(r_end - window.s_tuples, 0)
-        s_first = np.maximum(s_end - window.r_tuples, 0)
-    elif isinstance(window, TimeWindow):
+    return (*met_by_r(r_ts, s_ts, window), *met_by_s(r_ts, s_ts, window))
+
+
+def met_by_r(r_ts: Int64s, s_ts: Int64s, window: Window) -> tuple[Int64s, Int64s]:
+    """Return the first half of :func:`scan_ranges`; ``r_ts`` may be a part of R."""
+    end = np.searchsorted(s_ts, r_ts, side="left")
+    if isinstance(window, TumblingWindow):
+        return np.searchsorted(s_ts, _window_start(r_ts, window), side="left"), end
+    if isinstance(window, CountWindow):
+        return np.maximum(end - window.s_tuples, 0), end
+    if isinstance(window, TimeWindow):
         # Live while ts_later < ts_earlier + T, so the first live one has ts > ts_later - T.
-        r_first = np.searchsorted(s_ts, r_ts - window.s_us, side="right")
-        s_first = np.searchsorted(r_ts, s_ts - window.r_us, side="right")
-    return r_first, r_end, s_first, s_end
+        return np.searchsorted(s_ts, r_ts - window.s_us, side="right"), end
+    return np.zeros_like(end), end
+
+
+def met_by_s(r_ts: Int64s, s_ts: Int64s, window: Window) -> tuple[Int64s, Int64s]:
+    """Return the second half of :func:`scan_ranges`; ``s_ts`` may be a part of S."""
+    end = np.searchsorted(r_ts, s_ts, side="right")
+    if isinstance(window, TumblingWindow):
+        return np.searchsorted(r_ts, _window_start(s_ts, window), side="left"), end
+    if isinstance(window, CountWindow):
+        return np.maximum(end - window.r_tuples, 0), end
+    if isinstance(window, TimeWindow):
+        return np.searchsorted(r_ts, s_ts - window.r_us, side="right"), end
+    return np.zeros_like(end), end
 
 
 def _window_start(ts: Int64s, window: TumblingWindow) -> Int64s:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
+import numpy as np
+
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
@@ -78,7 +80,7 @@ class Knob:
             if text in self.choices:
                 return str(text)
             raise InputError(f"knob {self.name} takes {' or '.join(self.choices)}, not {text!r}")
-        whole = isinstance(text, int) and not isinstance(text, bool)
+        whole = isinstance(text, int | np.integer) and not isinstance(text, bool)
         digits = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 18
         value = int(text) if whole or digits else None
         least, most = self.least or 0, self.most

@@ -28,13 +28,12 @@ from streamjoin.engines.intra.window import (
 )
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s
+from streamjoin.windows import MOST
 
 Tuples = NDArray[np.uint64]
 
 BATCH_ROWS = 1 << 14
 """Rows of a stream that a worker looks at before it looks at the other one."""
-
-MOST_STAMPS = 8
 
 
 @dataclass(frozen=True)
@@ -136,17 +135,12 @@ class StampedEmitter:
                 self.flush()
 
     def flush(self) -> None:
-        """Hand over everything."""
-        first = 0
-        if len(self._stamps) > MOST_STAMPS:
-            ends = np.array([end for end, _ in self._stamps])
-            counts = np.diff(ends, prepend=0)
-            produced_us = np.repeat([stamp for _, stamp in self._stamps], counts)
+        """Hand over everything, each match with its batch's stamp."""
+        if self._stamps:
+            stamps = [stamp for _, stamp in self._stamps]
+            counts = np.diff([end for end, _ in self._stamps], prepend=0)
+            produced_us = stamps[0] if len(stamps) == 1 else np.repeat(stamps, counts)
             self._emitter.emit(self.out_r[: self.at], self.out_s[: self.at], produced_us)
-        else:
-            for end, stamp in self._stamps:
-                self._emitter.emit(self.out_r[first:end], self.out_s[first:end], stamp)
-                first = end
         self._renew()
 
 
@@ -204,7 +198,7 @@ def _pull(sides: tuple[Side, Side], worker: Worker, crew: Crew, job: Job, meter:
         crew.check()
         pulled = False
         for number, side in enumerate(sides):
-            upto = side.arrived(start_us + int(meter.now_us() * speedup))
+            upto = side.arrived(start_us + _replayed_us(meter.now_us(), speedup))
             if upto > side.at:
                 worker.consume(number, upto)
                 pulled = True
@@ -213,3 +207,8 @@ def _pull(sides: tuple[Side, Side], worker: Worker, crew: Crew, job: Job, meter:
             crew.sleep_until_us(meter, (min(nexts) - start_us) / speedup)
         elif worker.pause_us and not any(side.behind for side in sides):
             crew.sleep_until_us(meter, meter.now_us() + worker.pause_us)
+
+
+def _replayed_us(elapsed_us: float, speedup: float) -> int:
+    """Arrival time that a replay has reached; beyond all arrivals where it runs very fast."""
+    return int(min(elapsed_us * speedup, float(MOST)))

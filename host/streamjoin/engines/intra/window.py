@@ -15,7 +15,7 @@ from streamjoin.engines.arrivals import tumbling_slices
 from streamjoin.engines.base import Capabilities, Engine, Job, Report, without_numba
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes, encode_keys
-from streamjoin.metrics import Meter
+from streamjoin.metrics import SMALL_PAIRS, Meter
 from streamjoin.tuples import Int64s
 
 OUTPUT_PAIRS = 1 << 20
@@ -76,7 +76,8 @@ class Emitter:
             r_rows += np.uint32(self._window.r_first)
         if self._window.s_first:
             s_rows += np.uint32(self._window.s_first)
-        self._out = self._out[:, len(r_rows) :]
+        if len(r_rows) >= SMALL_PAIRS:  # else they are copied, and the room is free again
+            self._out = self._out[:, len(r_rows) :]
         self._meter.emit(r_rows, s_rows, produced_us)
 
 
@@ -122,6 +123,8 @@ class IntraWindowEngine(Engine):
                 self.join_window(window, crew, job, meter)
                 meter.let_go()
                 meter.progress(r_rows.stop + s_rows.stop, job.tuples)
+            if replayed:  # what comes after the last window that joins has to be taken too
+                crew.sleep_until_us(meter, (job.end_us - job.start_us) / job.speedup)
 
     @abstractmethod
     def join_window(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
