@@ -162,7 +162,7 @@ def random_workload(
     if windows is None:
         windows = random_windows(params, rng)
     if domain is None:
-        domain = max(2, int(max(windows) ** (1 / len(params.terms))) + 1)
+        domain = usual_domain(params, windows)
     arrivals = []
     counts = [0, 0]
     for _ in range(tuples):
@@ -170,6 +170,16 @@ def random_workload(
         keys = tuple(random_key(rng, term.type, domain, extremes) for term in params.terms)
         arrivals.append(Arrival(side, keys, counts[side] & ((1 << params.payload_bits) - 1)))
         counts[side] += 1
+    return Workload(params, arrivals, *windows, random_bands(params, rng, widths))
+
+
+def usual_domain(params: DesignParams, windows: tuple[int, int]) -> int:
+    """Distinct keys of a term with which a tuple finds about one match."""
+    return max(2, int(max(windows) ** (1 / len(params.terms))) + 1)
+
+
+def random_bands(params: DesignParams, rng: np.random.Generator, widths: int) -> dict[str, Bits]:
+    """Draw band widths from 0 to ``widths``, in halves for floats, by register name."""
     bands = {}
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
@@ -179,7 +189,7 @@ def random_workload(
                 if term.type is KeyType.FLOAT32:
                     bits = int(np.float32(width / 2).view(np.uint32))
                 bands[f"band_{bound}{index}"] = bits
-    return Workload(params, arrivals, *windows, bands)
+    return bands
 
 
 def random_windows(params: DesignParams, rng: np.random.Generator) -> tuple[int, int]:
