@@ -47,6 +47,8 @@ _RUNTIME = "libverilated.a"
 VERILATOR_CONTROL = '`verilator_config\nno_inline -module "streamjoin_core"\n'
 _NOT_DESIGN = (
     "__init__.py",
+    "bulk.py",
+    "bulk_run.py",
     "cache.py",
     "cli.py",
     "design_options.py",

@@ -8,11 +8,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.contract import ParameterError
+from streamjoin_hw.contract import ParameterError, active_cores
 from streamjoin_hw.design_options import UsageError, design_from, parameters_help
 from streamjoin_hw.formal.cli import configure as configure_prove
 from streamjoin_hw.presets import PRESETS
-from streamjoin_hw.terminal import say, show, write_text
+from streamjoin_hw.terminal import progress, say, show, write_text
 from streamjoin_hw.walk.cli import configure_input
 
 _EXAMPLES = """examples:
@@ -21,6 +21,7 @@ _EXAMPLES = """examples:
   streamjoin hw registers --preset tiny-band --out docs/registers.md
   streamjoin hw model --preset tiny-band --json
   streamjoin hw simulate --preset tiny --tuples 2000 --idle 200 --stall 500
+  streamjoin hw simulate --preset tiny --tuples 10000000 --idle 100 --stall 200
   streamjoin hw simulate --preset tiny --tuples 100 --waves build/tiny.vcd
   streamjoin hw animate --preset tiny --out walk.html
   streamjoin hw prove merger-passage meeting-dense --depth 30
@@ -105,12 +106,8 @@ def _per_1024(flag: str, value: int) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    import numpy as np
-
-    from streamjoin_hw import testing
     from streamjoin_hw.build import build_model
-    from streamjoin_hw.contract import active_cores
-    from streamjoin_hw.simulation import Model
+    from streamjoin_hw.bulk_run import EXACT, bulk_run
 
     params = design_from(arguments.preset, arguments.param)
     if arguments.tuples < 1:
@@ -118,63 +115,25 @@ def _simulate(arguments: argparse.Namespace) -> int:
     idle, stall = _per_1024("--idle", arguments.idle), _per_1024("--stall", arguments.stall)
     if arguments.waves is not None:
         return _waves(arguments, params, idle, stall)
-    folder = build_model(params, report=say)
-    capacity = params.window_capacity
-    workload = testing.random_workload(
-        params,
-        np.random.default_rng(arguments.seed),
-        arguments.tuples,
-        windows=(arguments.window_r or capacity, arguments.window_s or capacity),
+    windows = (
+        arguments.window_r or params.window_capacity,
+        arguments.window_s or params.window_capacity,
     )
-    active = active_cores(params, workload.window_r, workload.window_s)
-    with Model(params, folder) as model:
-        model.set_up(workload)
-        outcome = _with_progress(model, workload, arguments.seed, idle, stall)
-        counters = {
-            name: model.read(name)
-            for name in ("input_stall_cycles", "results_backpressure_cycles", "hold_cycles")
-        }
-    wrong = testing.difference(testing.reference(workload), outcome.pairs)
-    last = int(outcome.accepted[-1]) - int(outcome.accepted[0])
-    steps = [testing.step_cycles(params, w, active) for w in (workload.window_s, workload.window_r)]
-    figures: dict[str, Any] = {
-        "digest": params.digest,
-        "seed": arguments.seed,
-        "cores": params.cores,
-        "lanes": params.lanes,
-        "window_r": workload.window_r,
-        "window_s": workload.window_s,
-        "tuples": len(workload.arrivals),
-        "results": len(outcome.pairs),
-        "cycles": outcome.cycles,
-        "cycles_per_tuple": round(last / max(1, len(workload.arrivals) - 1), 3),
-        "step_cycles_r": steps[0],
-        "step_cycles_s": steps[1],
-        **counters,
-        "verdict": wrong if wrong else "exact",
-    }
-    show(figures, as_json=arguments.json)
-    return 1 if wrong else 0
-
-
-def _with_progress(model: Any, workload: Any, seed: int, idle: int, stall: int) -> Any:
-    """Run a workload with a bar on standard error, where it is long enough for one."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    total = len(workload.arrivals)
-    console = Console(stderr=True)
-    hidden = total < PROGRESS_LEAST_TUPLES or not console.is_terminal
-    with Progress(console=console, disable=hidden, transient=True) as progress:
-        task = progress.add_task("simulating", total=total)
-        return model.run(
-            workload.arrivals,
-            seed=seed,
+    active_cores(params, *windows)
+    folder = build_model(params, report=say)
+    with progress("simulating", arguments.tuples, hidden_below=PROGRESS_LEAST_TUPLES) as report:
+        figures = bulk_run(
+            params,
+            folder,
+            tuples=arguments.tuples,
+            windows=windows,
+            seed=arguments.seed,
             idle_per_1024=idle,
             stall_per_1024=stall,
-            max_cycles=10_000_000 + 4000 * total,
-            report=lambda taken: progress.update(task, completed=taken),
+            report=report,
         )
+    show(figures, as_json=arguments.json)
+    return 0 if figures["verdict"] == EXACT else 1
 
 
 def _waves(arguments: argparse.Namespace, params: Any, idle: int, stall: int) -> int:

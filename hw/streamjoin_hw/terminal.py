@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,22 @@ def show(figures: dict[str, Any], *, as_json: bool) -> None:
         return
     rows = [(name.replace("_", " "), str(value)) for name, value in figures.items()]
     print_table(("metric", "value"), rows)
+
+
+@contextmanager
+def progress(what: str, total: int, *, hidden_below: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar on standard error while something goes on; yields whom to tell how far it is.
+
+    There is none for less than ``hidden_below``, or where nobody watches.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    hidden = total < hidden_below or not console.is_terminal
+    with Progress(console=console, disable=hidden, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

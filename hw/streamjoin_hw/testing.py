@@ -185,7 +185,7 @@ def random_workload(
     if windows is None:
         windows = random_windows(params, rng)
     if domain is None:
-        domain = max(2, int(max(windows) ** (1 / len(params.terms))) + 1)
+        domain = usual_domain(params, windows)
     arrivals = []
     counts = [0, 0]
     ts, most_ts = 0, (1 << params.timestamp_bits) - 2
@@ -197,6 +197,27 @@ def random_workload(
         payload = counts[side] & ((1 << params.payload_bits) - 1)
         arrivals.append(Arrival(side, keys, payload, ts))
         counts[side] += 1
+    bands, times = random_bands(params, rng, widths), random_times(params, rng, windows)
+    return Workload(params, arrivals, *windows, bands, *times)
+
+
+def random_times(
+    params: DesignParams, rng: np.random.Generator, windows: tuple[int, int]
+) -> tuple[int, int] | tuple[None, None]:
+    """Draw time windows that about half of the count windows' tuples are within."""
+    if not params.timestamp_bits:
+        return None, None
+    time_r, time_s = (int(rng.integers(1, 2 * window + 2)) for window in windows)
+    return time_r, time_s
+
+
+def usual_domain(params: DesignParams, windows: tuple[int, int]) -> int:
+    """Distinct keys of a term with which a tuple finds about one match."""
+    return max(2, int(max(windows) ** (1 / len(params.terms))) + 1)
+
+
+def random_bands(params: DesignParams, rng: np.random.Generator, widths: int) -> dict[str, Bits]:
+    """Draw band widths from 0 to ``widths``, in halves for floats, by register name."""
     bands = {}
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
@@ -206,11 +227,7 @@ def random_workload(
                 if term.type is KeyType.FLOAT32:
                     bits = int(np.float32(width / 2).view(np.uint32))
                 bands[f"band_{bound}{index}"] = bits
-    times = [
-        int(rng.integers(1, 2 * window + 2)) if params.timestamp_bits else None
-        for window in windows
-    ]
-    return Workload(params, arrivals, *windows, bands, *times)
+    return bands
 
 
 def random_windows(params: DesignParams, rng: np.random.Generator) -> tuple[int, int]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from streamjoin_hw.build import OutputError
@@ -45,10 +46,11 @@ def test_simulate_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_result_is_exit_status_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from streamjoin_hw import testing
+    from streamjoin_hw.bulk import SlidingJoin
 
-    reference = testing.reference
-    monkeypatch.setattr(testing, "reference", lambda w: [*reference(w), (123456, 654321)])
+    join = SlidingJoin.join
+    surplus = np.array([123456 << 32 | 654321], np.uint64)
+    monkeypatch.setattr(SlidingJoin, "join", lambda *given: np.append(join(*given), surplus))
     assert run("simulate", "--preset", "tiny", "--tuples", "50", "--json") == 1
     verdict = json.loads(capsys.readouterr().out)["verdict"]
     assert verdict == "1 pairs missing, 0 surplus: first missing (123456, 654321)"

@@ -22,7 +22,7 @@ from streamjoin_hw.contract import (
     parse_term,
     registers,
 )
-from streamjoin_hw.simulation import Model, ModelError, packed
+from streamjoin_hw.simulation import Model, ModelError, chunk_of, packed
 from streamjoin_hw.testing import (
     Arrival,
     Workload,
@@ -218,7 +218,7 @@ def test_new_band_widths_count_for_the_tuples_after_the_write(model: Model) -> N
 def test_a_tuple_is_not_offered_before_its_time(model: Model) -> None:
     arrivals = random_workload(model.params, np.random.default_rng(SEED), 20).arrivals
     model.set_up(Workload(model.params, arrivals, 1, 1))
-    beats = packed(model.params, arrivals)
+    beats = packed(model.params, chunk_of(model.params, arrivals))
     dest = np.array([a.side for a in arrivals], np.uint8)
     not_before = 200 + np.arange(20, dtype=np.int64) * 37
     accepted = np.zeros(20, np.int64)

@@ -176,7 +176,7 @@ PROOFS = {
         FifoPassage,
         FULL_FIFO,
         quick_depth=10,
-        depth=24,
+        depth=18,
     ),
     **{
         f"ring-{lanes}": Proof(

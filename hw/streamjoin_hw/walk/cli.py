@@ -36,6 +36,12 @@ def _small_workload(arguments: argparse.Namespace, params: Any, windows: tuple[i
             f"--tuples must be from 1 to {MOST_TUPLES} where every signal is recorded, "
             f"not {arguments.tuples}"
         )
+    rows = 1 << params.payload_bits
+    if arguments.tuples > rows:
+        raise UsageError(
+            f"--tuples must be at most {rows} where payload_bits={params.payload_bits} number "
+            f"the rows, not {arguments.tuples}"
+        )
     rng = np.random.default_rng(arguments.seed)
     return testing.random_workload(params, rng, arguments.tuples, windows=windows)
 
@@ -46,6 +52,8 @@ def waves(arguments: argparse.Namespace, params: Any, idle: int, stall: int) -> 
     from streamjoin_hw.contract import active_cores
     from streamjoin_hw.walk.waves import record_waves
 
+    if not arguments.waves.endswith(".vcd"):
+        raise UsageError(f"--waves must name a .vcd file, not {arguments.waves!r}")
     windows = (
         arguments.window_r or params.window_capacity,
         arguments.window_s or params.window_capacity,

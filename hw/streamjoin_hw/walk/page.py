@@ -13,7 +13,7 @@ from streamjoin_hw.walk.recording import Recording
 
 MOST_CORES = 8
 MOST_SLOTS = 4
-"""Cores and slots of a segment that fit a narrow screen."""
+"""Cores and slots of a segment that fit a screen; a narrow one scrolls along the chain."""
 
 _DATA = "/*RECORDING*/null"
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from amaranth.hdl import Value
+from amaranth.hdl import Module, Value
 from amaranth.sim import Simulator
 
 from streamjoin_hw import core as core_module
 from streamjoin_hw import handshake
 from streamjoin_hw.contract import SIDE_R, SIDE_S, TUser
 from streamjoin_hw.testing import Workload
+from streamjoin_hw.walk.watch import Watch
 
 CLOCK_S = 1e-8
 """The clock of the waveforms: 100 MHz."""
@@ -66,6 +67,7 @@ class _Watched:
     join: Any
     cores: list[Any]
     rings: list[tuple[Any, Any]]
+    watch: Watch
 
 
 def _built(workload: Workload) -> tuple[_Watched, Any]:
@@ -80,7 +82,9 @@ def _built(workload: Workload) -> tuple[_Watched, Any]:
 
         return making
 
-    join = handshake.HandshakeJoin(workload.params)
+    m = Module()
+    m.submodules.design = join = handshake.HandshakeJoin(workload.params)
+    m.submodules.watch = watch = Watch(join, cores, rings)
     with ExitStack() as patches:
         for module, name, found in (
             (handshake, "Core", cores),
@@ -88,26 +92,10 @@ def _built(workload: Workload) -> tuple[_Watched, Any]:
         ):
             make = kept(getattr(module, name), found)
             patches.enter_context(mock.patch.object(module, name, make))
-        simulator: Any = Simulator(join)
+        simulator: Any = Simulator(m)
     # Each core makes its ring of R, then that of S.
-    return _Watched(join, cores, list(zip(rings[::2], rings[1::2], strict=True))), simulator
-
-
-def traces(watched: _Watched) -> list[Any]:
-    """Return the interesting signals in groups, for a wave viewer."""
-    join = watched.join
-    groups: list[Any] = [
-        {"tuples": join.i},
-        {"results": join.o},
-        {"state": [join.idle, join.running, join.draining, join.held, join.drained]},
-    ]
-    for index, (core, (ring_r, ring_s)) in enumerate(
-        zip(watched.cores, watched.rings, strict=True)
-    ):
-        group = [core.command.as_value(), ring_r.entered, ring_r.oldest]
-        group += [ring_s.entered, ring_s.oldest, core.results, core.hold]
-        groups.append({f"core {index}": group})
-    return groups
+    pairs = list(zip(rings[::2], rings[1::2], strict=True))
+    return _Watched(join, cores, pairs, watch), simulator
 
 
 def record(
@@ -157,7 +145,8 @@ def record(
     file: Any = nullcontext()
     if waves is not None:
         save = str(waves.with_suffix(".gtkw"))
-        file = simulator.write_vcd(str(waves), save, traces=traces(watched))
+        groups = [{name: signals} for name, signals in watched.watch.groups.items()]
+        file = simulator.write_vcd(str(waves), save, traces=groups)
     with file:
         simulator.run()
     return recorder.finished()
