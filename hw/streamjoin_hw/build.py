@@ -53,6 +53,7 @@ _NOT_DESIGN = (
     "cli.py",
     "design_options.py",
     "formal",
+    "latency",
     "pages.py",
     "presets.py",
     "simulation.py",

@@ -11,6 +11,7 @@ from typing import Any
 from streamjoin_hw.contract import ParameterError, active_cores
 from streamjoin_hw.design_options import UsageError, design_from, parameters_help
 from streamjoin_hw.formal.cli import configure as configure_prove
+from streamjoin_hw.latency.cli import configure as configure_latency
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.terminal import progress, say, show, write_text
 from streamjoin_hw.walk.cli import configure_input
@@ -23,6 +24,7 @@ _EXAMPLES = """examples:
   streamjoin hw simulate --preset tiny --tuples 2000 --idle 200 --stall 500
   streamjoin hw simulate --preset tiny --tuples 10000000 --idle 100 --stall 200
   streamjoin hw simulate --preset tiny --tuples 100 --waves build/tiny.vcd
+  streamjoin hw latency --cores 1,2,4,8 --param segment_tuples=16 --param lanes=4
   streamjoin hw animate --preset tiny --out walk.html
   streamjoin hw prove merger-passage meeting-dense --depth 30
 """
@@ -148,6 +150,12 @@ def _animate(arguments: argparse.Namespace) -> int:
     return animate(arguments)
 
 
+def _latency(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.latency.cli import run
+
+    return run(arguments)
+
+
 def _prove(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.formal.cli import run
 
@@ -165,6 +173,7 @@ class HardwareVerb:
         ("registers", _registers, "print the register map as a page of the documentation"),
         ("model", _model, "build the Verilated model and print its folder"),
         ("simulate", _simulate, "run random tuples through the model and check the result"),
+        ("latency", _latency, "measure cycles a tuple and a match take, beside closed forms"),
         ("animate", _animate, "write a page that shows tuples walk through the cores and meet"),
         ("prove", _prove, "prove parts of the design, and that each proof finds its fault"),
     )
@@ -203,6 +212,8 @@ class HardwareVerb:
                 action.add_argument("--json", action="store_true", help="print JSON")
             if name == "simulate":
                 self._configure_simulate(action)
+            elif name == "latency":
+                configure_latency(action)
             elif name == "animate":
                 configure_input(action, 40)
                 action.add_argument("--out", metavar="PATH", help="where to write the page")

@@ -87,6 +87,12 @@ def order_code(bits: Value, key_type: KeyType) -> Value:
     return Mux(is_nan(bits), Const(NAN_CODE_R, 32), ordered)[:32]
 
 
+def bound_stages(params: DesignParams) -> int:
+    """Cycles from a tuple's acceptance to the bounds of its intervals."""
+    floats = any(t.kind is TermKind.BAND and t.type is KeyType.FLOAT32 for t in params.terms)
+    return ADD_STAGES if floats else 1
+
+
 def _as_bits(value: ValueCastable | Value) -> Value:
     return Value.cast(value)
 
@@ -136,19 +142,11 @@ class Encoder(Component):
             }
         )
 
-    @property
-    def bound_stages(self) -> int:
-        """Cycles from acceptance to the bounds."""
-        floats = any(
-            t.kind is TermKind.BAND and t.type is KeyType.FLOAT32 for t in self.params.terms
-        )
-        return ADD_STAGES if floats else 1
-
     def elaborate(self, _platform: object) -> Module:
         """Build the pipeline."""
         m = Module()
         m.submodules.output = output = PipeReg(arrival_layout(self.params))
-        stages = self.bound_stages
+        stages = bound_stages(self.params)
 
         # One enable moves the whole pipeline. It depends on registers only, so no path runs
         # from the output's ready to the input's.
@@ -213,7 +211,7 @@ class Encoder(Component):
     def _window_end(self, m: Module, enable: Signal, ts: Value) -> Value:
         """Return, a cycle later, when a tuple's time window ends; all ones is never."""
         bits = self.params.timestamp_bits
-        side = self._delayed(m, enable, self.i.p.side, self.bound_stages - 1, "end_side")
+        side = self._delayed(m, enable, self.i.p.side, bound_stages(self.params) - 1, "end_side")
         length, total = Signal(bits), Signal(bits + 1)
         end = Signal(bits, name="end")
         m.d.comb += [
@@ -244,10 +242,9 @@ class Encoder(Component):
                 low.eq(number - lo_width.as_signed()),
                 high.eq(number + hi_width.as_signed()),
             ]
-        low_bits = self._delayed(m, enable, low, self.bound_stages - 1, f"low{index}_d").as_signed()
-        high_bits = self._delayed(
-            m, enable, high, self.bound_stages - 1, f"high{index}_d"
-        ).as_signed()
+        later = bound_stages(self.params) - 1
+        low_bits = self._delayed(m, enable, low, later, f"low{index}_d").as_signed()
+        high_bits = self._delayed(m, enable, high, later, f"high{index}_d").as_signed()
         lo = order_code(low_bits[:32], term.type)
         lo = Mux(low_bits < least, order_code(Const(least & 0xFFFFFFFF, 32), term.type), lo)
         hi = order_code(high_bits[:32], term.type)

@@ -244,7 +244,8 @@ def random_windows(params: DesignParams, rng: np.random.Generator) -> tuple[int,
 def step_cycles(params: DesignParams, opposite: int, active: int) -> int:
     """Cycles of one step that is compared with a window of ``opposite`` tuples."""
     longest = -(-opposite // active)
-    return max(2, -(-longest // params.lanes))
+    least = 1 if params.forward == "fast" else 2
+    return max(least, -(-longest // params.lanes))
 
 
 def difference(expected: Sequence[tuple[int, int]], found: Sequence[tuple[int, int]]) -> str:

@@ -141,7 +141,7 @@ def test_model_copies_to_a_folder_that_is_not_there(
         (
             ("manifest", "--preset", "tiny", "--param", "lanes"),
             "--param must be NAME=VALUE with NAME one of design, cores, segment_tuples, lanes, "
-            "terms, payload_bits, merge_arity, result_fifo_words, not 'lanes'",
+            "terms, payload_bits, merge_arity, result_fifo_words, forward, not 'lanes'",
         ),
         (
             ("verilog", "--preset", "tiny"),
@@ -200,3 +200,38 @@ def test_help_lists_every_design_parameter(
     assert "lanes=1 Stored tuples that one core compares in one cycle, 1 to 64 terms=" in plain
     listed = shown[shown.index("design parameters") :].partition("\n\n")[0]
     assert max(map(len, listed.splitlines())) <= 80
+
+
+def test_latency_prints_measurements_beside_closed_forms(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("latency", "--cores", "3", "--param", "segment_tuples=4", "--param", "lanes=2")
+    assert run(*words, "--param", "payload_bits=16", "--json") == 0
+    step, fast = json.loads(capsys.readouterr().out)
+    assert (step["forward"], fast["forward"]) == ("step", "fast")
+    assert step["last_match_cycles"] > fast["last_match_cycles"] == fast["last_formula"]
+    assert run(*words, "--param", "payload_bits=16", "--forward", "fast") == 0
+    heading, _, row = capsys.readouterr().out.splitlines()
+    assert heading.startswith("forward")
+    assert row.split()[:3] == ["fast", "3", "12"]
+
+
+def test_latency_that_differs_from_its_closed_form_is_exit_status_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from streamjoin_hw.latency import cases
+
+    right = cases.latency_cycles
+    monkeypatch.setattr(cases, "latency_cycles", lambda params, age: right(params, age) + 1)
+    words = ("--param", "segment_tuples=4", "--param", "lanes=2", "--param", "payload_bits=16")
+    assert run("latency", "--cores", "3", "--forward", "fast", *words) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "forward=fast cores=3 does not agree with its closed forms"
+    )
+
+
+@pytest.mark.parametrize("counts", ["", "0", "1,,2", "x", "2;3"])
+def test_counts_of_cores_that_are_none_are_refused(counts: str) -> None:
+    sentence = f"--cores must be counts from 1 up, as in 1,2,4,8, not {counts!r}"
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        run("latency", "--cores", counts)
