@@ -103,8 +103,8 @@ class DesignParams:
     result_fifo_words : int
         Depth of each core's result FIFO in scan words, 16 (twice ``HOLD_WORDS``) to 4096.
     forward : str
-        ``"step"``: tuples walk through the chain in lock step; ``"fast"``: they are forwarded
-        along it at once and each is stored in one core, round robin.
+        How tuples pass the cores: ``"step"``, they walk through the chain in lock step, or
+        ``"fast"``, they are forwarded along it at once and each is stored in one core.
     timestamp_bits : int
         Bits of a tuple's time, 8 to 32, for time windows beside the count windows; 0 for none.
         The highest time is reserved.

@@ -111,6 +111,13 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                     "The window registers cannot be held together: no tuple is accepted until "
                     "they can. Settles within 128 cycles of a write to the empty design.",
                 ),
+                RegisterField(
+                    "output_stalled",
+                    5,
+                    1,
+                    "A result or the punctuation is offered and not taken. With held, the output "
+                    "is what limits; starved without it, the input is.",
+                ),
             ),
         ),
         Register(

@@ -91,7 +91,9 @@ def latency_cycles(params: DesignParams, age: int) -> int:
     match = met(params, age)
     period = step_cycles(params, capacity, params.cores)
     levels = tree_levels(params.cores, params.merge_arity)
-    around = bound_stages(params) + CODE_CYCLES + SCAN_CYCLES[params.forward] + levels + OUTPUT_CYCLES
+    around = (
+        bound_stages(params) + CODE_CYCLES + SCAN_CYCLES[params.forward] + levels + OUTPUT_CYCLES
+    )
     return around + match.later_tuples * period + match.hops + match.word
 
 
