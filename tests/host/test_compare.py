@@ -47,8 +47,9 @@ class LosesOne(Kang):
     def run(self, job: Job, meter: Meter) -> None:
         super().run(job, meter)
         meter.pairs()  # puts the last small batches behind the others
-        meter._batches[-1].r_rows = meter._batches[-1].r_rows[:-1]
-        meter._batches[-1].s_rows = meter._batches[-1].s_rows[:-1]
+        last = meter._batches[-1]
+        last.r_rows, last.s_rows = last.r_rows[:-1], last.s_rows[:-1]
+        last.produced_us = np.asarray(last.produced_us)[:-1]
 
 
 class Disorders(Kang):
