@@ -46,8 +46,10 @@ class LosesOne(Kang):
 
     def run(self, job: Job, meter: Meter) -> None:
         super().run(job, meter)
-        meter._batches[-1].r_rows = meter._batches[-1].r_rows[:-1]
-        meter._batches[-1].s_rows = meter._batches[-1].s_rows[:-1]
+        meter.pairs()  # puts the last small batches behind the others
+        last = meter._batches[-1]
+        last.r_rows, last.s_rows = last.r_rows[:-1], last.s_rows[:-1]
+        last.produced_us = np.asarray(last.produced_us)[:-1]
 
 
 class Disorders(Kang):
@@ -55,7 +57,9 @@ class Disorders(Kang):
 
     def run(self, job: Job, meter: Meter) -> None:
         super().run(job, meter)
-        meter._batches.reverse()
+        meter.pairs()  # puts the last small batches behind the others
+        for batch in meter._batches:
+            batch.r_rows, batch.s_rows = batch.r_rows[::-1], batch.s_rows[::-1]
 
 
 def records_of(run: Path) -> dict[str, Any]:

@@ -16,6 +16,9 @@ from streamjoin.errors import InputError
 
 SHIPPED = Path(__file__).with_name("thresholds.json")
 
+NEVER = 1e18
+"""A branch that nothing reaches."""
+
 
 @dataclass(frozen=True)
 class Thresholds:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from streamjoin.advise import thresholds as stored
 from streamjoin.advise.features import Features, measure
-from streamjoin.advise.thresholds import Thresholds
+from streamjoin.advise.thresholds import NEVER, Thresholds
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine, Job
 from streamjoin.errors import UnsupportedError
@@ -99,6 +99,8 @@ def _lazy(features: Features, thresholds: Thresholds, threads: int) -> tuple[str
             return "mpass", (high, f"{threads} threads, from {many} on many: mpass")
         return "mway", (high, f"{threads} threads, below {many}: mway")
     low = f"{duplication:.1f} tuples a key, below {limit:.1f}: hash"
+    if limit >= NEVER:
+        low = f"{duplication:.1f} tuples a key: hash, as sorting was faster at no duplication"
     if features.tuples < thresholds.large_tuples:
         return "npj", (low, f"{features.tuples:,} tuples, below {thresholds.large_tuples:,}: npj")
     large = f"{features.tuples:,} tuples, from {thresholds.large_tuples:,} on large"

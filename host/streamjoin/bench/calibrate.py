@@ -16,7 +16,7 @@ import numpy as np
 
 from streamjoin import run
 from streamjoin.advise.features import Features, measure
-from streamjoin.advise.thresholds import Thresholds
+from streamjoin.advise.thresholds import NEVER, Thresholds
 from streamjoin.advise.tree import walk
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
@@ -36,9 +36,6 @@ ROUNDS = 3
 LONGEST_ROUND_TUPLES = 100_000
 MOST_REPEATS = 5
 """Small inputs are joined several times in a round, until about so many tuples are joined."""
-
-NEVER = 1e18
-"""A branch that nothing reaches."""
 
 ProgressCallback = Callable[[int, int], None]
 

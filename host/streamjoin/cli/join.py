@@ -35,7 +35,9 @@ class JoinVerb:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""
         parser.epilog = EPILOG
-        parser.add_argument("--engine", required=True, help="a name of streamjoin engines, or auto")
+        parser.add_argument(
+            "--engine", default="auto", help="a name of streamjoin engines, or auto (default)"
+        )
         parser.add_argument("--r", type=Path, required=True, metavar="FILE", help=FILE_HELP)
         parser.add_argument("--s", type=Path, required=True, metavar="FILE", help="the same for S")
         options.add_predicate(parser)
