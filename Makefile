@@ -3,7 +3,7 @@ PYTHON ?= python3
 SIZE ?= small
 BIN := .venv/bin
 
-.PHONY: help setup compare test fmt lint sim verilog report docs clean
+.PHONY: help setup compare test fmt lint sim formal verilog report docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -25,6 +25,9 @@ lint: setup ## formatting, lint, strict types and the walls between the packages
 
 sim: setup ## simulate the designs with cocotb on Verilator
 	$(BIN)/pytest sim_tests -s
+
+formal: setup ## prove parts of the designs; every proof must also find a fault
+	$(BIN)/streamjoin hw prove
 
 verilog: setup ## write the Verilog and manifest of the preset tiny to build/
 	$(BIN)/streamjoin hw verilog --preset tiny --out build/tiny

@@ -6,13 +6,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from streamjoin_hw import build, cache, toolchain
 from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.formal.tools import yosys
 from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
 from streamjoin_hw.top import TOP_MODULE
 
@@ -46,6 +49,59 @@ def test_verilator_finds_nothing_to_complain_of(name: str, tmp_path: Path) -> No
     flags = ["--lint-only", "-Wall", *(f"-Wno-{each}" for each in SILENCED)]
     command = [str(tool.path), *flags, "--top-module", TOP_MODULE, str(path)]
     toolchain.run(command, tool.env(), 60, "Verilator's lint")
+
+
+CHECK = [
+    "proc",
+    # Across the modules: a loop may run through several.
+    "flatten",
+    "check -assert",
+    "select -assert-none t:$dlatch t:$adlatch t:$sr t:$dlatchsr",
+]
+"""Yosys commands that fail for loops, for wires driven by two or by none, and for latches."""
+
+
+def checked_by_yosys(verilog: Path, top: str) -> None:
+    """Read a file with Yosys and look for faults of structure."""
+    commands = [f"read_verilog -sv {verilog.name}", f"hierarchy -check -top {top}", *CHECK]
+    yosys(commands, verilog.parent, "Yosys's check")
+
+
+@pytest.fixture
+def yosys_folder() -> Iterator[Path]:
+    """A folder that Yosys can see: its sandbox has a temporary folder of its own."""
+    place = cache.cache_folder() / "check"
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_yosys_finds_nothing_to_complain_of(name: str, yosys_folder: Path) -> None:
+    """No combinational loop, nothing driven twice or by nothing, no latch."""
+    checked_by_yosys(build.emit_verilog(DESIGNS[name], yosys_folder), TOP_MODULE)
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ("assign o = i;", None),
+        ("wire w; assign o = w & i;", "Found 1 problems in 'check -assert'"),
+        ("assign o = ~i; assign o = !i;", "Found 1 problems in 'check -assert'"),
+        ("wire w = ~(w & i); assign o = w;", "Found 1 problems in 'check -assert'"),
+        ("reg r; always @* if (i) r = i; assign o = r;", "proc_dlatch"),
+    ],
+)
+def test_yosys_notices_a_faulty_structure(
+    body: str, complaint: str | None, yosys_folder: Path
+) -> None:
+    file = yosys_folder / "faulty.v"
+    file.write_text(f"module faulty(input i, output o); {body} endmodule\n")
+    if complaint is None:
+        checked_by_yosys(file, "faulty")
+    else:
+        with pytest.raises(toolchain.ToolError, match=complaint):
+            checked_by_yosys(file, "faulty")
 
 
 def test_verilog_has_flat_axi_names_and_one_core_module(tmp_path: Path) -> None:

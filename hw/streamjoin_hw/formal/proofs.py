@@ -166,7 +166,7 @@ PROOFS = {
             partial(RingMemory, lanes),
             fault,
             quick_depth=14,
-            depth=40,
+            depth=26,
         )
         for lanes, fault in ((1, LATE_OLDEST), (2, WIDE_SCAN))
     },
