@@ -175,20 +175,20 @@ PROOFS = {
         partial(ArrayMeeting, 2, 1, 1, 2, 2),
         SHORT_DRAIN,
         quick_depth=23,
-        depth=28,
+        depth=25,
     ),
     "meeting-dense": Proof(
         "two cores of one tuple: owed pairs meet once, two inputs",
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True),
         STALE_TUPLE,
         quick_depth=30,
-        depth=46,
+        depth=34,
     ),
     "meeting-uneven": Proof(
         "two cores of two tuples, uneven windows: owed pairs meet once",
         partial(ArrayMeeting, 2, 2, 1, 3, 2, dense=True),
         SHORT_DRAIN,
         quick_depth=28,
-        depth=44,
+        depth=32,
     ),
 }
