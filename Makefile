@@ -36,7 +36,7 @@ stress: setup ## random cases for every engine of complete windows (CASES=1000, 
 sim: setup ## simulate the designs with cocotb on Verilator
 	$(BIN)/pytest sim_tests -s
 
-formal: setup ## prove parts of the designs, and that each proof finds its fault (half an hour)
+formal: setup ## prove parts of the designs; every proof must also find a fault
 	$(BIN)/streamjoin hw prove
 
 verilog: setup ## write the Verilog and manifest of the preset tiny to build/

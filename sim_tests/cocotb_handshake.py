@@ -112,7 +112,9 @@ async def a_reset_in_any_state_leaves_a_clean_design(dut: Any, soft: bool) -> No
     bench = await started(dut)
     rng = random.Random(SEED)
     for salt, state in enumerate(STATES):
-        workload = one_input(100 + salt, 60, domain=2)
+        # The longest drain: a soft reset takes some cycles to be written.
+        windows = (PARAMS.window_capacity, PARAMS.window_capacity)
+        workload = one_input(100 + salt, 60, domain=2, windows=windows)
         # Nothing is taken, so that the state lasts; a drain begins only if results can leave.
         bench.sink.pauses = never() if state == "draining" else sometimes(rng, 1.0, 1)
         if state == "ending":

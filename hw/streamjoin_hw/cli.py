@@ -165,7 +165,7 @@ def _prove(arguments: argparse.Namespace) -> int:
 class HardwareVerb:
     """The verb ``hw`` of the ``streamjoin`` command."""
 
-    help = "Verilog, manifest, model and simulation of a design"
+    help = "Verilog, manifest, model, simulation and proofs of a design"
 
     _ACTIONS = (
         ("verilog", _verilog, "write the design's Verilog and manifest to a folder"),
@@ -230,9 +230,11 @@ class HardwareVerb:
             action.add_argument(flag, type=int, default=0, metavar="COUNT", help=text)
         action.add_argument(
             "--waves",
+            nargs="?",
+            const="build/waves.vcd",
             metavar="FILE",
-            help="write every signal's waveform as VCD, and a .gtkw beside it that groups them; "
-            "runs in Amaranth's simulator, up to 5000 tuples",
+            help="write every signal's waveform as VCD (default build/waves.vcd), and a .gtkw "
+            "beside it that groups them; runs in Amaranth's simulator, up to 5000 tuples",
         )
 
     def run(self, arguments: argparse.Namespace) -> int:

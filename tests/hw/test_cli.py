@@ -14,6 +14,7 @@ import pytest
 from streamjoin_hw.build import OutputError
 from streamjoin_hw.cli import VERB, UsageError
 from streamjoin_hw.contract import DesignParams, ParameterError
+from streamjoin_hw.formal import prove
 from streamjoin_hw.presets import PRESETS
 
 
@@ -177,6 +178,60 @@ def test_importing_the_verb_imports_nothing_heavy() -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_prove_prints_a_table_of_what_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("pipe-reg-paths", "merger-passage")
+    assert run("prove", *names, "--quick", "--out", str(tmp_path)) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "proving pipe-reg-paths\nproving merger-passage\n"
+    heading, _, *rows = (line.split() for line in printed.out.splitlines())
+    assert heading[:2] == ["proof", "what"]
+    assert [row[0] for row in rows] == list(names)
+    assert [row[-5:-3] + row[-2:] for row in rows] == [
+        ["structure", "any", "yes", "found"],
+        ["induction", "any", "yes", "found"],
+    ]
+
+
+def test_a_proof_that_does_not_hold_is_exit_status_1_and_names_its_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = prove.Verdict(
+        *("p", "a proof", 3, "bounded", 5, 1.0, None, None, "a fault", True, "a claim")
+    )
+    broken = dataclasses.replace(sound, failed="all is well", trace="p.vcd", fault_found=False)
+    verdicts = [sound]
+    monkeypatch.setattr(prove, "run_all", lambda *_, **__: verdicts)
+    assert run("prove", "--out", str(tmp_path), "--json") == 0
+    verdicts[0] = broken
+    assert run("prove", "--out", str(tmp_path), "--json") == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out.splitlines()[1])[0]["holds"] is False
+    assert printed.err == (
+        "p does not hold, 'all is well' fails: see p.vcd\np does not find its fault (a fault)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("prove", "nothing"), f"NAME must be among {', '.join(prove.names())}, not 'nothing'"),
+        (("prove", "--depth", "0"), "--depth must be at least 1, not 0"),
+    ],
+)
+def test_a_mistake_about_proofs_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        run(*words)
+
+
+def test_help_of_the_other_actions_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    for action in ("prove", "animate", "simulate"):
+        with pytest.raises(SystemExit):
+            run(action, "--help")
+        assert f"example:\n  streamjoin hw {action} " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("action", ["verilog", "manifest", "model", "simulate"])

@@ -184,7 +184,7 @@ PROOFS = {
             partial(RingMemory, lanes),
             fault,
             quick_depth=14,
-            depth=40,
+            depth=26,
         )
         for lanes, fault in ((1, LATE_OLDEST), (2, WIDE_SCAN))
     },
@@ -193,14 +193,14 @@ PROOFS = {
         partial(ArrayMeeting, 2, 1, 1, 2, 2),
         SHORT_DRAIN,
         quick_depth=23,
-        depth=28,
+        depth=25,
     ),
     "meeting-dense": Proof(
         "two cores of one tuple: owed pairs meet once, two inputs",
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True),
         STALE_TUPLE,
         quick_depth=30,
-        depth=46,
+        depth=34,
     ),
     "fast-stalls": Proof(
         "forwarded at once: owed pairs meet once, any gaps and stalls",
@@ -228,6 +228,6 @@ PROOFS = {
         partial(ArrayMeeting, 2, 2, 1, 3, 2, dense=True),
         SHORT_DRAIN,
         quick_depth=28,
-        depth=44,
+        depth=32,
     ),
 }

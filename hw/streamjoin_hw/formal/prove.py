@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamjoin_hw.formal.harness import Harness
 
 DEADLINE_S = 1800
-"""Seconds that one search may take; the deepest takes a third of it on two cores."""
+"""Seconds that one search may take; the deepest takes minutes."""
 
 
 @dataclass(frozen=True)
