@@ -111,14 +111,22 @@ def manifest(params: DesignParams, tools: dict[str, str] | None = None) -> dict[
 
 
 def verilog_text(params: DesignParams) -> str:
-    """Return the whole design as Verilog; the core is one module, however many there are."""
+    """Return the whole design as Verilog; the core is one module, however many there are.
+
+    Raises
+    ------
+    ThetaError
+        If the user's own predicate is not one.
+    """
     from amaranth.back import verilog
 
     from streamjoin_hw.core import Core
     from streamjoin_hw.cores import CORE_MODULE
     from streamjoin_hw.fast import ScanCore
+    from streamjoin_hw.predicates import check_theta
     from streamjoin_hw.top import TOP_MODULE, Top
 
+    check_theta(params)
     core: Any = ScanCore(params) if params.forward == "fast" else Core(params)
     parts = [
         verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),

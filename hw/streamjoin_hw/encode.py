@@ -173,6 +173,12 @@ class Encoder(Component):
         for index, term in enumerate(self.params.terms):
             key = _as_bits(self.i.p[f"key{index}"])
             late_key = self._delayed(m, enable, key, stages, f"key{index}")
+            if term.kind is TermKind.KEY:
+                m.d.comb += [
+                    r_body[f"key{index}"].eq(late_key),
+                    s_body[f"key{index}"].eq(late_key),
+                ]
+                continue
             m.d.comb += r_body[f"code{index}"].eq(order_code(late_key, term.type))
             if term.kind is TermKind.EQUI:
                 code = order_code(late_key, term.type)

@@ -35,8 +35,13 @@ def signal_of(layout: data.Layout, name: str | None = None) -> Any:
 
 
 def r_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of an R tuple inside: ``code<i>`` for each term, ``payload``, times if any."""
-    members = {f"code{index}": KEY_BITS for index in range(len(params.terms))}
+    """Layout of an R tuple inside.
+
+    ``code<i>`` for each term, ``key<i>`` where its kind is key, then ``payload``, times if any.
+    """
+    members = {}
+    for index, term in enumerate(params.terms):
+        members[f"{'key' if term.kind is TermKind.KEY else 'code'}{index}"] = KEY_BITS
     return data.StructLayout({**members, "payload": params.payload_bits, **_times(params)})
 
 
@@ -44,13 +49,15 @@ def s_layout(params: DesignParams) -> data.StructLayout:
     """Layout of an S tuple inside.
 
     ``code<i>`` for each equality, ``lo<i>`` and ``hi<i>`` (an interval of codes, both ends
-    included) for each band, then ``payload`` and times as in R.
+    included) for each band, ``key<i>`` for each key, then ``payload`` and times as in R.
     """
     members = {}
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
             members[f"lo{index}"] = KEY_BITS
             members[f"hi{index}"] = KEY_BITS
+        elif term.kind is TermKind.KEY:
+            members[f"key{index}"] = KEY_BITS
         else:
             members[f"code{index}"] = KEY_BITS
     return data.StructLayout({**members, "payload": params.payload_bits, **_times(params)})

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from streamjoin_hw import contract
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, TermKind
+from streamjoin_hw.contract import (
+    SIDE_R,
+    SIDE_S,
+    DesignParams,
+    KeyType,
+    TermKind,
+    TupleView,
+)
 
 Bits = int
 """The 32 bits of a key, as an unsigned number."""
@@ -87,6 +94,8 @@ def numbers_of(
     found = []
     for index, (term, bits) in enumerate(zip(workload.params.terms, arrival.keys, strict=True)):
         key = as_number(bits, term.type)
+        if term.kind is TermKind.KEY:
+            continue
         if arrival.side == SIDE_R or term.kind is TermKind.EQUI:
             found.append((key, key))
             continue
@@ -114,15 +123,35 @@ def reference(workload: Workload) -> list[tuple[int, int]]:
     for arrival in workload.arrivals:
         mine = numbers_of(workload, arrival)
         length = workload.time_s if arrival.side == SIDE_R else workload.time_r
-        for theirs, payload, ts in windows[1 - arrival.side]:
-            if length is not None and arrival.ts >= ts + length:
+        for theirs, other in windows[1 - arrival.side]:
+            if length is not None and arrival.ts >= other.ts + length:
                 continue
             r, s = (mine, theirs) if arrival.side == SIDE_R else (theirs, mine)
-            if all(low <= key <= high for (key, _), (low, high) in zip(r, s, strict=True)):
-                is_r = arrival.side == SIDE_R
-                pairs.append((arrival.payload, payload) if is_r else (payload, arrival.payload))
-        windows[arrival.side].append((mine, arrival.payload, arrival.ts))
+            r_arrival, s_arrival = (arrival, other) if arrival.side == SIDE_R else (other, arrival)
+            if all(
+                low <= key <= high for (key, _), (low, high) in zip(r, s, strict=True)
+            ) and own_condition(workload.params, r_arrival, s_arrival):
+                pairs.append((r_arrival.payload, s_arrival.payload))
+        windows[arrival.side].append((mine, arrival))
     return pairs
+
+
+def own_condition(params: DesignParams, r: Arrival, s: Arrival) -> bool:
+    """Evaluate the user's own predicate, if there is one, on Python's numbers.
+
+    Amaranth's operators mean the same on values as Python's do on numbers, and neither wraps.
+    """
+    if params.theta is None or params.theta.function is None:
+        return True
+    views = []
+    for side, arrival in (("R", r), ("S", s)):
+        fields: dict[str, int] = {}
+        for index, (term, bits) in enumerate(zip(params.terms, arrival.keys, strict=True)):
+            if term.kind is TermKind.KEY:
+                signed = term.type is KeyType.INT32 and bits >= 1 << 31
+                fields[f"key{index}"] = bits - (1 << 32) if signed else bits
+        views.append(TupleView(side, {**fields, "payload": arrival.payload}))
+    return bool(params.theta.function(*views))
 
 
 def interesting_keys(key_type: KeyType) -> list[Bits]:

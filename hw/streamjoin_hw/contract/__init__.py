@@ -48,6 +48,7 @@ from streamjoin_hw.contract.register_map import (
     RegisterField,
     registers,
 )
+from streamjoin_hw.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
     "FORWARDS",
@@ -74,6 +75,9 @@ __all__ = [
     "TUser",
     "Term",
     "TermKind",
+    "Theta",
+    "ThetaError",
+    "TupleView",
     "active_cores",
     "beat_bits",
     "load_model_library",

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from streamjoin_hw.contract.theta import Theta
+
 INTERFACE_VERSION = 2
 """Raised whenever layouts or registers change meaning: part of every design's digest."""
 
@@ -25,6 +27,7 @@ class TermKind(str, Enum):
 
     EQUI = "equi"
     BAND = "band"
+    KEY = "key"
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Term:
     """One condition of a conjunctive predicate, on the key field of the same index.
 
     ``EQUI`` holds if the two keys are equal. ``BAND`` holds if ``s - lo <= r <= s + hi``, the
-    widths ``lo`` and ``hi`` being registers.
+    widths ``lo`` and ``hi`` being registers. ``KEY`` always holds: the keys are for ``theta``.
     """
 
     kind: TermKind
@@ -111,6 +114,9 @@ class DesignParams:
     window_memory : str
         What the windows are kept in: ``"registers"``, ``"lutram"``, ``"bram"``, or ``"auto"``,
         which leaves it to the synthesis tool.
+    theta : Theta, optional
+        The user's own condition, beside those of the terms; on the command line
+        ``theta=FILE.py:FUNCTION``.
 
     Raises
     ------
@@ -129,6 +135,7 @@ class DesignParams:
     forward: str = "step"
     timestamp_bits: int = 0
     window_memory: str = "auto"
+    theta: Theta | None = None
 
     def __post_init__(self) -> None:
         _require(self.design == "handshake", "design", "'handshake'", self.design)
@@ -181,6 +188,18 @@ class DesignParams:
             self.timestamp_bits,
         )
         _require(
+            self.theta is None or isinstance(self.theta, Theta),
+            "theta",
+            "a Theta, as Theta.of makes it",
+            self.theta,
+        )
+        _require(
+            self.theta is not None or any(t.kind is not TermKind.KEY for t in self.terms),
+            "terms",
+            "other than keys alone where there is no theta",
+            ",".join(texts),
+        )
+        _require(
             self.window_capacity < 1 << WINDOW_BITS,
             "cores * segment_tuples",
             f"below {1 << WINDOW_BITS}",
@@ -199,8 +218,11 @@ class DesignParams:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
-        plain = dataclasses.asdict(self)
+        # Not `dataclasses.asdict`, which would copy the function of theta.
+        plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         plain["terms"] = [term.text for term in self.terms]
+        if self.theta is not None:
+            plain["theta"] = {"name": self.theta.name, "source_digest": self.theta.source_digest}
         return plain
 
     @classmethod
@@ -218,6 +240,8 @@ class DesignParams:
         values = dict(plain)
         if "terms" in values:
             values["terms"] = tuple(parse_term(text) for text in values["terms"])
+        if values.get("theta") is not None:
+            values["theta"] = Theta(**values["theta"])
         return cls(**values)
 
     @property
