@@ -64,8 +64,15 @@ class Workload:
     @property
     def registers(self) -> dict[str, Bits]:
         """What to write beside the count windows: band widths and time windows."""
+        if not self.params.timestamp_bits:
+            return dict(self.bands)
+        # Written also where there is no limit: the last input's is in force otherwise.
+        unlimited = (1 << self.params.timestamp_bits) - 1
         times = {"time_r": self.time_r, "time_s": self.time_s}
-        return {**self.bands, **{name: time for name, time in times.items() if time is not None}}
+        return {
+            **self.bands,
+            **{name: unlimited if time is None else time for name, time in times.items()},
+        }
 
 
 def beat_values(params: DesignParams, arrival: Arrival) -> tuple[int, ...]:
