@@ -43,8 +43,8 @@ MUTATIONS = {
     "ready-dropped": Mutation(
         Fault(
             "handshake",
-            "chain.results.ready.eq(output.i.ready)",
-            "chain.results.ready.eq(1)",
+            "results.ready.eq(output.i.ready)",
+            "results.ready.eq(1)",
             "results are taken whether or not there is room",
         ),
         "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.7]",
@@ -258,7 +258,7 @@ MUTATIONS = {
             "a tuple is forwarded before the core has taken it, and again",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.0-0.0]",
-        "surplus: first surplus",
+        "surplus: first",
     ),
     "hold-ignored-fast": Mutation(
         Fault(
