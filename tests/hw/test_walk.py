@@ -220,6 +220,10 @@ def test_animate_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[s
     [
         (("animate", "--preset", "tiny"), "--out must name the HTML file to write"),
         (
+            ("animate", "--preset", "tiny", "--out", "w.html", "--param", "forward=fast"),
+            "only the lock-step chain is watched from inside: leave out --param forward=fast",
+        ),
+        (
             ("animate", "--preset", "tiny", "--out", "w.html", "--window-r", "32"),
             "a page shows up to 8 cores of 4 tuples of each side, not 4 cores with windows of 32 "
             "and 8: set --param cores=4, --window-r or --window-s",

@@ -27,6 +27,8 @@ class Proof:
     quick_depth, depth : int
         Cycles searched by the tests, and in full. An inductive proof holds for any number of
         cycles; its depth is that of the search from reset, and of the induction.
+    fault_depth : int
+        Cycles in which the fault is searched, where it takes more than ``depth`` to show.
     inductive : bool
         Whether the claims are proven for any number of cycles.
     paths : tuple of Path
@@ -38,6 +40,7 @@ class Proof:
     fault: Fault
     quick_depth: int = 0
     depth: int = 0
+    fault_depth: int = 0
     inductive: bool = False
     paths: tuple[Path, ...] = ()
 
@@ -201,6 +204,7 @@ PROOFS = {
         STALE_TUPLE,
         quick_depth=30,
         depth=34,
+        fault_depth=38,
     ),
     "fast-stalls": Proof(
         "forwarded at once: owed pairs meet once, any gaps and stalls",
@@ -220,7 +224,7 @@ PROOFS = {
         "forwarded at once, time windows: owed pairs meet once",
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True, forward="fast", times=(2, 1)),
         EARLY_END,
-        quick_depth=20,
+        quick_depth=18,
         depth=24,
     ),
     "meeting-uneven": Proof(

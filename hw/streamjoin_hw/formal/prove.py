@@ -140,7 +140,7 @@ def run(name: str, *, depth: int | None = None, quick: bool = False, kept: Path)
         if outcome.trace is not None:
             kept.mkdir(parents=True, exist_ok=True)
             trace = shutil.copyfile(outcome.trace, kept / f"{name}.vcd")
-        faulty = _examined(name, proof.fault, proof.depth, folder / "fault")
+        faulty = _examined(name, proof.fault, max(proof.depth, proof.fault_depth), folder / "fault")
     finally:
         with suppress(OSError):
             shutil.rmtree(folder)
