@@ -78,7 +78,9 @@ arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
 KEY_BITS = 32
 MAX_TERMS = 4
 WINDOW_BITS = 24
+DESIGNS = ("handshake", "splitjoin")
 FORWARDS = ("step", "fast")
+ORDERS = ("none", "outer", "inner")
 MEMORIES = ("auto", "registers", "lutram", "bram")
 
 
@@ -89,7 +91,8 @@ class DesignParams:
     Parameters
     ----------
     design : str
-        Name of the design; ``"handshake"``.
+        Name of the design: ``"handshake"``, a chain of cores, or ``"splitjoin"``, independent cores
+        between trees.
     cores : int
         Join cores in the chain, 1 to 1024.
     segment_tuples : int
@@ -102,12 +105,19 @@ class DesignParams:
     payload_bits : int
         Bits of payload (the row number) that travel with each tuple, 8 to 32.
     merge_arity : int
-        Inputs of one merger of the result collection tree, 2 to 16.
+        Inputs of one merger of a collection tree, outputs of one node of a distribution tree, 2
+        to 16.
     result_fifo_words : int
         Depth of each core's result FIFO in scan words, 16 (twice ``HOLD_WORDS``) to 4096.
     forward : str
-        How tuples pass the cores: ``"step"``, they walk through the chain in lock step, or
-        ``"fast"``, they are forwarded along it at once and each is stored in one core.
+        How tuples pass a chain: ``"step"``, they walk through it in lock step, or ``"fast"``, they
+        are forwarded along it at once and each is stored in one core.
+    probes : int
+        Arriving tuples that a core of ``splitjoin`` compares in one pass over its sub-window, 1 to
+        16.
+    order : str
+        The most exact order that ``splitjoin`` can promise: ``"none"``, ``"outer"``, results by
+        arrival of the later tuple, or ``"inner"``, then by arrival of the earlier one too.
     timestamp_bits : int
         Bits of a tuple's time, 8 to 32, for time windows beside the count windows; 0 for none.
         The highest time is reserved.
@@ -133,12 +143,13 @@ class DesignParams:
     merge_arity: int = 4
     result_fifo_words: int = 2 * HOLD_WORDS
     forward: str = "step"
+    probes: int = 1
+    order: str = "none"
     timestamp_bits: int = 0
     window_memory: str = "auto"
     theta: Theta | None = None
 
     def __post_init__(self) -> None:
-        _require(self.design == "handshake", "design", "'handshake'", self.design)
         _require(_is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
         _require(
             _is_count(self.segment_tuples, 1, 65536),
@@ -178,9 +189,20 @@ class DesignParams:
             f"an integer from {2 * HOLD_WORDS} to 4096",
             self.result_fifo_words,
         )
-        for name, choices in (("forward", FORWARDS), ("window_memory", MEMORIES)):
+        _require(_is_count(self.probes, 1, 16), "probes", "an integer from 1 to 16", self.probes)
+        for name, choices in (
+            ("design", DESIGNS),
+            ("forward", FORWARDS),
+            ("order", ORDERS),
+            ("window_memory", MEMORIES),
+        ):
             value = getattr(self, name)
             _require(value in choices, name, f"one of {', '.join(choices)}", value)
+        foreign = {"handshake": ("probes", "order"), "splitjoin": ("forward",)}[self.design]
+        for name in foreign:
+            plain = type(self).__dataclass_fields__[name].default
+            value = getattr(self, name)
+            _require(value == plain, name, f"{plain} in the design {self.design}", value)
         _require(
             self.timestamp_bits == 0 or _is_count(self.timestamp_bits, 8, 32),
             "timestamp_bits",
@@ -215,6 +237,11 @@ class DesignParams:
     def segment_words(self) -> int:
         """Memory words of one segment, ``lanes`` tuples each."""
         return math.ceil(self.segment_tuples / self.lanes)
+
+    @property
+    def stores_in_turn(self) -> bool:
+        """Whether each tuple is stored in one core, round robin; else it walks through all."""
+        return self.design == "splitjoin" or self.forward == "fast"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
@@ -274,7 +301,7 @@ def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
     capacity = params.window_capacity
     for name, window in (("window_r", window_r), ("window_s", window_s)):
         _require(_is_count(window, 1, capacity), name, f"an integer from 1 to {capacity}", window)
-    if params.forward == "fast":
+    if params.stores_in_turn:
         return params.cores
     active = min(params.cores, window_r, window_s)
     smaller, larger = sorted((("window_r", window_r), ("window_s", window_s)), key=lambda w: w[1])
