@@ -124,10 +124,12 @@ def verilog_text(params: DesignParams) -> str:
     from streamjoin_hw.cores import CORE_MODULE
     from streamjoin_hw.fast import ScanCore
     from streamjoin_hw.predicates import check_theta
+    from streamjoin_hw.split.core import SplitCore
     from streamjoin_hw.top import TOP_MODULE, Top
 
     check_theta(params)
-    core: Any = ScanCore(params) if params.forward == "fast" else Core(params)
+    kinds: dict[str, Any] = {"step": Core, "fast": ScanCore}
+    core = SplitCore(params) if params.design == "splitjoin" else kinds[params.forward](params)
     parts = [
         verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
         verilog.convert(Top(params, by_reference=True), name=TOP_MODULE, strip_internal_attrs=True),

@@ -50,7 +50,7 @@ def _parse_param(text: str) -> tuple[str, Any]:
         return name, tuple(parse_term(term) for term in value.split(","))
     if name == "theta":
         return name, _theta_in(value)
-    if name in {"design", "forward", "window_memory"}:
+    if name in {"design", "forward", "order", "window_memory"}:
         return name, value
     try:
         return name, int(value)

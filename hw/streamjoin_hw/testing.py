@@ -278,9 +278,9 @@ def random_windows(params: DesignParams, rng: np.random.Generator) -> tuple[int,
 
 
 def step_cycles(params: DesignParams, opposite: int, active: int) -> int:
-    """Cycles of one step that is compared with a window of ``opposite`` tuples."""
+    """Cycles of one step, or pass, that is compared with a window of ``opposite`` tuples."""
     longest = -(-opposite // active)
-    least = 1 if params.forward == "fast" else 2
+    least = 1 if params.stores_in_turn else 2
     return max(least, -(-longest // params.lanes))
 
 

@@ -124,9 +124,16 @@ STALLS = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5)]
 
 @pytest.mark.parametrize(("idle", "stall"), STALLS)
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize(("cores", "segment", "lanes", "probes"), [
-    (1, 4, 3, 1), (1, 1, 1, 2), (3, 4, 2, 4), (4, 5, 1, 2), (5, 3, 3, 3),
-])
+@pytest.mark.parametrize(
+    ("cores", "segment", "lanes", "probes"),
+    [
+        (1, 4, 3, 1),
+        (1, 1, 1, 2),
+        (3, 4, 2, 4),
+        (4, 5, 1, 2),
+        (5, 3, 3, 3),
+    ],
+)
 def test_random_inputs_are_exact_and_in_order(
     cores: int, segment: int, lanes: int, probes: int, order: str, idle: float, stall: float
 ) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.contract import ORDERS, DesignParams

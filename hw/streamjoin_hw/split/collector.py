@@ -128,11 +128,16 @@ class Collector(Component):
             ]
         with m.Elif(arrives):
             with m.If(stores):
-                m.d.sync += [self.store.eq(1), self.enter.eq(self.i.p.body[: self.enter.shape().size])]
+                m.d.sync += [
+                    self.store.eq(1),
+                    self.enter.eq(self.i.p.body[: self.enter.shape().size]),
+                ]
             with m.If(expires):
                 m.d.sync += self.expire.eq(1)
                 if params.timestamp_bits:
-                    entering = body_layout(params, self.side)(self.i.p.body[: self.enter.shape().size])
+                    entering = body_layout(params, self.side)(
+                        self.i.p.body[: self.enter.shape().size]
+                    )
                     m.d.sync += self.now.eq(entering.ts)
         with m.If(self.begin | self.clear):
             m.d.sync += [batch.count.eq(0), self.store.eq(0), self.expire.eq(0)]

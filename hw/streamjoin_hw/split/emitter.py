@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_hw.contract import SIDE_S, DesignParams
-from streamjoin_hw.split.layouts import row_bits, token_layout
+from streamjoin_hw.split.layouts import row_member, token_layout
 from streamjoin_hw.split.subwindow import word_bits
 from streamjoin_hw.streams import Component, View, signal_of
 from streamjoin_hw.window import lane_bits
@@ -29,7 +29,7 @@ def hit_layout(params: DesignParams) -> data.StructLayout:
         {
             "mask": data.ArrayLayout(params.lanes, params.probes),
             "word": word_bits(params),
-            "row": row_bits(params) if params.order == "inner" else 0,
+            **row_member(params),
             "last": 1,
         }
     )
@@ -165,9 +165,7 @@ class Emitter(Component):
                 m.d.comb += [settle["rewind"].eq(~self.alone), self.again.eq(self.alone)]
         # The list cannot hold the batch: the first probe, whose results so far were given, goes on
         # alone.
-        starved = (
-            active & many & (left == 0) & ~closing & empty & self.nearly_full & self.settled
-        )
+        starved = active & many & (left == 0) & ~closing & empty & self.nearly_full & self.settled
         with m.If(starved):
             m.d.sync += self.alone.eq(1)
             m.d.comb += settle["forget"].eq(1)
@@ -179,7 +177,8 @@ class Emitter(Component):
     def _list(self, m: Module, params: DesignParams, many: Signal) -> tuple[View, Signal, Any]:
         """Build the list of words; returns the word looked at, whether there is none, and ports."""
         depth = params.result_fifo_words
-        m.submodules.words = words = Memory(shape=hit_layout(params), depth=depth, init=[])
+        words: Any = Memory(shape=hit_layout(params), depth=depth, init=[])
+        m.submodules.words = words
         write, read = words.write_port(), words.read_port(domain="comb")
         end, here, start = (Signal(range(depth), name=name) for name in ("end", "here", "start"))
         level, unseen = Signal(range(depth + 1)), Signal(range(depth + 1))
@@ -216,7 +215,9 @@ class Emitter(Component):
             m.d.sync += [start.eq(here), level.eq(0)]
         return read.data, empty, ports
 
-    def _give(self, m: Module, rest: View, walk: tuple[Value, Signal, Signal], payloads: View) -> None:
+    def _give(
+        self, m: Module, rest: View, walk: tuple[Value, Signal, Signal], payloads: View
+    ) -> None:
         """Build the output register; the stored payload comes out of memory beside it."""
         params = self.params
         lowest, step, ends = walk
@@ -242,9 +243,7 @@ class Emitter(Component):
         with m.If(~valid | self.o.ready):
             m.d.sync += valid.eq(gives)
         with m.If(step):
-            picked = [
-                Mux(rows[p].any(), payloads[p], 0) for p in range(params.probes)
-            ]
+            picked = [Mux(rows[p].any(), payloads[p], 0) for p in range(params.probes)]
             m.d.sync += [token.star.eq(left == 0), probing.eq(reduce(or_, picked))]
             if params.order == "inner":
                 m.d.sync += token.row.eq(rest.row + _index(lanes, params.lanes))

@@ -1,6 +1,5 @@
 """What travels inside SplitJoin, and how large a core's rings are."""
 
-from amaranth.hdl import ValueLike
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
@@ -24,6 +23,11 @@ def row_bits(params: DesignParams) -> int:
     return bits_for(2 * ring_words(params) * params.lanes)
 
 
+def row_member(params: DesignParams) -> dict[str, int]:
+    """``row``, a tuple's number in its core's order of storing, if the inner order needs it."""
+    return {"row": row_bits(params)} if params.order == "inner" else {}
+
+
 def body_layout(params: DesignParams, side: int) -> data.StructLayout:
     """Layout of a tuple of a side."""
     return r_layout(params) if side == SIDE_R else s_layout(params)
@@ -44,14 +48,7 @@ def key_layout(params: DesignParams, side: int) -> data.StructLayout:
 def token_layout(params: DesignParams) -> data.StructLayout:
     """Layout of what a region gives: a result, or the ``star`` that ends a tuple's results.
 
-    ``row`` is there if the design can promise the inner order: the number of the earlier tuple in
-    its core's order of storing, cyclic.
+    ``row`` is that of the earlier tuple.
     """
-    members: dict[str, ValueLike | int] = {
-        "star": 1,
-        "r_payload": params.payload_bits,
-        "s_payload": params.payload_bits,
-    }
-    if params.order == "inner":
-        members["row"] = row_bits(params)
-    return data.StructLayout(members)
+    payloads = {"r_payload": params.payload_bits, "s_payload": params.payload_bits}
+    return data.StructLayout({"star": 1, **payloads, **row_member(params)})

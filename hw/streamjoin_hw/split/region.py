@@ -16,8 +16,10 @@ only as a pass begins and the slot then written is in no pass before it
 that was too short, is what it saw at its beginning.
 """
 
+from typing import NamedTuple
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
@@ -27,7 +29,7 @@ from streamjoin_hw.intake import ordered_layout
 from streamjoin_hw.predicates import matches
 from streamjoin_hw.split.collector import Collector, batch_layout
 from streamjoin_hw.split.emitter import Emitter, hit_layout
-from streamjoin_hw.split.layouts import body_layout, ring_words, row_bits, token_layout
+from streamjoin_hw.split.layouts import ring_words, row_bits, token_layout
 from streamjoin_hw.split.subwindow import SubWindow, range_layout, word_bits
 from streamjoin_hw.streams import Component, signal_of
 
@@ -133,7 +135,7 @@ class Region(Component):
             emitter.payload.eq(ring.payload),
             emitter.ordered.eq(self.ordered),
         ]
-        self._walk(m, w, ring, collector, emitter, reads)
+        self._walk(m, w, _Parts(collector, ring, emitter), reads)
         self._compare(m, w, ring, emitter)
         if params.timestamp_bits:
             self._expire(m, w, ring, collector, emitter.alone)
@@ -149,16 +151,9 @@ class Region(Component):
         m.d.sync += [self.busy.eq(working | w.begin), self.held.eq(emitter.nearly_full)]
         return m
 
-    def _walk(
-        self,
-        m: Module,
-        w: "_Wires",
-        ring: SubWindow,
-        collector: Collector,
-        emitter: Emitter,
-        reads: Signal,
-    ) -> None:
+    def _walk(self, m: Module, w: "_Wires", parts: "_Parts", reads: Signal) -> None:
         """Take a batch over and read its words, again from the first where the emitter asks."""
+        collector, ring, emitter = parts
         probing = collector.batch.count != 0
         words = Mux(self.masked, 0, ring.range.words)
         with m.If(w.begin):
@@ -218,22 +213,17 @@ class Region(Component):
         params, lanes = self.params, self.params.lanes
         last = w.left == 1
         filled = (w.range.words != 0) & w.probing
-        for lane in range(lanes):
-            m.d.sync += [
-                w.live[lane].eq(
-                    w.reads
-                    & filled
-                    & ~(w.first & (w.range.first_lane > lane))
-                    & ~(last & (w.range.end_lane != 0) & (w.range.end_lane <= lane))
-                ),
-                w.old[lane].eq(w.reads & w.first & w.range.old & (w.range.first_lane == lane)),
-                w.new[lane].eq(
-                    w.reads
-                    & last
-                    & w.range.new
-                    & (w.range.end_lane == (lane + 1) % lanes)
-                ),
-            ]
+        from_first = ~((Const(1, lanes + 1) << w.range.first_lane) - 1)[:lanes]
+        below_end = ((Const(1, lanes + 1) << w.range.end_lane) - 1)[:lanes]
+        live = Mux(w.first, from_first, ~Const(0, lanes))
+        live &= Mux(last & (w.range.end_lane != 0), below_end, ~Const(0, lanes))
+        oldest = Cat(*(w.range.first_lane == lane for lane in range(lanes)))
+        newest = Cat(*(w.range.end_lane == (lane + 1) % lanes for lane in range(lanes)))
+        m.d.sync += [
+            w.live.eq(Mux(w.reads & filled, live, 0)),
+            w.old.eq(Mux(w.reads & w.first & w.range.old, oldest, 0)),
+            w.new.eq(Mux(w.reads & last & w.range.new, newest, 0)),
+        ]
         m.d.sync += [
             w.scanned.eq(w.reads & w.probing),
             w.scanned_last.eq(last),
@@ -294,6 +284,14 @@ class Region(Component):
         ]
         with m.If(w.scanned & any_alive):
             m.d.sync += leading.eq(0)
+
+
+class _Parts(NamedTuple):
+    """The components of a region."""
+
+    collector: Collector
+    ring: SubWindow
+    emitter: Emitter
 
 
 class _Wires:

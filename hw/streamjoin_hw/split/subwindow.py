@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.split.layouts import body_layout, key_layout, ring_words, row_bits
+from streamjoin_hw.split.layouts import body_layout, key_layout, ring_words, row_bits, row_member
 from streamjoin_hw.streams import Component, View, signal_of
 from streamjoin_hw.window import RAM_STYLES, lane_bits
 
@@ -35,7 +35,7 @@ def range_layout(params: DesignParams) -> data.StructLayout:
             "end_lane": lane_bits(params),
             "old": 1,
             "new": 1,
-            "row": row_bits(params) if params.order == "inner" else 0,
+            **row_member(params),
         }
     )
 
@@ -194,7 +194,9 @@ class SubWindow(Component):
         for name in self.key.members:
             m.d.comb += entering[name].eq(self.enter[name])
         for lane in range(params.lanes):
-            memory = Memory(shape=self.key, depth=ring_words(params), init=[], attrs=attributes)
+            memory: Any = Memory(
+                shape=self.key, depth=ring_words(params), init=[], attrs=attributes
+            )
             m.submodules[f"lane{lane}"] = memory
             write, read = memory.write_port(), memory.read_port()
             m.d.comb += [
@@ -207,9 +209,8 @@ class SubWindow(Component):
         # Lanes that are no power of two leave addresses unused.
         used = 0 if params.lanes == 1 else lane_bits(params)
         depth = ring_words(params) << used
-        m.submodules.payloads = payloads = Memory(
-            shape=params.payload_bits, depth=depth, init=[], attrs=attributes
-        )
+        payloads: Any = Memory(shape=params.payload_bits, depth=depth, init=[], attrs=attributes)
+        m.submodules.payloads = payloads
         write, read = payloads.write_port(), payloads.read_port()
         m.d.comb += [
             write.addr.eq(Cat(head["lane"][:used], head["word"])),

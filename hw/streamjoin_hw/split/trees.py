@@ -238,7 +238,8 @@ class StarMerger(Component):
         rows = [(each.p.row & self.control.row_mask)[: row_bits(self.params)] for each in streams]
 
         def before(a: int, b: int) -> Value:
-            return (rows[a] - rows[b])[row_bits(self.params) - 1]
+            less: Value = (rows[a] - rows[b])[row_bits(self.params) - 1]
+            return less
 
         chosen = []
         for k in range(self.inputs):
