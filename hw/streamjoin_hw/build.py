@@ -123,11 +123,16 @@ def verilog_text(params: DesignParams) -> str:
     from streamjoin_hw.core import Core
     from streamjoin_hw.cores import CORE_MODULE
     from streamjoin_hw.fast import ScanCore
+    from streamjoin_hw.hash_join import HashJoin
     from streamjoin_hw.predicates import check_theta
     from streamjoin_hw.top import TOP_MODULE, Top
 
     check_theta(params)
-    core: Any = ScanCore(params) if params.forward == "fast" else Core(params)
+    core: Any
+    if params.design == "splitjoin-hash":
+        core = HashJoin(params)
+    else:
+        core = ScanCore(params) if params.forward == "fast" else Core(params)
     parts = [
         verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
         verilog.convert(Top(params, by_reference=True), name=TOP_MODULE, strip_internal_attrs=True),

@@ -24,6 +24,7 @@ from streamjoin_hw.encode import (
     time_members,
 )
 from streamjoin_hw.fast import FastChain
+from streamjoin_hw.hash_join import HashJoin, hash_members
 from streamjoin_hw.intake import Intake
 from streamjoin_hw.sequencer import Sequencer
 from streamjoin_hw.streams import (
@@ -197,9 +198,15 @@ class HandshakeJoin(Component):
         m.submodules.encoder = encoder = Encoder(params)
         sequencer: Any
         chain: Any
-        if params.forward == "fast":
+        if params.design == "splitjoin-hash" or params.forward == "fast":
             m.submodules.sequencer = sequencer = Intake(params)
-            m.submodules.chain = chain = FastChain(params, by_reference=self.by_reference)
+            if params.forward == "fast":
+                chain = FastChain(params, by_reference=self.by_reference)
+            elif self.by_reference:
+                chain = CoreInstance(hash_members(params))
+            else:
+                chain = HashJoin(params)
+            m.submodules.chain = chain
             wiring.connect(m, sequencer.o, chain.i)
             m.d.comb += chain.clear.eq(sequencer.clear)
         else:

@@ -66,6 +66,10 @@ def _is_count(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
+def _is_power(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and _is_count(value, least, most) and value & (value - 1) == 0
+
+
 HOLD_WORDS = 8
 """Words that must be free in a core's result FIFO for it not to ask for a hold.
 
@@ -78,6 +82,7 @@ arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
 KEY_BITS = 32
 MAX_TERMS = 4
 WINDOW_BITS = 24
+DESIGNS = ("handshake", "splitjoin-hash")
 FORWARDS = ("step", "fast")
 MEMORIES = ("auto", "registers", "lutram", "bram")
 
@@ -89,14 +94,16 @@ class DesignParams:
     Parameters
     ----------
     design : str
-        Name of the design; ``"handshake"``.
+        Name of the design: ``"handshake"``, an array of cores that scan, or
+        ``"splitjoin-hash"``, one core that looks tuples up.
     cores : int
-        Join cores in the chain, 1 to 1024.
+        Join cores in the chain, 1 to 1024; 1 for ``"splitjoin-hash"``.
     segment_tuples : int
         Tuples of each stream that one core holds, 1 to 65536. The window capacity of a stream
         is ``cores * segment_tuples``.
     lanes : int
-        Stored tuples that one core compares in one cycle, 1 to 64.
+        Stored tuples that one core compares in one cycle, 1 to 64; a power of two for
+        ``"splitjoin-hash"``.
     terms : tuple of Term
         The predicate, a conjunction of 1 to 4 conditions, one key column of each side each.
     payload_bits : int
@@ -117,6 +124,15 @@ class DesignParams:
     theta : Theta, optional
         The user's own condition, beside those of the terms; on the command line
         ``theta=FILE.py:FUNCTION``.
+    buckets : int
+        Hash buckets of each stream's index, a power of two from 2 to 65536; for
+        ``"splitjoin-hash"``.
+    ways : int
+        Tuples that a bucket names itself, 2 to 16, older ones being linked; for
+        ``"splitjoin-hash"``.
+    lead_tuples : int
+        Tuples that may be accepted while an earlier one still looks for its partners, a power of
+        two from 8 to 4096; for ``"splitjoin-hash"``.
 
     Raises
     ------
@@ -136,9 +152,12 @@ class DesignParams:
     timestamp_bits: int = 0
     window_memory: str = "auto"
     theta: Theta | None = None
+    buckets: int = 4096
+    ways: int = 8
+    lead_tuples: int = 64
 
     def __post_init__(self) -> None:
-        _require(self.design == "handshake", "design", "'handshake'", self.design)
+        _require(self.design in DESIGNS, "design", f"one of {', '.join(DESIGNS)}", self.design)
         _require(_is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
         _require(
             _is_count(self.segment_tuples, 1, 65536),
@@ -205,6 +224,32 @@ class DesignParams:
             f"below {1 << WINDOW_BITS}",
             self.window_capacity,
         )
+        if self.design == "splitjoin-hash":
+            self._check_hash(",".join(texts))
+
+    def _check_hash(self, terms: str) -> None:
+        """Check what only a design with an index needs."""
+        _require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
+        _require(self.forward == "step", "forward", "left out for splitjoin-hash", self.forward)
+        _require(_is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
+        for name, least, most in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
+            value = getattr(self, name)
+            _require(
+                _is_power(value, least, most), name, f"a power of two from {least} to {most}", value
+            )
+        _require(_is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
+        equal = any(term.kind is TermKind.EQUI for term in self.terms)
+        _require(equal, "terms", "with at least one equi term for splitjoin-hash", terms)
+
+    @property
+    def ring_tuples(self) -> int:
+        """Slots of each stream's ring in a design with an index, a power of two.
+
+        A tuple is not written over one that a tuple accepted up to ``lead_tuples`` before may
+        still read, whatever the windows.
+        """
+        least = max(self.segment_tuples + self.lead_tuples, 2 * self.lanes)
+        return 1 << (least - 1).bit_length()
 
     @property
     def window_capacity(self) -> int:
@@ -274,7 +319,7 @@ def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
     capacity = params.window_capacity
     for name, window in (("window_r", window_r), ("window_s", window_s)):
         _require(_is_count(window, 1, capacity), name, f"an integer from 1 to {capacity}", window)
-    if params.forward == "fast":
+    if params.forward == "fast" or params.design == "splitjoin-hash":
         return params.cores
     active = min(params.cores, window_r, window_s)
     smaller, larger = sorted((("window_r", window_r), ("window_s", window_s)), key=lambda w: w[1])
