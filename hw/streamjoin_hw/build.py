@@ -48,6 +48,7 @@ VERILATOR_CONTROL = '`verilator_config\nno_inline -module "streamjoin_core"\n'
 _NOT_DESIGN = (
     "__init__.py",
     "bulk.py",
+    "bulk_order.py",
     "bulk_run.py",
     "cache.py",
     "cli.py",
@@ -56,6 +57,7 @@ _NOT_DESIGN = (
     "latency",
     "pages.py",
     "presets.py",
+    "rate",
     "simulation.py",
     "terminal.py",
     "testing.py",

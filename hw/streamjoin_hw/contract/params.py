@@ -242,6 +242,11 @@ class DesignParams:
         _require(equal, "terms", "with at least one equi term for splitjoin-hash", terms)
 
     @property
+    def order_promise(self) -> str:
+        """In which order results come: ``"none"``, or ``"outer"``, by the later tuple's arrival."""
+        return "outer" if self.design == "splitjoin-hash" else "none"
+
+    @property
     def ring_tuples(self) -> int:
         """Slots of each stream's ring in a design with an index, a power of two.
 
