@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_hw import cache, contract, toolchain
+from streamjoin_hw.compact import compact
 from streamjoin_hw.contract import LIBRARY_NAME, DesignParams
 
 VERILOG_NAME = "streamjoin_handshake.v"
@@ -139,7 +140,7 @@ def verilog_text(params: DesignParams) -> str:
         verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
         verilog.convert(Top(params, by_reference=True), name=TOP_MODULE, strip_internal_attrs=True),
     ]
-    return "\n".join(parts)
+    return compact("\n".join(parts))
 
 
 def write_whole(path: Path, text: str) -> None:
