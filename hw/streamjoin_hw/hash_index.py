@@ -12,6 +12,7 @@ Nothing is ever deleted and no bucket is ever cleared, not even by a reset: name
 
 from functools import reduce
 from operator import xor
+from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
@@ -170,7 +171,8 @@ class BucketTable(Component):
         """Build the memory and the way past it."""
         m = Module()
         word = word_layout(self.params)
-        m.submodules.memory = memory = Memory(shape=word, depth=self.params.buckets, init=[])
+        memory: Any = Memory(shape=word, depth=self.params.buckets, init=[])
+        m.submodules.memory = memory
         read, write = memory.read_port(), memory.write_port()
         looked_at = Signal(bucket_bits(self.params))
         pushed = signal_of(word)

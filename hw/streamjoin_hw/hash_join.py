@@ -235,8 +235,9 @@ class HashJoin(Component):
             before = before & (places.places[way] < bound)
             bound = places.places[way]
             m.d.comb += seen[way].eq(before)
-        asks = places.valid & (task.deep | task.wanted.any())
+        asks = Signal()
         m.d.comb += [
+            asks.eq(places.valid & (task.deep | task.wanted.any())),
             task.tuple.eq(places.tuple),
             task.slots.eq(places.slots),
             task.wanted.eq(seen & places.alike),

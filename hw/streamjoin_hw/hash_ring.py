@@ -4,6 +4,8 @@ Slot number ``row * lanes + lane``, one memory for each lane, so that ``lanes`` 
 cycle wherever in the ring they are, if no two of them share a lane.
 """
 
+from typing import Any
+
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
@@ -35,7 +37,7 @@ def row_of(params: DesignParams, slot: Value) -> Value:
     return slot[lane_bits(params) : ring_bits(params)]
 
 
-def _memory(params: DesignParams, shape: data.Layout, depth: int) -> Memory:
+def _memory(params: DesignParams, shape: data.Layout, depth: int) -> Any:
     style = RAM_STYLES.get(params.window_memory)
     attributes = {} if style is None else {"ram_style": style}
     return Memory(shape=shape, depth=depth, init=[], attrs=attributes)
