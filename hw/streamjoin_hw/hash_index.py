@@ -6,6 +6,10 @@ linked: each stored tuple keeps the number of the one that was stored ``ways`` b
 bucket, the one that its own name pushed out. Thus a bucket is ``ways`` chains side by side, which
 can be followed in one order, newest first, at a tuple a cycle although a link takes some cycles.
 
+So that nobody follows the links of a frequent key in search of another one, the word also says
+which tags were pushed out in this round of the ring and in the last. What is still in the window
+was pushed out in one of these, or not yet: since then the ring has not come round.
+
 Nothing is ever deleted and no bucket is ever cleared, not even by a reset: names expire by age
 (:mod:`streamjoin_hw.hash_walk` says why that is exact).
 """
@@ -14,7 +18,7 @@ from functools import reduce
 from operator import xor
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -55,9 +59,37 @@ def name_layout(params: DesignParams) -> data.StructLayout:
     return data.StructLayout({"sequence": sequence_bits(params), "tag": TAG_BITS})
 
 
-def word_layout(params: DesignParams) -> data.ArrayLayout:
-    """Layout of a bucket: its last tuples, newest first."""
-    return data.ArrayLayout(name_layout(params), params.ways)
+def round_of(params: DesignParams, sequence: Value) -> Value:
+    """Return in which round of the ring a tuple comes."""
+    return sequence[ring_bits(params) : sequence_bits(params)]
+
+
+def word_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of a bucket.
+
+    ``names`` of its last tuples, newest first; ``round`` of the last push; a bit for each tag of a
+    name that was pushed out in that round (``gone``), and in the one before (``gone_before``).
+    """
+    return data.StructLayout(
+        {
+            "names": data.ArrayLayout(name_layout(params), params.ways),
+            "round": GENERATION_BITS,
+            "gone": 1 << TAG_BITS,
+            "gone_before": 1 << TAG_BITS,
+        }
+    )
+
+
+def gone_by(word: View, now: Value) -> tuple[Value, Value]:
+    """Return which tags a bucket pushed out in the round ``now`` and in the one before.
+
+    Rounds are counted modulo a few: a bucket that nobody pushed into for long may show more tags
+    than there are. It never shows fewer.
+    """
+    is_same = word.round == now
+    is_last = (word.round + 1)[:GENERATION_BITS] == now
+    before = Mux(is_same, word.gone_before, Mux(is_last, word.gone, 0))
+    return Mux(is_same, word.gone, 0), before
 
 
 def _product(a: int, b: int, modulus: int) -> int:
@@ -148,7 +180,7 @@ class BucketTable(Component):
     word : Out(word_layout(params))
         The bucket looked at a cycle ago.
     push : In(1), name : In(name_layout(params))
-        Put a name in front of that word; its last one drops out.
+        Put a name in front of that word; its last one is pushed out.
     """
 
     bucket: Signal
@@ -178,16 +210,25 @@ class BucketTable(Component):
         pushed = signal_of(word)
         # A bucket that is pushed into while it is looked at again is not in memory yet.
         again = Signal()
+        after = signal_of(word)
+        now = round_of(self.params, self.name.sequence)
+        gone, gone_before = gone_by(self.word, now)
+        pushed_out = Const(1, 1 << TAG_BITS) << self.word.names[self.params.ways - 1].tag
         m.d.comb += [
             read.addr.eq(self.bucket),
             self.word.eq(Mux(again, pushed.as_value(), Value.cast(read.data))),
+            after.names[0].eq(self.name),
+            *(after.names[k + 1].eq(self.word.names[k]) for k in range(self.params.ways - 1)),
+            after.round.eq(now),
+            after.gone.eq(gone | pushed_out),
+            after.gone_before.eq(gone_before),
             write.addr.eq(looked_at),
-            write.data.eq(Cat(self.name, Value.cast(self.word))[: word.size]),
+            write.data.eq(after),
             write.en.eq(self.push),
         ]
         m.d.sync += [
             looked_at.eq(self.bucket),
-            pushed.eq(write.data),
+            pushed.eq(after),
             again.eq(self.push & (self.bucket == looked_at)),
         ]
         return m

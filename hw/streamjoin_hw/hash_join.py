@@ -23,13 +23,16 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.cores import gathered_members
 from streamjoin_hw.hash_index import (
+    GENERATION_BITS,
     TAG_BITS,
     BucketTable,
     bucket_bits,
+    gone_by,
     hashed,
-    name_layout,
     ring_bits,
+    round_of,
     sequence_bits,
+    word_layout,
 )
 from streamjoin_hw.hash_ring import Ring, Span
 from streamjoin_hw.hash_walk import Walker, stamp_bits, task_layout
@@ -57,7 +60,7 @@ def hash_members(params: DesignParams) -> dict[str, wiring.Member]:
 
 
 def _stage_layout(params: DesignParams, **others: Any) -> data.StructLayout:
-    """Layout of a tuple on its way: its number and tag, and the other stream's window."""
+    """Layout of a tuple on its way: its number and tag, the other stream's window and round."""
     return data.StructLayout(
         {
             "valid": 1,
@@ -66,6 +69,7 @@ def _stage_layout(params: DesignParams, **others: Any) -> data.StructLayout:
             "tag": TAG_BITS,
             "tail": sequence_bits(params),
             "span": ring_bits(params),
+            "round": GENERATION_BITS,
             "stamp": stamp_bits(params),
             **others,
         }
@@ -134,6 +138,7 @@ class HashJoin(Component):
                 places=data.ArrayLayout(sequence_bits(params), params.ways),
                 slots=data.ArrayLayout(ring_bits(params), params.ways),
                 alike=params.ways,
+                behind=1,
             )
         )
         for member in _stage_layout(params).members:
@@ -184,6 +189,7 @@ class HashJoin(Component):
             hashes.tag.eq(Mux(is_s, tag_s, tag_r)),
             hashes.tail.eq(Mux(is_s, r.tail, s.tail)),
             hashes.span.eq(Mux(is_s, r.head - r.tail, s.head - s.tail)),
+            hashes.round.eq(round_of(params, Mux(is_s, r.head, s.head))),
             hashes.stamp.eq(hashes.stamp + takes),
         ]
 
@@ -202,11 +208,15 @@ class HashJoin(Component):
                 table.push.eq(reads.valid & (is_s == side)),
             ]
         of_r, of_s = (table.word for table in tables)
-        last = params.ways - 1
-        m.d.sync += places.link.eq(Mux(is_s, of_s[last].sequence, of_r[last].sequence))
+        word, last = signal_of(word_layout(params)), params.ways - 1
+        m.d.comb += word.eq(Mux(is_s, of_r, of_s))
+        gone, gone_before = gone_by(word, reads.round)
+        m.d.sync += [
+            places.link.eq(Mux(is_s, of_s.names[last].sequence, of_r.names[last].sequence)),
+            places.behind.eq((gone | gone_before).bit_select(reads.tag, 1)),
+        ]
         for way in range(params.ways):
-            name = signal_of(name_layout(params), name=f"name{way}")
-            m.d.comb += name.eq(Mux(is_s, of_r[way], of_s[way]))
+            name = word.names[way]
             m.d.sync += [
                 places.places[way].eq(name.sequence - reads.tail),
                 places.slots[way].eq(name.sequence[: ring_bits(params)]),
@@ -241,7 +251,7 @@ class HashJoin(Component):
             task.tuple.eq(places.tuple),
             task.slots.eq(places.slots),
             task.wanted.eq(seen & places.alike),
-            task.deep.eq(seen[-1]),
+            task.deep.eq(seen[-1] & places.behind),
             task.last.eq(places.places[params.ways - 1][: ring_bits(params)]),
             task.tail.eq(places.tail),
             task.stamp.eq(places.stamp),

@@ -36,8 +36,8 @@ def task_layout(params: DesignParams) -> data.StructLayout:
     """Layout of a tuple that has partners to look for.
 
     ``tuple`` as it arrived; ``slots``, where the tuples are that its bucket names, newest first;
-    ``wanted``, which of them to look at; ``deep``, all are in the window, so that there may be
-    more behind; ``last``, place of the last one in the window, counted from ``tail``, the oldest;
+    ``wanted``, which of them to look at; ``deep``, all are in the window and there may be partners
+    behind; ``last``, place of the last one in the window, counted from ``tail``, the oldest;
     ``stamp``, the number of its arrival.
     """
     return data.StructLayout(

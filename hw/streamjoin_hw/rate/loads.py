@@ -91,13 +91,12 @@ def draw(load: Load) -> tuple[Chunk, Chunk]:
         drawn = _ranks(rng, domain, int(mine.sum()), zipf)
         numbers[mine] = drawn if load.match_rate else 2 * drawn + side
     keys = _scattered(numbers)[:, None]
-    whole = (sides, keys, rows.astype(np.uint32), np.zeros(count, np.uint32))
-    fill, measured = ([column[part] for column in whole] for part in _parts(filling))
-    return Chunk(*fill), Chunk(*measured)
-
-
-def _parts(filling: int) -> tuple[slice, slice]:
-    return slice(None, filling), slice(filling, None)
+    payloads, times = rows.astype(np.uint32), np.zeros(count, np.uint32)
+    fill, rest = slice(None, filling), slice(filling, None)
+    return (
+        Chunk(sides[fill], keys[fill], payloads[fill], times[fill]),
+        Chunk(sides[rest], keys[rest], payloads[rest], times[rest]),
+    )
 
 
 def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
