@@ -1,10 +1,36 @@
 """Whether results come out grouped by the later tuple, in its order of arrival."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from streamjoin_hw.bulk import Chunk
 from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.testing import Workload
+
+
+def out_of_order(workload: Workload, pairs: Sequence[tuple[int, int]]) -> str:
+    """Say which result breaks the order that the design promises; empty if none does.
+
+    Parameters
+    ----------
+    workload : Workload
+        The input; no payload of a side is there twice.
+    pairs : sequence of (int, int)
+        Payloads of R and S, in the order in which they came out.
+    """
+    if workload.params.order_promise == "none":
+        return ""
+    arrivals = workload.arrivals
+    numbers = {(each.side, each.payload): place for place, each in enumerate(arrivals)}
+    last = -1
+    for r, s in pairs:
+        later = max(numbers[SIDE_R, r], numbers[SIDE_S, s])
+        if later < last:
+            return f"result {(r, s)} of arrival {later} came after one of arrival {last}"
+        last = later
+    return ""
 
 
 class ArrivalOrder:
