@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_hw import cache, contract, toolchain
+from streamjoin_hw.compact import compact
 from streamjoin_hw.contract import LIBRARY_NAME, DesignParams
 
 VERILOG_NAME = "streamjoin_handshake.v"
@@ -54,8 +55,10 @@ _NOT_DESIGN = (
     "design_options.py",
     "formal",
     "latency",
+    "order.py",
     "pages.py",
     "presets.py",
+    "rate",
     "simulation.py",
     "terminal.py",
     "testing.py",
@@ -123,18 +126,23 @@ def verilog_text(params: DesignParams) -> str:
     from streamjoin_hw.core import Core
     from streamjoin_hw.cores import CORE_MODULE
     from streamjoin_hw.fast import ScanCore
+    from streamjoin_hw.hash_join import HashJoin
     from streamjoin_hw.predicates import check_theta
     from streamjoin_hw.split.core import SplitCore
     from streamjoin_hw.top import TOP_MODULE, Top
 
     check_theta(params)
-    kinds: dict[str, Any] = {"step": Core, "fast": ScanCore}
-    core = SplitCore(params) if params.design == "splitjoin" else kinds[params.forward](params)
+    kinds: dict[str, Any] = {
+        "splitjoin": SplitCore,
+        "splitjoin-hash": HashJoin,
+        "handshake": ScanCore if params.forward == "fast" else Core,
+    }
+    core = kinds[params.design](params)
     parts = [
         verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
         verilog.convert(Top(params, by_reference=True), name=TOP_MODULE, strip_internal_attrs=True),
     ]
-    return "\n".join(parts)
+    return compact("\n".join(parts))
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -24,6 +24,7 @@ from streamjoin_hw.encode import (
     time_members,
 )
 from streamjoin_hw.fast import FastChain
+from streamjoin_hw.hash_join import HashJoin, hash_members
 from streamjoin_hw.intake import Intake
 from streamjoin_hw.sequencer import Sequencer
 from streamjoin_hw.split.array import SplitArray, setting_members
@@ -201,8 +202,14 @@ class HandshakeJoin(Component):
         chain: Any
         if params.stores_in_turn:
             m.submodules.sequencer = sequencer = Intake(params)
-            array = SplitArray if params.design == "splitjoin" else FastChain
-            m.submodules.chain = chain = array(params, by_reference=self.by_reference)
+            kinds: dict[str, Any] = {"splitjoin": SplitArray, "handshake": FastChain}
+            if params.design in kinds:
+                chain = kinds[params.design](params, by_reference=self.by_reference)
+            elif self.by_reference:
+                chain = CoreInstance(hash_members(params))
+            else:
+                chain = HashJoin(params)
+            m.submodules.chain = chain
             wiring.connect(m, sequencer.o, chain.i)
             m.d.comb += chain.clear.eq(sequencer.clear)
             for name in setting_members(params):

@@ -25,6 +25,7 @@ from streamjoin_hw.contract.model_library import (
     load_model_library,
 )
 from streamjoin_hw.contract.params import (
+    DESIGNS,
     FORWARDS,
     HOLD_WORDS,
     INTERFACE_VERSION,
@@ -52,6 +53,7 @@ from streamjoin_hw.contract.register_map import (
 from streamjoin_hw.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
+    "DESIGNS",
     "FORWARDS",
     "HOLD_WORDS",
     "INTERFACE_VERSION",

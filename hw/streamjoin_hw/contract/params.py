@@ -66,6 +66,10 @@ def _is_count(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
+def _is_power(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and _is_count(value, least, most) and value & (value - 1) == 0
+
+
 HOLD_WORDS = 8
 """Words that must be free in a core's result FIFO for it not to ask for a hold.
 
@@ -78,7 +82,7 @@ arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
 KEY_BITS = 32
 MAX_TERMS = 4
 WINDOW_BITS = 24
-DESIGNS = ("handshake", "splitjoin")
+DESIGNS = ("handshake", "splitjoin", "splitjoin-hash")
 FORWARDS = ("step", "fast")
 ORDERS = ("none", "outer", "inner")
 MEMORIES = ("auto", "registers", "lutram", "bram")
@@ -91,15 +95,16 @@ class DesignParams:
     Parameters
     ----------
     design : str
-        Name of the design: ``"handshake"``, a chain of cores, or ``"splitjoin"``, independent cores
-        between trees.
+        Name of the design: ``"handshake"``, a chain of cores that scan, ``"splitjoin"``,
+        independent ones between trees, or ``"splitjoin-hash"``, one core that looks tuples up.
     cores : int
-        Join cores in the chain, 1 to 1024.
+        Join cores in the chain, 1 to 1024; 1 for ``"splitjoin-hash"``.
     segment_tuples : int
         Tuples of each stream that one core holds, 1 to 65536. The window capacity of a stream
         is ``cores * segment_tuples``.
     lanes : int
-        Stored tuples that one core compares in one cycle, 1 to 64.
+        Stored tuples that one core compares in one cycle, 1 to 64; a power of two for
+        ``"splitjoin-hash"``.
     terms : tuple of Term
         The predicate, a conjunction of 1 to 4 conditions, one key column of each side each.
     payload_bits : int
@@ -127,6 +132,15 @@ class DesignParams:
     theta : Theta, optional
         The user's own condition, beside those of the terms; on the command line
         ``theta=FILE.py:FUNCTION``.
+    buckets : int
+        Hash buckets of each stream's index, a power of two from 2 to 65536; for
+        ``"splitjoin-hash"``.
+    ways : int
+        Tuples that a bucket names itself, 2 to 16, older ones being linked; for
+        ``"splitjoin-hash"``.
+    lead_tuples : int
+        Tuples that may be accepted while an earlier one still looks for its partners, a power of
+        two from 8 to 4096; for ``"splitjoin-hash"``.
 
     Raises
     ------
@@ -148,6 +162,9 @@ class DesignParams:
     timestamp_bits: int = 0
     window_memory: str = "auto"
     theta: Theta | None = None
+    buckets: int = 4096
+    ways: int = 8
+    lead_tuples: int = 64
 
     def __post_init__(self) -> None:
         _require(_is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
@@ -198,7 +215,11 @@ class DesignParams:
         ):
             value = getattr(self, name)
             _require(value in choices, name, f"one of {', '.join(choices)}", value)
-        foreign = {"handshake": ("probes", "order"), "splitjoin": ("forward",)}[self.design]
+        foreign = {
+            "handshake": ("probes", "order"),
+            "splitjoin": ("forward",),
+            "splitjoin-hash": ("forward", "probes", "order"),
+        }[self.design]
         for name in foreign:
             plain = type(self).__dataclass_fields__[name].default
             value = getattr(self, name)
@@ -227,6 +248,36 @@ class DesignParams:
             f"below {1 << WINDOW_BITS}",
             self.window_capacity,
         )
+        if self.design == "splitjoin-hash":
+            self._check_hash(",".join(texts))
+
+    def _check_hash(self, terms: str) -> None:
+        """Check what only a design with an index needs."""
+        _require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
+        _require(_is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
+        for name, least, most in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
+            value = getattr(self, name)
+            _require(
+                _is_power(value, least, most), name, f"a power of two from {least} to {most}", value
+            )
+        _require(_is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
+        equal = any(term.kind is TermKind.EQUI for term in self.terms)
+        _require(equal, "terms", "with at least one equi term for splitjoin-hash", terms)
+
+    @property
+    def order_promise(self) -> str:
+        """In which order results come, of :data:`ORDERS`, unless the registers ask for less."""
+        return "outer" if self.design == "splitjoin-hash" else self.order
+
+    @property
+    def ring_tuples(self) -> int:
+        """Slots of each stream's ring in a design with an index, a power of two.
+
+        A tuple is not written over one that a tuple accepted up to ``lead_tuples`` before may
+        still read, whatever the windows.
+        """
+        least = max(self.segment_tuples + self.lead_tuples, 2 * self.lanes)
+        return 1 << (least - 1).bit_length()
 
     @property
     def window_capacity(self) -> int:
@@ -241,7 +292,7 @@ class DesignParams:
     @property
     def stores_in_turn(self) -> bool:
         """Whether each tuple is stored in one core, round robin; else it walks through all."""
-        return self.design == "splitjoin" or self.forward == "fast"
+        return self.design != "handshake" or self.forward == "fast"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
