@@ -73,13 +73,6 @@ class Piece(NamedTuple):
     cycles: int
     taken: int
 
-    @property
-    def sides(self) -> npt.NDArray[np.uint8]:
-        """The side of each result's later tuple."""
-        is_result = (self.users >> TUser.RESULT) & 1 == 1
-        sides: npt.NDArray[np.uint8] = (self.users[is_result] >> TUser.SIDE) & 1
-        return sides
-
 
 @dataclass
 class Outcome:

@@ -40,6 +40,7 @@ EDGE_FLOATS = [
 # Small enough that windows overflow, cores run empty and lists wrap; each is built once.
 SMALL_KNOBS = {
     "fpga-handshake": {"cores": 3, "segment": 4, "lanes": 2},
+    "fpga-splitjoin": {"cores": 3, "segment": 4, "lanes": 3, "probes": 2},
     "fpga-splitjoin-hash": {"segment": 12, "lanes": 2, "buckets": 4, "ways": 3, "lead": 8},
 }
 FPGA_CAPACITY = 12

@@ -141,9 +141,7 @@ class Hasher(Component):
         from amaranth.lib.wiring import In, Out
 
         self.params = params
-        super().__init__(
-            {"code": In(32), "bucket": Out(bucket_bits(params)), "tag": Out(TAG_BITS)}
-        )
+        super().__init__({"code": In(32), "bucket": Out(bucket_bits(params)), "tag": Out(TAG_BITS)})
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()

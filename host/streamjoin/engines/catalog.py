@@ -18,6 +18,7 @@ _PLACES = {
     "pmj-jb": "streamjoin.engines.intra.pmj:PmjJb",
     "kang": "streamjoin.engines.sliding.kang:Kang",
     "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
+    "fpga-splitjoin": "streamjoin.engines.fpga_split:FpgaSplitJoin",
     "fpga-splitjoin-hash": "streamjoin.engines.fpga_hash:FpgaSplitJoinHash",
     "duckdb": "streamjoin.engines.duckdb:DuckDb",
     "polars": "streamjoin.engines.yardsticks:Polars",

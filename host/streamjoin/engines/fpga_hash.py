@@ -45,7 +45,7 @@ class FpgaSplitJoinHash(FpgaHandshake):
     def _feed(
         self, job: Job, device: Device, keys: list[tuple[Words, Words]], meter: Meter
     ) -> Feed:
-        return _OrderedFeed(device, keys, job, meter)
+        return OrderedFeed(device, keys, job, meter)
 
     def _params(self, job: Job) -> DesignParams:
         return DesignParams(
@@ -61,7 +61,7 @@ class FpgaSplitJoinHash(FpgaHandshake):
         )
 
 
-class _OrderedFeed(Feed):
+class OrderedFeed(Feed):
     """Emits in the order of the later tuple's arrival; what is not in it is an error or a tile."""
 
     def __init__(
@@ -93,7 +93,7 @@ class _OrderedFeed(Feed):
             place = int(np.argmax(np.diff(later) < 0))
             pair = (int(r_rows[place]), int(s_rows[place]))
             raise EngineError(
-                f"fpga-splitjoin-hash: the device gave the result (r_row, s_row) = {pair} after "
+                f"the device gave the result (r_row, s_row) = {pair} after "
                 "one of a tuple that arrived later: its order cannot be relied on"
             )
         self._last = int(later[-1])

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from streamjoin_hw.bulk import Chunk, Owed, SlidingJoin
-from streamjoin_hw.order import ArrivalOrder
 from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.order import ArrivalOrder
 from streamjoin_hw.simulation import Model, ModelError
 
 KEYS = ("uniform", "zipf", "zipf-both")
@@ -126,7 +126,7 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
             accepted = np.empty(len(chunk.sides), np.int64)
             pieces = list(model.feed(chunk, last=is_last, accepted=accepted, max_cycles=1 << 40))
             for piece in pieces:
-                order.see(piece.r, piece.s, piece.sides)
+                order.see(piece.r, piece.s)
             found = np.concatenate([piece.r << np.uint64(32) | piece.s for piece in pieces])
             expected = join.join(chunk)
             owed.settle(expected, found)
