@@ -153,6 +153,9 @@ def write_whole(path: Path, text: str) -> None:
     OutputError
         If it cannot be written.
     """
+    if path.is_dir():
+        error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise OutputError(path, error, "name a file in a folder that can be written")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_text(text, encoding="utf-8")
@@ -184,12 +187,13 @@ def emit_verilog(params: DesignParams, folder: Path) -> Path:
     OutputError
         If the folder or a file cannot be written.
     """
+    text = verilog_text(params)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(folder, error, "name a folder that can be made") from None
     path = folder / VERILOG_NAME
-    write_whole(path, verilog_text(params))
+    write_whole(path, text)
     write_whole(folder / MANIFEST_NAME, json.dumps(manifest(params), indent=2) + "\n")
     return path
 
@@ -215,6 +219,9 @@ def _tools_key(tool: toolchain.Verilator, cxx: str) -> str:
 
 def _cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str) -> str:
     what = [sources_hash(), json.dumps(tool_versions(), sort_keys=True), _tools_key(tool, cxx)]
+    if params.theta is not None:
+        # A user's function can look at what its digest does not cover; its hardware shows it.
+        what.append(verilog_text(params))
     return f"{params.digest}-{hashlib.sha256(chr(0).join(what).encode()).hexdigest()[:16]}"
 
 

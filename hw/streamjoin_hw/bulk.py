@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
+from streamjoin_hw.contract import (
+    SIDE_R,
+    SIDE_S,
+    DesignParams,
+    KeyType,
+    Term,
+    TermKind,
+    ThetaError,
+    TupleView,
+)
 
 CHUNK_TUPLES = 1 << 16
 
@@ -137,6 +146,9 @@ class SlidingJoin:
     def _bounds(
         self, index: int, term: Term, side: int, bits: npt.NDArray[np.uint32]
     ) -> list[npt.NDArray[Any]]:
+        if term.kind is TermKind.KEY:
+            whole = bits.view(np.int32) if term.type is KeyType.INT32 else bits
+            return [whole, whole]
         keys = _numbers(bits, term.type)
         if side == SIDE_R or term.kind is TermKind.EQUI:
             return [keys, keys]
@@ -194,6 +206,40 @@ class SlidingJoin:
         within = np.arange(len(at)) - np.repeat(np.cumsum(found) - found, found)
         yield at, places[first[at] + within] % (count + 1)
 
+    def _own_condition(
+        self,
+        r: tuple[list[npt.NDArray[Any]], npt.NDArray[np.int64]],
+        s: tuple[list[npt.NDArray[Any]], npt.NDArray[np.int64]],
+    ) -> npt.NDArray[np.bool_]:
+        """Evaluate the user's own predicate on columns of Python's numbers, which never wrap.
+
+        Raises
+        ------
+        ThetaError
+            If it cannot be evaluated on numbers.
+        """
+        theta = self.params.theta
+        assert theta is not None  # as the caller saw
+        assert theta.function is not None  # as the design was built
+        views = []
+        for side, (columns, at) in (("R", r), ("S", s)):
+            fields = {
+                f"key{index}": columns[1 + 2 * index][at].astype(object)
+                for index, term in enumerate(self.params.terms)
+                if term.kind is TermKind.KEY
+            }
+            views.append(TupleView(side, {**fields, "payload": columns[0][at].astype(object)}))
+        try:
+            found = np.broadcast_to(np.asarray(theta.function(*views)), len(r[1]))
+            return found.astype(bool)
+        except ThetaError:
+            raise
+        except Exception as error:
+            raise ThetaError(
+                f"theta {theta.name} cannot be evaluated on numbers, so its results cannot be "
+                f"checked: {error}"
+            ) from None
+
     def join(self, chunk: Chunk) -> Pairs:
         """Take the next tuples and return the pairs that they make with those before them."""
         columns = [self._columns(side, chunk) for side in (SIDE_R, SIDE_S)]
@@ -210,8 +256,10 @@ class SlidingJoin:
             ends = kept + came
             for at, partner in self._partners(side, (mine, theirs), ends):
                 hit = np.ones(len(at), bool)
-                for term in range(len(self.params.terms)):
-                    low, high = 1 + 2 * term, 2 + 2 * term
+                for index, term in enumerate(self.params.terms):
+                    if term.kind is TermKind.KEY:
+                        continue
+                    low, high = 1 + 2 * index, 2 + 2 * index
                     other = theirs[low][partner]
                     if side == SIDE_R:
                         hit &= (other <= mine[low][at]) & (mine[low][at] <= theirs[high][partner])
@@ -219,6 +267,10 @@ class SlidingJoin:
                         hit &= (mine[low][at] <= other) & (other <= mine[high][at])
                 if self.times is not None:
                     hit &= mine[-1][at] < theirs[-1][partner] + self.times[1 - side]
+                if self.params.theta is not None:
+                    both = [(mine, at[hit]), (theirs, partner[hit])]
+                    r_tuples, s_tuples = both if side == SIDE_R else reversed(both)
+                    hit[hit] = self._own_condition(r_tuples, s_tuples)
                 payloads = [mine[0][at[hit]], theirs[0][partner[hit]]]
                 r, s = payloads if side == SIDE_R else reversed(payloads)
                 pairs.append(r.astype(np.uint64) << np.uint64(32) | s)

@@ -15,7 +15,7 @@ from streamjoin_hw.latency.cli import configure as configure_latency
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.rate.cli import configure as configure_rate
 from streamjoin_hw.terminal import progress, say, show, write_text
-from streamjoin_hw.walk.cli import configure_input
+from streamjoin_hw.walk.cli import check_seed, chosen_windows, configure_input
 
 _EXAMPLES = """examples:
   streamjoin hw verilog --preset tiny --out build/tiny
@@ -36,6 +36,8 @@ PROGRESS_LEAST_TUPLES = 2000
 
 
 def _out(arguments: argparse.Namespace) -> Path | None:
+    if arguments.out == "":
+        raise UsageError("--out must name a path, not nothing")
     return None if arguments.out is None else Path(arguments.out)
 
 
@@ -116,13 +118,11 @@ def _simulate(arguments: argparse.Namespace) -> int:
     params = design_from(arguments.preset, arguments.param)
     if arguments.tuples < 1:
         raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
+    check_seed(arguments.seed)
     idle, stall = _per_1024("--idle", arguments.idle), _per_1024("--stall", arguments.stall)
     if arguments.waves is not None:
         return _waves(arguments, params, idle, stall)
-    windows = (
-        arguments.window_r or params.window_capacity,
-        arguments.window_s or params.window_capacity,
-    )
+    windows = chosen_windows(arguments, params.window_capacity)
     active_cores(params, *windows)
     folder = build_model(params, report=say)
     with progress("simulating", arguments.tuples, hidden_below=PROGRESS_LEAST_TUPLES) as report:

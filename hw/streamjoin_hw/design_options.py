@@ -70,8 +70,8 @@ def _theta_in(text: str) -> Theta:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise UsageError(f"--param theta: {file} does not run: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"--param theta: {file} does not run: {error!r}") from None
     if not hasattr(module, name):
         raise UsageError(f"--param theta: {file} has no function {name!r}")
     return Theta.of(getattr(module, name))

@@ -142,8 +142,8 @@ def test_model_copies_to_a_folder_that_is_not_there(
         (
             ("manifest", "--preset", "tiny", "--param", "lanes"),
             "--param must be NAME=VALUE with NAME one of design, cores, segment_tuples, lanes, "
-            "terms, payload_bits, merge_arity, result_fifo_words, forward, timestamp_bits, "
-            "window_memory, theta, not 'lanes'",
+            "terms, payload_bits, merge_arity, result_fifo_words, forward, probes, order, "
+            "timestamp_bits, window_memory, theta, buckets, ways, lead_tuples, not 'lanes'",
         ),
         (
             ("verilog", "--preset", "tiny"),
@@ -252,8 +252,8 @@ def test_help_lists_every_design_parameter(
     for field in dataclasses.fields(DesignParams):
         assert re.search(rf"^  {field.name}=\S+ +[A-Z]\w+ ", shown, flags=re.MULTILINE)
     plain = " ".join(shown.split())
-    assert "cores=COUNT Join cores in the chain, 1 to 1024 segment_tuples=COUNT" in plain
-    assert "lanes=1 Stored tuples that one core compares in one cycle, 1 to 64 terms=" in plain
+    assert "cores=COUNT Join cores in the chain, 1 to 1024;" in plain
+    assert "lanes=1 Stored tuples that one core compares in one cycle, 1 to 64;" in plain
     listed = shown[shown.index("design parameters") :].partition("\n\n")[0]
     assert max(map(len, listed.splitlines())) <= 80
 
@@ -291,3 +291,32 @@ def test_counts_of_cores_that_are_none_are_refused(counts: str) -> None:
     sentence = f"--cores must be counts from 1 up, as in 1,2,4,8, not {counts!r}"
     with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
         run("latency", "--cores", counts)
+
+
+@pytest.mark.parametrize("action", ["simulate", "animate"])
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--window-r", "0"), "window_r must be an integer from 1 to 32, not 0"),
+        (("--window-s", "0"), "window_s must be an integer from 1 to 32, not 0"),
+        (("--seed", "-1"), "--seed must be 0 or more, not -1"),
+    ],
+)
+def test_a_window_or_seed_that_is_none_is_refused(
+    tmp_path: Path, action: str, words: tuple[str, ...], sentence: str
+) -> None:
+    out = ("--out", str(tmp_path / "walk.html")) if action == "animate" else ()
+    with pytest.raises((UsageError, ParameterError), match=f"^{re.escape(sentence)}$"):
+        run(action, "--preset", "tiny", *words, *out)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"cannot be written .*: name a file in a folder"):
+        run("animate", "--preset", "tiny", "--out", str(tmp_path))
+
+
+@pytest.mark.parametrize("action", ["verilog", "manifest", "registers"])
+def test_no_path_is_no_place_to_write_to(action: str) -> None:
+    with pytest.raises(UsageError, match=r"^--out must name a path, not nothing$"):
+        run(action, "--preset", "tiny", "--out", "")

@@ -283,5 +283,5 @@ def test_a_window_drops_what_is_too_old_and_tells_what_went_too_early(
 
 
 def test_a_design_without_an_equality_has_no_index() -> None:
-    with pytest.raises(ValueError, match="^terms must be with at least one equi term"):
+    with pytest.raises(ValueError, match=r"^terms must be with at least one equi term"):
         design(terms=(parse_term("band:int32"),))

@@ -46,7 +46,7 @@ def _time_registers(params: DesignParams) -> list[Register]:
             0x38 + 4 * place,
             "rw",
             f"Time window of {side}: a pair of which this side's tuple came first joins if the "
-            f"other came less than this later; {most}, as after reset, is no limit.",
+            f"other came less than this later; 1 at least; {most}, as after reset, is no limit.",
             NEXT_TUPLE,
         )
         for place, side in enumerate("RS")

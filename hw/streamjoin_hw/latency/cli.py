@@ -32,6 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure each design and print it beside the closed forms; 1 if they differ."""
     forwards = FORWARDS if arguments.forward is None else (arguments.forward,)
     base = design_from(arguments.preset or "tiny", arguments.param)
+    if base.theta is not None:
+        raise UsageError("the closed forms are of matches of equal keys: leave out theta")
     designs = [
         dataclasses.replace(base, cores=cores, forward=forward)
         for forward in forwards
