@@ -36,20 +36,14 @@ DESIGNS = {
     ),
     "time-3": DesignParams(cores=3, segment_tuples=8, lanes=4, terms=EQUI, timestamp_bits=20),
     "split-1": DesignParams(
-        design="splitjoin", cores=1, segment_tuples=8, lanes=3, terms=EQUI, probes=2, order="outer"
+        design="splitjoin", cores=1, segment_tuples=20, terms=EQUI, probes=2, order="outer"
     ),
     "split-4": DesignParams(
-        design="splitjoin", cores=4, segment_tuples=8, lanes=4, terms=EQUI, probes=4, merge_arity=2
+        design="splitjoin", cores=4, segment_tuples=16, terms=EQUI, probes=4, merge_arity=2
     ),
     "split-5": DesignParams(
-        design="splitjoin",
-        order="inner",
-        probes=3,
-        timestamp_bits=16,
-        cores=5,
-        segment_tuples=6,
-        lanes=2,
-        terms=REFERENCE_BAND,
+        **{"design": "splitjoin", "order": "inner", "probes": 3, "timestamp_bits": 16},
+        **{"cores": 5, "segment_tuples": 40, "lanes": 2, "terms": REFERENCE_BAND},
     ),
     "theta-3": DesignParams(
         cores=3, segment_tuples=6, lanes=3, terms=POINT, theta=Theta.of(near), forward="fast"
