@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from streamjoin_hw.bulk import Owed, SlidingJoin, draw_chunks
-from streamjoin_hw.order import ArrivalOrder
 from streamjoin_hw.contract import DesignParams, active_cores
+from streamjoin_hw.order import ArrivalOrder
 from streamjoin_hw.simulation import Model
 from streamjoin_hw.testing import random_bands, random_times, step_cycles, usual_domain
 

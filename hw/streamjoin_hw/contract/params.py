@@ -230,7 +230,7 @@ class DesignParams:
     def _check_hash(self, terms: str) -> None:
         """Check what only a design with an index needs."""
         _require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
-        _require(self.forward == "step", "forward", "left out for splitjoin-hash", self.forward)
+        _require(self.forward == "step", "forward", "'step' for splitjoin-hash", self.forward)
         _require(_is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
         for name, least, most in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
             value = getattr(self, name)
@@ -238,8 +238,8 @@ class DesignParams:
                 _is_power(value, least, most), name, f"a power of two from {least} to {most}", value
             )
         _require(_is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
-        equal = any(term.kind is TermKind.EQUI for term in self.terms)
-        _require(equal, "terms", "with at least one equi term for splitjoin-hash", terms)
+        if all(term.kind is not TermKind.EQUI for term in self.terms):
+            raise ParameterError(f"terms must hold an equi term for splitjoin-hash, not {terms}")
 
     @property
     def order_promise(self) -> str:

@@ -6,6 +6,7 @@ from functools import partial
 
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.formal.lookup import Lookup
 from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.passage import FifoPassage, MergerPassage, PipeRegPassage, TreePassage
 from streamjoin_hw.formal.paths import Around, Path
@@ -113,6 +114,18 @@ LAZY_STORE = Fault(
     "free.eq((left == 0) & ~matcher.hold)",
     "free.eq((left <= 1) & ~matcher.hold)",
     "a tuple is taken before the last word was read",
+)
+NEVER_EXPIRED = Fault(
+    "hash_ring",
+    "self.arrive & self.full & (self.tail == oldest)",
+    "self.arrive & self.full & (self.tail != oldest)",
+    "no tuple leaves a full window",
+)
+LINK_CUT = Fault(
+    "hash_walk",
+    "leads_on.eq(returned & (place < task.last))",
+    "leads_on.eq(returned & (place + 1 < task.last))",
+    "a walk leaves out the tuple right before the last",
 )
 FULL_FIFO = Fault(
     "formal.passage",
@@ -222,6 +235,20 @@ PROOFS = {
         EARLY_END,
         quick_depth=20,
         depth=24,
+    ),
+    "lookup-stalls": Proof(
+        "looked up: owed pairs come once and in order, any gaps, stalls and clears",
+        partial(Lookup, (1, 2)),
+        NEVER_EXPIRED,
+        quick_depth=14,
+        depth=18,
+    ),
+    "lookup-links": Proof(
+        "looked up behind links: owed pairs come once and in order",
+        partial(Lookup, (3, 3), dense=True),
+        LINK_CUT,
+        quick_depth=16,
+        depth=20,
     ),
     "meeting-uneven": Proof(
         "two cores of two tuples, uneven windows: owed pairs meet once",

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from streamjoin_hw.bulk import Chunk, Owed, SlidingJoin
-from streamjoin_hw.order import ArrivalOrder
 from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.order import ArrivalOrder
 from streamjoin_hw.simulation import Model, ModelError
 
 KEYS = ("uniform", "zipf", "zipf-both")
