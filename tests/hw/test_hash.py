@@ -11,7 +11,7 @@ from amaranth.lib import data
 from tests.hw.checks import give, pauses, simulate
 from tests.hw.test_handshake import beats_of, run_inputs, set_up
 
-from streamjoin_hw.contract import DesignParams, KeyType, Term, TermKind, parse_term
+from streamjoin_hw.contract import DesignParams, KeyType, Term, TermKind
 from streamjoin_hw.handshake import HandshakeJoin
 from streamjoin_hw.hash_index import (
     GENERATION_BITS,
@@ -280,10 +280,3 @@ def test_a_window_drops_what_is_too_old_and_tells_what_went_too_early(
             assert seen == evicted
 
     simulate(span, bench)
-
-
-def test_a_design_without_an_equality_has_no_index() -> None:
-    with pytest.raises(
-        ValueError, match="^terms must hold an equi term for splitjoin-hash, not band:int32$"
-    ):
-        design(terms=(parse_term("band:int32"),))
