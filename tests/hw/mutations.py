@@ -367,7 +367,7 @@ MUTATIONS = {
             "before & (places.places[way] < places.span)",
             "a name out of date that looks young is followed",
         ),
-        "test_hash.py::test_a_reset_in_the_middle_leaves_an_empty_design[0]",
+        "test_hash.py::test_names_of_before_a_reset_that_look_young_give_nothing",
         "surplus: first",
     ),
     "too-far-ahead": Mutation(

@@ -117,6 +117,25 @@ def test_a_reset_in_the_middle_leaves_an_empty_design(timestamp_bits: int) -> No
     run_inputs(params, [workload], 0.2, 0.3, first=resets, reset=reset)
 
 
+def test_names_of_before_a_reset_that_look_young_give_nothing() -> None:
+    """The same tuples get the same numbers again, in buckets that name them already."""
+    rng = np.random.default_rng(SEED)
+    params = design(8, 2, ways=8)
+    workload = random_workload(params, rng, 20, domain=3, windows=(8, 8))
+    reset = Signal()
+
+    async def resets(ctx: Any, join: HandshakeJoin) -> None:
+        await set_up(ctx, join, workload)
+        await give(ctx, join.i, beats_of(workload)[:7], pauses(SEED, 0.0))
+        await ctx.tick().repeat(20)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        await ctx.tick().until(join.idle)
+
+    run_inputs(params, [workload], 0.0, 0.0, first=resets, reset=reset)
+
+
 def _divides(divisor: int, polynomial: int) -> bool:
     while polynomial.bit_length() >= divisor.bit_length():
         polynomial ^= divisor << (polynomial.bit_length() - divisor.bit_length())
