@@ -26,7 +26,8 @@ class Lookup(Harness):
     windows : (int, int)
         Count windows of R and S in tuples.
     dense : bool
-        Tuples come without gaps and results are taken at once.
+        Tuples of one key come without gaps, as many as the solver chooses, and results are taken
+        at once: the search, with less to choose, sees more of them.
     """
 
     def __init__(self, windows: tuple[int, int], *, dense: bool = False) -> None:
@@ -44,9 +45,10 @@ class Lookup(Harness):
         )
         self.windows = windows
         self.side = self.free(1, "side")
-        self.key = self.free(1, "key")
+        self.key: Value = Const(0, 1) if dense else self.free(1, "key")
         self.clear = Const(0) if dense else self.free(1, "clear")
-        self.offers: Value = Const(1) if dense else self.free(1, "offers")
+        self.dense = dense
+        self.offers = self.constant(NUMBER_BITS, "tuples") if dense else self.free(1, "offers")
         self.ready: Value = Const(1) if dense else self.free(1, "ready")
         self.early = self.constant(NUMBER_BITS, "early")
         self.late = self.constant(NUMBER_BITS, "late")
@@ -64,7 +66,7 @@ class Lookup(Harness):
         m.d.comb += [
             body.code0.eq(self.key),
             body.payload.eq(number),
-            dut.i.valid.eq(self.offers & ~self.clear),
+            dut.i.valid.eq((number < self.offers) if self.dense else self.offers & ~self.clear),
             dut.i.p.side.eq(self.side),
             dut.i.p.body.eq(body),
             dut.i.p.full.eq(Mux(self.side == SIDE_S, full[SIDE_S], full[SIDE_R])),

@@ -247,8 +247,8 @@ PROOFS = {
         "looked up behind links: owed pairs come once and in order",
         partial(Lookup, (3, 3), dense=True),
         LINK_CUT,
-        quick_depth=16,
-        depth=20,
+        quick_depth=20,
+        depth=24,
     ),
     "meeting-uneven": Proof(
         "two cores of two tuples, uneven windows: owed pairs meet once",
