@@ -97,12 +97,12 @@ class DesignParams:
         Name of the design: ``"handshake"``, an array of cores that scan, or
         ``"splitjoin-hash"``, one core that looks tuples up.
     cores : int
-        Join cores in the chain, 1 to 1024; 1 for ``"splitjoin-hash"``.
+        Join cores in the chain, 1 to 1024. There is one in ``"splitjoin-hash"``.
     segment_tuples : int
         Tuples of each stream that one core holds, 1 to 65536. The window capacity of a stream
         is ``cores * segment_tuples``.
     lanes : int
-        Stored tuples that one core compares in one cycle, 1 to 64; a power of two for
+        Stored tuples that one core compares in one cycle, 1 to 64. A power of two in
         ``"splitjoin-hash"``.
     terms : tuple of Term
         The predicate, a conjunction of 1 to 4 conditions, one key column of each side each.
