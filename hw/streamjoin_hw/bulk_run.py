@@ -122,5 +122,5 @@ def bulk_run(
         "step_cycles_s": step_cycles(params, windows[0], active),
         **counters,
         "seconds": round(time.monotonic() - start, 1),
-        "verdict": owed.difference() or order.fault or EXACT,
+        "verdict": order.fault or owed.difference() or EXACT,
     }

@@ -20,11 +20,13 @@ def _loop(found: re.Match[str]) -> str:
     if [int(place) for place, _ in words] != list(range(len(words))):
         return found[0]
     indent, memory, bits = found["indent"], found["memory"], words[0][1]
+    # A name of its own: the module may have a port of any plain one.
+    word = f"clear_{memory}_word"
     return (
         f"{indent}initial begin : clear_{memory}\n"
-        f"{indent}  integer word;\n"
-        f"{indent}  for (word = 0; word < {len(words)}; word = word + 1)\n"
-        f"{indent}    {memory}[word] = {bits}'h0;\n"
+        f"{indent}  integer {word};\n"
+        f"{indent}  for ({word} = 0; {word} < {len(words)}; {word} = {word} + 1)\n"
+        f"{indent}    {memory}[{word}] = {bits}'h0;\n"
         f"{indent}end\n"
     )
 

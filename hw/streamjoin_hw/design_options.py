@@ -38,6 +38,21 @@ def parameters_help() -> str:
     return "\n".join(lines) + "\n"
 
 
+def check_array(params: DesignParams, action: str) -> None:
+    """Refuse a design that is no array of cores, where only one can be shown.
+
+    Raises
+    ------
+    UsageError
+        Naming what was asked for.
+    """
+    if params.design != "handshake":
+        raise UsageError(
+            f"hw {action} is about the array of cores: the design must be handshake, not "
+            f"{params.design}"
+        )
+
+
 def _parse_param(text: str) -> tuple[str, Any]:
     """Read ``name=value``: whole numbers, names, a list for ``terms``."""
     name, equals, value = text.partition("=")

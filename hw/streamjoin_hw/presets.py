@@ -15,8 +15,8 @@ PRESETS: dict[str, DesignParams] = {
         segment_tuples=48,
         lanes=2,
         terms=EQUI,
-        buckets=16,
-        ways=4,
+        buckets=32,
+        ways=6,
         lead_tuples=16,
     ),
     # Fills the block RAM of an XC7Z020; see docs/decisions/0010-an-index-in-block-ram.md.

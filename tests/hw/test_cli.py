@@ -320,3 +320,45 @@ def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
 def test_no_path_is_no_place_to_write_to(action: str) -> None:
     with pytest.raises(UsageError, match=r"^--out must name a path, not nothing$"):
         run(action, "--preset", "tiny", "--out", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--windows", "49"), "--windows must be at most 48, not 49"),
+        (("--windows", "8,x"), "--windows must be whole numbers from 1 up, as in 1,2,4, not 'x'"),
+        (("--rates", "-1"), "--rates must be numbers from 0 up, as in 1,2,4, not '-1'"),
+        (("--keys", "some"), "--keys must be among uniform, zipf, zipf-both, not 'some'"),
+        (("--windows", "8", "--tuples", "0"), "--tuples must be at least 1, not 0"),
+        (
+            ("--param", "terms=equi:int32,band:int32"),
+            "--param terms must be one equi term, without timestamps and theta",
+        ),
+    ],
+)
+def test_a_mistake_about_rates_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        run("rate", "--preset", "tiny-hash", "--windows", "8", *words)
+
+
+@pytest.mark.parametrize(("action", "more"), [("animate", ("--out", "x.html")), ("latency", ())])
+def test_what_shows_an_array_wants_one(action: str, more: tuple[str, ...]) -> None:
+    sentence = (
+        f"hw {action} is about the array of cores: the design must be handshake, not splitjoin-hash"
+    )
+    with pytest.raises(UsageError, match=f"^{sentence}$"):
+        run(action, "--preset", "tiny-hash", *more)
+
+
+def test_rates_are_a_row_for_each_load(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--windows", "6,48", "--rates", "0,2", "--keys", "uniform,zipf-both")
+    assert run("rate", "--preset", "tiny-hash", *words, "--tuples", "3000", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["window"], row["keys"], row["match_rate"]) for row in rows] == [
+        (window, keys, rate)
+        for window in (6, 48)
+        for keys in ("uniform", "zipf-both")
+        for rate in (0.0, 2.0)
+    ]
+    assert all(row["cycles_per_tuple"] >= max(1, row["owed_per_tuple"]) for row in rows)
+    assert {row["verdict"] for row in rows} == {"exact"}

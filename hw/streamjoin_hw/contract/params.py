@@ -98,12 +98,12 @@ class DesignParams:
         Name of the design: ``"handshake"``, a chain of cores that scan, ``"splitjoin"``,
         independent ones between trees, or ``"splitjoin-hash"``, one core that looks tuples up.
     cores : int
-        Join cores in the chain, 1 to 1024; 1 for ``"splitjoin-hash"``.
+        Join cores in the chain, 1 to 1024. There is one in ``"splitjoin-hash"``.
     segment_tuples : int
         Tuples of each stream that one core holds, 1 to 65536. The window capacity of a stream
         is ``cores * segment_tuples``.
     lanes : int
-        Stored tuples that one core compares in one cycle, 1 to 64; a power of two for
+        Stored tuples that one core compares in one cycle, 1 to 64. A power of two in
         ``"splitjoin-hash"``.
     terms : tuple of Term
         The predicate, a conjunction of 1 to 4 conditions, one key column of each side each.
@@ -261,8 +261,8 @@ class DesignParams:
                 _is_power(value, least, most), name, f"a power of two from {least} to {most}", value
             )
         _require(_is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
-        equal = any(term.kind is TermKind.EQUI for term in self.terms)
-        _require(equal, "terms", "with at least one equi term for splitjoin-hash", terms)
+        if all(term.kind is not TermKind.EQUI for term in self.terms):
+            raise ParameterError(f"terms must hold an equi term for splitjoin-hash, not {terms}")
 
     @property
     def order_promise(self) -> str:

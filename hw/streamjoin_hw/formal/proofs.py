@@ -6,6 +6,7 @@ from functools import partial
 
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.formal.lookup import Lookup
 from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.passage import FifoPassage, MergerPassage, PipeRegPassage, TreePassage
 from streamjoin_hw.formal.paths import Around, Path
@@ -117,6 +118,18 @@ LAZY_STORE = Fault(
     "free.eq((left <= 1) & ~matcher.hold)",
     "a tuple is taken before the last word was read",
 )
+NEVER_EXPIRED = Fault(
+    "hash_ring",
+    "self.arrive & self.full & (self.tail == oldest)",
+    "self.arrive & self.full & (self.tail != oldest)",
+    "no tuple leaves a full window",
+)
+LINK_CUT = Fault(
+    "hash_walk",
+    "leads_on.eq(returned & (place < task.last))",
+    "leads_on.eq(returned & (place + 1 < task.last))",
+    "a walk leaves out the tuple right before the last",
+)
 FULL_FIFO = Fault(
     "formal.passage",
     "fifo.w_en.eq(source.valid)",
@@ -225,6 +238,20 @@ PROOFS = {
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True, forward="fast", times=(2, 1)),
         EARLY_END,
         quick_depth=18,
+        depth=24,
+    ),
+    "lookup-stalls": Proof(
+        "looked up: owed pairs come once and in order, any gaps, stalls and clears",
+        partial(Lookup, (1, 2)),
+        NEVER_EXPIRED,
+        quick_depth=14,
+        depth=18,
+    ),
+    "lookup-links": Proof(
+        "looked up behind links: owed pairs come once and in order",
+        partial(Lookup, (3, 3), dense=True),
+        LINK_CUT,
+        quick_depth=20,
         depth=24,
     ),
     "meeting-uneven": Proof(

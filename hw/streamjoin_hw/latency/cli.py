@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from streamjoin_hw.contract import FORWARDS, DesignParams
-from streamjoin_hw.design_options import UsageError, design_from
+from streamjoin_hw.design_options import UsageError, check_array, design_from
 from streamjoin_hw.terminal import print_table, say
 
 USUAL_CORES = "1,2,4,8"
@@ -32,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure each design and print it beside the closed forms; 1 if they differ."""
     forwards = FORWARDS if arguments.forward is None else (arguments.forward,)
     base = design_from(arguments.preset or "tiny", arguments.param)
+    check_array(base, "latency")
     if base.theta is not None:
         raise UsageError("the closed forms are of matches of equal keys: leave out theta")
     designs = [

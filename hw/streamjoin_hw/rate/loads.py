@@ -50,7 +50,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Rate:
-    """What a run gave: results and cycles for each tuple, and the longest time one was inside.
+    """What a run gave: results and cycles for each tuple.
 
     ``cycles`` runs from the first measured tuple's acceptance to the last result's handover.
     """

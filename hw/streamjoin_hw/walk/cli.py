@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.design_options import UsageError, design_from
+from streamjoin_hw.design_options import UsageError, check_array, design_from
 from streamjoin_hw.terminal import say, show, write_text
 
 
@@ -111,6 +111,7 @@ def animate(arguments: argparse.Namespace) -> int:
     params = design_from(arguments.preset, arguments.param)
     if not arguments.out:
         raise UsageError("--out must name the HTML file to write")
+    check_array(params, "animate")
     # Two tuples of each side in a core: enough to see that a segment is more than one.
     usual = params.cores * min(2, params.segment_tuples)
     windows = chosen_windows(arguments, usual)
