@@ -403,9 +403,16 @@ MUTATIONS = {
 }
 
 
+def every_mutation() -> dict[str, Mutation]:
+    """Return all of them, also those of SplitJoin."""
+    from tests.hw.split_mutations import SPLIT_MUTATIONS
+
+    return {**MUTATIONS, **SPLIT_MUTATIONS}
+
+
 def main(name: str) -> int:
     """Run a mutation's test in its design."""
-    mutation = MUTATIONS[name]
+    mutation = every_mutation()[name]
     with applied(mutation.fault):
         return pytest.main(["-q", "-p", "no:cacheprovider", f"tests/hw/{mutation.test}"])
 

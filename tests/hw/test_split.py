@@ -31,6 +31,8 @@ def run_ordered(
     stall: float = 0.0,
     interval: int = 1,
     stars: bool = False,
+    masked: int = 0,
+    kept: list[int] | None = None,
 ) -> None:
     """Run inputs one after another; hold pairs, order and stars against the reference."""
     params = workloads[0].params
@@ -42,6 +44,7 @@ def run_ordered(
             ctx.set(join.punctuate, stars)
         if params.order == "inner":
             ctx.set(join.interval, interval)
+        ctx.set(join.masked, masked)
         for workload in workloads:
             await ctx.tick().until(join.idle)
             await set_up(ctx, join, workload)
@@ -54,17 +57,21 @@ def run_ordered(
             while not beats or not beats[-1] >> (2 * params.payload_bits + TUser.BITS):
                 beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=5000)
             assert beats.pop() >> 2 * params.payload_bits == 1 << TUser.BITS | 2
-            check(workload, beats, order, interval, stars=stars)
+            expected = found_under_mask(workload, masked)
+            check(workload, expected, beats, order if interval == 1 else "outer", stars=stars)
+            if kept is not None:
+                kept.extend(beats)
         await nothing_more(ctx, join.o)
 
     simulate(join, source, sink)
 
 
-def check(workload: Workload, beats: list[int], order: str, interval: int, *, stars: bool) -> None:
-    """Hold the beats of one input against the reference."""
-    params, bits = workload.params, workload.params.payload_bits
+def check(
+    workload: Workload, expected: Pairs, beats: list[int], order: str, *, stars: bool
+) -> None:
+    """Hold the beats of one input against the pairs expected, which are in the inner order."""
+    bits = workload.params.payload_bits
     mask = (1 << bits) - 1
-    expected = reference(workload)
     users = [beat >> 2 * bits for beat in beats]
     found = [
         (beat & mask, beat >> bits & mask)
@@ -78,7 +85,7 @@ def check(workload: Workload, beats: list[int], order: str, interval: int, *, st
     later = later_tuples(workload)
     groups = [key for key, _ in groupby(found, later)]
     assert groups == [key for key, _ in groupby(expected, later)], "not in the outer order"
-    if order == "inner" and interval == 1:
+    if order == "inner":
         assert found == expected, "not in the inner order"
     if stars:
         # A star a tuple, with its side, in arrival order, behind the tuple's results.
@@ -97,7 +104,6 @@ def check(workload: Workload, beats: list[int], order: str, interval: int, *, st
                 assert places[later((beat & mask, beat >> bits & mask))] == place + 1
     else:
         assert len(found) == len(beats)
-    assert params.order != "none"
 
 
 def later_tuples(workload: Workload) -> Any:
@@ -166,3 +172,63 @@ def test_bands_are_exact(terms: Any) -> None:
 def test_stars_follow_every_tuple(order: str) -> None:
     params = design(probes=2, order="inner")
     run_ordered(inputs(params, 4), order, stars=order != "none")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_design_gives_less_order_than_it_is_built_for(order: str) -> None:
+    """Order is chosen anew for every input."""
+    params = design(cores=4, probes=2, order="inner")
+    run_ordered(inputs(params, 5), order, stall=0.3)
+
+
+def groups_of(workload: Workload, pairs: Pairs, interval: int) -> list[tuple[Any, int]]:
+    """Return the later tuple of each pair, and the group that its earlier tuple is in."""
+    later = later_tuples(workload)
+    rows = workload.params.cores * interval
+    return [(later(pair), pair[1 - later(pair)[0]] // rows) for pair in pairs]
+
+
+@pytest.mark.parametrize(("interval", "exact"), [(1, 1), (2, 2), (4, 4), (6, 2), (3, 1)])
+def test_an_interval_leaves_groups_of_rows_in_order(interval: int, exact: int) -> None:
+    """The largest power of two that divides it counts."""
+    params = design(cores=3, segment_tuples=10, lanes=1, probes=2, order="inner")
+    workload = inputs(params, 6, windows=(30, 27), domain=2)[2]
+    beats: list[int] = []
+    run_ordered([workload], "inner", interval=interval, kept=beats)
+    bits = params.payload_bits
+    mask = (1 << bits) - 1
+    found = [(beat & mask, beat >> bits & mask) for beat in beats]
+    expected = groups_of(workload, reference(workload), exact)
+    assert groups_of(workload, found, exact) == expected
+
+
+def found_under_mask(workload: Workload, masked: int) -> Pairs:
+    """Join by hand without what masked cores store: every tuple's home is known by its row."""
+    later = later_tuples(workload)
+    return [
+        pair
+        for pair in reference(workload)
+        if not masked >> pair[1 - later(pair)[0]] % workload.params.cores & 1
+    ]
+
+
+@pytest.mark.parametrize("masked", [0b0001, 0b1000, 0b0110, 0b1111])
+@pytest.mark.parametrize("order", ["none", "inner"])
+def test_a_masked_core_costs_the_share_that_it_stores(masked: int, order: str) -> None:
+    params = design(cores=4, probes=2, order=order)
+    workloads = inputs(params, 7)
+    run_ordered(workloads, order, masked=masked)
+    lost = len(reference(workloads[2])) - len(found_under_mask(workloads[2], masked))
+    assert lost > 0
+
+
+def test_uneven_and_smallest_windows_are_exact() -> None:
+    params = design(cores=3, probes=4, order="outer")
+    for windows in ((1, 1), (1, 12), (12, 1), (12, 12), (5, 7)):
+        run_ordered(inputs(params, *windows, windows=windows), "outer", stall=0.2)
+
+
+@pytest.mark.parametrize("share_r", [0.0, 0.05, 0.95, 1.0])
+def test_streams_of_uneven_rates_are_exact(share_r: float) -> None:
+    params = design(cores=3, probes=3, order="outer")
+    run_ordered(inputs(params, 8, share_r=share_r), "outer", idle=0.3)

@@ -48,7 +48,9 @@ class Lookup(Harness):
         self.key: Value = Const(0, 1) if dense else self.free(1, "key")
         self.clear = Const(0) if dense else self.free(1, "clear")
         self.dense = dense
-        self.offers = self.constant(NUMBER_BITS, "tuples") if dense else self.free(1, "offers")
+        self.offers: Value = (
+            self.constant(NUMBER_BITS, "tuples") if dense else self.free(1, "offers")
+        )
         self.ready: Value = Const(1) if dense else self.free(1, "ready")
         self.early = self.constant(NUMBER_BITS, "early")
         self.late = self.constant(NUMBER_BITS, "late")

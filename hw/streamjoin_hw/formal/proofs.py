@@ -11,6 +11,7 @@ from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.passage import FifoPassage, MergerPassage, PipeRegPassage, TreePassage
 from streamjoin_hw.formal.paths import Around, Path
 from streamjoin_hw.formal.ring import RingMemory
+from streamjoin_hw.formal.stars import SplitMeeting, StarOrder
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,25 @@ FULL_FIFO = Fault(
     "the FIFO forgets what comes at one level",
 )
 
+HASTY_STAR = Fault(
+    "split.trees",
+    "together = stars.all()",
+    "together = stars.any()",
+    "one input's star is taken for all",
+)
+LATE_STORE = Fault(
+    "split.collector",
+    ".eq(self.store),",
+    ".eq(1),",
+    "a probe meets what is stored after it",
+)
+EARLY_GONE = Fault(
+    "split.collector",
+    ".eq(self.expire),",
+    ".eq(1),",
+    "a probe misses what expires after it",
+)
+
 PROOFS = {
     "pipe-reg-paths": Proof(
         "the register stage cuts every path",
@@ -260,5 +280,28 @@ PROOFS = {
         SHORT_DRAIN,
         quick_depth=28,
         depth=32,
+    ),
+    "star-order": Proof(
+        "a star merger keeps every result between its stars",
+        partial(StarOrder, 3),
+        HASTY_STAR,
+        quick_depth=9,
+        depth=14,
+    ),
+    "split-stalls": Proof(
+        "SplitJoin of two cores: owed pairs once, before their stars, any gaps and stalls",
+        partial(SplitMeeting, 2, 1, (2, 1)),
+        LATE_STORE,
+        quick_depth=18,
+        depth=22,
+        fault_depth=24,
+    ),
+    "split-probes": Proof(
+        "SplitJoin, two probes a pass, inner order: owed pairs once, in order",
+        partial(SplitMeeting, 2, 2, (2, 2), dense=True, order="inner"),
+        EARLY_GONE,
+        quick_depth=20,
+        depth=24,
+        fault_depth=26,
     ),
 }
