@@ -263,12 +263,13 @@ def test_latency_prints_measurements_beside_closed_forms(
 ) -> None:
     words = ("latency", "--cores", "3", "--param", "segment_tuples=4", "--param", "lanes=2")
     assert run(*words, "--param", "payload_bits=16", "--json") == 0
-    step, fast = json.loads(capsys.readouterr().out)
-    assert (step["forward"], fast["forward"]) == ("step", "fast")
+    step, fast, split = json.loads(capsys.readouterr().out)
+    assert [row["variant"] for row in (step, fast, split)] == ["step", "fast", "splitjoin"]
+    assert split["last_match_cycles"] == split["last_formula"]
     assert step["last_match_cycles"] > fast["last_match_cycles"] == fast["last_formula"]
-    assert run(*words, "--param", "payload_bits=16", "--forward", "fast") == 0
+    assert run(*words, "--param", "payload_bits=16", "--variant", "fast") == 0
     heading, _, row = capsys.readouterr().out.splitlines()
-    assert heading.startswith("forward")
+    assert heading.startswith("variant")
     assert row.split()[:3] == ["fast", "3", "12"]
 
 
@@ -280,9 +281,9 @@ def test_latency_that_differs_from_its_closed_form_is_exit_status_1(
     right = cases.latency_cycles
     monkeypatch.setattr(cases, "latency_cycles", lambda params, age: right(params, age) + 1)
     words = ("--param", "segment_tuples=4", "--param", "lanes=2", "--param", "payload_bits=16")
-    assert run("latency", "--cores", "3", "--forward", "fast", *words) == 1
+    assert run("latency", "--cores", "3", "--variant", "fast", *words) == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "forward=fast cores=3 does not agree with its closed forms"
+        "fast cores=3 does not agree with its closed forms"
     )
 
 
@@ -341,13 +342,31 @@ def test_a_mistake_about_rates_is_one_sentence(words: tuple[str, ...], sentence:
         run("rate", "--preset", "tiny-hash", "--windows", "8", *words)
 
 
-@pytest.mark.parametrize(("action", "more"), [("animate", ("--out", "x.html")), ("latency", ())])
-def test_what_shows_an_array_wants_one(action: str, more: tuple[str, ...]) -> None:
-    sentence = (
-        f"hw {action} is about the array of cores: the design must be handshake, not splitjoin-hash"
-    )
-    with pytest.raises(UsageError, match=f"^{sentence}$"):
-        run(action, "--preset", "tiny-hash", *more)
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("animate", "--preset", "tiny-hash", "--out", "x.html"),
+            "hw animate is about the array of cores: the design must be handshake, not "
+            "splitjoin-hash",
+        ),
+        (
+            ("latency", "--preset", "tiny-hash"),
+            "hw latency is about arrays of cores: the design must not be splitjoin-hash",
+        ),
+        (
+            ("latency", "--variant", "slow"),
+            "--variant must be one of step, fast, splitjoin, not slow",
+        ),
+        (
+            ("latency", "--param", "design=splitjoin", "--param", "order=inner"),
+            "under the inner order a match waits for others: --param order=outer",
+        ),
+    ],
+)
+def test_what_shows_an_array_wants_one(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        run(*words)
 
 
 def test_rates_are_a_row_for_each_load(capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,6 +155,14 @@ def test_dense_results_are_exact_and_in_order(order: str) -> None:
     run_ordered(inputs(params, 1, domain=2, windows=(80, 70)), order)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_long_passes_over_changing_windows_are_exact(order: str) -> None:
+    """While a pass lasts tuples are stored and expire, each at another turn."""
+    params = design(cores=2, segment_tuples=40, lanes=1, probes=4, order=order)
+    rng = np.random.default_rng([SEED, 9])
+    run_ordered([random_workload(params, rng, 400, domain=6, windows=(79, 69))], order)
+
+
 @pytest.mark.parametrize(("idle", "stall"), STALLS)
 @pytest.mark.parametrize("order", ORDERS)
 def test_time_windows_are_exact(order: str, idle: float, stall: float) -> None:

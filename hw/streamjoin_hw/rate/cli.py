@@ -63,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
                     "match_rate": load.match_rate,
                     "owed_per_tuple": round(found.owed, 3),
                     "cycles_per_tuple": round(found.cycles, 3),
+                    "comparisons_per_cycle": round(load.window / found.cycles, 1),
                     "seed": load.seed,
                     "verdict": "exact",
                 }

@@ -3,14 +3,14 @@
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.split.layouts import token_layout
 from streamjoin_hw.split.trees import control_layout
-from streamjoin_hw.streams import Component, PipeReg
+from streamjoin_hw.streams import Component
 
 
 def combined_layout(params: DesignParams) -> data.StructLayout:
@@ -39,7 +39,8 @@ class Combiner(Component):
     With the outer order, in arrival order of the later tuples: the sides of the arrivals are
     remembered, and the side that is due is given up to its star. SplitJoin, section 5, flags the
     stars and leaves the two sides unordered with each other. Without order the sides take turns
-    and there are no stars. Latency 1 cycle.
+    and there are no stars. No latency: the output follows the inputs, and a register stage has to
+    be behind it.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class Combiner(Component):
         Results of R tuples, of S tuples.
     o : Out(stream.Signature(combined_layout(params)))
     busy : Out(1)
-        Something is inside or still owed; from a register.
+        Some tuple's star is still owed; from a register.
     """
 
     control: Any
@@ -86,13 +87,11 @@ class Combiner(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the memory of sides and the choice between the two streams."""
         m = Module()
-        m.submodules.output = output = PipeReg(combined_layout(self.params))
-        chosen, last = Signal(), Signal()
+        chosen, kept, keeps = Signal(), Signal(), Signal()
         offered = Mux(chosen == SIDE_R, self.i0.valid, self.i1.valid)
         star = Mux(chosen == SIDE_R, self.i0.p.star, self.i1.p.star)
-        goes = Signal()
-        # Without order: the other side than last time if it has something to give.
-        other = Mux(last == SIDE_R, self.i1.valid, self.i0.valid)
+        goes, given = Signal(), Signal()
+        m.d.comb += given.eq(self.o.valid & self.o.ready)
         if self.params.order == "none":
             due_valid, due_side = Signal(), Signal()
             m.d.comb += self.room.eq(1)
@@ -103,27 +102,28 @@ class Combiner(Component):
                 self.room.eq(due.w_rdy),
                 due.w_data.eq(self.side),
                 due.w_en.eq(self.arrives & self.control.outer),
-                due.r_en.eq(output.i.valid & output.i.ready & star),
+                due.r_en.eq(given & star),
             ]
+        # Without order: the other side than last time if it has something, unless what is offered
+        # still waits.
+        other = Mux(kept == SIDE_R, self.i1.valid, self.i0.valid)
         with m.If(self.control.outer):
             m.d.comb += [chosen.eq(due_side), goes.eq(due_valid)]
         with m.Else():
-            m.d.comb += [chosen.eq(Mux(other, ~last, last)), goes.eq(1)]
-        with m.If(output.i.valid & output.i.ready):
-            m.d.sync += last.eq(chosen)
+            m.d.comb += [chosen.eq(Mux(other & ~keeps, ~kept, kept)), goes.eq(1)]
+        m.d.sync += keeps.eq(self.o.valid & ~self.o.ready)
+        with m.If(self.o.valid):
+            m.d.sync += kept.eq(chosen)
+        r_payloads = (self.i0.p.r_payload, self.i1.p.r_payload)
+        s_payloads = (self.i0.p.s_payload, self.i1.p.s_payload)
         m.d.comb += [
-            output.i.valid.eq(goes & offered),
-            output.i.p.side.eq(chosen),
-            output.i.p.star.eq(star),
-            output.i.p.r_payload.eq(
-                Mux(chosen == SIDE_R, self.i0.p.r_payload, self.i1.p.r_payload)
-            ),
-            output.i.p.s_payload.eq(
-                Mux(chosen == SIDE_R, self.i0.p.s_payload, self.i1.p.s_payload)
-            ),
-            self.i0.ready.eq(goes & (chosen == SIDE_R) & output.i.ready),
-            self.i1.ready.eq(goes & (chosen == SIDE_S) & output.i.ready),
+            self.o.valid.eq(goes & offered),
+            self.o.p.side.eq(chosen),
+            self.o.p.star.eq(star),
+            self.o.p.r_payload.eq(Mux(chosen == SIDE_R, *r_payloads)),
+            self.o.p.s_payload.eq(Mux(chosen == SIDE_R, *s_payloads)),
+            self.i0.ready.eq(goes & (chosen == SIDE_R) & self.o.ready),
+            self.i1.ready.eq(goes & (chosen == SIDE_S) & self.o.ready),
         ]
-        m.d.sync += self.busy.eq(output.busy | due_valid)
-        wiring.connect(m, output.o, wiring.flipped(self.o))
+        m.d.sync += self.busy.eq(due_valid)
         return m

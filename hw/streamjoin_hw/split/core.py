@@ -72,7 +72,7 @@ class SplitCore(Component):
     def elaborate(self, _platform: object) -> Module:
         """Hand every tuple to both regions."""
         m = Module()
-        m.submodules.fork = fork = Fork(ordered_layout(self.params), 2)
+        m.submodules.fork = fork = Fork(ordered_layout(self.params), 2, buffered=False)
         m.submodules.left = left = Region(self.params, SIDE_S)
         m.submodules.right = right = Region(self.params, SIDE_R)
         wiring.connect(m, wiring.flipped(self.i), fork.i)
@@ -86,11 +86,9 @@ class SplitCore(Component):
             ]
         wiring.connect(m, left.o, wiring.flipped(self.r_results))
         wiring.connect(m, right.o, wiring.flipped(self.s_results))
-        forked = Signal()
-        m.d.sync += forked.eq(fork.busy)
         m.d.comb += [
             self.hold.eq(left.held | right.held),
-            self.busy.eq(left.busy | right.busy | forked),
+            self.busy.eq(left.busy | right.busy),
         ]
         if self.params.timestamp_bits:
             m.d.comb += self.evicted.eq(left.evicted + right.evicted)

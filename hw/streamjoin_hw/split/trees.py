@@ -15,7 +15,8 @@ from streamjoin_hw.trees import tree_levels
 class Fork(Component):
     """Hand every payload to several takers, each in its own time.
 
-    Latency 1 cycle, throughput 1 payload a cycle if all takers are ready.
+    Throughput 1 payload a cycle if all takers are ready. Latency 1 cycle, or none if it is not
+    ``buffered``: then its ``ready`` follows those of the takers.
 
     Parameters
     ----------
@@ -23,6 +24,8 @@ class Fork(Component):
         Layout of the payload.
     outputs : int
         Takers, at least 1.
+    buffered : bool
+        Have a register stage in front.
 
     Members
     -------
@@ -35,9 +38,10 @@ class Fork(Component):
     i: stream.Interface
     busy: Signal
 
-    def __init__(self, layout: data.Layout, outputs: int) -> None:
+    def __init__(self, layout: data.Layout, outputs: int, *, buffered: bool = True) -> None:
         self.layout = layout
         self.outputs = outputs
+        self.buffered = buffered
         super().__init__(
             {
                 "i": In(stream.Signature(layout)),
@@ -54,18 +58,22 @@ class Fork(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the register stage and a bit for each taker that was served already."""
         m = Module()
-        m.submodules.front = front = PipeReg(self.layout)
-        wiring.connect(m, wiring.flipped(self.i), front.i)
+        front: Any = self.i
+        if self.buffered:
+            m.submodules.front = stage = PipeReg(self.layout)
+            wiring.connect(m, wiring.flipped(self.i), stage.i)
+            m.d.comb += self.busy.eq(stage.busy)
+            front = stage.o
         served, ready = Signal(self.outputs), Signal(self.outputs)
         for k in range(self.outputs):
             each = self.output(k)
             m.d.comb += [
-                each.payload.eq(front.o.payload),
-                each.valid.eq(front.o.valid & ~served[k]),
+                each.payload.eq(front.payload),
+                each.valid.eq(front.valid & ~served[k]),
                 ready[k].eq(each.ready | served[k]),
             ]
-        m.d.comb += [front.o.ready.eq(ready.all()), self.busy.eq(front.busy)]
-        m.d.sync += served.eq(Mux(front.o.valid & ~ready.all(), ready, 0))
+        m.d.comb += front.ready.eq(ready.all())
+        m.d.sync += served.eq(Mux(front.valid & ~ready.all(), ready, 0))
         return m
 
 
