@@ -252,8 +252,8 @@ def test_help_lists_every_design_parameter(
     for field in dataclasses.fields(DesignParams):
         assert re.search(rf"^  {field.name}=\S+ +[A-Z]\w+ ", shown, flags=re.MULTILINE)
     plain = " ".join(shown.split())
-    assert "cores=COUNT Join cores in the chain, 1 to 1024;" in plain
-    assert "lanes=1 Stored tuples that one core compares in one cycle, 1 to 64;" in plain
+    assert "cores=COUNT Join cores, 1 to 1024 segment_tuples=COUNT" in plain
+    assert "lanes=1 Stored tuples that one core compares in one cycle, 1 to 64" in plain
     listed = shown[shown.index("design parameters") :].partition("\n\n")[0]
     assert max(map(len, listed.splitlines())) <= 80
 

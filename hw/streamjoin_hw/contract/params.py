@@ -98,7 +98,7 @@ class DesignParams:
         Name of the design: ``"handshake"``, a chain of cores that scan, ``"splitjoin"``,
         independent ones between trees, or ``"splitjoin-hash"``, one core that looks tuples up.
     cores : int
-        Join cores in the chain, 1 to 1024. There is one in ``"splitjoin-hash"``.
+        Join cores, 1 to 1024. There is one in ``"splitjoin-hash"``.
     segment_tuples : int
         Tuples of each stream that one core holds, 1 to 65536. The window capacity of a stream
         is ``cores * segment_tuples``.

@@ -64,8 +64,9 @@ def _variant(base: DesignParams, variant: str, cores: int) -> DesignParams:
     """Return the design with another way between its cores."""
     if variant == "splitjoin":
         return dataclasses.replace(base, design="splitjoin", forward="step", cores=cores)
-    chain = {"probes": 1, "order": "none", "forward": variant}
-    return dataclasses.replace(base, design="handshake", cores=cores, **chain)
+    return dataclasses.replace(
+        base, design="handshake", cores=cores, probes=1, order="none", forward=variant
+    )
 
 
 def _counts(text: str) -> list[int]:
