@@ -7,7 +7,7 @@ CASES ?= 1000
 SEED ?= 0
 BIN := .venv/bin
 
-.PHONY: help setup compare bench test fmt lint stress sim verilog report docs clean
+.PHONY: help setup compare bench test fmt lint stress sim formal verilog report docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -35,6 +35,9 @@ stress: setup ## random cases for every engine of complete windows (CASES=1000, 
 
 sim: setup ## simulate the designs with cocotb on Verilator
 	$(BIN)/pytest sim_tests -s
+
+formal: setup ## prove parts of the designs; every proof must also find a fault
+	$(BIN)/streamjoin hw prove
 
 verilog: setup ## write the Verilog and manifest of the preset tiny to build/
 	$(BIN)/streamjoin hw verilog --preset tiny --out build/tiny

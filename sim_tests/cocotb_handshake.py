@@ -7,10 +7,11 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles
+from sim_tests.coverage import STATES
 from sim_tests.stimuli import DESIGNS, SEED, STALLS, inputs, record
 from sim_tests.testbench import Testbench, never, sometimes
 
-from streamjoin_hw.contract import INTERFACE_VERSION, MAGIC, registers
+from streamjoin_hw.contract import INTERFACE_VERSION, MAGIC, SIDE_R, registers
 from streamjoin_hw.testing import Workload, random_workload
 
 NAME = os.environ["STREAMJOIN_DESIGN"]
@@ -101,6 +102,80 @@ async def a_soft_reset_keeps_registers_and_empties_the_rest(dut: Any) -> None:
         assert await bench.read("window_r") == workload.window_r
         assert await bench.read("tuples_r") == await bench.read("results") == 0
         await bench.check_input(one_input(60 + salt, 80))
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=50, timeout_unit="ms")
+@cocotb.parametrize(soft=[False, True])
+async def a_reset_in_any_state_leaves_a_clean_design(dut: Any, soft: bool) -> None:
+    bench = await started(dut)
+    rng = random.Random(SEED)
+    for salt, state in enumerate(STATES):
+        # The longest drain: a soft reset takes some cycles to be written.
+        windows = (PARAMS.window_capacity, PARAMS.window_capacity)
+        workload = one_input(100 + salt, 60, domain=2, windows=windows)
+        # Nothing is taken, so that the state lasts; a drain begins only if results can leave.
+        bench.sink.pauses = never() if state == "draining" else sometimes(rng, 1.0, 1)
+        if state == "ending":
+            workload.arrivals = [each for each in workload.arrivals if each.side == SIDE_R]
+        await bench.set_up(workload)
+        if state == "refusing":
+            await bench.write("window_s", 0)
+        bench.send(workload.arrivals if state != "waiting" else [], last=True)
+        await bench.reached(state)
+        bench.sink.pauses = sometimes(rng, 1.0, 1)
+        if soft:
+            bench.source.withdraw()
+            await bench.write("control", 0b101)
+            bench.sink.forget_offer()
+        else:
+            await bench.reset(2)
+        bench.sink.beats.clear()
+        bench.sink.pauses = never()
+        assert await bench.read("tuples_r") == await bench.read("results") == 0
+        await bench.check_input(one_input(110 + salt, 80))
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=50, timeout_unit="ms")
+async def windows_at_their_limits_are_exact(dut: Any) -> None:
+    bench = await started(dut)
+    apply_stalls(bench, "both", 4)
+    capacity, segment = PARAMS.window_capacity, PARAMS.segment_tuples
+    for salt, windows in enumerate([(1, 1), (1, segment), (segment, 1), (capacity, capacity)]):
+        for share_r in (0.5, 0.05, 0.95):
+            tuples = 3 * max(windows) + 20
+            await bench.check_input(
+                one_input(120 + salt, tuples, windows=windows, share_r=share_r, domain=3)
+            )
+    await bench.check_input(one_input(130, 40, share_r=0.0))
+    await bench.check_input(one_input(131, 40, share_r=1.0))
+    await bench.finish()
+    record(bench.tally)
+
+
+@cocotb.test(timeout_time=50, timeout_unit="ms")
+async def the_next_input_waits_while_the_last_one_drains(dut: Any) -> None:
+    """Inputs stand in line at the port; each gets its own results and its own punctuation."""
+    bench = await started(dut)
+    first = one_input(140, 120, domain=2)
+    windows = (first.window_r, first.window_s)
+    line = [one_input(141 + salt, 90, windows=windows, domain=2) for salt in range(4)]
+    # With R alone there is no result, and the punctuation waits for long.
+    alone = one_input(145, 30, windows=windows, share_r=1.0)
+    await bench.set_up(first)
+    for workload in (alone, first, *line):
+        workload.bands = first.bands
+        workload.time_r, workload.time_s = first.time_r, first.time_s
+        bench.send(workload.arrivals, last=True)
+    bench.sink.pauses = sometimes(random.Random(SEED), 1.0, 1)
+    await bench.reached("ending")
+    await ClockCycles(dut.aclk, 40)
+    apply_stalls(bench, "backpressure", 5)
+    for workload in (alone, first, *line):
+        bench.check(workload, await bench.collect())
     await bench.finish()
     record(bench.tally)
 

@@ -4,14 +4,24 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.contract import DesignParams, Theta, parse_term
 from streamjoin_hw.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.testing import Workload, random_workload
 
 SEED = int(os.environ.get("SEED", "1"))
+
+
+def near(r: Any, s: Any) -> Any:
+    """Tell whether two points are at most two steps apart: a predicate of one's own."""
+    return abs(r.key0 - s.key0) + abs(r.key1 - s.key1) <= 2
+
+
+POINT = (parse_term("key:int32"), parse_term("key:int32"))
+
 
 DESIGNS = {
     "equi-1": DesignParams(cores=1, segment_tuples=8, lanes=3, terms=EQUI),
@@ -20,8 +30,17 @@ DESIGNS = {
     "band-1": DesignParams(cores=1, segment_tuples=9, lanes=2, terms=REFERENCE_BAND),
     "band-4": DesignParams(cores=4, segment_tuples=8, lanes=4, terms=REFERENCE_BAND),
     "band-7": DesignParams(cores=7, segment_tuples=4, lanes=1, terms=REFERENCE_BAND, merge_arity=3),
+    "fast-1": DesignParams(cores=1, segment_tuples=8, lanes=3, terms=EQUI, forward="fast"),
+    "fast-5": DesignParams(
+        cores=5, segment_tuples=6, lanes=2, terms=REFERENCE_BAND, forward="fast", timestamp_bits=16
+    ),
+    "time-3": DesignParams(cores=3, segment_tuples=8, lanes=4, terms=EQUI, timestamp_bits=20),
+    "theta-3": DesignParams(
+        cores=3, segment_tuples=6, lanes=3, terms=POINT, theta=Theta.of(near), forward="fast"
+    ),
 }
-"""Three counts of cores for both predicates; lanes that divide the segment and that do not."""
+"""Three counts of cores for both predicates; lanes that divide the segment and that do
+not; the low-latency variant; time windows; a predicate of one's own."""
 
 STALLS = {
     "none": (0.0, 0.0),
@@ -35,7 +54,7 @@ INPUT_TUPLES = (1, 40, 900, 1300, 2000)
 """Tuples of the inputs that follow one another in one scenario: from nearly nothing up."""
 
 DESIGN_TUPLES = 17_000
-"""Least count of tuples for each design; 6 designs make more than 10^5."""
+"""Least count of tuples for each design; 10 designs make more than 10^5."""
 
 
 def inputs(params: DesignParams, salt: int) -> list[Workload]:

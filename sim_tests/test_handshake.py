@@ -4,20 +4,24 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
+from sim_tests.coverage import required
 from sim_tests.stimuli import DESIGN_TUPLES, DESIGNS, SEED, STALLS
+from sim_tests.testbench import BIN
 
 from streamjoin_hw.build import VERILATOR_CONTROL, emit_verilog
+from streamjoin_hw.terminal import print_table
 from streamjoin_hw.toolchain import verilator
 from streamjoin_hw.top import TOP_MODULE
 
 ROOT = Path(__file__).resolve().parent.parent
 
-SCENARIOS = len(STALLS) + 9
+SCENARIOS = len(STALLS) + 13
 
 BUILD_FLAGS = [
     "--assert",
@@ -40,9 +44,30 @@ def simulator(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
+@pytest.fixture(scope="module")
+def totals() -> Iterator[dict[str, Counter[str]]]:
+    """What was counted for each design; printed as a table in the end."""
+    counted: dict[str, Counter[str]] = {}
+    yield counted
+    bins = [each for total in counted.values() for each in total if each.startswith(BIN)]
+    plain = [each for total in counted.values() for each in total if not each.startswith(BIN)]
+    others = [each for each in dict.fromkeys(bins) if each.removeprefix(BIN) not in required()]
+    rows = [*dict.fromkeys(plain), *(f"{BIN}{each}" for each in required()), *sorted(others)]
+    sys.stdout.write(f"\nseed {SEED}; each bin counts cycles, or tuples, or inputs\n")
+    print_table(
+        ("count", *counted),
+        [
+            (row.removeprefix(BIN), *(f"{total[row]:,}" for total in counted.values()))
+            for row in rows
+        ],
+    )
+
+
 @pytest.mark.usefixtures("simulator")
 @pytest.mark.parametrize("name", DESIGNS)
-def test_handshake_is_exact_in_every_scenario(name: str, tmp_path: Path) -> None:
+def test_handshake_is_exact_in_every_scenario(
+    name: str, tmp_path: Path, totals: dict[str, Counter[str]]
+) -> None:
     source = emit_verilog(DESIGNS[name], tmp_path)
     control = tmp_path / "control.vlt"
     control.write_text(VERILATOR_CONTROL)
@@ -78,6 +103,8 @@ def test_handshake_is_exact_in_every_scenario(name: str, tmp_path: Path) -> None
     total: Counter[str] = Counter()
     for line in tally_file.read_text().splitlines():
         total.update(json.loads(line))
-    sys.stdout.write(f"{name}: seed {SEED}, {dict(total)}\n")
+    totals[name] = total
     assert total["scenarios"] == SCENARIOS
     assert total["tuples"] >= DESIGN_TUPLES
+    empty = [each for each in required() if not total[f"{BIN}{each}"]]
+    assert not empty, f"never met: {'; '.join(empty)}"

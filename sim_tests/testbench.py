@@ -14,13 +14,17 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
+from sim_tests.coverage import Coverage, bins_of
 
 from streamjoin_hw import contract
 from streamjoin_hw.contract import DesignParams, TUser
-from streamjoin_hw.testing import Arrival, Workload, reference
+from streamjoin_hw.testing import Arrival, Workload, beat_values, reference
 
 CLOCK_NS = 10
 INPUT_DEADLINE_US = 20_000
+
+BIN = "bin: "
+"""What a bin's name begins with among the counts of a scenario."""
 
 
 def never() -> Iterator[bool]:
@@ -81,6 +85,13 @@ class StreamSource:
                     dut.s_axis_tuples_tlast.value = last
                     dut.s_axis_tuples_tvalid.value = 1
                     offered = True
+
+    def withdraw(self) -> None:
+        """Forget what waits and what is on offer, as before a reset."""
+        self.task.cancel()
+        self.waiting.clear()
+        self.dut.s_axis_tuples_tvalid.value = 0
+        self.task = cocotb.start_soon(self._drive())
 
 
 class StreamSink:
@@ -161,6 +172,7 @@ class Testbench:
         self.sink = StreamSink(dut)
         self.offsets = {each.name: each.offset for each in contract.registers(params)}
         self.tally: Counter[str] = Counter()
+        self.coverage = Coverage(dut, params)
 
     async def reset(self, cycles: int = 2) -> None:
         """Hold the reset for some cycles; what was on its way is forgotten."""
@@ -187,7 +199,7 @@ class Testbench:
         """Write a workload's windows and band widths."""
         await self.write("window_r", workload.window_r)
         await self.write("window_s", workload.window_s)
-        for name, bits in workload.bands.items():
+        for name, bits in workload.registers.items():
             await self.write(name, bits)
 
     def send(self, arrivals: list[Arrival], *, last: bool) -> None:
@@ -195,7 +207,7 @@ class Testbench:
         layout = contract.tuple_layout(self.params)
         for position, arrival in enumerate(arrivals):
             data = 0
-            for each, value in zip(layout, (*arrival.keys, arrival.payload), strict=True):
+            for each, value in zip(layout, beat_values(self.params, arrival), strict=True):
                 data |= value << each.offset
             ends = last and position + 1 == len(arrivals)
             self.source.waiting.append((data, arrival.side, int(ends)))
@@ -203,17 +215,18 @@ class Testbench:
     async def collect(self) -> list[tuple[int, int]]:
         """Wait for the punctuation and return the pairs before it.
 
-        The last beat, and no other, is the punctuation with ``tlast``, and nothing follows it.
+        The last beat, and no other, is the punctuation with ``tlast``. What follows it belongs
+        to the next input, or is left over for :meth:`finish` to find.
         """
 
         async def ended() -> None:
-            while not (self.sink.beats and self.sink.beats[-1][2]):
+            while not any(last for _, _, last in self.sink.beats):
                 await ClockCycles(self.dut.aclk, 8)
 
         await with_timeout(ended(), INPUT_DEADLINE_US, "us")
-        await ClockCycles(self.dut.aclk, 30)
-        beats = list(self.sink.beats)
-        self.sink.beats.clear()
+        beats = [self.sink.beats.popleft()]
+        while not beats[-1][2]:
+            beats.append(self.sink.beats.popleft())
         data, user, last = beats.pop()
         assert (data, user, last) == (0, 1 << TUser.PUNCTUATION, 1), "bad punctuation"
         r, s = contract.result_layout(self.params)
@@ -239,17 +252,32 @@ class Testbench:
         if by_bit:
             await with_timeout(self._all_taken(), INPUT_DEADLINE_US, "us")
             await self.write("control", 0b11)
-        found = await self.collect()
+        self.check(workload, await self.collect())
+        await ClockCycles(self.dut.aclk, 30)
+        assert not self.sink.beats, "something follows the punctuation"
+        assert await self.read("status") & 1, "not idle after the drain"
+        assert not await self.read("control") & 2, "the drain bit still reads 1"
+
+    def check(self, workload: Workload, found: list[tuple[int, int]]) -> None:
+        """Hold the pairs of one input against the reference, and count the input."""
         expected = reference(workload)
         missing = Counter(expected) - Counter(found)
         surplus = Counter(found) - Counter(expected)
         assert not missing, f"{missing.total()} pairs missing, first {min(missing)}"
         assert not surplus, f"{surplus.total()} pairs surplus, first {min(surplus)}"
-        assert await self.read("status") & 1, "not idle after the drain"
-        assert not await self.read("control") & 2, "the drain bit still reads 1"
         self.tally["tuples"] += len(workload.arrivals)
         self.tally["results"] += len(found)
         self.tally["inputs"] += 1
+        self.coverage.bins.update(bins_of(self.params, workload))
+
+    async def reached(self, state: str) -> None:
+        """Wait until the design is in a state of :data:`~sim_tests.coverage.STATES`."""
+
+        async def seen() -> None:
+            while self.coverage.state != state:
+                await RisingEdge(self.dut.aclk)
+
+        await with_timeout(seen(), INPUT_DEADLINE_US, "us")
 
     async def _all_taken(self) -> None:
         while self.source.waiting:
@@ -264,3 +292,4 @@ class Testbench:
         self.tally["cycles_input_stalled"] += self.source.stalls_seen
         self.tally["cycles_output_stalled"] += self.sink.stalls_seen
         self.tally["scenarios"] += 1
+        self.tally.update({f"{BIN}{name}": count for name, count in self.coverage.bins.items()})

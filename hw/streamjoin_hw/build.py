@@ -47,13 +47,19 @@ _RUNTIME = "libverilated.a"
 VERILATOR_CONTROL = '`verilator_config\nno_inline -module "streamjoin_core"\n'
 _NOT_DESIGN = (
     "__init__.py",
+    "bulk.py",
+    "bulk_run.py",
     "cache.py",
     "cli.py",
     "design_options.py",
+    "formal",
+    "latency",
     "pages.py",
     "presets.py",
     "simulation.py",
+    "terminal.py",
     "testing.py",
+    "walk",
 )
 _DRIVER = _PACKAGE / "model" / "driver.cpp"
 
@@ -105,15 +111,25 @@ def manifest(params: DesignParams, tools: dict[str, str] | None = None) -> dict[
 
 
 def verilog_text(params: DesignParams) -> str:
-    """Return the whole design as Verilog; the core is one module, however many there are."""
+    """Return the whole design as Verilog; the core is one module, however many there are.
+
+    Raises
+    ------
+    ThetaError
+        If the user's own predicate is not one.
+    """
     from amaranth.back import verilog
 
     from streamjoin_hw.core import Core
-    from streamjoin_hw.handshake import CORE_MODULE
+    from streamjoin_hw.cores import CORE_MODULE
+    from streamjoin_hw.fast import ScanCore
+    from streamjoin_hw.predicates import check_theta
     from streamjoin_hw.top import TOP_MODULE, Top
 
+    check_theta(params)
+    core: Any = ScanCore(params) if params.forward == "fast" else Core(params)
     parts = [
-        verilog.convert(Core(params), name=CORE_MODULE, strip_internal_attrs=True),
+        verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
         verilog.convert(Top(params, by_reference=True), name=TOP_MODULE, strip_internal_attrs=True),
     ]
     return "\n".join(parts)
@@ -171,7 +187,11 @@ def emit_verilog(params: DesignParams, folder: Path) -> Path:
 def sources_hash() -> str:
     """Return a hash of everything in this package that can change a model."""
     digest = hashlib.sha256()
-    sources = [path for path in sorted(_PACKAGE.rglob("*.py")) if path.name not in _NOT_DESIGN]
+    sources = [
+        path
+        for path in sorted(_PACKAGE.rglob("*.py"))
+        if not set(path.relative_to(_PACKAGE).parts) & set(_NOT_DESIGN)
+    ]
     for path in [*sources, _DRIVER]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

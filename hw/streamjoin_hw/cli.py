@@ -5,13 +5,16 @@ Importing this module stays cheap: every heavy library is imported where it is u
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.contract import ParameterError
+from streamjoin_hw.contract import ParameterError, active_cores
 from streamjoin_hw.design_options import UsageError, design_from, parameters_help
+from streamjoin_hw.formal.cli import configure as configure_prove
+from streamjoin_hw.latency.cli import configure as configure_latency
 from streamjoin_hw.presets import PRESETS
+from streamjoin_hw.terminal import progress, say, show, write_text
+from streamjoin_hw.walk.cli import configure_input
 
 _EXAMPLES = """examples:
   streamjoin hw verilog --preset tiny --out build/tiny
@@ -19,6 +22,11 @@ _EXAMPLES = """examples:
   streamjoin hw registers --preset tiny-band --out docs/registers.md
   streamjoin hw model --preset tiny-band --json
   streamjoin hw simulate --preset tiny --tuples 2000 --idle 200 --stall 500
+  streamjoin hw simulate --preset tiny --tuples 10000000 --idle 100 --stall 200
+  streamjoin hw simulate --preset tiny --tuples 100 --waves build/tiny.vcd
+  streamjoin hw latency --cores 1,2,4,8 --param segment_tuples=16 --param lanes=4
+  streamjoin hw animate --preset tiny --out walk.html
+  streamjoin hw prove merger-passage meeting-dense --depth 30
 """
 
 PROGRESS_LEAST_TUPLES = 2000
@@ -29,10 +37,6 @@ def _out(arguments: argparse.Namespace) -> Path | None:
     return None if arguments.out is None else Path(arguments.out)
 
 
-def _say(message: str) -> None:
-    print(message, file=sys.stderr)
-
-
 def _verilog(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.build import MANIFEST_NAME, emit_verilog
 
@@ -41,7 +45,7 @@ def _verilog(arguments: argparse.Namespace) -> int:
     if folder is None:
         raise UsageError("--out must name the folder that the Verilog is written to")
     path = emit_verilog(params, folder)
-    _say(f"wrote {path} and {folder / MANIFEST_NAME}")
+    say(f"wrote {path} and {folder / MANIFEST_NAME}")
     print(path)
     return 0
 
@@ -50,7 +54,7 @@ def _manifest(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.build import manifest
 
     params = design_from(arguments.preset, arguments.param)
-    _write(json.dumps(manifest(params), indent=2) + "\n", _out(arguments))
+    write_text(json.dumps(manifest(params), indent=2) + "\n", _out(arguments))
     return 0
 
 
@@ -58,30 +62,15 @@ def _registers(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.pages import registers_page
 
     params = design_from(arguments.preset, arguments.param)
-    _write(registers_page(params), _out(arguments))
+    write_text(registers_page(params), _out(arguments))
     return 0
-
-
-def _write(text: str, file: Path | None) -> None:
-    from streamjoin_hw.build import OutputError, write_whole
-
-    if file is None:
-        print(text, end="")
-        return
-    if not file.parent.exists():
-        try:
-            file.parent.mkdir(parents=True)
-        except OSError as error:
-            raise OutputError(file.parent, error, "name a file whose folder can be made") from None
-    write_whole(file, text)
-    _say(f"wrote {file}")
 
 
 def _model(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.build import build_model
 
     params = design_from(arguments.preset, arguments.param)
-    folder = build_model(params, report=_say)
+    folder = build_model(params, report=say)
     target = _out(arguments)
     if target is not None:
         if target.exists():
@@ -119,99 +108,64 @@ def _per_1024(flag: str, value: int) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    import numpy as np
-
-    from streamjoin_hw import testing
     from streamjoin_hw.build import build_model
-    from streamjoin_hw.contract import active_cores
-    from streamjoin_hw.simulation import Model
+    from streamjoin_hw.bulk_run import EXACT, bulk_run
 
     params = design_from(arguments.preset, arguments.param)
     if arguments.tuples < 1:
         raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
     idle, stall = _per_1024("--idle", arguments.idle), _per_1024("--stall", arguments.stall)
-    folder = build_model(params, report=_say)
-    capacity = params.window_capacity
-    workload = testing.random_workload(
-        params,
-        np.random.default_rng(arguments.seed),
-        arguments.tuples,
-        windows=(arguments.window_r or capacity, arguments.window_s or capacity),
+    if arguments.waves is not None:
+        return _waves(arguments, params, idle, stall)
+    windows = (
+        arguments.window_r or params.window_capacity,
+        arguments.window_s or params.window_capacity,
     )
-    active = active_cores(params, workload.window_r, workload.window_s)
-    with Model(params, folder) as model:
-        model.set_up(workload)
-        outcome = _with_progress(model, workload, arguments.seed, idle, stall)
-        counters = {
-            name: model.read(name)
-            for name in ("input_stall_cycles", "results_backpressure_cycles", "hold_cycles")
-        }
-    wrong = testing.difference(testing.reference(workload), outcome.pairs)
-    last = int(outcome.accepted[-1]) - int(outcome.accepted[0])
-    steps = [testing.step_cycles(params, w, active) for w in (workload.window_s, workload.window_r)]
-    figures: dict[str, Any] = {
-        "digest": params.digest,
-        "seed": arguments.seed,
-        "cores": params.cores,
-        "lanes": params.lanes,
-        "window_r": workload.window_r,
-        "window_s": workload.window_s,
-        "tuples": len(workload.arrivals),
-        "results": len(outcome.pairs),
-        "cycles": outcome.cycles,
-        "cycles_per_tuple": round(last / max(1, len(workload.arrivals) - 1), 3),
-        "step_cycles_r": steps[0],
-        "step_cycles_s": steps[1],
-        **counters,
-        "verdict": wrong if wrong else "exact",
-    }
-    _show(figures, as_json=arguments.json)
-    return 1 if wrong else 0
-
-
-def _with_progress(model: Any, workload: Any, seed: int, idle: int, stall: int) -> Any:
-    """Run a workload with a bar on standard error, where it is long enough for one."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    total = len(workload.arrivals)
-    console = Console(stderr=True)
-    hidden = total < PROGRESS_LEAST_TUPLES or not console.is_terminal
-    with Progress(console=console, disable=hidden, transient=True) as progress:
-        task = progress.add_task("simulating", total=total)
-        return model.run(
-            workload.arrivals,
-            seed=seed,
+    active_cores(params, *windows)
+    folder = build_model(params, report=say)
+    with progress("simulating", arguments.tuples, hidden_below=PROGRESS_LEAST_TUPLES) as report:
+        figures = bulk_run(
+            params,
+            folder,
+            tuples=arguments.tuples,
+            windows=windows,
+            seed=arguments.seed,
             idle_per_1024=idle,
             stall_per_1024=stall,
-            max_cycles=10_000_000 + 4000 * total,
-            report=lambda taken: progress.update(task, completed=taken),
+            report=report,
         )
+    show(figures, as_json=arguments.json)
+    return 0 if figures["verdict"] == EXACT else 1
 
 
-def _show(figures: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(figures))
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+def _waves(arguments: argparse.Namespace, params: Any, idle: int, stall: int) -> int:
+    from streamjoin_hw.walk.cli import waves
 
-    rows = [(name.replace("_", " "), str(value)) for name, value in figures.items()]
-    table = Table("metric", "value", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for row in rows:
-        table.add_row(*row)
-    # As wide as it needs to be: nothing is folded or cut.
-    wide = Console(highlight=False, markup=False, width=20 + max(map(len, map("".join, rows))))
-    with wide.capture() as captured:
-        wide.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    return waves(arguments, params, idle, stall)
+
+
+def _animate(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.walk.cli import animate
+
+    return animate(arguments)
+
+
+def _latency(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.latency.cli import run
+
+    return run(arguments)
+
+
+def _prove(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.formal.cli import run
+
+    return run(arguments)
 
 
 class HardwareVerb:
     """The verb ``hw`` of the ``streamjoin`` command."""
 
-    help = "Verilog, manifest, model and simulation of a design"
+    help = "Verilog, manifest, model, simulation and proofs of a design"
 
     _ACTIONS = (
         ("verilog", _verilog, "write the design's Verilog and manifest to a folder"),
@@ -219,6 +173,9 @@ class HardwareVerb:
         ("registers", _registers, "print the register map as a page of the documentation"),
         ("model", _model, "build the Verilated model and print its folder"),
         ("simulate", _simulate, "run random tuples through the model and check the result"),
+        ("latency", _latency, "measure cycles a tuple and a match take, beside closed forms"),
+        ("animate", _animate, "write a page that shows tuples walk through the cores and meet"),
+        ("prove", _prove, "prove parts of the design, and that each proof finds its fault"),
     )
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -229,14 +186,18 @@ class HardwareVerb:
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
         for name, run, text in self._ACTIONS:
             example = next(line for line in _EXAMPLES.splitlines() if f" hw {name}" in line)
+            about = "" if name == "prove" else f"{parameters}\n"
             action = actions.add_parser(
                 name,
                 help=text,
                 description=f"{text[0].upper()}{text[1:]}.",
-                epilog=f"{parameters}\nexample:\n{example}",
+                epilog=f"{about}example:\n{example}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
             action.set_defaults(action_run=run)
+            if name == "prove":
+                configure_prove(action)
+                continue
             action.add_argument(
                 "--preset", metavar="NAME", help=f"named design point: {', '.join(PRESETS)}"
             )
@@ -251,20 +212,30 @@ class HardwareVerb:
                 action.add_argument("--json", action="store_true", help="print JSON")
             if name == "simulate":
                 self._configure_simulate(action)
+            elif name == "latency":
+                configure_latency(action)
+            elif name == "animate":
+                configure_input(action, 40)
+                action.add_argument("--out", metavar="PATH", help="where to write the page")
             else:
                 action.add_argument("--out", metavar="PATH", help="where to write")
 
     @staticmethod
     def _configure_simulate(action: argparse.ArgumentParser) -> None:
-        for flag, default, text in (
-            ("--tuples", 1000, "tuples of both sides together (default 1000)"),
-            ("--seed", 1, "seed of the workload (default 1)"),
-            ("--idle", 0, "input pauses, of 1024 cycles (default 0)"),
-            ("--stall", 0, "output is not ready, of 1024 cycles (default 0)"),
-            ("--window-r", None, "count window of R (default: the capacity)"),
-            ("--window-s", None, "count window of S (default: the capacity)"),
+        configure_input(action, 1000)
+        for flag, text in (
+            ("--idle", "input pauses, of 1024 cycles (default 0)"),
+            ("--stall", "output is not ready, of 1024 cycles (default 0)"),
         ):
-            action.add_argument(flag, type=int, default=default, metavar="COUNT", help=text)
+            action.add_argument(flag, type=int, default=0, metavar="COUNT", help=text)
+        action.add_argument(
+            "--waves",
+            nargs="?",
+            const="build/waves.vcd",
+            metavar="FILE",
+            help="write every signal's waveform as VCD (default build/waves.vcd), and a .gtkw "
+            "beside it that groups them; runs in Amaranth's simulator, up to 5000 tuples",
+        )
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the chosen action; returns the exit status."""

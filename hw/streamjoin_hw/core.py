@@ -1,25 +1,19 @@
-"""One join core: two segments, ``lanes`` comparators a side, a result FIFO.
+"""One join core of the lock-step chain: two segments and what compares them.
 
 Handshake join (Teubner and Mueller, SIGMOD 2011, sections 4.1 and 6.2): in a step all tuples of
 one side move one slot on; the tuple that enters a core is compared with the core's whole
-segment of the other side (immediate scan). Timing, in cycles after the registered command:
-
-====  ==========================================================================================
-0     ``step``: the tuple is written into its ring. ``scan``: a word's address goes to memory
-1     the word is compared with the tuple that entered last
-2     the match mask is registered; a word with a match goes into the result FIFO
-3     the FIFO's level shows it
-====  ==========================================================================================
+segment of the other side (immediate scan). In the cycle of the registered command the tuple of a
+``step`` is written into its ring, and a ``scan`` sends a word's address to memory; what follows is
+in :mod:`streamjoin_hw.matching`.
 """
 
-from amaranth.hdl import Assert, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import HOLD_WORDS, SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.predicates import matches
+from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.matching import Matcher
 from streamjoin_hw.streams import (
     Component,
     View,
@@ -42,10 +36,11 @@ def command_layout(params: DesignParams) -> data.StructLayout:
 
     ``step_r``, ``step_s``: move that side by one slot. ``scan``, ``scan_word``: compare this
     word of the segment opposite to the tuple of the last step. ``clear``: empty everything.
+    With timestamps ``ts`` is that of the tuple that enters with the step, if ``arrival``.
     """
-    return data.StructLayout(
-        {"step_r": 1, "step_s": 1, "scan": 1, "scan_word": word_bits(params), "clear": 1}
-    )
+    times = {"arrival": 1, "ts": params.timestamp_bits} if params.timestamp_bits else {}
+    commands = {"step_r": 1, "step_s": 1, "scan": 1, "scan_word": word_bits(params), "clear": 1}
+    return data.StructLayout({**commands, **times})
 
 
 def plan_layout(params: DesignParams) -> data.StructLayout:
@@ -63,18 +58,6 @@ def plan_layout(params: DesignParams) -> data.StructLayout:
     return data.StructLayout(members)
 
 
-def word_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of a result FIFO word: the probing tuple's payload and side, and what it met."""
-    return data.StructLayout(
-        {
-            "side": 1,
-            "probe": params.payload_bits,
-            "mask": params.lanes,
-            "payloads": data.ArrayLayout(params.payload_bits, params.lanes),
-        }
-    )
-
-
 def core_members(params: DesignParams) -> dict[str, wiring.Member]:
     """Ports of a core, the same for the component and for its instance in Verilog."""
     r_slot, s_slot = slot_layout(r_layout(params)), slot_layout(s_layout(params))
@@ -90,64 +73,13 @@ def core_members(params: DesignParams) -> dict[str, wiring.Member]:
         "results": Out(stream.Signature(result_layout(params))),
         "hold": Out(1),
         "busy": Out(1),
+        **evicted_member(params),
     }
 
 
-class Serialiser(Component):
-    """Turn words of a result FIFO into single results, lowest lane first.
-
-    Throughput one result a cycle, also from one word to the next.
-
-    Members
-    -------
-    word : In(word_layout(params)), word_valid : In(1), word_taken : Out(1)
-        Head of the FIFO.
-    results : Out(stream.Signature(result_layout(params)))
-    busy : Out(1)
-        A result is inside.
-    """
-
-    word: View
-    word_valid: Signal
-    word_taken: Signal
-    results: stream.Interface
-    busy: Signal
-
-    def __init__(self, params: DesignParams) -> None:
-        self.params = params
-        super().__init__(
-            {
-                "word": In(word_layout(params)),
-                "word_valid": In(1),
-                "word_taken": Out(1),
-                "results": Out(stream.Signature(result_layout(params))),
-                "busy": Out(1),
-            }
-        )
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build the register that holds a word and the choice of its next lane."""
-        m = Module()
-        held = signal_of(word_layout(self.params))
-        rest = Signal(self.params.lanes)
-        met = Signal(self.params.payload_bits)
-        for lane in reversed(range(self.params.lanes)):
-            with m.If(held.mask[lane]):
-                m.d.comb += met.eq(held.payloads[lane])
-        m.d.comb += [
-            rest.eq(held.mask & (held.mask - 1)),
-            self.busy.eq(held.mask.any()),
-            self.results.valid.eq(held.mask.any()),
-            self.results.p.side.eq(held.side),
-            self.results.p.r_payload.eq(Mux(held.side == SIDE_R, held.probe, met)),
-            self.results.p.s_payload.eq(Mux(held.side == SIDE_S, held.probe, met)),
-        ]
-        with m.If(~self.busy | (self.results.ready & (rest == 0))):
-            m.d.comb += self.word_taken.eq(1)
-            m.d.sync += [held.eq(self.word), held.mask.eq(Mux(self.word_valid, self.word.mask, 0))]
-        with m.Elif(self.results.ready):
-            m.d.sync += held.mask.eq(rest)
-        return m
+def evicted_member(params: DesignParams) -> dict[str, wiring.Member]:
+    """Return the port ``evicted``, none for a design without timestamps."""
+    return {"evicted": Out(1)} if params.timestamp_bits else {}
 
 
 class Core(Component):
@@ -178,6 +110,8 @@ class Core(Component):
         Fewer than ``HOLD_WORDS`` words of the result FIFO are free; from a register.
     busy : Out(1)
         A result, or a word that may hold one, is inside; from a register.
+    evicted : Out(1), if there are timestamps
+        Pulse: a tuple left the chain before its time.
     """
 
     index: Signal
@@ -191,6 +125,7 @@ class Core(Component):
     results: stream.Interface
     hold: Signal
     busy: Signal
+    evicted: Signal
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
@@ -205,9 +140,10 @@ class Core(Component):
 
         # The plan is constant long before it is used: one register here keeps the comparisons
         # with the core's number off every other path.
-        member, entry = Signal(), Signal()
+        member, first, entry = Signal(), Signal(), Signal()
         m.d.sync += [
             member.eq(self.index < self.plan.active),
+            first.eq(self.index == 0),
             entry.eq(self.index + 1 == self.plan.active),
         ]
         for side, ring in (("r", ring_r), ("s", ring_s)):
@@ -240,52 +176,25 @@ class Core(Component):
                 ring.scan_word.eq(command.scan_word),
             ]
 
-        # Cycle 1: compare. Each side has comparators of its own: a multiplexer in front of a
-        # shared one would cost as much and lengthen the longest path.
-        found = signal_of(word_layout(params))
-        for lane in range(params.lanes):
-            r_slot, s_slot = ring_r.slots[lane], ring_s.slots[lane]
-            hit_s = ring_s.live[lane] & s_slot.valid & ring_r.entered.valid
-            hit_s &= matches(params.terms, ring_r.entered.body, s_slot.body)
-            hit_r = ring_r.live[lane] & r_slot.valid & ring_s.entered.valid
-            hit_r &= matches(params.terms, r_slot.body, ring_s.entered.body)
-            m.d.sync += [
-                found.mask[lane].eq(Mux(probe_side == SIDE_S, hit_r, hit_s)),
-                found.payloads[lane].eq(
-                    Mux(probe_side == SIDE_S, r_slot.body.payload, s_slot.body.payload)
-                ),
-            ]
-        m.d.sync += [
-            found.side.eq(probe_side),
-            found.probe.eq(
-                Mux(
-                    probe_side == SIDE_S,
-                    ring_s.entered.body.payload,
-                    ring_r.entered.body.payload,
-                )
-            ),
-        ]
-
-        # Cycle 2: queue what has a match.
-        m.submodules.queue = queue = SyncFIFOBuffered(
-            width=word_layout(params).size, depth=params.result_fifo_words
-        )
-        m.submodules.serialiser = serialiser = Serialiser(params)
+        m.submodules.matcher = matcher = Matcher(params)
         m.d.comb += [
-            queue.w_data.eq(found),
-            queue.w_en.eq(found.mask.any()),
-            serialiser.word.eq(queue.r_data),
-            serialiser.word_valid.eq(queue.r_rdy),
-            queue.r_en.eq(serialiser.word_taken),
-            Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
+            matcher.scan.eq(command.scan),
+            matcher.r_slots.eq(ring_r.slots),
+            matcher.s_slots.eq(ring_s.slots),
+            matcher.r_live.eq(ring_r.live),
+            matcher.s_live.eq(ring_s.live),
+            matcher.r_probe.eq(ring_r.entered),
+            matcher.s_probe.eq(ring_s.entered),
+            matcher.probe_side.eq(probe_side),
+            self.hold.eq(matcher.hold),
+            self.busy.eq(matcher.busy),
         ]
-        wiring.connect(m, serialiser.results, wiring.flipped(self.results))
-        scanned = Signal()
-        m.d.sync += [
-            scanned.eq(command.scan),
-            self.hold.eq(queue.w_level > params.result_fifo_words - HOLD_WORDS),
-            self.busy.eq(
-                command.scan | scanned | queue.w_en | (queue.w_level != 0) | serialiser.busy
-            ),
-        ]
+        wiring.connect(m, matcher.results, wiring.flipped(self.results))
+        if params.timestamp_bits:
+            # What leaves the chain while its time has not come was held too short.
+            early_r = entry & command.step_r & ring_r.oldest.valid
+            early_r &= ring_r.oldest.body.end > command.ts
+            early_s = first & command.step_s & ring_s.oldest.valid
+            early_s &= ring_s.oldest.body.end > command.ts
+            m.d.sync += self.evicted.eq(command.arrival & (early_r | early_s))
         return m

@@ -1,12 +1,14 @@
 """Designs on the command line: ``--preset``, ``--param``, and what their help says."""
 
 import dataclasses
+import importlib.util
 import inspect
 import re
 import textwrap
+from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.contract import DesignParams, parse_term
+from streamjoin_hw.contract import DesignParams, Theta, parse_term
 from streamjoin_hw.presets import PRESETS
 
 
@@ -27,6 +29,8 @@ def parameters_help() -> str:
             default = "COUNT"
         elif isinstance(default, tuple):
             default = ",".join(term.text for term in default)
+        elif default is None:
+            default = "NONE"
         plain = " ".join(meanings.get(field.name, "").replace("``", "").split())
         meaning = re.split(r"\.(?: |$)", plain)[0]
         start = f"  {field.name}={default}".ljust(24)
@@ -35,7 +39,7 @@ def parameters_help() -> str:
 
 
 def _parse_param(text: str) -> tuple[str, Any]:
-    """Read ``name=value``: whole numbers, a name for ``design``, a list for ``terms``."""
+    """Read ``name=value``: whole numbers, names, a list for ``terms``."""
     name, equals, value = text.partition("=")
     names = [field.name for field in dataclasses.fields(DesignParams)]
     if not equals or name not in names:
@@ -44,12 +48,33 @@ def _parse_param(text: str) -> tuple[str, Any]:
         )
     if name == "terms":
         return name, tuple(parse_term(term) for term in value.split(","))
-    if name == "design":
+    if name == "theta":
+        return name, _theta_in(value)
+    if name in {"design", "forward", "window_memory"}:
         return name, value
     try:
         return name, int(value)
     except ValueError:
         raise UsageError(f"--param {name} must be a whole number, not {value!r}") from None
+
+
+def _theta_in(text: str) -> Theta:
+    """Load the predicate of ``FILE.py:FUNCTION``."""
+    file, colon, name = text.rpartition(":")
+    path = Path(file)
+    if not colon or path.suffix != ".py" or not path.is_file():
+        raise UsageError(f"--param theta must be FILE.py:FUNCTION, not {text!r}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None  # as its name ends in .py
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"--param theta: {file} does not run: {error}") from None
+    if not hasattr(module, name):
+        raise UsageError(f"--param theta: {file} has no function {name!r}")
+    return Theta.of(getattr(module, name))
 
 
 def design_from(preset: str | None, overrides: list[str]) -> DesignParams:

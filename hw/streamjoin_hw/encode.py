@@ -87,8 +87,20 @@ def order_code(bits: Value, key_type: KeyType) -> Value:
     return Mux(is_nan(bits), Const(NAN_CODE_R, 32), ordered)[:32]
 
 
+def bound_stages(params: DesignParams) -> int:
+    """Cycles from a tuple's acceptance to the bounds of its intervals."""
+    floats = any(t.kind is TermKind.BAND and t.type is KeyType.FLOAT32 for t in params.terms)
+    return ADD_STAGES if floats else 1
+
+
 def _as_bits(value: ValueCastable | Value) -> Value:
     return Value.cast(value)
+
+
+def time_members(params: DesignParams) -> dict[str, wiring.Member]:
+    """Return the ports ``time_r`` and ``time_s``, none for a design without timestamps."""
+    bits = params.timestamp_bits
+    return {f"time_{side}": In(bits) for side in "rs"} if bits else {}
 
 
 class Encoder(Component):
@@ -108,11 +120,15 @@ class Encoder(Component):
     i : In(stream.Signature(input_layout(params)))
     band : In(band_layout(params)), if there are band terms
         Band widths: signed int32, or float32 bits for a term of floats.
+    time_r, time_s : In(params.timestamp_bits), if there are timestamps
+        Time windows; all ones is no limit.
     o : Out(stream.Signature(arrival_layout(params)))
     """
 
     i: stream.Interface
     band: View
+    time_r: Signal
+    time_s: Signal
     o: stream.Interface
 
     def __init__(self, params: DesignParams) -> None:
@@ -121,23 +137,16 @@ class Encoder(Component):
             {
                 "i": In(stream.Signature(input_layout(params))),
                 **band_members(params),
+                **time_members(params),
                 "o": Out(stream.Signature(arrival_layout(params))),
             }
         )
-
-    @property
-    def bound_stages(self) -> int:
-        """Cycles from acceptance to the bounds."""
-        floats = any(
-            t.kind is TermKind.BAND and t.type is KeyType.FLOAT32 for t in self.params.terms
-        )
-        return ADD_STAGES if floats else 1
 
     def elaborate(self, _platform: object) -> Module:
         """Build the pipeline."""
         m = Module()
         m.submodules.output = output = PipeReg(arrival_layout(self.params))
-        stages = self.bound_stages
+        stages = bound_stages(self.params)
 
         # One enable moves the whole pipeline. It depends on registers only, so no path runs
         # from the output's ready to the input's.
@@ -155,9 +164,21 @@ class Encoder(Component):
         payload = self._delayed(m, enable, self.i.p.payload, stages, "payload")
         r_body, s_body = signal_of(r_layout(self.params)), signal_of(s_layout(self.params))
         m.d.comb += [r_body.payload.eq(payload), s_body.payload.eq(payload)]
+        if self.params.timestamp_bits:
+            ts = self._delayed(m, enable, self.i.p.ts, stages - 1, "ts")
+            end = self._window_end(m, enable, ts)
+            ts = self._delayed(m, enable, ts, 1, "ts_last")
+            for body in (r_body, s_body):
+                m.d.comb += [body.ts.eq(ts), body.end.eq(end)]
         for index, term in enumerate(self.params.terms):
             key = _as_bits(self.i.p[f"key{index}"])
             late_key = self._delayed(m, enable, key, stages, f"key{index}")
+            if term.kind is TermKind.KEY:
+                m.d.comb += [
+                    r_body[f"key{index}"].eq(late_key),
+                    s_body[f"key{index}"].eq(late_key),
+                ]
+                continue
             m.d.comb += r_body[f"code{index}"].eq(order_code(late_key, term.type))
             if term.kind is TermKind.EQUI:
                 code = order_code(late_key, term.type)
@@ -193,6 +214,20 @@ class Encoder(Component):
             value = register
         return value
 
+    def _window_end(self, m: Module, enable: Signal, ts: Value) -> Value:
+        """Return, a cycle later, when a tuple's time window ends; all ones is never."""
+        bits = self.params.timestamp_bits
+        side = self._delayed(m, enable, self.i.p.side, bound_stages(self.params) - 1, "end_side")
+        length, total = Signal(bits), Signal(bits + 1)
+        end = Signal(bits, name="end")
+        m.d.comb += [
+            length.eq(Mux(side == SIDE_S, self.time_s, self.time_r)),
+            total.eq(ts + length),
+        ]
+        with m.If(enable):
+            m.d.sync += end.eq(Mux(total[-1] | length.all(), ~Const(0, bits), total[:bits]))
+        return end
+
     def _integer_interval(
         self,
         m: Module,
@@ -213,10 +248,9 @@ class Encoder(Component):
                 low.eq(number - lo_width.as_signed()),
                 high.eq(number + hi_width.as_signed()),
             ]
-        low_bits = self._delayed(m, enable, low, self.bound_stages - 1, f"low{index}_d").as_signed()
-        high_bits = self._delayed(
-            m, enable, high, self.bound_stages - 1, f"high{index}_d"
-        ).as_signed()
+        later = bound_stages(self.params) - 1
+        low_bits = self._delayed(m, enable, low, later, f"low{index}_d").as_signed()
+        high_bits = self._delayed(m, enable, high, later, f"high{index}_d").as_signed()
         lo = order_code(low_bits[:32], term.type)
         lo = Mux(low_bits < least, order_code(Const(least & 0xFFFFFFFF, 32), term.type), lo)
         hi = order_code(high_bits[:32], term.type)

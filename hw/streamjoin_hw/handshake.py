@@ -1,20 +1,30 @@
-"""The ``handshake`` design: encoder, sequencer, chain of cores, result tree.
+"""The ``handshake`` design: encoder, sequencer or intake, chain of cores, result tree.
 
 Handshake join (Teubner and Mueller, SIGMOD 2011), lock-step forwarding of section 6.2: R enters
 the chain at the left, S at the right, and a pair is compared in the one core in which its tuples
 meet. Differences from the paper: segments are rings in memory, a core compares ``lanes`` tuples a
-cycle, windows are exact for any size set at run time, and an input ends with a drain.
+cycle, windows are exact for any size set at run time, and an input ends with a drain. With
+``forward="fast"`` tuples do not walk but are forwarded and stored (:mod:`streamjoin_hw.fast`).
 """
 
-from collections.abc import Sequence
+from typing import Any
 
-from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
+from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.contract import DesignParams, TUser
 from streamjoin_hw.core import Core, command_layout, core_members, plan_layout
-from streamjoin_hw.encode import Encoder, band_layout, band_members, input_layout
+from streamjoin_hw.cores import CoreInstance, collect, evicted_count, gathered_members
+from streamjoin_hw.encode import (
+    Encoder,
+    band_layout,
+    band_members,
+    input_layout,
+    time_members,
+)
+from streamjoin_hw.fast import FastChain
+from streamjoin_hw.intake import Intake
 from streamjoin_hw.sequencer import Sequencer
 from streamjoin_hw.streams import (
     Component,
@@ -25,46 +35,6 @@ from streamjoin_hw.streams import (
     s_layout,
     slot_layout,
 )
-from streamjoin_hw.trees import MergeTree
-
-CORE_MODULE = "streamjoin_core"
-"""Verilog module of a core."""
-
-OR_FANIN = 32
-"""Inputs of one registered OR: at most two levels serve 1024 cores (``HOLD_WORDS``)."""
-
-
-def registered_or(m: Module, bits: Sequence[Value]) -> Value:
-    """OR many bits through registers, :data:`OR_FANIN` a level; 1 or 2 cycles late."""
-    while True:
-        groups: list[Value] = []
-        for first in range(0, len(bits), OR_FANIN):
-            group = Signal(name="or_group")
-            m.d.sync += group.eq(Cat(*bits[first : first + OR_FANIN]).any())
-            groups.append(group)
-        if len(groups) == 1:
-            return groups[0]
-        bits = groups
-
-
-class CoreInstance(Component):
-    """A :class:`~streamjoin_hw.core.Core` by reference to its Verilog module.
-
-    All cores are then emitted and compiled once. Amaranth's simulator cannot look inside.
-    """
-
-    def __init__(self, params: DesignParams) -> None:
-        super().__init__(core_members(params))
-
-    def elaborate(self, _platform: object) -> Module:
-        """Connect every port by its flat name."""
-        m = Module()
-        ports: dict[str, object] = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
-        for path, member, value in self.signature.flatten(self):
-            direction = "i" if member.flow == In else "o"
-            ports[f"{direction}_{'__'.join(str(part) for part in path)}"] = value
-        m.submodules.core = Instance(CORE_MODULE, **ports)
-        return m
 
 
 class Chain(Component):
@@ -87,6 +57,8 @@ class Chain(Component):
         Some core asks to hold; from a register.
     busy : Out(1)
         Something is inside; from a register.
+    evicted : Out(count), if there are timestamps
+        Tuples that left before their time.
     """
 
     command: View
@@ -96,6 +68,7 @@ class Chain(Component):
     results: stream.Interface
     held: Signal
     busy: Signal
+    evicted: Signal
 
     def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
         self.params = params
@@ -107,8 +80,7 @@ class Chain(Component):
                 "r_entry": In(slot_layout(r_layout(params))),
                 "s_entry": In(slot_layout(s_layout(params))),
                 "results": Out(stream.Signature(result_layout(params))),
-                "held": Out(1),
-                "busy": Out(1),
+                **gathered_members(params),
             }
         )
 
@@ -116,15 +88,11 @@ class Chain(Component):
         """Wire each core to its neighbours."""
         m = Module()
         params = self.params
-        make = CoreInstance if self.by_reference else Core
-        cores: list[Core] = []
+        cores: list[Any] = []
         for index in range(params.cores):
-            core = make(params)
+            core = CoreInstance(core_members(params)) if self.by_reference else Core(params)
             m.submodules[f"core{index}"] = core
-            cores.append(core)  # type: ignore[arg-type]
-        m.submodules.tree = tree = MergeTree(
-            result_layout(params), params.cores, params.merge_arity
-        )
+            cores.append(core)
         for index, core in enumerate(cores):
             m.d.comb += [
                 core.index.eq(Const(index, len(core.index))),
@@ -136,11 +104,7 @@ class Chain(Component):
             # The last core has no right neighbour: whenever it is active it takes what arrives.
             if index + 1 < params.cores:
                 m.d.comb += core.s_right.eq(cores[index + 1].s_oldest)
-            wiring.connect(m, core.results, tree.input(index))
-        wiring.connect(m, tree.o, wiring.flipped(self.results))
-        m.d.comb += self.held.eq(registered_or(m, [core.hold for core in cores]))
-        cores_busy = registered_or(m, [core.busy for core in cores])
-        m.d.sync += self.busy.eq(cores_busy | tree.busy)
+        collect(m, params, cores, self)
         return m
 
 
@@ -159,9 +123,11 @@ def output_layout(params: DesignParams) -> data.StructLayout:
 class HandshakeJoin(Component):
     """The design between its streams, without AXI and registers.
 
-    A step costs ``max(2, ceil(ceil(window / active) / lanes))`` cycles, ``window`` being that of
-    the other side and ``active`` the cores that take part
-    (:func:`streamjoin_hw.contract.active_cores`).
+    In lock step a step costs ``max(2, ceil(ceil(window / active) / lanes))`` cycles, ``window``
+    being that of the other side and ``active`` the cores that take part
+    (:func:`streamjoin_hw.contract.active_cores`). Forwarded at once, a tuple costs a cycle for
+    each word of the other side's sub-window, at least one and at most one more than its tuples
+    fill.
 
     Parameters
     ----------
@@ -177,6 +143,7 @@ class HandshakeJoin(Component):
     o : Out(stream.Signature(output_layout(params)))
         Results, then one punctuation with ``last``.
     band : In(band_layout(params)), if there are band terms
+    time_r, time_s : In(params.timestamp_bits), evicted : Out(count), if there are timestamps
     enable, drain, windows_written : In(1)
     window_r, window_s : In(32)
     drained, idle, draining, window_error, running, held, hold_cycle, starved : Out(1)
@@ -186,6 +153,9 @@ class HandshakeJoin(Component):
     i: stream.Interface
     o: stream.Interface
     band: View
+    time_r: Signal
+    time_s: Signal
+    evicted: Signal
     enable: Signal
     drain: Signal
     windows_written: Signal
@@ -211,6 +181,8 @@ class HandshakeJoin(Component):
                 "i": In(stream.Signature(beat)),
                 "o": Out(stream.Signature(output_layout(params))),
                 **band_members(params),
+                **time_members(params),
+                **evicted_count(params),
                 **{name: In(1) for name in ("enable", "drain", "windows_written")},
                 "window_r": In(32),
                 "window_s": In(32),
@@ -223,8 +195,18 @@ class HandshakeJoin(Component):
         m = Module()
         params = self.params
         m.submodules.encoder = encoder = Encoder(params)
-        m.submodules.sequencer = sequencer = Sequencer(params)
-        m.submodules.chain = chain = Chain(params, by_reference=self.by_reference)
+        sequencer: Any
+        chain: Any
+        if params.forward == "fast":
+            m.submodules.sequencer = sequencer = Intake(params)
+            m.submodules.chain = chain = FastChain(params, by_reference=self.by_reference)
+            wiring.connect(m, sequencer.o, chain.i)
+            m.d.comb += chain.clear.eq(sequencer.clear)
+        else:
+            m.submodules.sequencer = sequencer = Sequencer(params)
+            m.submodules.chain = chain = Chain(params, by_reference=self.by_reference)
+            for name in ("command", "plan", "r_entry", "s_entry"):
+                m.d.comb += getattr(chain, name).eq(getattr(sequencer, name))
         m.submodules.output = output = PipeReg(output_layout(params))
 
         m.d.comb += [
@@ -238,6 +220,12 @@ class HandshakeJoin(Component):
         wiring.connect(m, encoder.o, sequencer.i)
         if band_layout(params).size:
             m.d.comb += encoder.band.eq(self.band)
+        if params.timestamp_bits:
+            m.d.comb += [
+                encoder.time_r.eq(self.time_r),
+                encoder.time_s.eq(self.time_s),
+                self.evicted.eq(chain.evicted),
+            ]
         for name in ("enable", "drain", "windows_written", "window_r", "window_s"):
             m.d.comb += getattr(sequencer, name).eq(getattr(self, name))
         for name in ("drained", "draining", "window_error", "running", "hold_cycle"):
@@ -247,27 +235,27 @@ class HandshakeJoin(Component):
             self.held.eq(chain.held),
             sequencer.held.eq(chain.held),
             sequencer.busy.eq(chain.busy),
-            chain.command.eq(sequencer.command),
-            chain.plan.eq(sequencer.plan),
-            chain.r_entry.eq(sequencer.r_entry),
-            chain.s_entry.eq(sequencer.s_entry),
         ]
 
-        # Punctuation is due only when no result is left, so nothing has to be arbitrated.
+        self._give(m, output, chain.results, sequencer.end)
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        return m
+
+    @staticmethod
+    def _give(m: Module, output: PipeReg, results: Any, end: Any) -> None:
+        """Put results and punctuation into the output, never both: one is due without the other."""
         beat = output.i.p
         m.d.comb += [
-            output.i.valid.eq(chain.results.valid | sequencer.end.valid),
-            chain.results.ready.eq(output.i.ready),
-            sequencer.end.ready.eq(output.i.ready),
+            output.i.valid.eq(results.valid | end.valid),
+            results.ready.eq(output.i.ready),
+            end.ready.eq(output.i.ready),
         ]
-        with m.If(sequencer.end.valid):
+        with m.If(end.valid):
             m.d.comb += [beat.user[TUser.PUNCTUATION].eq(1), beat.last.eq(1)]
         with m.Else():
             m.d.comb += [
-                beat.r_payload.eq(chain.results.p.r_payload),
-                beat.s_payload.eq(chain.results.p.s_payload),
+                beat.r_payload.eq(results.p.r_payload),
+                beat.s_payload.eq(results.p.s_payload),
                 beat.user[TUser.RESULT].eq(1),
-                beat.user[TUser.SIDE].eq(chain.results.p.side),
+                beat.user[TUser.SIDE].eq(results.p.side),
             ]
-        wiring.connect(m, output.o, wiring.flipped(self.o))
-        return m

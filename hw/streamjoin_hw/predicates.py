@@ -1,26 +1,38 @@
-"""The predicate on encoded tuples: unsigned comparisons only.
+"""The predicate on encoded tuples.
 
-All the difficulty (signs, floats, NaN, limits of the types) is met once, at the ingress, by
-:mod:`streamjoin_hw.encode`; a join core evaluates the predicate ``lanes`` times a cycle and
-must stay small.
+Of the terms, unsigned comparisons are left: all the difficulty (signs, floats, NaN, limits of the
+types) is met once, at the ingress, by :mod:`streamjoin_hw.encode`; a join core evaluates the
+predicate ``lanes`` times a cycle and must stay small. A user's own condition
+(:class:`~streamjoin_hw.contract.Theta`) is evaluated in the cores as it was written.
 """
 
 from functools import reduce
 from operator import and_
+from typing import Any
 
-from amaranth.hdl import Value
+from amaranth.hdl import Value, ValueCastable
 
-from streamjoin_hw.contract import Term, TermKind
-from streamjoin_hw.streams import View
+from streamjoin_hw.contract import (
+    DesignParams,
+    KeyType,
+    TermKind,
+    Theta,
+    ThetaError,
+    TupleView,
+)
+from streamjoin_hw.streams import View, r_layout, s_layout, signal_of
 
 
-def matches(terms: tuple[Term, ...], r: View, s: View) -> Value:
-    """Build the conjunction of all terms on one pair of encoded tuples.
+def matches(params: DesignParams, r: View, s: View) -> Value:
+    """Build the conjunction of terms, time window and ``theta`` on one pair of encoded tuples.
+
+    A pair is within the time window if the later tuple came before the end of the earlier one's.
+    Which is earlier need not be known: a tuple always comes before the end of a later one's.
 
     Parameters
     ----------
-    terms : tuple of Term
-        The predicate.
+    params : DesignParams
+        The design: its predicate and timestamps.
     r : View
         An R tuple (:func:`streamjoin_hw.streams.r_layout`).
     s : View
@@ -32,10 +44,49 @@ def matches(terms: tuple[Term, ...], r: View, s: View) -> Value:
         1 bit: the pair matches.
     """
     conditions: list[Value] = []
-    for index, term in enumerate(terms):
+    if params.timestamp_bits:
+        conditions += [r.ts < s.end, s.ts < r.end]
+    for index, term in enumerate(params.terms):
+        if term.kind is TermKind.KEY:
+            continue
         code = r[f"code{index}"]
         if term.kind is TermKind.BAND:
             conditions += [s[f"lo{index}"] <= code, code <= s[f"hi{index}"]]
         else:
             conditions.append(code == s[f"code{index}"])
+    if params.theta is not None:
+        conditions.append(_own_condition(params, params.theta, r, s))
     return reduce(and_, conditions)
+
+
+def check_theta(params: DesignParams) -> None:
+    """Try the user's own function before any hardware is made of it.
+
+    Raises
+    ------
+    ThetaError
+        If there is no function, it looks at what is not there, or it does not return a value.
+    """
+    if params.theta is not None:
+        r, s = signal_of(r_layout(params)), signal_of(s_layout(params))
+        _own_condition(params, params.theta, r, s)
+
+
+def _own_condition(params: DesignParams, theta: Theta, r: View, s: View) -> Value:
+    """Call the user's function on two encoded tuples; raises as :func:`check_theta` says."""
+    if theta.function is None:
+        raise ThetaError(
+            f"theta {theta.name} is known by its name only: build the design where its function is"
+        )
+    views = []
+    for side, encoded in (("R", r), ("S", s)):
+        fields: dict[str, Any] = {}
+        for index, term in enumerate(params.terms):
+            if term.kind is TermKind.KEY:
+                bits: Any = encoded[f"key{index}"]
+                fields[f"key{index}"] = bits.as_signed() if term.type is KeyType.INT32 else bits
+        views.append(TupleView(side, {**fields, "payload": encoded.payload}))
+    found = theta.function(*views)
+    if not isinstance(found, Value | ValueCastable | int):
+        raise ThetaError(f"theta {theta.name} must return an Amaranth value, not {found!r}")
+    return Value.cast(found).bool()

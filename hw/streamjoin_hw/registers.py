@@ -30,6 +30,11 @@ LIVE = (
 """Read-only registers whose value comes from the design."""
 
 
+def live(params: DesignParams) -> tuple[str, ...]:
+    """Name the registers whose value comes from this design."""
+    return (*LIVE, "evicted") if params.timestamp_bits else LIVE
+
+
 def constants(params: DesignParams) -> dict[str, int]:
     """Values of the read-only registers that describe the design."""
     digest = int(params.digest, 16)
@@ -86,7 +91,7 @@ class RegisterFile(Component):
     -------
     aw*, w*, b*, ar*, r*
         AXI4-Lite (:func:`axi_lite_members`).
-    get_<name> : In(32), for each of :data:`LIVE`
+    get_<name> : In(32), for each of :func:`live`
         What the register reads.
     set_<name> : Out(32), for each writable register except ``control``
         What was written, from a register.
@@ -130,7 +135,7 @@ class RegisterFile(Component):
         super().__init__(
             {
                 **axi_lite_members(),
-                **{f"get_{name}": In(32) for name in LIVE},
+                **{f"get_{name}": In(32) for name in live(params)},
                 **{
                     f"set_{each.name}": Out(32, init=self._reset(each.name))  # type: ignore[call-arg]
                     for each in self.written
@@ -145,6 +150,8 @@ class RegisterFile(Component):
         )
 
     def _reset(self, name: str) -> int:
+        if name.startswith("time_"):
+            return (1 << self.params.timestamp_bits) - 1
         return self.params.window_capacity if name.startswith("window_") else 0
 
     def _value(self, name: str, high: Signal) -> Value:
@@ -155,7 +162,7 @@ class RegisterFile(Component):
             return Cat(self.enable, self.drain, Const(0, 30))
         if name == "cycles_high":
             return high
-        value: Signal = getattr(self, f"get_{name}" if name in LIVE else f"set_{name}")
+        value: Signal = getattr(self, f"get_{name}" if name in live(self.params) else f"set_{name}")
         return value
 
     def elaborate(self, _platform: object) -> Module:
@@ -234,9 +241,11 @@ class Counters(Component):
     -------
     cycle, tuple_r, tuple_s, result, input_stall, results_backpressure, hold : In(1)
         Count this cycle.
+    evict : In
+        Count so many.
     cycles : Out(64)
     tuples_r, tuples_s, results, input_stall_cycles, results_backpressure_cycles,
-    hold_cycles : Out(32)
+    hold_cycles, evicted : Out(32)
     """
 
     cycle: Signal
@@ -246,7 +255,9 @@ class Counters(Component):
     input_stall: Signal
     results_backpressure: Signal
     hold: Signal
+    evict: Signal
     cycles: Signal
+    evicted: Signal
 
     EVENTS = (
         ("cycle", "cycles", 64),
@@ -256,12 +267,14 @@ class Counters(Component):
         ("input_stall", "input_stall_cycles", 32),
         ("results_backpressure", "results_backpressure_cycles", 32),
         ("hold", "hold_cycles", 32),
+        ("evict", "evicted", 32),
     )
 
     def __init__(self) -> None:
         super().__init__(
             {
                 **{event: In(1) for event, _, _ in self.EVENTS},
+                "evict": In(11),
                 **{counter: Out(width) for _, counter, width in self.EVENTS},
             }
         )
@@ -270,7 +283,7 @@ class Counters(Component):
         """Build a register behind each event and a counter behind that."""
         m = Module()
         for event, counter, _ in self.EVENTS:
-            happened = Signal(name=f"{event}_happened")
+            happened = Signal(len(getattr(self, event)), name=f"{event}_happened")
             count: Signal = getattr(self, counter)
             m.d.sync += [happened.eq(getattr(self, event)), count.eq(count + happened)]
         return m

@@ -6,7 +6,7 @@ what it commands is registered before it leaves. A step takes
 """
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import stream
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.contract import SIDE_R, SIDE_S, WINDOW_BITS, DesignParams
@@ -228,6 +228,13 @@ class Sequencer(Component):
         with m.Elif(more):
             m.d.sync += [next_word.eq(next_word + 1), scanning.eq(next_word != last_word)]
         body = self.i.p.body
+        if self.params.timestamp_bits:
+            r_body = data.View(r_layout(self.params), body[: r_layout(self.params).size])
+            s_body = data.View(s_layout(self.params), body[: s_layout(self.params).size])
+            m.d.sync += [
+                self.command.arrival.eq(w.arrives),
+                self.command.ts.eq(Mux(self.i.p.side == SIDE_S, s_body.ts, r_body.ts)),
+            ]
         m.d.sync += [
             self.r_entry.valid.eq(w.arrives),
             self.r_entry.body.eq(body[: r_layout(self.params).size]),

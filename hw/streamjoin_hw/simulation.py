@@ -1,18 +1,19 @@
 """A Verilated model in this process: the C interface of ``model/driver.cpp`` from Python.
 
-For tests and ``streamjoin hw simulate``, which work on tuples one by one; the host has a driver
-of its own for whole columns.
+For tests and ``streamjoin hw simulate``; the host has a driver of its own.
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from streamjoin_hw import contract
+from streamjoin_hw.bulk import Chunk
 from streamjoin_hw.contract import (
     LIBRARY_NAME,
     DesignParams,
@@ -24,25 +25,53 @@ from streamjoin_hw.contract import (
 from streamjoin_hw.testing import Arrival, Workload
 
 
-def packed(params: DesignParams, arrivals: Sequence[Arrival]) -> npt.NDArray[np.uint8]:
+def packed(params: DesignParams, chunk: Chunk) -> npt.NDArray[np.uint8]:
     """Pack tuples into beats of ``tdata``, shape (tuples, bytes), little endian."""
     layout = contract.tuple_layout(params)
-    width = contract.beat_bits(layout) // 8
-    rows = []
-    for arrival in arrivals:
-        word = 0
-        for each, value in zip(layout, (*arrival.keys, arrival.payload), strict=True):
-            word |= value << each.offset
-        rows.append(np.frombuffer(word.to_bytes(width, "little"), np.uint8))
-    return np.array(rows, np.uint8).reshape(len(rows), width)
+    beats = np.zeros((len(chunk.sides), contract.beat_bits(layout) // 8), np.uint8)
+    for each, column in zip(layout, chunk.columns(params), strict=True):
+        first, shift = divmod(each.offset, 8)
+        bits = column.astype("<u8") << np.uint64(shift)
+        octets = bits.view(np.uint8).reshape(len(bits), 8)[:, : beats.shape[1] - first]
+        beats[:, first : first + octets.shape[1]] |= octets
+    return beats
 
 
-def unpacked(params: DesignParams, words: npt.NDArray[np.uint8]) -> list[tuple[int, int]]:
-    """Read result beats, shape (results, bytes), as pairs of payloads."""
-    r, s = contract.result_layout(params)
-    mask = (1 << r.width) - 1
-    numbers = (int.from_bytes(word.tobytes(), "little") for word in words)
-    return [((number >> r.offset) & mask, (number >> s.offset) & mask) for number in numbers]
+def unpacked(params: DesignParams, words: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint64]]:
+    """Read result beats, shape (results, bytes), as payloads of R and payloads of S."""
+    padded = np.pad(words, ((0, 0), (0, 8)))
+    columns = []
+    for each in contract.result_layout(params):
+        first, shift = divmod(each.offset, 8)
+        bits = np.ascontiguousarray(padded[:, first : first + 8]).view("<u8")[:, 0]
+        columns.append(bits >> np.uint64(shift) & np.uint64((1 << each.width) - 1))
+    return columns
+
+
+def chunk_of(params: DesignParams, arrivals: Sequence[Arrival]) -> Chunk:
+    """Return tuples as columns."""
+    keys = np.array([arrival.keys for arrival in arrivals], np.uint32)
+    return Chunk(
+        np.array([arrival.side for arrival in arrivals], np.uint8),
+        keys.reshape(len(arrivals), len(params.terms)),
+        np.array([arrival.payload for arrival in arrivals], np.uint32),
+        np.array([arrival.ts for arrival in arrivals], np.uint32),
+    )
+
+
+class Piece(NamedTuple):
+    """What one call of the model gave.
+
+    ``r``, ``s`` are payloads of the results, ``users`` and ``stamps`` the ``tuser`` and the cycle
+    of every beat, ``cycles`` the call's, ``taken`` counts the tuples that the run has taken.
+    """
+
+    r: npt.NDArray[np.uint64]
+    s: npt.NDArray[np.uint64]
+    users: npt.NDArray[np.uint8]
+    stamps: npt.NDArray[np.int64]
+    cycles: int
+    taken: int
 
 
 @dataclass
@@ -134,37 +163,54 @@ class Model:
 
     def set_up(self, workload: Workload) -> None:
         """Write the windows and band widths of a workload."""
-        self.write("window_r", workload.window_r)
-        self.write("window_s", workload.window_s)
-        for name, bits in workload.bands.items():
-            self.write(name, bits)
+        self.set_registers(
+            {"window_r": workload.window_r, "window_s": workload.window_s, **workload.registers}
+        )
 
-    def run(
+    def set_registers(self, values: dict[str, int]) -> None:
+        """Write registers by name."""
+        for name, value in values.items():
+            self.write(name, value)
+
+    def run(self, arrivals: Sequence[Arrival], **choices: Any) -> Outcome:
+        """Hand in tuples and collect what comes out; ``choices`` are those of :meth:`feed`."""
+        chunk = chunk_of(self.params, arrivals)
+        outcome = Outcome([], [], np.full(len(arrivals), -1, np.int64), [], 0)
+        for piece in self.feed(chunk, accepted=outcome.accepted, **choices):
+            outcome.pairs += zip(piece.r.tolist(), piece.s.tolist(), strict=True)
+            outcome.users += piece.users.tolist()
+            outcome.stamps += piece.stamps.tolist()
+            outcome.cycles += piece.cycles
+        return outcome
+
+    def feed(
         self,
-        arrivals: Sequence[Arrival],
+        chunk: Chunk,
         *,
         last: bool = True,
+        accepted: npt.NDArray[np.int64] | None = None,
         seed: int = 0,
         idle_per_1024: int = 0,
         stall_per_1024: int = 0,
         capacity: int = 1 << 14,
         max_cycles: int = 10_000_000,
-        report: Callable[[int], None] | None = None,
-    ) -> Outcome:
-        """Hand in tuples and collect what comes out.
+    ) -> Iterator[Piece]:
+        """Hand in tuples and yield what comes out, piece by piece.
 
-        With ``last`` the input ends and all results are collected; without, the call returns
-        when the tuples are taken. ``report`` is told the count of beats taken. After an error
-        write the soft reset bit before the next input: it drops what is left of this one.
+        With ``last`` the input ends and all results come out; without, the last piece comes
+        when the tuples are taken. ``accepted``, int64 of shape (tuples,), receives the cycles in
+        which they are. After an error write the soft reset bit before the next input: it drops
+        what is left of this one.
 
         Raises
         ------
         ModelError
             If the run does not end within ``max_cycles`` cycles.
         """
-        beats = packed(self.params, arrivals)
-        dest = np.array([arrival.side for arrival in arrivals], np.uint8)
-        accepted = np.full(len(arrivals), -1, np.int64)
+        beats = packed(self.params, chunk)
+        dest = np.ascontiguousarray(chunk.sides)
+        if accepted is None:
+            accepted = np.empty(len(dest), np.int64)
         width = contract.beat_bits(contract.result_layout(self.params)) // 8
         words = np.zeros((capacity, width), np.uint8)
         users, stamps = np.zeros(capacity, np.uint8), np.zeros(capacity, np.int64)
@@ -172,7 +218,7 @@ class Model:
             beats=beats.ctypes.data,
             dest=dest.ctypes.data,
             accepted=accepted.ctypes.data,
-            beat_count=len(arrivals),
+            beat_count=len(dest),
             last=int(last),
             results=words.ctypes.data,
             users=users.ctypes.data,
@@ -182,25 +228,24 @@ class Model:
             idle_per_1024=idle_per_1024,
             stall_per_1024=stall_per_1024,
         )
-        outcome = Outcome([], [], accepted, [], 0)
+        cycles = 0
         while True:
-            run.max_cycles = min(max_cycles - outcome.cycles, 1 << 18)
+            run.max_cycles = min(max_cycles - cycles, 1 << 18)
             status = self.library.sjm_run(self.handle, ctypes.byref(run))
-            taken = run.results_taken
-            is_result = (users[:taken] >> TUser.RESULT) & 1
-            outcome.pairs += unpacked(self.params, words[:taken][is_result == 1])
-            outcome.users += users[:taken].tolist()
-            outcome.stamps += stamps[:taken].tolist()
-            outcome.cycles += run.cycles
-            if report is not None:
-                report(run.beats_taken)
+            count = run.results_taken
+            is_result = (users[:count] >> TUser.RESULT) & 1 == 1
+            r, s = unpacked(self.params, words[:count][is_result])
+            cycles += run.cycles
+            yield Piece(
+                r, s, users[:count].copy(), stamps[:count].copy(), run.cycles, run.beats_taken
+            )
             if status in (RunState.ENDED, RunState.BEATS_TAKEN):
-                return outcome
+                return
             if status not in (RunState.RESULTS_FULL, RunState.CYCLES_OVER):
                 raise ModelError(f"the model stopped in state {status}")
             run.resume = 1
-            if outcome.cycles >= max_cycles:
+            if cycles >= max_cycles:
                 raise ModelError(
                     f"the run did not end within {max_cycles} cycles "
-                    f"({run.beats_taken} of {len(arrivals)} tuples taken)"
+                    f"({run.beats_taken} of {len(dest)} tuples taken)"
                 )

@@ -35,25 +35,38 @@ def signal_of(layout: data.Layout, name: str | None = None) -> Any:
 
 
 def r_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of an R tuple inside: ``code<i>`` for each term, then ``payload``."""
-    members = {f"code{index}": KEY_BITS for index in range(len(params.terms))}
-    return data.StructLayout({**members, "payload": params.payload_bits})
+    """Layout of an R tuple inside.
+
+    ``code<i>`` for each term, ``key<i>`` where its kind is key, then ``payload``, times if any.
+    """
+    members = {}
+    for index, term in enumerate(params.terms):
+        members[f"{'key' if term.kind is TermKind.KEY else 'code'}{index}"] = KEY_BITS
+    return data.StructLayout({**members, "payload": params.payload_bits, **_times(params)})
 
 
 def s_layout(params: DesignParams) -> data.StructLayout:
     """Layout of an S tuple inside.
 
     ``code<i>`` for each equality, ``lo<i>`` and ``hi<i>`` (an interval of codes, both ends
-    included) for each band, then ``payload``.
+    included) for each band, ``key<i>`` for each key, then ``payload`` and times as in R.
     """
     members = {}
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
             members[f"lo{index}"] = KEY_BITS
             members[f"hi{index}"] = KEY_BITS
+        elif term.kind is TermKind.KEY:
+            members[f"key{index}"] = KEY_BITS
         else:
             members[f"code{index}"] = KEY_BITS
-    return data.StructLayout({**members, "payload": params.payload_bits})
+    return data.StructLayout({**members, "payload": params.payload_bits, **_times(params)})
+
+
+def _times(params: DesignParams) -> dict[str, int]:
+    """``ts``, and ``end``: the first time at which the tuple's window no longer holds it."""
+    bits = params.timestamp_bits
+    return {"ts": bits, "end": bits} if bits else {}
 
 
 def slot_layout(body: data.StructLayout) -> data.StructLayout:

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from streamjoin_hw import contract
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, TermKind
+from streamjoin_hw.contract import (
+    SIDE_R,
+    SIDE_S,
+    DesignParams,
+    KeyType,
+    TermKind,
+    TupleView,
+)
 
 Bits = int
 """The 32 bits of a key, as an unsigned number."""
@@ -20,11 +27,12 @@ Bits = int
 
 @dataclass(frozen=True)
 class Arrival:
-    """One tuple as it arrives: its side, the bits of its keys, its payload."""
+    """One tuple as it arrives: its side, the bits of its keys, its payload, its time if any."""
 
     side: int
     keys: tuple[Bits, ...]
     payload: int
+    ts: int = 0
 
 
 @dataclass
@@ -41,6 +49,8 @@ class Workload:
         Count windows in tuples.
     bands : dict of str to int
         Band widths by register name, as 32 bits.
+    time_r, time_s : int, optional
+        Time windows; None is no limit.
     """
 
     params: DesignParams
@@ -48,6 +58,27 @@ class Workload:
     window_r: int
     window_s: int
     bands: dict[str, Bits] = field(default_factory=dict)
+    time_r: int | None = None
+    time_s: int | None = None
+
+    @property
+    def registers(self) -> dict[str, Bits]:
+        """What to write beside the count windows: band widths and time windows."""
+        if not self.params.timestamp_bits:
+            return dict(self.bands)
+        # Written also where there is no limit: the last input's is in force otherwise.
+        unlimited = (1 << self.params.timestamp_bits) - 1
+        times = {"time_r": self.time_r, "time_s": self.time_s}
+        return {
+            **self.bands,
+            **{name: unlimited if time is None else time for name, time in times.items()},
+        }
+
+
+def beat_values(params: DesignParams, arrival: Arrival) -> tuple[int, ...]:
+    """Values of a tuple's beat, in the order of its layout."""
+    times = (arrival.ts,) if params.timestamp_bits else ()
+    return (*arrival.keys, arrival.payload, *times)
 
 
 def as_number(bits: Bits, key_type: KeyType) -> "int | np.float32":
@@ -70,6 +101,8 @@ def numbers_of(
     found = []
     for index, (term, bits) in enumerate(zip(workload.params.terms, arrival.keys, strict=True)):
         key = as_number(bits, term.type)
+        if term.kind is TermKind.KEY:
+            continue
         if arrival.side == SIDE_R or term.kind is TermKind.EQUI:
             found.append((key, key))
             continue
@@ -96,13 +129,36 @@ def reference(workload: Workload) -> list[tuple[int, int]]:
     pairs = []
     for arrival in workload.arrivals:
         mine = numbers_of(workload, arrival)
-        for theirs, payload in windows[1 - arrival.side]:
+        length = workload.time_s if arrival.side == SIDE_R else workload.time_r
+        for theirs, other in windows[1 - arrival.side]:
+            if length is not None and arrival.ts >= other.ts + length:
+                continue
             r, s = (mine, theirs) if arrival.side == SIDE_R else (theirs, mine)
-            if all(low <= key <= high for (key, _), (low, high) in zip(r, s, strict=True)):
-                is_r = arrival.side == SIDE_R
-                pairs.append((arrival.payload, payload) if is_r else (payload, arrival.payload))
-        windows[arrival.side].append((mine, arrival.payload))
+            r_arrival, s_arrival = (arrival, other) if arrival.side == SIDE_R else (other, arrival)
+            if all(
+                low <= key <= high for (key, _), (low, high) in zip(r, s, strict=True)
+            ) and own_condition(workload.params, r_arrival, s_arrival):
+                pairs.append((r_arrival.payload, s_arrival.payload))
+        windows[arrival.side].append((mine, arrival))
     return pairs
+
+
+def own_condition(params: DesignParams, r: Arrival, s: Arrival) -> bool:
+    """Evaluate the user's own predicate, if there is one, on Python's numbers.
+
+    Amaranth's operators mean the same on values as Python's do on numbers, and neither wraps.
+    """
+    if params.theta is None or params.theta.function is None:
+        return True
+    views = []
+    for side, arrival in (("R", r), ("S", s)):
+        fields: dict[str, int] = {}
+        for index, (term, bits) in enumerate(zip(params.terms, arrival.keys, strict=True)):
+            if term.kind is TermKind.KEY:
+                signed = term.type is KeyType.INT32 and bits >= 1 << 31
+                fields[f"key{index}"] = bits - (1 << 32) if signed else bits
+        views.append(TupleView(side, {**fields, "payload": arrival.payload}))
+    return bool(params.theta.function(*views))
 
 
 def interesting_keys(key_type: KeyType) -> list[Bits]:
@@ -158,18 +214,46 @@ def random_workload(
         Share of R among the tuples.
     widths : int
         Band widths are drawn from 0 to this.
+
+    With timestamps the gaps between tuples are drawn from 0 to 3, half of them 0, and the time
+    windows so that about half of the count windows' tuples are within them.
     """
     if windows is None:
         windows = random_windows(params, rng)
     if domain is None:
-        domain = max(2, int(max(windows) ** (1 / len(params.terms))) + 1)
+        domain = usual_domain(params, windows)
     arrivals = []
     counts = [0, 0]
+    ts, most_ts = 0, (1 << params.timestamp_bits) - 2
     for _ in range(tuples):
         side = SIDE_R if rng.random() < share_r else SIDE_S
         keys = tuple(random_key(rng, term.type, domain, extremes) for term in params.terms)
-        arrivals.append(Arrival(side, keys, counts[side] & ((1 << params.payload_bits) - 1)))
+        if params.timestamp_bits:
+            ts = min(ts + int(rng.choice([0, 0, 0, 1, 2, 3])), most_ts)
+        payload = counts[side] & ((1 << params.payload_bits) - 1)
+        arrivals.append(Arrival(side, keys, payload, ts))
         counts[side] += 1
+    bands, times = random_bands(params, rng, widths), random_times(params, rng, windows)
+    return Workload(params, arrivals, *windows, bands, *times)
+
+
+def random_times(
+    params: DesignParams, rng: np.random.Generator, windows: tuple[int, int]
+) -> tuple[int, int] | tuple[None, None]:
+    """Draw time windows that about half of the count windows' tuples are within."""
+    if not params.timestamp_bits:
+        return None, None
+    time_r, time_s = (int(rng.integers(1, 2 * window + 2)) for window in windows)
+    return time_r, time_s
+
+
+def usual_domain(params: DesignParams, windows: tuple[int, int]) -> int:
+    """Distinct keys of a term with which a tuple finds about one match."""
+    return max(2, int(max(windows) ** (1 / len(params.terms))) + 1)
+
+
+def random_bands(params: DesignParams, rng: np.random.Generator, widths: int) -> dict[str, Bits]:
+    """Draw band widths from 0 to ``widths``, in halves for floats, by register name."""
     bands = {}
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
@@ -179,7 +263,7 @@ def random_workload(
                 if term.type is KeyType.FLOAT32:
                     bits = int(np.float32(width / 2).view(np.uint32))
                 bands[f"band_{bound}{index}"] = bits
-    return Workload(params, arrivals, *windows, bands)
+    return bands
 
 
 def random_windows(params: DesignParams, rng: np.random.Generator) -> tuple[int, int]:
@@ -196,7 +280,8 @@ def random_windows(params: DesignParams, rng: np.random.Generator) -> tuple[int,
 def step_cycles(params: DesignParams, opposite: int, active: int) -> int:
     """Cycles of one step that is compared with a window of ``opposite`` tuples."""
     longest = -(-opposite // active)
-    return max(2, -(-longest // params.lanes))
+    least = 1 if params.forward == "fast" else 2
+    return max(least, -(-longest // params.lanes))
 
 
 def difference(expected: Sequence[tuple[int, int]], found: Sequence[tuple[int, int]]) -> str:

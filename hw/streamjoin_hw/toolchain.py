@@ -73,13 +73,16 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def _output(command: list[str], env: dict[str, str], deadline_s: float) -> tuple[str, int]:
+def _output(
+    command: list[str], env: dict[str, str], deadline_s: float, folder: Path | None
+) -> tuple[str, int]:
     """Run a tool in a session of its own, which ends as a whole; return its output and status."""
     with (
         _ended_by_signals(),
         subprocess.Popen(
             command,
             env=env,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -95,20 +98,43 @@ def _output(command: list[str], env: dict[str, str], deadline_s: float) -> tuple
             raise
 
 
-def run(command: list[str], env: dict[str, str], deadline_s: float, what: str) -> str:
-    """Run a tool and return what it printed.
+def output_of(
+    command: list[str],
+    env: dict[str, str],
+    deadline_s: float,
+    what: str,
+    folder: Path | None = None,
+) -> tuple[str, int]:
+    """Run a tool, in a folder if one is given; return what it printed and its exit status.
+
+    Raises
+    ------
+    ToolError
+        If it cannot be run or takes longer than ``deadline_s`` seconds.
+    """
+    try:
+        return _output(command, env, deadline_s, folder)
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"{what} did not end within {deadline_s:.0f} s") from None
+    except OSError as error:
+        raise ToolError(f"{what} cannot be run: {error}") from None
+
+
+def run(
+    command: list[str],
+    env: dict[str, str],
+    deadline_s: float,
+    what: str,
+    folder: Path | None = None,
+) -> str:
+    """Run a tool, in a folder if one is given, and return what it printed.
 
     Raises
     ------
     ToolError
         If it fails or takes longer than ``deadline_s`` seconds.
     """
-    try:
-        output, status = _output(command, env, deadline_s)
-    except subprocess.TimeoutExpired:
-        raise ToolError(f"{what} did not end within {deadline_s:.0f} s") from None
-    except OSError as error:
-        raise ToolError(f"{what} cannot be run: {error}") from None
+    output, status = output_of(command, env, deadline_s, what, folder)
     if status:
         lines = [line for line in output.splitlines() if line.strip()]
         errors = [line for line in lines if "rror" in line] or lines[-1:] or ["no output"]

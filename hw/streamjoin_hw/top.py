@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Module, Signal
+from amaranth.hdl import ClockDomain, DomainRenamer, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.contract import (
@@ -11,12 +11,13 @@ from streamjoin_hw.contract import (
     DesignParams,
     TUser,
     beat_bits,
+    registers,
     result_layout,
     tuple_layout,
 )
 from streamjoin_hw.encode import band_layout
 from streamjoin_hw.handshake import HandshakeJoin
-from streamjoin_hw.registers import LIVE, Counters, RegisterFile, axi_lite_members
+from streamjoin_hw.registers import Counters, RegisterFile, axi_lite_members, live
 from streamjoin_hw.streams import Component
 
 TOP_MODULE = "streamjoin_handshake"
@@ -136,19 +137,29 @@ class Top(Component):
 
         taken = self.s_axis_tuples_tvalid & self.s_axis_tuples_tready
         given = self.m_axis_results_tvalid & self.m_axis_results_tready
+        output_stalled = self.m_axis_results_tvalid & ~self.m_axis_results_tready
         m.d.comb += [
             counters.cycle.eq(design.running | taken),
             counters.tuple_r.eq(taken & (self.s_axis_tuples_tdest == SIDE_R)),
             counters.tuple_s.eq(taken & (self.s_axis_tuples_tdest == SIDE_S)),
             counters.result.eq(given & result.user[TUser.RESULT]),
             counters.input_stall.eq(self.s_axis_tuples_tvalid & ~self.s_axis_tuples_tready),
-            counters.results_backpressure.eq(
-                self.m_axis_results_tvalid & ~self.m_axis_results_tready & result.user[TUser.RESULT]
-            ),
+            counters.results_backpressure.eq(output_stalled & result.user[TUser.RESULT]),
             counters.hold.eq(design.hold_cycle),
         ]
-        status = Cat(design.idle, design.draining, design.held, design.starved, design.window_error)
-        for name in LIVE:
+        if self.params.timestamp_bits:
+            m.d.comb += [
+                design.time_r.eq(file.set_time_r),
+                design.time_s.eq(file.set_time_s),
+                counters.evict.eq(design.evicted),
+            ]
+        (status_register,) = (each for each in registers(self.params) if each.name == "status")
+        status = Signal(32)
+        for flag in status_register.fields:
+            is_stalled = flag.name == "output_stalled"
+            bit = output_stalled if is_stalled else getattr(design, flag.name)
+            m.d.comb += status[flag.bit].eq(bit)
+        for name in live(self.params):
             target = getattr(file, f"get_{name}")
             if name == "status":
                 m.d.comb += target.eq(status)

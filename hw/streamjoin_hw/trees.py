@@ -59,7 +59,8 @@ class Merger(Component):
         streams = [self.input(k) for k in range(self.inputs)]
         offered = Cat(*(each.valid for each in streams))
         # Bit k of `later`: input k comes after the one served last.
-        later, behind = Signal(self.inputs), Signal(self.inputs)
+        later = Signal(self.inputs)
+        behind = Signal(self.inputs)
         grant = Signal(self.inputs)
         m.d.comb += behind.eq(offered & later)
         candidates = Mux(behind.any(), behind, offered)[: self.inputs]

@@ -35,6 +35,18 @@ def position_layout(params: DesignParams) -> data.StructLayout:
     return data.StructLayout({"word": word_bits(params), "lane": lane_bits(params)})
 
 
+RAM_STYLES = {"registers": "registers", "lutram": "distributed", "bram": "block"}
+"""What synthesis tools call each kind of memory, in the attribute ``ram_style``."""
+
+
+def lane_memory(params: DesignParams, shape: data.StructLayout) -> Any:
+    """Make the memory of one lane of a segment, of the kind that the design asks for."""
+    style = RAM_STYLES.get(params.window_memory)
+    attributes = {} if style is None else {"ram_style": style}
+    # At least two words: a memory without address bits is no memory to some tools.
+    return Memory(shape=shape, depth=max(2, params.segment_words), init=[], attrs=attributes)
+
+
 class SegmentRing(Component):
     """The ring of one side in one core.
 
@@ -135,8 +147,7 @@ class SegmentRing(Component):
         read_word = Mux(self.step, after.word, self.scan_word)
         ahead = signal_of(self.slot)
         for lane in range(lanes):
-            # At least two words: a memory without address bits is no memory to some tools.
-            memory: Any = Memory(shape=self.slot, depth=max(2, self.params.segment_words), init=[])
+            memory = lane_memory(self.params, self.slot)
             m.submodules[f"lane{lane}"] = memory
             write, read = memory.write_port(), memory.read_port()
             m.d.comb += [

@@ -1,25 +1,18 @@
 """The report page as a reader gets it: its text, and what Chromium makes of it."""
 
 import html
-import json
-import os
 import re
-import shutil
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests import chromium
 from tests.host import report_samples as samples
 
 from streamjoin.report import render
 
-DEADLINE_S = 60
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PLAIN = str.maketrans({"\N{NO-BREAK SPACE}": " ", "\N{NARROW NO-BREAK SPACE}": " "})
 
 # Run in the page, after it: what a reader would see, as JSON in an element around the page.
-# The page is framed, because no window of the browser is narrower than 500 pixels.
 MEASURE = r"""
 <script>
 const box = (e) => e.getBoundingClientRect();
@@ -75,54 +68,9 @@ parent.document.body.append(measured);
 """
 
 
-def browser():
-    """Path of the browser; without one the test fails, because set-up installs it."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.fail(f"none of {', '.join(BROWSERS)} is on the path; type  make setup")
-    return found
-
-
 def measure(page, folder, width_px, *, dark=False):
     """Open a page in headless Chromium and return what its measuring script found."""
-    file = folder / "measured.html"
-    framed = html.escape(page.replace("</body>", f"{MEASURE}</body>"))
-    frame = f'<iframe style="border:0;width:{width_px}px;height:900px" srcdoc="{framed}"></iframe>'
-    file.write_text(
-        '<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-        f'<body style="margin:0">{frame}',
-        encoding="utf-8",
-    )
-    command = [
-        browser(),
-        *["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
-        *["--disable-background-networking", "--disable-component-update", "--disable-sync"],
-        f"--user-data-dir={folder / 'profile'}",
-        "--window-size=1400,1000",
-        f"--blink-settings=preferredColorScheme={0 if dark else 1}",
-        "--dump-dom",
-        file.as_uri(),
-    ]
-    # A home of its own: the browser must not write into the user's.
-    environment = {**os.environ, "HOME": str(folder)}
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        env=environment,
-        start_new_session=True,
-    ) as process:
-        try:
-            dom, messages = process.communicate(timeout=DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            pytest.fail(f"Chromium did not end within {DEADLINE_S} s")
-    found = re.search(r'<pre id="measured">(.*?)</pre>', dom, re.DOTALL)
-    assert found, f"the page did not measure itself: {messages[-2000:]}"
-    return json.loads(html.unescape(found[1]))
+    return chromium.measure(page, MEASURE, folder, width_px, dark=dark)
 
 
 def problems(measured):
@@ -386,4 +334,4 @@ def test_the_measurement_notices_a_faulty_page(tmp_path, fault, complaint):
 def test_without_a_browser_the_test_says_what_to_type(monkeypatch):
     monkeypatch.setenv("PATH", str(Path(__file__).parent))
     with pytest.raises(pytest.fail.Exception, match="type  make setup"):
-        browser()
+        chromium.browser()

@@ -1,4 +1,4 @@
-"""Verilog, manifest, lint, and the cache of models."""
+"""Verilog, manifest, and the cache of models."""
 
 import json
 import os
@@ -13,39 +13,7 @@ import pytest
 
 from streamjoin_hw import build, cache, toolchain
 from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
-from streamjoin_hw.top import TOP_MODULE
-
-DESIGNS = {
-    "tiny": PRESETS["tiny"],
-    "tiny-band": PRESETS["tiny-band"],
-    "one core": DesignParams(cores=1, segment_tuples=1),
-    "one word": DesignParams(cores=3, segment_tuples=5, lanes=5, terms=REFERENCE_BAND),
-    "long segments": DesignParams(cores=2, segment_tuples=300, lanes=7, payload_bits=11),
-}
-
-SILENCED = (
-    # Amaranth's Verilog widens operands on purpose and everywhere.
-    "WIDTH",
-    # Yosys gives a signal its default before the case statement, not in it.
-    "CASEINCOMPLETE",
-    # Yosys initialises registers where they are declared and assigns them in a process.
-    "PROCASSINIT",
-    # Every field of a structure is emitted as a wire of its own, for waveforms.
-    "UNUSEDSIGNAL",
-    # The file also holds the core's module, and is named after the top level.
-    "DECLFILENAME",
-)
-
-
-@pytest.mark.parametrize("name", DESIGNS)
-def test_verilator_finds_nothing_to_complain_of(name: str, tmp_path: Path) -> None:
-    """Among others no latch, no combinational loop, nothing undriven or driven twice."""
-    path = build.emit_verilog(DESIGNS[name], tmp_path)
-    tool = toolchain.verilator()
-    flags = ["--lint-only", "-Wall", *(f"-Wno-{each}" for each in SILENCED)]
-    command = [str(tool.path), *flags, "--top-module", TOP_MODULE, str(path)]
-    toolchain.run(command, tool.env(), 60, "Verilator's lint")
+from streamjoin_hw.presets import PRESETS
 
 
 def test_verilog_has_flat_axi_names_and_one_core_module(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from streamjoin_hw.build import OutputError
 from streamjoin_hw.cli import VERB, UsageError
 from streamjoin_hw.contract import DesignParams, ParameterError
+from streamjoin_hw.formal import prove
 from streamjoin_hw.presets import PRESETS
 
 
@@ -45,10 +47,11 @@ def test_simulate_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_result_is_exit_status_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from streamjoin_hw import testing
+    from streamjoin_hw.bulk import SlidingJoin
 
-    reference = testing.reference
-    monkeypatch.setattr(testing, "reference", lambda w: [*reference(w), (123456, 654321)])
+    join = SlidingJoin.join
+    surplus = np.array([123456 << 32 | 654321], np.uint64)
+    monkeypatch.setattr(SlidingJoin, "join", lambda *given: np.append(join(*given), surplus))
     assert run("simulate", "--preset", "tiny", "--tuples", "50", "--json") == 1
     verdict = json.loads(capsys.readouterr().out)["verdict"]
     assert verdict == "1 pairs missing, 0 surplus: first missing (123456, 654321)"
@@ -139,7 +142,8 @@ def test_model_copies_to_a_folder_that_is_not_there(
         (
             ("manifest", "--preset", "tiny", "--param", "lanes"),
             "--param must be NAME=VALUE with NAME one of design, cores, segment_tuples, lanes, "
-            "terms, payload_bits, merge_arity, result_fifo_words, not 'lanes'",
+            "terms, payload_bits, merge_arity, result_fifo_words, forward, timestamp_bits, "
+            "window_memory, theta, not 'lanes'",
         ),
         (
             ("verilog", "--preset", "tiny"),
@@ -176,6 +180,60 @@ def test_importing_the_verb_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_prove_prints_a_table_of_what_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("pipe-reg-paths", "merger-passage")
+    assert run("prove", *names, "--quick", "--out", str(tmp_path)) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "proving pipe-reg-paths\nproving merger-passage\n"
+    heading, _, *rows = (line.split() for line in printed.out.splitlines())
+    assert heading[:2] == ["proof", "what"]
+    assert [row[0] for row in rows] == list(names)
+    assert [row[-5:-3] + row[-2:] for row in rows] == [
+        ["structure", "any", "yes", "found"],
+        ["induction", "any", "yes", "found"],
+    ]
+
+
+def test_a_proof_that_does_not_hold_is_exit_status_1_and_names_its_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = prove.Verdict(
+        *("p", "a proof", 3, "bounded", 5, 1.0, None, None, "a fault", True, "a claim")
+    )
+    broken = dataclasses.replace(sound, failed="all is well", trace="p.vcd", fault_found=False)
+    verdicts = [sound]
+    monkeypatch.setattr(prove, "run_all", lambda *_, **__: verdicts)
+    assert run("prove", "--out", str(tmp_path), "--json") == 0
+    verdicts[0] = broken
+    assert run("prove", "--out", str(tmp_path), "--json") == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out.splitlines()[1])[0]["holds"] is False
+    assert printed.err == (
+        "p does not hold, 'all is well' fails: see p.vcd\np does not find its fault (a fault)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("prove", "nothing"), f"NAME must be among {', '.join(prove.names())}, not 'nothing'"),
+        (("prove", "--depth", "0"), "--depth must be at least 1, not 0"),
+    ],
+)
+def test_a_mistake_about_proofs_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        run(*words)
+
+
+def test_help_of_the_other_actions_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    for action in ("prove", "animate", "simulate"):
+        with pytest.raises(SystemExit):
+            run(action, "--help")
+        assert f"example:\n  streamjoin hw {action} " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("action", ["verilog", "manifest", "model", "simulate"])
 def test_help_shows_an_example(action: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
@@ -198,3 +256,38 @@ def test_help_lists_every_design_parameter(
     assert "lanes=1 Stored tuples that one core compares in one cycle, 1 to 64 terms=" in plain
     listed = shown[shown.index("design parameters") :].partition("\n\n")[0]
     assert max(map(len, listed.splitlines())) <= 80
+
+
+def test_latency_prints_measurements_beside_closed_forms(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("latency", "--cores", "3", "--param", "segment_tuples=4", "--param", "lanes=2")
+    assert run(*words, "--param", "payload_bits=16", "--json") == 0
+    step, fast = json.loads(capsys.readouterr().out)
+    assert (step["forward"], fast["forward"]) == ("step", "fast")
+    assert step["last_match_cycles"] > fast["last_match_cycles"] == fast["last_formula"]
+    assert run(*words, "--param", "payload_bits=16", "--forward", "fast") == 0
+    heading, _, row = capsys.readouterr().out.splitlines()
+    assert heading.startswith("forward")
+    assert row.split()[:3] == ["fast", "3", "12"]
+
+
+def test_latency_that_differs_from_its_closed_form_is_exit_status_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from streamjoin_hw.latency import cases
+
+    right = cases.latency_cycles
+    monkeypatch.setattr(cases, "latency_cycles", lambda params, age: right(params, age) + 1)
+    words = ("--param", "segment_tuples=4", "--param", "lanes=2", "--param", "payload_bits=16")
+    assert run("latency", "--cores", "3", "--forward", "fast", *words) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "forward=fast cores=3 does not agree with its closed forms"
+    )
+
+
+@pytest.mark.parametrize("counts", ["", "0", "1,,2", "x", "2;3"])
+def test_counts_of_cores_that_are_none_are_refused(counts: str) -> None:
+    sentence = f"--cores must be counts from 1 up, as in 1,2,4,8, not {counts!r}"
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        run("latency", "--cores", counts)

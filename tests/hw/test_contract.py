@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamjoin_hw import contract
-from streamjoin_hw.contract import DesignParams, KeyType, ParameterError, Term, TermKind
+from streamjoin_hw.contract import DesignParams, KeyType, ParameterError, Term, TermKind, Theta
 from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
 
 BASE = DesignParams(cores=4, segment_tuples=8, lanes=2, terms=REFERENCE_BAND)
@@ -21,10 +21,16 @@ CHANGES: dict[str, Any] = {
     "payload_bits": 31,
     "merge_arity": 3,
     "result_fifo_words": 32,
+    "forward": "fast",
+    "timestamp_bits": 16,
+    "window_memory": "bram",
+    "theta": Theta("near", "0123456789abcdef"),
 }
 
 
-@pytest.mark.parametrize("params", [BASE, *PRESETS.values()])
+@pytest.mark.parametrize(
+    "params", [BASE, dataclasses.replace(BASE, theta=CHANGES["theta"]), *PRESETS.values()]
+)
 def test_parameters_survive_json(params: DesignParams) -> None:
     assert DesignParams.from_dict(json.loads(json.dumps(params.to_dict()))) == params
 
@@ -89,6 +95,20 @@ def test_fields_of_a_register_do_not_overlap() -> None:
         ({"payload_bits": 7}, "payload_bits must be an integer from 8 to 32, not 7"),
         ({"merge_arity": 17}, "merge_arity must be an integer from 2 to 16, not 17"),
         ({"result_fifo_words": 15}, "result_fifo_words must be an integer from 16 to 4096, not 15"),
+        ({"forward": "back"}, "forward must be one of step, fast, not 'back'"),
+        ({"timestamp_bits": 7}, "timestamp_bits must be 0 or an integer from 8 to 32, not 7"),
+        (
+            {"window_memory": "uram"},
+            "window_memory must be one of auto, registers, lutram, bram, not 'uram'",
+        ),
+        (
+            {"theta": len},
+            "theta must be a Theta, as Theta.of makes it, not <built-in function len>",
+        ),
+        (
+            {"terms": (Term(TermKind.KEY, KeyType.INT32),)},
+            "terms must be other than keys alone where there is no theta, not 'key:int32'",
+        ),
         ({"design": "spread"}, "design must be 'handshake', not 'spread'"),
         (
             {"cores": 1024, "segment_tuples": 65536},
@@ -132,7 +152,7 @@ def test_windows_that_cannot_be_held_are_named(windows: tuple[int, int], sentenc
 
 @pytest.mark.parametrize("text", ["equi", "equi:int64", "theta:int32", "", "equi:int32:x"])
 def test_a_term_that_is_none_is_refused(text: str) -> None:
-    sentence = f"term must be equi|band:int32|uint32|float32, not {text!r}"
+    sentence = f"term must be equi|band|key:int32|uint32|float32, not {text!r}"
     with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$"):
         contract.parse_term(text)
 

@@ -8,7 +8,8 @@ from amaranth.hdl import Value
 from tests.hw.checks import nothing_more, pauses, simulate, take
 
 from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
-from streamjoin_hw.core import Core, Serialiser
+from streamjoin_hw.core import Core
+from streamjoin_hw.matching import Serialiser
 
 SEED = 5
 

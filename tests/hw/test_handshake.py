@@ -1,14 +1,16 @@
 """The whole design in Amaranth's simulator, where an overflowing FIFO fails an assertion."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
 from streamjoin_hw.contract import DesignParams, TUser
-from streamjoin_hw.handshake import HandshakeJoin, registered_or
+from streamjoin_hw.cores import registered_or
+from streamjoin_hw.handshake import HandshakeJoin
 from streamjoin_hw.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.testing import Workload, difference, random_workload, reference
 
@@ -22,32 +24,61 @@ async def set_up(ctx: Any, join: HandshakeJoin, workload: Workload) -> None:
     ctx.set(join.window_s, workload.window_s)
     for name, bits in workload.bands.items():
         ctx.set(join.band[name.removeprefix("band_")], bits)
+    if workload.params.timestamp_bits:
+        for side in "rs":
+            ctx.set(getattr(join, f"time_{side}"), getattr(workload, f"time_{side}"))
     ctx.set(join.windows_written, 1)
     await ctx.tick()
     ctx.set(join.windows_written, 0)
 
 
-def run_inputs(params: DesignParams, workloads: list[Workload], idle: float, stall: float) -> None:
-    """Run inputs one after another and compare each with the reference."""
+def beats_of(workload: Workload) -> list[dict[str, Any]]:
+    """Return a workload's beats, the last one marked."""
+    beats = []
+    for position, arrival in enumerate(workload.arrivals):
+        keys = {f"key{index}": key for index, key in enumerate(arrival.keys)}
+        beat = {"side": arrival.side, **keys, "payload": arrival.payload}
+        if workload.params.timestamp_bits:
+            beat["ts"] = arrival.ts
+        beats.append({"beat": beat, "last": position + 1 == len(workload.arrivals)})
+    return beats
+
+
+async def nothing_first(_ctx: Any, _join: HandshakeJoin) -> None:
+    """Do nothing before the inputs."""
+
+
+def run_inputs(
+    params: DesignParams,
+    workloads: list[Workload],
+    idle: float,
+    stall: float,
+    *,
+    first: Callable[[Any, HandshakeJoin], Awaitable[None]] = nothing_first,
+    reset: Signal | None = None,
+) -> None:
+    """Run inputs one after another and compare each with the reference.
+
+    ``first`` has the design to itself before that; ``reset`` resets it.
+    """
     join = HandshakeJoin(params)
+    begun: list[bool] = []
     expected = [reference(workload) for workload in workloads]
 
     async def source(ctx: Any) -> None:
+        await first(ctx, join)
+        begun.append(True)
         for workload in workloads:
             await ctx.tick().until(join.idle)
             await set_up(ctx, join, workload)
-            beats = []
-            for position, arrival in enumerate(workload.arrivals):
-                keys = {f"key{index}": key for index, key in enumerate(arrival.keys)}
-                beat = {"side": arrival.side, **keys, "payload": arrival.payload}
-                last = position + 1 == len(workload.arrivals)
-                beats.append({"beat": beat, "last": last})
-            await give(ctx, join.i, beats, pauses(SEED, idle))
+            await give(ctx, join.i, beats_of(workload), pauses(SEED, idle))
             await ctx.tick().until(join.drained)
 
     async def sink(ctx: Any) -> None:
         bits = params.payload_bits
         mask = (1 << bits) - 1
+        while not begun:
+            await ctx.tick()
         for pairs in expected:
             beats: list[int] = []
             while not beats or not beats[-1] >> (2 * bits + TUser.BITS):
@@ -59,7 +90,39 @@ def run_inputs(params: DesignParams, workloads: list[Workload], idle: float, sta
             assert sides <= {1 << TUser.RESULT, 1 << TUser.RESULT | 1 << TUser.SIDE}
         await nothing_more(ctx, join.o)
 
-    simulate(join, source, sink)
+    simulate(join if reset is None else ResetInserter(reset)(join), source, sink)
+
+
+@pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5)])
+@pytest.mark.parametrize("cores", [1, 3, 4])
+@pytest.mark.parametrize("timestamp_bits", [0, 12])
+@pytest.mark.parametrize(("segment", "lanes"), [(4, 3), (4, 4), (5, 1), (6, 2)])
+def test_random_inputs_are_exact_when_forwarded_at_once(
+    cores: int, idle: float, stall: float, timestamp_bits: int, segment: int, lanes: int
+) -> None:
+    rng = np.random.default_rng([SEED, cores, segment])
+    params = DesignParams(
+        cores=cores,
+        segment_tuples=segment,
+        lanes=lanes,
+        terms=EQUI,
+        payload_bits=10,
+        forward="fast",
+        timestamp_bits=timestamp_bits,
+    )
+    workloads = [random_workload(params, rng, tuples) for tuples in (30, 1, 90)]
+    run_inputs(params, workloads, idle, stall)
+
+
+@pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5)])
+@pytest.mark.parametrize("cores", [1, 3])
+def test_random_inputs_are_exact_under_time_windows(cores: int, idle: float, stall: float) -> None:
+    rng = np.random.default_rng([SEED, cores])
+    params = DesignParams(
+        cores=cores, segment_tuples=4, lanes=3, terms=EQUI, payload_bits=10, timestamp_bits=12
+    )
+    workloads = [random_workload(params, rng, tuples) for tuples in (30, 1, 50)]
+    run_inputs(params, workloads, idle, stall)
 
 
 @pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5)])
@@ -85,10 +148,13 @@ def test_the_reference_band_query_is_exact() -> None:
     run_inputs(params, workloads, 0.0, 0.2)
 
 
-def test_one_key_everywhere_never_overflows_a_fifo() -> None:
+@pytest.mark.parametrize("forward", ["step", "fast"])
+def test_one_key_everywhere_never_overflows_a_fifo(forward: str) -> None:
     """Every word matches and the output nearly stands still: the hold has to work."""
     rng = np.random.default_rng(SEED)
-    params = DesignParams(cores=2, segment_tuples=40, lanes=1, terms=EQUI, payload_bits=8)
+    params = DesignParams(
+        cores=2, segment_tuples=40, lanes=1, terms=EQUI, payload_bits=8, forward=forward
+    )
     workload = random_workload(params, rng, 160, domain=1, windows=(80, 80))
     run_inputs(params, [workload], 0.0, 0.8)
 
@@ -117,3 +183,26 @@ def test_an_or_over_the_cores_takes_a_cycle_a_level(bits: int, cycles: int) -> N
                 await ctx.tick()
 
     simulate(tree, testbench)
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.5])
+def test_a_reset_in_the_middle_leaves_an_empty_design(stall: float) -> None:
+    """Results are inside when the reset comes, as nobody takes them until the last input."""
+    rng = np.random.default_rng(SEED)
+    params = DesignParams(cores=2, segment_tuples=4, lanes=2, terms=EQUI, payload_bits=10)
+    abandoned = random_workload(params, rng, 40, domain=2)
+    reset = Signal()
+
+    async def resets(ctx: Any, join: HandshakeJoin) -> None:
+        for cut in range(1, 14):
+            await set_up(ctx, join, abandoned)
+            await give(ctx, join.i, beats_of(abandoned)[:cut], pauses(cut, 0.0))
+            await ctx.tick().repeat(2 * cut)
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            assert not ctx.get(join.o.valid), f"a result outlived a reset after {cut} tuples"
+            await ctx.tick().until(join.idle)
+
+    workload = random_workload(params, rng, 60, domain=2)
+    run_inputs(params, [workload], 0.2, stall, first=resets, reset=reset)

@@ -22,7 +22,7 @@ from streamjoin_hw.contract import (
     parse_term,
     registers,
 )
-from streamjoin_hw.simulation import Model, ModelError, packed
+from streamjoin_hw.simulation import Model, ModelError, chunk_of, packed
 from streamjoin_hw.testing import (
     Arrival,
     Workload,
@@ -160,6 +160,31 @@ def test_a_run_goes_on_where_full_results_stopped_it(model: Model) -> None:
     assert difference(whole.pairs, pieces.pairs) == ""
 
 
+def test_the_status_tells_a_stalled_output_from_a_starved_input(model: Model) -> None:
+    """Between runs the output is not ready."""
+    (status,) = (each for each in registers(model.params) if each.name == "status")
+    bits = {each.name: each.bit for each in status.fields}
+
+    def now() -> set[str]:
+        for _ in range(60):  # what was taken comes to rest
+            value = model.read("status")
+        return {name for name, bit in bits.items() if value >> bit & 1}
+
+    capacity = model.params.window_capacity
+    rng = np.random.default_rng(SEED)
+    workload = random_workload(model.params, rng, 1200, domain=1, windows=(capacity, capacity))
+    model.set_up(workload)
+    assert now() == {"idle", "starved"}
+    early = [arrival for arrival in workload.arrivals if arrival.side == SIDE_S][:3]
+    model.run(early, last=False)
+    assert now() == {"starved"}
+    with pytest.raises(ModelError, match="did not end"):
+        model.run(workload.arrivals, stall_per_1024=1024, max_cycles=20_000)
+    assert now() == {"held", "output_stalled"}
+    model.write("control", 0b101)
+    assert now() == {"idle", "starved"}
+
+
 def test_without_last_the_input_stays_open_until_the_drain_bit(model: Model) -> None:
     workload = random_workload(model.params, np.random.default_rng(SEED), 60)
     model.set_up(workload)
@@ -218,7 +243,7 @@ def test_new_band_widths_count_for_the_tuples_after_the_write(model: Model) -> N
 def test_a_tuple_is_not_offered_before_its_time(model: Model) -> None:
     arrivals = random_workload(model.params, np.random.default_rng(SEED), 20).arrivals
     model.set_up(Workload(model.params, arrivals, 1, 1))
-    beats = packed(model.params, arrivals)
+    beats = packed(model.params, chunk_of(model.params, arrivals))
     dest = np.array([a.side for a in arrivals], np.uint8)
     not_before = 200 + np.arange(20, dtype=np.int64) * 37
     accepted = np.zeros(20, np.int64)

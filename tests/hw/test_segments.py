@@ -45,7 +45,7 @@ def test_a_plan_adds_up_to_the_windows(cores: int, segment: int, lanes: int) -> 
     planner = Planner(params)
     rng = np.random.default_rng(SEED)
     cases = [(capacity, capacity), (1, 1), (1, capacity), (capacity, 1), (0, 1), (capacity + 1, 1)]
-    cases += [(0xFFFFFFFF, 1), (1, 1 << 24), (cores, cores * segment)]
+    cases += [(0xFFFFFFFF, 1), (1, 1 << 24), ((1 << 24) + 1, 1), (cores, cores * segment)]
     cases += [(int(r), int(s)) for r, s in rng.integers(1, capacity + 1, (25, 2))]
 
     async def testbench(ctx: Any) -> None:

@@ -1,8 +1,9 @@
 """Engines that run a hardware design: the same interface, the result from the device.
 
-Count windows are set in the design's registers. ``all`` and ``tumbling`` windows are tiled: a
-block of the smaller stream is held in the array while all of the other streams past, so that
-each pair meets once whatever the inputs' size.
+Count and time windows are set in the design's registers. A time window holds as many tuples as the
+design has room for; one that is pushed out before its time is an error. ``all`` and ``tumbling``
+windows are tiled: a block of the smaller stream is held in the array while all of the other
+streams past, so that each pair meets once whatever the inputs' size.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,11 +20,12 @@ from streamjoin.device.packing import pack, unpack
 from streamjoin.engines.arrivals import tumbling_slices
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report
 from streamjoin.engines.fpga_keys import design_term, program_bands, term_keys
-from streamjoin.errors import UnsupportedError
+from streamjoin.errors import EngineError, UnsupportedError
 from streamjoin.metrics import Meter
 from streamjoin.tuples import arrival_positions
-from streamjoin.windows import CountWindow
+from streamjoin.windows import CountWindow, TimeWindow
 from streamjoin_hw.contract import (
+    FORWARDS,
     MAX_TERMS,
     SIDE_S,
     DesignParams,
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
 
 Words = NDArray[np.uint32]
 
+TIMESTAMP_BITS = 32
+MOST_SPAN_US = (1 << TIMESTAMP_BITS) - 2
+"""The highest timestamp is reserved."""
+
 
 @dataclass(frozen=True)
 class _Input:
@@ -49,6 +55,8 @@ class _Input:
     s_places: NDArray[np.int64]
     window_r: int
     window_s: int
+    r_ts: NDArray[np.int64] | None = None
+    s_ts: NDArray[np.int64] | None = None
 
     @property
     def tuples(self) -> int:
@@ -61,7 +69,7 @@ class FpgaHandshake(Engine):
     name: ClassVar[str] = "fpga-handshake"
     capabilities: ClassVar[Capabilities] = Capabilities(
         predicates=frozenset({"equi", "band"}),
-        windows=frozenset({"all", "tumbling", "count"}),
+        windows=frozenset({"all", "tumbling", "count", "time"}),
         order="none",
         platform="fpga",
         backends=("model",),
@@ -71,6 +79,12 @@ class FpgaHandshake(Engine):
         Knob("cores", 16, "Join cores of the chain.", 1, 1024),
         Knob("segment", 64, "Tuples of each stream that one core holds.", 1, 65536),
         Knob("lanes", 8, "Stored tuples that one core compares in one cycle.", 1, 64),
+        Knob(
+            "forward",
+            "step",
+            "step walks tuples through the chain, fast forwards them at once (low latency).",
+            choices=FORWARDS,
+        ),
         Knob("clock_mhz", 100, "Clock to assume for a model.", 1, 1000),
     )
 
@@ -103,6 +117,13 @@ class FpgaHandshake(Engine):
                     f"{self.name}: window {job.window.text} is too uneven: {error}"
                 ) from None
 
+        if isinstance(job.window, TimeWindow) and job.end_us - job.start_us > MOST_SPAN_US:
+            raise UnsupportedError(
+                f"{self.name}: the input spans {(job.end_us - job.start_us) / 1e6:.0f} s and the "
+                f"design's {TIMESTAMP_BITS}-bit timestamps {MOST_SPAN_US / 1e6:.0f} s: join a part "
+                "of it at a time"
+            )
+
     def prepare(self, job: Job, report: Report) -> None:
         """Build the design's model, or find it in the cache."""
         model.build(self._params(job), report)
@@ -116,9 +137,18 @@ class FpgaHandshake(Engine):
         clock_hz = int(job.knobs["clock_mhz"]) * 1e6
         with model.ModelDevice(params, folder, clock_hz=clock_hz) as device:
             program_bands(device, job.predicate.terms)
+            if isinstance(job.window, TimeWindow):
+                for side, length_us in (("r", job.window.r_us), ("s", job.window.s_us)):
+                    device.write(f"time_{side}", min(length_us, (1 << TIMESTAMP_BITS) - 1))
             missing = (job.r.missing, job.s.missing)
             feed = _Feed(device, keys, missing, meter, list(_inputs(job, params)))
             feed.run()
+            if isinstance(job.window, TimeWindow) and (evicted := device.read("evicted")):
+                raise EngineError(
+                    f"{self.name}: {evicted} tuples were pushed out of windows of "
+                    f"{params.window_capacity} tuples before their time, so pairs may be missing: "
+                    "raise the knobs cores or segment"
+                )
             meter.device.update(
                 cycles=feed.cycles,
                 clock_hz=device.clock_hz,
@@ -130,13 +160,14 @@ class FpgaHandshake(Engine):
 
     def _params(self, job: Job) -> DesignParams:
         terms = tuple(design_term(term, job) for term in job.predicate.terms)
-        knobs = {name: int(value) for name, value in job.knobs.items()}
-        segment = knobs["segment"]
+        segment = int(job.knobs["segment"])
         return DesignParams(
-            cores=knobs["cores"],
+            cores=int(job.knobs["cores"]),
             segment_tuples=segment,
-            lanes=min(knobs["lanes"], segment),
+            lanes=min(int(job.knobs["lanes"]), segment),
             terms=terms,
+            forward=str(job.knobs["forward"]),
+            timestamp_bits=TIMESTAMP_BITS if isinstance(job.window, TimeWindow) else 0,
         )
 
 
@@ -210,16 +241,16 @@ class _Places:
 
 
 def _inputs(job: Job, params: DesignParams) -> Iterator[_Input]:
-    if isinstance(job.window, CountWindow):
+    if isinstance(job.window, CountWindow | TimeWindow):
         r_places, s_places = arrival_positions(job.r.ts, job.s.ts)
-        yield _Input(
-            np.arange(job.r.rows),
-            np.arange(job.s.rows),
-            r_places,
-            s_places,
-            job.window.r_tuples,
-            job.window.s_tuples,
-        )
+        rows = (np.arange(job.r.rows), np.arange(job.s.rows))
+        if isinstance(job.window, CountWindow):
+            windows = (job.window.r_tuples, job.window.s_tuples)
+            yield _Input(*rows, r_places, s_places, *windows)
+        else:
+            windows = (params.window_capacity, params.window_capacity)
+            times = (job.r.ts - job.start_us, job.s.ts - job.start_us)
+            yield _Input(*rows, r_places, s_places, *windows, *times)
         return
     for _, r_rows, s_rows in tumbling_slices(job):
         yield from _tiles(
@@ -257,6 +288,10 @@ def _beats(params: DesignParams, each: _Input, keys: list[tuple[Words, Words]]) 
         column = np.empty(total, dtype=np.uint32)
         column[each.r_places], column[each.s_places] = r_keys[each.r_rows], s_keys[each.s_rows]
         columns[f"key{place}"] = column
+    if each.r_ts is not None and each.s_ts is not None:
+        ts = np.empty(total, dtype=np.uint32)
+        ts[each.r_places], ts[each.s_places] = each.r_ts[each.r_rows], each.s_ts[each.s_rows]
+        columns["ts"] = ts
     payload = np.empty(total, dtype=np.uint32)
     payload[each.r_places], payload[each.s_places] = each.r_rows, each.s_rows
     dest = np.zeros(total, dtype=np.uint8)

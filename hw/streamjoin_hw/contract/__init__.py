@@ -25,10 +25,12 @@ from streamjoin_hw.contract.model_library import (
     load_model_library,
 )
 from streamjoin_hw.contract.params import (
+    FORWARDS,
     HOLD_WORDS,
     INTERFACE_VERSION,
     KEY_BITS,
     MAX_TERMS,
+    MEMORIES,
     WINDOW_BITS,
     DesignParams,
     KeyType,
@@ -46,14 +48,17 @@ from streamjoin_hw.contract.register_map import (
     RegisterField,
     registers,
 )
+from streamjoin_hw.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
+    "FORWARDS",
     "HOLD_WORDS",
     "INTERFACE_VERSION",
     "KEY_BITS",
     "LIBRARY_NAME",
     "MAGIC",
     "MAX_TERMS",
+    "MEMORIES",
     "NEXT_INPUT",
     "NEXT_TUPLE",
     "SIDE_R",
@@ -70,6 +75,9 @@ __all__ = [
     "TUser",
     "Term",
     "TermKind",
+    "Theta",
+    "ThetaError",
+    "TupleView",
     "active_cores",
     "beat_bits",
     "load_model_library",

@@ -23,9 +23,10 @@ def _pack(widths: list[tuple[str, int]]) -> tuple[LayoutField, ...]:
 
 
 def tuple_layout(params: DesignParams) -> tuple[LayoutField, ...]:
-    """Layout of ``s_axis_tuples_tdata``: the keys in the order of the terms, then the payload."""
+    """Layout of ``s_axis_tuples_tdata``: keys in the order of the terms, payload, time if any."""
     keys = [(f"key{index}", KEY_BITS) for index in range(len(params.terms))]
-    return _pack([*keys, ("payload", params.payload_bits)])
+    time = [("ts", params.timestamp_bits)] if params.timestamp_bits else []
+    return _pack([*keys, ("payload", params.payload_bits), *time])
 
 
 def result_layout(params: DesignParams) -> tuple[LayoutField, ...]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-INTERFACE_VERSION = 1
+from streamjoin_hw.contract.theta import Theta
+
+INTERFACE_VERSION = 2
 """Raised whenever layouts or registers change meaning: part of every design's digest."""
 
 
@@ -25,6 +27,7 @@ class TermKind(str, Enum):
 
     EQUI = "equi"
     BAND = "band"
+    KEY = "key"
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Term:
     """One condition of a conjunctive predicate, on the key field of the same index.
 
     ``EQUI`` holds if the two keys are equal. ``BAND`` holds if ``s - lo <= r <= s + hi``, the
-    widths ``lo`` and ``hi`` being registers.
+    widths ``lo`` and ``hi`` being registers. ``KEY`` always holds: the keys are for ``theta``.
     """
 
     kind: TermKind
@@ -75,6 +78,8 @@ arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
 KEY_BITS = 32
 MAX_TERMS = 4
 WINDOW_BITS = 24
+FORWARDS = ("step", "fast")
+MEMORIES = ("auto", "registers", "lutram", "bram")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +105,18 @@ class DesignParams:
         Inputs of one merger of the result collection tree, 2 to 16.
     result_fifo_words : int
         Depth of each core's result FIFO in scan words, 16 (twice ``HOLD_WORDS``) to 4096.
+    forward : str
+        How tuples pass the cores: ``"step"``, they walk through the chain in lock step, or
+        ``"fast"``, they are forwarded along it at once and each is stored in one core.
+    timestamp_bits : int
+        Bits of a tuple's time, 8 to 32, for time windows beside the count windows; 0 for none.
+        The highest time is reserved.
+    window_memory : str
+        What the windows are kept in: ``"registers"``, ``"lutram"``, ``"bram"``, or ``"auto"``,
+        which leaves it to the synthesis tool.
+    theta : Theta, optional
+        The user's own condition, beside those of the terms; on the command line
+        ``theta=FILE.py:FUNCTION``.
 
     Raises
     ------
@@ -115,6 +132,10 @@ class DesignParams:
     payload_bits: int = 32
     merge_arity: int = 4
     result_fifo_words: int = 2 * HOLD_WORDS
+    forward: str = "step"
+    timestamp_bits: int = 0
+    window_memory: str = "auto"
+    theta: Theta | None = None
 
     def __post_init__(self) -> None:
         _require(self.design == "handshake", "design", "'handshake'", self.design)
@@ -157,6 +178,27 @@ class DesignParams:
             f"an integer from {2 * HOLD_WORDS} to 4096",
             self.result_fifo_words,
         )
+        for name, choices in (("forward", FORWARDS), ("window_memory", MEMORIES)):
+            value = getattr(self, name)
+            _require(value in choices, name, f"one of {', '.join(choices)}", value)
+        _require(
+            self.timestamp_bits == 0 or _is_count(self.timestamp_bits, 8, 32),
+            "timestamp_bits",
+            "0 or an integer from 8 to 32",
+            self.timestamp_bits,
+        )
+        _require(
+            self.theta is None or isinstance(self.theta, Theta),
+            "theta",
+            "a Theta, as Theta.of makes it",
+            self.theta,
+        )
+        _require(
+            self.theta is not None or any(t.kind is not TermKind.KEY for t in self.terms),
+            "terms",
+            "other than keys alone where there is no theta",
+            ",".join(texts),
+        )
         _require(
             self.window_capacity < 1 << WINDOW_BITS,
             "cores * segment_tuples",
@@ -176,8 +218,11 @@ class DesignParams:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
-        plain = dataclasses.asdict(self)
+        # Not `dataclasses.asdict`, which would copy the function of theta.
+        plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         plain["terms"] = [term.text for term in self.terms]
+        if self.theta is not None:
+            plain["theta"] = {"name": self.theta.name, "source_digest": self.theta.source_digest}
         return plain
 
     @classmethod
@@ -195,6 +240,8 @@ class DesignParams:
         values = dict(plain)
         if "terms" in values:
             values["terms"] = tuple(parse_term(text) for text in values["terms"])
+        if values.get("theta") is not None:
+            values["theta"] = Theta(**values["theta"])
         return cls(**values)
 
     @property
@@ -208,8 +255,9 @@ class DesignParams:
 def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
     """Cores that take part when the windows have these sizes.
 
-    A core holds a share of both windows, so no more cores than the smaller window has tuples
-    can take part, and those must hold the larger one.
+    A core of a lock-step chain holds a share of both windows, so no more cores than the smaller
+    window has tuples can take part, and those must hold the larger one. Where tuples are stored
+    round robin all cores take part, whatever the windows.
 
     Parameters
     ----------
@@ -226,6 +274,8 @@ def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
     capacity = params.window_capacity
     for name, window in (("window_r", window_r), ("window_s", window_s)):
         _require(_is_count(window, 1, capacity), name, f"an integer from 1 to {capacity}", window)
+    if params.forward == "fast":
+        return params.cores
     active = min(params.cores, window_r, window_s)
     smaller, larger = sorted((("window_r", window_r), ("window_s", window_s)), key=lambda w: w[1])
     room = active * params.segment_tuples

@@ -38,8 +38,31 @@ NEXT_INPUT = "sampled when the first tuple of an input is accepted by the empty 
 NEXT_TUPLE = "counts for every tuple accepted after the write"
 
 
+def _time_registers(params: DesignParams) -> list[Register]:
+    most = (1 << params.timestamp_bits) - 1
+    windows = [
+        Register(
+            f"time_{side.lower()}",
+            0x38 + 4 * place,
+            "rw",
+            f"Time window of {side}: a pair of which this side's tuple came first joins if the "
+            f"other came less than this later; {most}, as after reset, is no limit.",
+            NEXT_TUPLE,
+        )
+        for place, side in enumerate("RS")
+    ]
+    evicted = Register(
+        "evicted",
+        0x60,
+        "ro",
+        "Tuples pushed out of a full count window before their time, since reset: pairs may be "
+        "missing.",
+    )
+    return [*windows, evicted]
+
+
 def registers(params: DesignParams) -> tuple[Register, ...]:
-    """The register map of a design, in the order of its offsets."""
+    """The register map of a design; its offsets are unique."""
     found = [
         Register("identity", 0x00, "ro", f"Reads {MAGIC:#010x}, the letters SJON."),
         Register("version", 0x04, "ro", "Version of this interface."),
@@ -88,6 +111,13 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                     "The window registers cannot be held together: no tuple is accepted until "
                     "they can. Settles within 128 cycles of a write to the empty design.",
                 ),
+                RegisterField(
+                    "output_stalled",
+                    5,
+                    1,
+                    "A result or the punctuation is offered and not taken. With held, the output "
+                    "is what limits; starved without it, the input is.",
+                ),
             ),
         ),
         Register(
@@ -135,6 +165,8 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             "Cycles in which a nearly full result FIFO would hold the scan.",
         ),
     ]
+    if params.timestamp_bits:
+        found += _time_registers(params)
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
             bits = "its float32 bits" if term.type is KeyType.FLOAT32 else "an integer"

@@ -1,0 +1,119 @@
+"""A random input of any length through the Verilated model, every result checked."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamjoin_hw.bulk import Owed, SlidingJoin, draw_chunks
+from streamjoin_hw.contract import DesignParams, active_cores
+from streamjoin_hw.simulation import Model
+from streamjoin_hw.testing import random_bands, random_times, step_cycles, usual_domain
+
+COUNTERS = ("input_stall_cycles", "results_backpressure_cycles", "hold_cycles")
+
+WIDEST_BAND = 2
+
+EXACT = "exact"
+"""The verdict on a result without a pair too few or too many."""
+
+
+def bulk_run(
+    params: DesignParams,
+    folder: Path,
+    *,
+    tuples: int,
+    windows: tuple[int, int],
+    seed: int,
+    idle_per_1024: int,
+    stall_per_1024: int,
+    report: Callable[[int], None],
+) -> dict[str, Any]:
+    """Run one input, chunk by chunk, and hold every result against the join of the same chunks.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    folder : Path
+        What :func:`streamjoin_hw.build.build_model` returned.
+    tuples : int
+        Tuples of both sides together.
+    windows : (int, int)
+        Count windows of R and S in tuples.
+    seed : int
+        Where tuples, band widths and pauses come from.
+    idle_per_1024, stall_per_1024 : int
+        How often the input pauses and the output is not ready, of 1024 cycles.
+    report : callable taking int
+        Told the count of tuples taken.
+
+    Returns
+    -------
+    dict
+        Figures by name; ``verdict`` is ``"exact"`` or says what is wrong. Pairs that come out and
+        are not owed end the run.
+
+    Raises
+    ------
+    ModelError
+        If the model does not end a chunk in time.
+    """
+    rng = np.random.default_rng(seed)
+    bands = random_bands(params, rng, WIDEST_BAND)
+    active = active_cores(params, *windows)
+    time_r, time_s = random_times(params, rng, windows)
+    times = None if time_r is None or time_s is None else (time_r, time_s)
+    join, owed = SlidingJoin(params, windows, bands, times), Owed()
+    taken = results = cycles = 0
+    start = time.monotonic()
+    with Model(params, folder) as model:
+        model.set_registers({"window_r": windows[0], "window_s": windows[1], **bands})
+        if times is not None:
+            model.set_registers({"time_r": times[0], "time_s": times[1]})
+        first_cycle = last_cycle = 0
+        for number, chunk in enumerate(
+            draw_chunks(params, rng, tuples, usual_domain(params, windows))
+        ):
+            accepted = np.empty(len(chunk.sides), np.int64)
+            pieces = []
+            for piece in model.feed(
+                chunk,
+                accepted=accepted,
+                last=taken + len(chunk.sides) == tuples,
+                seed=seed + number,
+                idle_per_1024=idle_per_1024,
+                stall_per_1024=stall_per_1024,
+                max_cycles=10_000_000 + 4000 * len(chunk.sides),
+            ):
+                pieces.append(piece.r << np.uint64(32) | piece.s)
+                cycles += piece.cycles
+                report(taken + piece.taken)
+            found = np.concatenate(pieces)
+            owed.settle(join.join(chunk), found)
+            first_cycle = first_cycle if taken else int(accepted[0])
+            last_cycle = int(accepted[-1])
+            taken += len(chunk.sides)
+            results += len(found)
+            if len(owed.surplus):
+                break
+        counters = {name: model.read(name) for name in COUNTERS}
+    return {
+        "digest": params.digest,
+        "seed": seed,
+        "cores": params.cores,
+        "lanes": params.lanes,
+        "window_r": windows[0],
+        "window_s": windows[1],
+        "tuples": taken,
+        "results": results,
+        "cycles": cycles,
+        "cycles_per_tuple": round((last_cycle - first_cycle) / max(1, taken - 1), 3),
+        "step_cycles_r": step_cycles(params, windows[1], active),
+        "step_cycles_s": step_cycles(params, windows[0], active),
+        **counters,
+        "seconds": round(time.monotonic() - start, 1),
+        "verdict": owed.difference() or EXACT,
+    }

@@ -1,0 +1,93 @@
+"""What every array of cores shares: cores by reference, and what is gathered from all of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.streams import Component, result_layout
+from streamjoin_hw.trees import MergeTree
+
+CORE_MODULE = "streamjoin_core"
+"""Verilog module of a core."""
+
+FANIN = 32
+"""Inputs of one registered OR or sum: at most two levels serve 1024 cores (``HOLD_WORDS``)."""
+
+
+def registered_or(m: Module, bits: Sequence[Value]) -> Value:
+    """OR many bits through registers, :data:`FANIN` a level; 1 or 2 cycles late."""
+    while True:
+        groups: list[Value] = []
+        for first in range(0, len(bits), FANIN):
+            group = Signal(name="or_group")
+            m.d.sync += group.eq(Cat(*bits[first : first + FANIN]).any())
+            groups.append(group)
+        if len(groups) == 1:
+            return groups[0]
+        bits = groups
+
+
+def registered_sum(m: Module, numbers: Sequence[Value]) -> Value:
+    """Add many numbers through registers, :data:`FANIN` a level; 1 or 2 cycles late."""
+    while True:
+        groups: list[Value] = []
+        for first in range(0, len(numbers), FANIN):
+            total = sum(numbers[first : first + FANIN], Const(0, 1))
+            group = Signal(len(total), name="sum_group")
+            m.d.sync += group.eq(total)
+            groups.append(group)
+        if len(groups) == 1:
+            return groups[0]
+        numbers = groups
+
+
+class CoreInstance(Component):
+    """A core by reference to its Verilog module.
+
+    All cores are then emitted and compiled once. Amaranth's simulator cannot look inside.
+    """
+
+    def __init__(self, members: Mapping[str, wiring.Member]) -> None:
+        super().__init__(dict(members))
+
+    def elaborate(self, _platform: object) -> Module:
+        """Connect every port by its flat name."""
+        m = Module()
+        ports: dict[str, object] = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+        for path, member, value in self.signature.flatten(self):
+            direction = "i" if member.flow == In else "o"
+            ports[f"{direction}_{'__'.join(str(part) for part in path)}"] = value
+        m.submodules.core = Instance(CORE_MODULE, **ports)
+        return m
+
+
+def evicted_count(params: DesignParams) -> dict[str, wiring.Member]:
+    """Return the port ``evicted`` of an array, none for a design without timestamps."""
+    return {"evicted": Out(bits_for(params.cores))} if params.timestamp_bits else {}
+
+
+def gathered_members(params: DesignParams) -> dict[str, wiring.Member]:
+    """Ports of an array that :func:`collect` drives, but the results."""
+    return {"held": Out(1), "busy": Out(1), **evicted_count(params)}
+
+
+def collect(m: Module, params: DesignParams, cores: Sequence[Any], out: Any) -> None:
+    """Connect what all cores give to the array ``out``.
+
+    ``results`` through a merge tree; ``held``, some core's ``hold``; ``busy``, something is inside;
+    with timestamps ``evicted``, how many tuples left before their time; all from registers.
+    """
+    m.submodules.tree = tree = MergeTree(result_layout(params), params.cores, params.merge_arity)
+    for index, core in enumerate(cores):
+        wiring.connect(m, core.results, tree.input(index))
+    wiring.connect(m, tree.o, wiring.flipped(out.results))
+    m.d.comb += out.held.eq(registered_or(m, [core.hold for core in cores]))
+    cores_busy = registered_or(m, [core.busy for core in cores])
+    m.d.sync += out.busy.eq(cores_busy | tree.busy)
+    if params.timestamp_bits:
+        m.d.comb += out.evicted.eq(registered_sum(m, [core.evicted for core in cores]))

@@ -1,0 +1,262 @@
+"""The low-latency variant: tuples are forwarded along the chain at once and stored once.
+
+Low-latency handshake join (Roy, Teubner and Gemulla, PVLDB 2014; summarised in SplitJoin, section
+2) forwards an arriving tuple along the whole chain before any core is done with it, so that a
+match comes after the chain's length and not after the window's. Each tuple has one home.
+
+Here both streams enter the chain at the same end, in the one arrival order that the intake knows,
+a hop a cycle. No two tuples ever cross: every core sees the same sequence, so it is enough to
+look at one core. A tuple that arrives there is compared with all tuples of the other side that
+the core holds, and is stored if it is the core's turn. The later tuple of a pair finds the
+earlier one in the earlier one's home, unless the window has moved on, and nowhere else; the
+earlier one was compared before the later one came. So a pair is compared in exactly one core,
+exactly once. Two streams that enter at opposite ends would cross in flight and need the paper's
+acknowledgements and expiry messages for the same; on a chip, where one place sees all arrivals
+anyway, they would buy nothing.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.core import evicted_member
+from streamjoin_hw.cores import CoreInstance, collect, gathered_members
+from streamjoin_hw.intake import ordered_layout
+from streamjoin_hw.matching import Matcher
+from streamjoin_hw.region import Region, words_bits
+from streamjoin_hw.streams import (
+    Component,
+    PipeReg,
+    View,
+    r_layout,
+    result_layout,
+    s_layout,
+    signal_of,
+    slot_layout,
+)
+from streamjoin_hw.window import word_bits
+
+
+def scan_core_members(params: DesignParams) -> dict[str, wiring.Member]:
+    """Ports of a core, the same for the component and for its instance in Verilog."""
+    return {
+        "index": In(bits_for(params.cores - 1)),
+        "clear": In(1),
+        "i": In(stream.Signature(ordered_layout(params))),
+        "o": Out(stream.Signature(ordered_layout(params))),
+        "results": Out(stream.Signature(result_layout(params))),
+        "hold": Out(1),
+        "busy": Out(1),
+        **evicted_member(params),
+    }
+
+
+class ScanCore(Component):
+    """A core that scans by itself: it takes a tuple, forwards it, compares it, perhaps stores it.
+
+    A tuple costs one cycle for every word that is scanned, at least one; storing costs nothing,
+    since the other side is scanned. While a tuple is scanned, and while the result FIFO is nearly
+    full, no other one is taken.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    index : In(bits_for(cores - 1))
+        Its number, a constant.
+    clear : In(1)
+        Empty it; needed once before the first tuple.
+    i : In(stream.Signature(ordered_layout(params)))
+    o : Out(stream.Signature(ordered_layout(params)))
+        The same tuples a cycle later.
+    results : Out(stream.Signature(result_layout(params)))
+    hold : Out(1)
+        The result FIFO is nearly full; from a register.
+    busy : Out(1)
+        A tuple or a result is inside; from a register.
+    evicted : Out(1), if there are timestamps
+        Pulse: a tuple expired by count before its time.
+    """
+
+    index: Signal
+    clear: Signal
+    i: stream.Interface
+    o: stream.Interface
+    results: stream.Interface
+    hold: Signal
+    busy: Signal
+    evicted: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        super().__init__(scan_core_members(params))
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build both regions, the scan counter and the matcher."""
+        m = Module()
+        params = self.params
+        layouts = {"r": r_layout(params), "s": s_layout(params)}
+        m.submodules.r = r = Region(params, layouts["r"])
+        m.submodules.s = s = Region(params, layouts["s"])
+        m.submodules.matcher = matcher = Matcher(params)
+        m.submodules.forward = forward = PipeReg(ordered_layout(params))
+
+        # Words of the running scan that were not read yet, and the next one.
+        left = Signal(words_bits(params))
+        next_word = Signal(word_bits(params))
+        free, takes = Signal(), Signal()
+        m.d.comb += [
+            free.eq((left == 0) & ~matcher.hold),
+            takes.eq(free & self.i.valid & forward.i.ready),
+            self.i.ready.eq(free & forward.i.ready),
+            forward.i.valid.eq(free & self.i.valid),
+            forward.i.payload.eq(self.i.payload),
+        ]
+        wiring.connect(m, forward.o, wiring.flipped(self.o))
+
+        is_s = self.i.p.side == SIDE_S
+        for side, region in ((SIDE_R, r), (SIDE_S, s)):
+            body: Value = self.i.p.body[: region.body.size]
+            m.d.comb += [
+                region.index.eq(self.index),
+                region.clear.eq(self.clear),
+                region.arrive.eq(takes & (is_s == side)),
+                region.full.eq(self.i.p.full),
+                region.enter.eq(body),
+            ]
+
+        # The first word is read as the tuple is taken, the others as long as there is room.
+        words, first_word = Signal(words_bits(params)), Signal(word_bits(params))
+        word = Signal(word_bits(params))
+        goes_on = (left != 0) & ~matcher.hold
+        m.d.comb += [
+            words.eq(Mux(is_s, r.words, s.words)),
+            first_word.eq(Mux(is_s, r.first_word, s.first_word)),
+            word.eq(Mux(left == 0, first_word, next_word)),
+        ]
+        scan = (takes & (words != 0)) | goes_on
+        with m.If(takes):
+            m.d.sync += left.eq(Mux(words == 0, 0, words - 1))
+        with m.Elif(goes_on):
+            m.d.sync += left.eq(left - 1)
+        with m.If(scan):
+            m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
+
+        probe_side = Signal()
+        r_probe, s_probe = (signal_of(slot_layout(layout)) for layout in layouts.values())
+        with m.If(takes):
+            m.d.sync += [
+                probe_side.eq(self.i.p.side),
+                r_probe.valid.eq(1),
+                r_probe.body.eq(self.i.p.body[: layouts["r"].size]),
+                s_probe.valid.eq(1),
+                s_probe.body.eq(self.i.p.body[: layouts["s"].size]),
+            ]
+        for region in (r, s):
+            m.d.comb += [
+                region.scan.eq(scan),
+                region.scan_word.eq(word),
+                region.scan_first.eq(takes),
+                region.scan_last.eq(Mux(takes, words == 1, left == 1)),
+            ]
+        self._compare(m, matcher, (r, s), scan, (probe_side, r_probe, s_probe))
+        m.d.comb += self.hold.eq(matcher.hold)
+        wiring.connect(m, matcher.results, wiring.flipped(self.results))
+        m.d.sync += self.busy.eq(takes | (left != 0) | matcher.busy | matcher.scan | forward.busy)
+        if params.timestamp_bits:
+            m.d.sync += self.evicted.eq(r.evicted | s.evicted)
+        return m
+
+    def _compare(
+        self,
+        m: Module,
+        matcher: Matcher,
+        regions: tuple[Region, Region],
+        scan: Value,
+        probes: tuple[Signal, View, View],
+    ) -> None:
+        """Hand what was read to the matcher; an empty slot is one that is not live."""
+        r, s = regions
+        probe_side, r_probe, s_probe = probes
+        m.d.comb += [
+            matcher.scan.eq(scan),
+            matcher.probe_side.eq(probe_side),
+            matcher.r_probe.eq(r_probe),
+            matcher.s_probe.eq(s_probe),
+            matcher.r_live.eq(r.live),
+            matcher.s_live.eq(s.live),
+        ]
+        for lane in range(self.params.lanes):
+            for slots, region in ((matcher.r_slots, r), (matcher.s_slots, s)):
+                m.d.comb += [
+                    slots[lane].valid.eq(Const(1, 1)),
+                    slots[lane].body.eq(region.slots[lane]),
+                ]
+
+
+class FastChain(Component):
+    """The cores one behind the other, and the tree that collects their results.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    by_reference : bool
+        Instantiate the cores' Verilog module instead of elaborating each.
+
+    Members
+    -------
+    i : In(stream.Signature(ordered_layout(params)))
+    clear : In(1)
+    results : Out(stream.Signature(result_layout(params)))
+    held, busy, evicted
+        See :func:`~streamjoin_hw.cores.collect`.
+    """
+
+    i: stream.Interface
+    clear: Signal
+    results: stream.Interface
+    held: Signal
+    busy: Signal
+    evicted: Signal
+
+    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
+        self.params = params
+        self.by_reference = by_reference
+        super().__init__(
+            {
+                "i": In(stream.Signature(ordered_layout(params))),
+                "clear": In(1),
+                "results": Out(stream.Signature(result_layout(params))),
+                **gathered_members(params),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Chain the cores; the last one forwards into nothing."""
+        m = Module()
+        params = self.params
+        cores: list[Any] = []
+        for index in range(params.cores):
+            members = scan_core_members(params)
+            core: Any = CoreInstance(members) if self.by_reference else ScanCore(params)
+            m.submodules[f"core{index}"] = core
+            m.d.comb += [
+                core.index.eq(Const(index, len(core.index))),
+                core.clear.eq(self.clear),
+            ]
+            if cores:
+                wiring.connect(m, cores[-1].o, core.i)
+            else:
+                wiring.connect(m, wiring.flipped(self.i), core.i)
+            cores.append(core)
+        m.d.comb += cores[-1].o.ready.eq(1)
+        collect(m, params, cores, self)
+        return m

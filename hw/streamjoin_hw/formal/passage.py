@@ -1,0 +1,250 @@
+"""What goes in comes out: once, unchanged, in order for each source, and nothing else."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.fifo import SyncFIFOBuffered
+
+from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.streams import PipeReg
+from streamjoin_hw.trees import Merger, MergeTree
+
+ITEM = data.StructLayout({"origin": 2, "number": 2})
+"""Payload of the proofs: who sent it, and data that distinguishes what must not be mixed up.
+
+One bit would do for what is copied and never looked at (data independence); two leave room for
+a component that drops one and repeats another.
+"""
+
+
+class Passage(Harness):
+    """Streams in, one stream out.
+
+    The solver watches one payload of its choice: ``ahead`` counts the payloads of the same
+    source that must leave before it.
+
+    Parameters
+    ----------
+    sources : int
+        Streams that go in, up to 4.
+    capacity : int
+        Payloads that can be inside.
+    busy_delay : int
+        Cycles that ``busy`` is late.
+    stage : str, optional
+        Path of the :class:`~streamjoin_hw.streams.PipeReg` in which everything inside is: with
+        it the proof states which states can be reached, and induction closes.
+    turns : bool
+        Also claim that nobody is passed over more often than there are others.
+    """
+
+    def __init__(
+        self,
+        sources: int,
+        capacity: int,
+        *,
+        busy_delay: int = 0,
+        stage: str | None = None,
+        turns: bool = False,
+    ) -> None:
+        super().__init__()
+        self.sources = sources
+        self.capacity = capacity
+        self.busy_delay = busy_delay
+        self.turns = turns
+        self.which = self.constant(range(max(2, sources)), "which")
+        self.pick = self.free(1, "pick")
+        self.spare: tuple[Any, Any] | None = None
+        self.later = self.probe(sources, "dut.later") if turns else None
+        if stage is not None:
+            spare_valid = self.probe(1, f"{stage}.spare_valid")
+            self.spare = spare_valid, ITEM(self.probe(ITEM.size, f"{stage}.spare"))
+
+    def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
+        """Make the component; return its input streams, its output stream and ``busy``."""
+        raise NotImplementedError
+
+    def prove(self, m: Module) -> None:
+        """Count what is inside, watch one payload, claim."""
+        inputs, output, busy = self.parts(m)
+        self.assume(m, self.which < self.sources)
+        for k, each in enumerate(inputs):
+            self.assume(m, ~each.valid | (each.p.origin == k))
+            self.keep_the_rules(m, each)
+        self.claim_the_rules(m, output)
+
+        inside = [Signal(range(self.capacity + 2), name=f"inside{k}") for k in range(self.sources)]
+        entering, leaving = Signal(self.sources), Signal(self.sources)
+        for k, each in enumerate(inputs):
+            m.d.comb += [
+                entering[k].eq(each.valid & each.ready),
+                leaving[k].eq(output.valid & output.ready & (output.p.origin == k)),
+            ]
+            m.d.sync += inside[k].eq(inside[k] + entering[k] - leaving[k])
+        total = sum(inside[1:], inside[0])
+        offers_something = Signal()
+        m.d.comb += offers_something.eq(0)
+        for k in range(self.sources):
+            with m.If(output.p.origin == k):
+                m.d.comb += offers_something.eq(inside[k] != 0)
+        self.claim(m, ~output.valid | offers_something, "nothing comes out that did not go in")
+        self.claim(m, total <= self.capacity, f"at most {self.capacity} payloads are inside")
+        empty = total == 0
+        for _ in range(self.busy_delay):
+            empty = self.last(m, empty)
+        m.d.comb += (settled := Signal()).eq(self.started if self.busy_delay else 1)
+        self.claim(m, ~settled | (busy != 0) | empty, "what is not busy has lost nothing")
+        self._watch(m, inputs, output, inside, (entering, leaving))
+        if self.turns:
+            self._take_turns(m, inputs, entering)
+
+    def _watch(
+        self,
+        m: Module,
+        inputs: list[Any],
+        output: Any,
+        inside: list[Any],
+        moves: tuple[Signal, Signal],
+    ) -> None:
+        """Follow the payload of the solver's choice; ``moves`` are what enters and what leaves."""
+        entering, leaving = moves
+        watching, ahead = Signal(), Signal(range(self.capacity + 2))
+        kept, given = Signal(ITEM.size), Signal(ITEM.size)
+        enters, leaves, before = Signal(), Signal(), Signal(range(self.capacity + 2))
+        for k, each in enumerate(inputs):
+            with m.If(self.which == k):
+                m.d.comb += [
+                    enters.eq(entering[k]),
+                    leaves.eq(leaving[k]),
+                    before.eq(inside[k]),
+                    given.eq(each.payload),
+                ]
+        with m.If(watching & leaves):
+            m.d.sync += [ahead.eq(ahead - 1), watching.eq(ahead != 0)]
+        with m.If(~watching & enters & self.pick):
+            m.d.sync += [watching.eq(1), ahead.eq(before - leaves), kept.eq(given)]
+        due = watching & (ahead == 0)
+        mine = output.valid & (output.p.origin == self.which)
+        self.claim(
+            m,
+            ~(due & mine) | (output.payload.as_value() == kept),
+            "payloads of one source come out unchanged and in the order in which they went in",
+        )
+        if self.spare is None:
+            return
+        spare_valid, spare = self.spare
+        spare_mine = spare_valid & (spare.origin == self.which)
+        behind = Mux(mine, 1, 0)
+        self.claim(m, ~spare_valid | output.valid, "the spare entry fills behind the front one")
+        for k in range(self.sources):
+            held = (output.valid & (output.p.origin == k)) + (spare_valid & (spare.origin == k))
+            self.claim(m, inside[k] == held, f"both entries together hold what is inside of {k}")
+        self.claim(
+            m,
+            ~spare_valid | (spare.origin < self.sources),
+            "the spare entry holds what some source sent",
+        )
+        self.claim(
+            m,
+            ~watching
+            | ((ahead == 0) & mine)
+            | ((ahead == behind) & spare_mine & (spare.as_value() == kept)),
+            "the watched payload is in the front entry or the spare one",
+        )
+
+    def _take_turns(self, m: Module, inputs: list[Any], entering: Any) -> None:
+        """Count how often the chosen source is passed over while it offers something."""
+        passed_over = Signal(range(self.sources + 1))
+        offers, served = Signal(), Signal()
+        for k, each in enumerate(inputs):
+            with m.If(self.which == k):
+                m.d.comb += [offers.eq(each.valid), served.eq(entering[k])]
+        with m.If(~offers | served):
+            m.d.sync += passed_over.eq(0)
+        with m.Elif(entering.any() & (passed_over != self.sources)):
+            m.d.sync += passed_over.eq(passed_over + 1)
+        self.claim(
+            m,
+            passed_over < self.sources,
+            f"an input with an offer is passed over at most {self.sources - 1} times",
+        )
+        # `later` says who was served last; what was served since the offer lies between.
+        orders = []
+        for last in range(self.sources):
+            is_last = self.later == ((1 << self.sources) - 1) & ~((2 << last) - 1)
+            between = Signal(range(self.sources), name=f"between{last}")
+            for k in range(self.sources):
+                with m.If(self.which == k):
+                    m.d.comb += between.eq((last - k) % self.sources)
+            orders.append(is_last & (passed_over <= between))
+        self.claim(m, Cat(*orders).any(), "turns are taken in a circle")
+
+
+class PipeRegPassage(Passage):
+    """The register stage."""
+
+    def __init__(self) -> None:
+        super().__init__(1, 2, stage="dut")
+
+    def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
+        """Make the stage."""
+        dut = PipeReg(ITEM)
+        self.drive(m, dut)
+        return [dut.i], dut.o, dut.busy
+
+
+class MergerPassage(Passage):
+    """A merger of three."""
+
+    def __init__(self) -> None:
+        super().__init__(3, 2, stage="dut.output", turns=True)
+
+    def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
+        """Make the merger."""
+        dut = Merger(ITEM, self.sources)
+        self.drive(m, dut)
+        return [dut.input(k) for k in range(self.sources)], dut.o, dut.busy
+
+
+class TreePassage(Passage):
+    """Three mergers over three streams, one of them with a single input."""
+
+    def __init__(self) -> None:
+        super().__init__(3, 6, busy_delay=1)
+
+    def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
+        """Make the tree."""
+        dut = MergeTree(ITEM, self.sources, 2)
+        self.drive(m, dut)
+        return [dut.input(k) for k in range(self.sources)], dut.o, dut.busy
+
+
+class FifoPassage(Passage):
+    """The FIFO that queues a core's results, of the least depth that a design may have.
+
+    It is Amaranth's; what is proven is that it keeps what the core relies on.
+    """
+
+    DEPTH = 16
+
+    def __init__(self) -> None:
+        super().__init__(1, self.DEPTH)
+
+    def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
+        """Make the FIFO between two streams."""
+        fifo: Any = SyncFIFOBuffered(width=ITEM.size, depth=self.DEPTH)
+        m.submodules.dut = fifo
+        source, sink = stream.Signature(ITEM).create(), stream.Signature(ITEM).create()
+        m.d.comb += [
+            source.valid.eq(self.free(1, "i_valid")),
+            source.payload.eq(self.free(ITEM.size, "i_payload")),
+            sink.ready.eq(self.free(1, "o_ready")),
+            fifo.w_data.eq(source.payload),
+            fifo.w_en.eq(source.valid),
+            source.ready.eq(fifo.w_rdy),
+            sink.payload.eq(fifo.r_data),
+            sink.valid.eq(fifo.r_rdy),
+            fifo.r_en.eq(sink.ready),
+        ]
+        return [source], sink, fifo.level

@@ -1,0 +1,237 @@
+"""The proofs, by name: what each claims, how far it looks, and the fault that it must find."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from streamjoin_hw.formal.faults import Fault
+from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.formal.meeting import ArrayMeeting
+from streamjoin_hw.formal.passage import FifoPassage, MergerPassage, PipeRegPassage, TreePassage
+from streamjoin_hw.formal.paths import Around, Path
+from streamjoin_hw.formal.ring import RingMemory
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One proof.
+
+    Parameters
+    ----------
+    title : str
+        What is proven, in a few words.
+    harness : callable returning Harness
+        Makes it anew.
+    fault : Fault
+        The same search must find a counterexample in the design with this fault.
+    quick_depth, depth : int
+        Cycles searched by the tests, and in full. An inductive proof holds for any number of
+        cycles; its depth is that of the search from reset, and of the induction.
+    fault_depth : int
+        Cycles in which the fault is searched, where it takes more than ``depth`` to show.
+    inductive : bool
+        Whether the claims are proven for any number of cycles.
+    paths : tuple of Path
+        Combinational paths that must not be there; a proof has these or a depth.
+    """
+
+    title: str
+    harness: Callable[[], Harness]
+    fault: Fault
+    quick_depth: int = 0
+    depth: int = 0
+    fault_depth: int = 0
+    inductive: bool = False
+    paths: tuple[Path, ...] = ()
+
+
+LOST_SPARE = Fault(
+    "streams",
+    "spare_valid.eq(1), spare.eq(self.i.payload)",
+    "spare_valid.eq(1)",
+    "the spare entry takes no payload",
+)
+FORGETFUL_MERGER = Fault(
+    "trees",
+    "each.ready.eq(grant[k] & output.i.ready)",
+    "each.ready.eq(grant[k])",
+    "a merger takes what it cannot hold",
+)
+STUCK_TURNS = Fault(
+    "trees",
+    "candidates = Mux(behind.any(), behind, offered)",
+    "candidates = Mux(behind.any(), offered, offered)",
+    "a merger always serves the first input",
+)
+VALID_AFTER_READY = Fault(
+    "streams",
+    "self.o.valid.eq(front_valid)",
+    "self.o.valid.eq(front_valid & self.o.ready)",
+    "valid waits for ready",
+)
+READY_THROUGH = Fault(
+    "streams",
+    "self.i.ready.eq(~spare_valid)",
+    "self.i.ready.eq(~spare_valid | self.o.ready)",
+    "ready runs through the register stage",
+)
+LATE_OLDEST = Fault(
+    "window",
+    "Mux(self.step, after.word, self.scan_word)",
+    "Mux(self.step, here.word, self.scan_word)",
+    "the ring looks one word back, not ahead",
+)
+WIDE_SCAN = Fault(
+    "window",
+    "(self.scan_word < filled_words)",
+    "(self.scan_word <= filled_words)",
+    "a scan takes a word for filled that is not",
+)
+SHORT_DRAIN = Fault(
+    "sequencer",
+    "w.bubbles.eq(planner.window)",
+    "w.bubbles.eq(planner.window - 2)",
+    "the drain is two bubbles short",
+)
+STALE_TUPLE = Fault(
+    "window",
+    "                self.oldest.valid.eq(0),\n",
+    "",
+    "a segment hands a tuple of the last input on",
+)
+LATE_EXPIRY = Fault(
+    "intake",
+    "full = [count == window for",
+    "full = [count > window for",
+    "no window is ever full",
+)
+EARLY_END = Fault(
+    "predicates",
+    "[r.ts < s.end, s.ts < r.end]",
+    "[r.ts < s.end, s.ts + 1 < r.end]",
+    "a time window of R ends one early",
+)
+LAZY_STORE = Fault(
+    "fast",
+    "free.eq((left == 0) & ~matcher.hold)",
+    "free.eq((left <= 1) & ~matcher.hold)",
+    "a tuple is taken before the last word was read",
+)
+FULL_FIFO = Fault(
+    "formal.passage",
+    "fifo.w_en.eq(source.valid)",
+    "fifo.w_en.eq(source.valid & fifo.w_rdy & (fifo.level != 3))",
+    "the FIFO forgets what comes at one level",
+)
+
+PROOFS = {
+    "pipe-reg-paths": Proof(
+        "the register stage cuts every path",
+        Around.pipe_reg,
+        READY_THROUGH,
+        paths=Around.all_paths(1),
+    ),
+    "pipe-reg-passage": Proof(
+        "the register stage loses and invents nothing",
+        PipeRegPassage,
+        LOST_SPARE,
+        quick_depth=6,
+        depth=12,
+        inductive=True,
+    ),
+    "merger-paths": Proof(
+        "a merger's output waits for nobody",
+        Around.merger,
+        VALID_AFTER_READY,
+        paths=Around.all_paths(3),
+    ),
+    "merger-passage": Proof(
+        "a merger loses and invents nothing, keeps order, takes turns",
+        MergerPassage,
+        FORGETFUL_MERGER,
+        quick_depth=6,
+        depth=12,
+        inductive=True,
+    ),
+    "merger-turns": Proof(
+        "a merger starves nobody",
+        MergerPassage,
+        STUCK_TURNS,
+        quick_depth=6,
+        depth=12,
+        inductive=True,
+    ),
+    "tree-paths": Proof(
+        "a tree is cut from its output",
+        Around.tree,
+        READY_THROUGH,
+        paths=Around.all_paths(3),
+    ),
+    "tree-passage": Proof(
+        "a tree loses and invents nothing",
+        TreePassage,
+        FORGETFUL_MERGER,
+        quick_depth=7,
+        depth=13,
+    ),
+    "fifo-passage": Proof(
+        "a result FIFO loses and invents nothing",
+        FifoPassage,
+        FULL_FIFO,
+        quick_depth=10,
+        depth=18,
+    ),
+    **{
+        f"ring-{lanes}": Proof(
+            f"a segment ring of {lanes} lanes holds the last tuples",
+            partial(RingMemory, lanes),
+            fault,
+            quick_depth=14,
+            depth=26,
+        )
+        for lanes, fault in ((1, LATE_OLDEST), (2, WIDE_SCAN))
+    },
+    "meeting-stalls": Proof(
+        "two cores of one tuple: owed pairs meet once, any gaps and stalls",
+        partial(ArrayMeeting, 2, 1, 1, 2, 2),
+        SHORT_DRAIN,
+        quick_depth=23,
+        depth=25,
+    ),
+    "meeting-dense": Proof(
+        "two cores of one tuple: owed pairs meet once, two inputs",
+        partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True),
+        STALE_TUPLE,
+        quick_depth=30,
+        depth=34,
+        fault_depth=38,
+    ),
+    "fast-stalls": Proof(
+        "forwarded at once: owed pairs meet once, any gaps and stalls",
+        partial(ArrayMeeting, 2, 1, 1, 2, 1, forward="fast"),
+        LATE_EXPIRY,
+        quick_depth=16,
+        depth=20,
+    ),
+    "fast-words": Proof(
+        "forwarded at once, two words a core: owed pairs meet once",
+        partial(ArrayMeeting, 1, 2, 1, 2, 2, dense=True, forward="fast"),
+        LAZY_STORE,
+        quick_depth=20,
+        depth=28,
+    ),
+    "fast-times": Proof(
+        "forwarded at once, time windows: owed pairs meet once",
+        partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True, forward="fast", times=(2, 1)),
+        EARLY_END,
+        quick_depth=18,
+        depth=24,
+    ),
+    "meeting-uneven": Proof(
+        "two cores of two tuples, uneven windows: owed pairs meet once",
+        partial(ArrayMeeting, 2, 2, 1, 3, 2, dense=True),
+        SHORT_DRAIN,
+        quick_depth=28,
+        depth=32,
+    ),
+}

@@ -1,0 +1,183 @@
+"""The intake of a design that forwards tuples at once: it orders, numbers and ends an input.
+
+Both streams pass through here in arrival order, and every core meets them in this order. What the
+cores need to know of the whole is one bit a tuple: whether its stream's window is full, so that the
+oldest tuple expires. Everything else they count themselves.
+"""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import SIDE_S, WINDOW_BITS, DesignParams
+from streamjoin_hw.sequencer import IN_FLIGHT_BITS, QUIET_CYCLES
+from streamjoin_hw.streams import Component, arrival_layout
+
+
+def ordered_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of an arrival and whether its stream's window was full before (``full``)."""
+    return data.StructLayout({**arrival_layout(params).members, "full": 1})
+
+
+class Intake(Component):
+    """Admits tuples, tells when windows are full, and marks the end.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    i : In(stream.Signature(arrival_layout(params)))
+        Encoded tuples.
+    o : Out(stream.Signature(ordered_layout(params)))
+        The same in the same cycle, ``ready`` and ``valid`` passed through while an input runs.
+    clear : Out(1)
+        Empty all cores; 1 in one cycle before the first tuple of every input.
+
+    The other members are those of :class:`~streamjoin_hw.sequencer.Sequencer`.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    clear: Signal
+    taken: Signal
+    taken_last: Signal
+    open: Signal
+    enable: Signal
+    drain: Signal
+    drained: Signal
+    windows_written: Signal
+    window_r: Signal
+    window_s: Signal
+    held: Signal
+    busy: Signal
+    end: stream.Interface
+    idle: Signal
+    draining: Signal
+    window_error: Signal
+    running: Signal
+    hold_cycle: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        bits_in = ("taken", "taken_last", "enable", "drain", "windows_written", "held", "busy")
+        bits_out = ("open", "drained", "idle", "draining", "window_error", "running", "hold_cycle")
+        super().__init__(
+            {
+                "i": In(stream.Signature(arrival_layout(params))),
+                "o": Out(stream.Signature(ordered_layout(params))),
+                "clear": Out(1),
+                **{name: In(1) for name in bits_in},
+                **{name: Out(1) for name in bits_out},
+                "window_r": In(32),
+                "window_s": In(32),
+                "end": Out(stream.Signature(0)),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the phases of an input and the counts of both streams."""
+        m = Module()
+        in_flight, ending = Signal(IN_FLIGHT_BITS), Signal()
+        arrives = self.i.valid & self.i.ready
+        m.d.sync += in_flight.eq(in_flight + self.taken - arrives)
+        with m.If(self.taken & self.taken_last):
+            m.d.sync += ending.eq(1)
+
+        windows = [Signal(WINDOW_BITS, name=f"window_{side}") for side in "rs"]
+        seen = [Signal(WINDOW_BITS, name=f"seen_{side}") for side in "rs"]
+        legal = Signal()
+        given = (self.window_r, self.window_s)
+        capacity = self.params.window_capacity
+        m.d.sync += legal.eq(
+            (given[0] != 0)
+            & (given[0] <= capacity)
+            & (given[1] != 0)
+            & (given[1] <= capacity)
+            & ~self.windows_written
+        )
+
+        is_s = self.i.p.side == SIDE_S
+        full = [count == window for count, window in zip(seen, windows, strict=True)]
+        m.d.comb += [
+            self.o.p.side.eq(self.i.p.side),
+            self.o.p.body.eq(self.i.p.body),
+            self.o.p.full.eq(Mux(is_s, full[1], full[0])),
+            self.hold_cycle.eq(self.held & self.running),
+        ]
+        for which, count in enumerate(seen):
+            with m.If(arrives & (is_s == which) & ~full[which]):
+                m.d.sync += count.eq(count + 1)
+
+        w = _Wires(legal, ending, in_flight)
+        with m.FSM(name="phase"):
+            self._begin(m, w, windows, seen)
+            self._run(m, w)
+            self._finish(m, w)
+        return m
+
+    def _begin(self, m: Module, w: "_Wires", windows: list[Signal], seen: list[Signal]) -> None:
+        """Build the states before the first tuple."""
+        with m.State("CLEAR"):
+            m.d.comb += [self.clear.eq(1), self.idle.eq(1)]
+            m.d.sync += [w.ending.eq(0), w.settled.eq(0), *(count.eq(0) for count in seen)]
+            m.next = "IDLE"
+        with m.State("IDLE"):
+            ready = self.enable & w.settled & w.legal & ~self.windows_written & ~self.drain
+            m.d.comb += [
+                self.idle.eq(1),
+                self.window_error.eq(w.settled & ~w.legal),
+                self.open.eq(ready),
+            ]
+            # The windows of the first tuple's cycle count for the whole input.
+            m.d.sync += [
+                w.settled.eq(~self.windows_written),
+                windows[0].eq(self.window_r),
+                windows[1].eq(self.window_s),
+            ]
+            with m.If(self.taken):
+                m.next = "RUN"
+            with m.Elif(self.drain):
+                m.next = "PUNCTUATE"
+
+    def _run(self, m: Module, w: "_Wires") -> None:
+        """Build the state in which tuples pass."""
+        with m.State("RUN"):
+            m.d.comb += [
+                self.running.eq(1),
+                self.open.eq(self.enable & ~w.ending & ~self.drain),
+                self.i.ready.eq(self.o.ready),
+                self.o.valid.eq(self.i.valid),
+            ]
+            with m.If((w.ending | self.drain) & (w.in_flight == 0)):
+                m.next = "FLUSH"
+
+    def _finish(self, m: Module, w: "_Wires") -> None:
+        """Build the states that end an input."""
+        quiet = Signal(range(QUIET_CYCLES + 1))
+        with m.State("FLUSH"):
+            m.d.comb += [self.running.eq(1), self.draining.eq(1)]
+            with m.If(self.busy):
+                m.d.sync += quiet.eq(0)
+            with m.Elif(quiet != QUIET_CYCLES):
+                m.d.sync += quiet.eq(quiet + 1)
+            with m.Else():
+                m.d.sync += quiet.eq(0)
+                m.next = "PUNCTUATE"
+        with m.State("PUNCTUATE"):
+            m.d.comb += [self.running.eq(1), self.draining.eq(1), self.end.valid.eq(1)]
+            with m.If(self.end.ready):
+                m.next = "DONE"
+        with m.State("DONE"):
+            m.d.comb += self.drained.eq(1)
+            m.next = "CLEAR"
+
+
+class _Wires:
+    """What the states share."""
+
+    def __init__(self, legal: Signal, ending: Signal, in_flight: Signal) -> None:
+        self.legal, self.ending, self.in_flight = legal, ending, in_flight
+        self.settled = Signal()

@@ -1,0 +1,156 @@
+"""How long a tuple occupies the design and how long a match takes: closed forms and measurements.
+
+Simulated cycles are exact, so that both can be held against each other to the cycle. The windows
+are as large as the design holds; both are full when an S tuple arrives at the idle design, and
+tuples of R and S go on arriving in turn, as fast as they are taken. The latency of its match with
+one stored tuple of R is counted from the cycle that took it to the cycle that handed over the
+result.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType
+from streamjoin_hw.encode import bound_stages
+from streamjoin_hw.simulation import Model, ModelError
+from streamjoin_hw.testing import Arrival, step_cycles
+from streamjoin_hw.trees import tree_levels
+
+QUIET_READS = 64
+"""Register accesses, some cycles each, in which a design that is offered nothing comes to rest."""
+
+SETTLED_TUPLES = 20
+"""Tuples after which the ingress is full and every other one waits for the chain."""
+
+
+CODE_CYCLES = 2
+"""In the encoder behind the bounds: codes, output register."""
+
+SCAN_CYCLES = {"step": 6, "fast": 5}
+"""To the tree: the sequencer's register in lock step; memory, mask, FIFO in and out, serialiser."""
+
+OUTPUT_CYCLES = 1
+
+
+@dataclass(frozen=True)
+class Match:
+    """What decides when a match comes.
+
+    Parameters
+    ----------
+    later_tuples : int
+        Tuples that have to arrive after the younger one before the two meet.
+    hops : int
+        Cores that the younger one passes first.
+    word : int
+        Place of the stored tuple's word in the scan that finds it.
+    """
+
+    later_tuples: int
+    hops: int
+    word: int
+
+
+def met(params: DesignParams, age: int) -> Match:
+    """Tell how the arriving S tuple meets a stored R tuple.
+
+    In lock step both have to walk to one core: R is ``(age + r) // segment`` cores from the left
+    after ``r`` more tuples of R, S ``s // segment`` from the right. For the newest R tuple these
+    are ``segment * (cores - 1)`` tuples of both, if ``cores`` is odd, and
+    ``segment * cores - 1``, if it is even.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    age : int
+        R tuples that arrived after the stored one, 0 to the capacity less one.
+    """
+    number = params.window_capacity - 1 - age
+    if params.forward == "fast":
+        stored, core = divmod(number, params.cores)
+        return Match(0, core, stored // params.lanes)
+    segment = params.segment_tuples
+    later = 0
+    while (age + (later + 1) // 2) // segment + (later // 2) // segment < params.cores - 1:
+        later += 1
+    # Who moved last finds the other, in the slot that it has had in every core.
+    found = params.window_capacity if later % 2 else number
+    return Match(later, 0, found % segment // params.lanes)
+
+
+def latency_cycles(params: DesignParams, age: int) -> int:
+    """Return the cycles from the acceptance of the S tuple to its match with an R tuple.
+
+    The way through encoder, cores, tree and output register is the same for every match; on top
+    come the wait for the two to meet, the hops, and the words scanned before.
+    """
+    capacity = params.window_capacity
+    match = met(params, age)
+    period = step_cycles(params, capacity, params.cores)
+    levels = tree_levels(params.cores, params.merge_arity)
+    around = (
+        bound_stages(params) + CODE_CYCLES + SCAN_CYCLES[params.forward] + levels + OUTPUT_CYCLES
+    )
+    return around + match.later_tuples * period + match.hops + match.word
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run gave."""
+
+    cycles_per_tuple: float
+    latency_cycles: int
+
+
+def measure(params: DesignParams, folder: Path, age: int) -> Measured:
+    """Run the case that the closed forms are of, on a model.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    folder : Path
+        What :func:`streamjoin_hw.build.build_model` returned.
+    age : int
+        R tuples that arrived after the one that matches.
+
+    Raises
+    ------
+    ModelError
+        If the match does not come, or not alone.
+    """
+    capacity = params.window_capacity
+    filling = [_arrival(params, number % 2, number) for number in range(2 * capacity)]
+    partner = filling[2 * (capacity - 1 - age)]
+    younger = Arrival(SIDE_S, partner.keys, capacity & _mask(params))
+    later = met(params, age).later_tuples + SETTLED_TUPLES + 2 * capacity
+    rest = [_arrival(params, number % 2, 2 * capacity + number) for number in range(later)]
+    with Model(params, folder) as model:
+        early = model.run(filling, last=False)
+        for _ in range(QUIET_READS):
+            model.read("status")
+        outcome = model.run([younger, *rest])
+    wanted = (partner.payload, younger.payload)
+    if early.pairs or outcome.pairs != [wanted]:
+        raise ModelError(f"the pairs are {early.pairs + outcome.pairs}, not {[wanted]}")
+    waited = outcome.accepted[SETTLED_TUPLES:]
+    return Measured(
+        float((waited[-1] - waited[0]) / (len(waited) - 1)),
+        int(outcome.stamps[0] - outcome.accepted[0]),
+    )
+
+
+def _mask(params: DesignParams) -> int:
+    return (1 << params.payload_bits) - 1
+
+
+def _arrival(params: DesignParams, side: int, number: int) -> Arrival:
+    """Make a tuple whose keys no other has."""
+    keys = []
+    for term in params.terms:
+        is_real = term.type is KeyType.FLOAT32
+        keys.append(int(np.float32(number).view(np.uint32)) if is_real else number)
+    return Arrival(SIDE_S if side else SIDE_R, tuple(keys), number // 2 & _mask(params))

@@ -1,0 +1,83 @@
+"""``streamjoin hw latency``."""
+
+import argparse
+import dataclasses
+import json
+from typing import Any
+
+from streamjoin_hw.contract import FORWARDS, DesignParams
+from streamjoin_hw.design_options import UsageError, design_from
+from streamjoin_hw.terminal import print_table, say
+
+USUAL_CORES = "1,2,4,8"
+
+
+def configure(action: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    action.add_argument(
+        "--cores",
+        default=USUAL_CORES,
+        metavar="COUNT,...",
+        help=f"counts of cores, a row each (default {USUAL_CORES})",
+    )
+    action.add_argument(
+        "--forward",
+        metavar="NAME",
+        help=f"only this variant: {' or '.join(FORWARDS)} (default: both)",
+    )
+    action.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure each design and print it beside the closed forms; 1 if they differ."""
+    forwards = FORWARDS if arguments.forward is None else (arguments.forward,)
+    base = design_from(arguments.preset or "tiny", arguments.param)
+    designs = [
+        dataclasses.replace(base, cores=cores, forward=forward)
+        for forward in forwards
+        for cores in _counts(arguments.cores)
+    ]
+    rows = [_row(params) for params in designs]
+    if arguments.json:
+        print(json.dumps(rows))
+    else:
+        columns = tuple(name.replace("_", " ") for name in rows[0])
+        print_table(columns, [tuple(map(str, row.values())) for row in rows])
+    wrong = [row for row in rows if row["agree"] != "yes"]
+    for row in wrong:
+        say(f"forward={row['forward']} cores={row['cores']} does not agree with its closed forms")
+    return 1 if wrong else 0
+
+
+def _counts(text: str) -> list[int]:
+    words = text.split(",")
+    if not all(word.isascii() and word.isdigit() and int(word) for word in words):
+        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {text!r}")
+    return [int(word) for word in words]
+
+
+def _row(params: DesignParams) -> dict[str, Any]:
+    """Measure the matches that come first and last."""
+    from streamjoin_hw.build import build_model
+    from streamjoin_hw.latency.cases import latency_cycles, measure
+    from streamjoin_hw.testing import step_cycles
+
+    folder = build_model(params, report=say)
+    ages = range(params.window_capacity)
+    first = min(ages, key=lambda age: latency_cycles(params, age))
+    last = max(ages, key=lambda age: latency_cycles(params, age))
+    soon, late = measure(params, folder, first), measure(params, folder, last)
+    row: dict[str, Any] = {
+        "forward": params.forward,
+        "cores": params.cores,
+        "window": params.window_capacity,
+        "cycles_per_tuple": round(late.cycles_per_tuple, 3),
+        "formula": step_cycles(params, params.window_capacity, params.cores),
+        "first_match_cycles": soon.latency_cycles,
+        "first_formula": latency_cycles(params, first),
+        "last_match_cycles": late.latency_cycles,
+        "last_formula": latency_cycles(params, last),
+    }
+    pairs = (("cycles_per_tuple", "formula"), ("first_match_cycles", "first_formula"))
+    agree = all(row[a] == row[b] for a, b in (*pairs, ("last_match_cycles", "last_formula")))
+    return {**row, "agree": "yes" if agree else "no"}

@@ -1,0 +1,207 @@
+"""From slots and a probe to results: comparators, result FIFO, serialiser.
+
+What every scanning core shares, however its window is stored. Timing, in cycles after the word's
+address went to memory:
+
+====  ==========================================================================================
+1     the word is compared with the probing tuple
+2     the match mask is registered; a word with a match goes into the result FIFO
+3     the FIFO's level shows it
+====  ==========================================================================================
+"""
+
+from amaranth.hdl import Assert, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import HOLD_WORDS, SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.predicates import matches
+from streamjoin_hw.streams import (
+    Component,
+    View,
+    r_layout,
+    result_layout,
+    s_layout,
+    signal_of,
+    slot_layout,
+)
+
+
+def word_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of a result FIFO word: the probing tuple's payload and side, and what it met."""
+    return data.StructLayout(
+        {
+            "side": 1,
+            "probe": params.payload_bits,
+            "mask": params.lanes,
+            "payloads": data.ArrayLayout(params.payload_bits, params.lanes),
+        }
+    )
+
+
+class Serialiser(Component):
+    """Turn words of a result FIFO into single results, lowest lane first.
+
+    Throughput one result a cycle, also from one word to the next.
+
+    Members
+    -------
+    word : In(word_layout(params)), word_valid : In(1), word_taken : Out(1)
+        Head of the FIFO.
+    results : Out(stream.Signature(result_layout(params)))
+    busy : Out(1)
+        A result is inside.
+    """
+
+    word: View
+    word_valid: Signal
+    word_taken: Signal
+    results: stream.Interface
+    busy: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        super().__init__(
+            {
+                "word": In(word_layout(params)),
+                "word_valid": In(1),
+                "word_taken": Out(1),
+                "results": Out(stream.Signature(result_layout(params))),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the register that holds a word and the choice of its next lane."""
+        m = Module()
+        held = signal_of(word_layout(self.params))
+        rest = Signal(self.params.lanes)
+        met = Signal(self.params.payload_bits)
+        for lane in reversed(range(self.params.lanes)):
+            with m.If(held.mask[lane]):
+                m.d.comb += met.eq(held.payloads[lane])
+        m.d.comb += [
+            rest.eq(held.mask & (held.mask - 1)),
+            self.busy.eq(held.mask.any()),
+            self.results.valid.eq(held.mask.any()),
+            self.results.p.side.eq(held.side),
+            self.results.p.r_payload.eq(Mux(held.side == SIDE_R, held.probe, met)),
+            self.results.p.s_payload.eq(Mux(held.side == SIDE_S, held.probe, met)),
+        ]
+        with m.If(~self.busy | (self.results.ready & (rest == 0))):
+            m.d.comb += self.word_taken.eq(1)
+            m.d.sync += [held.eq(self.word), held.mask.eq(Mux(self.word_valid, self.word.mask, 0))]
+        with m.Elif(self.results.ready):
+            m.d.sync += held.mask.eq(rest)
+        return m
+
+
+class Matcher(Component):
+    """Compare words of stored tuples with a probing tuple and give the pairs that match.
+
+    Each side has comparators of its own: a multiplexer in front of a shared one would cost as
+    much and lengthen the longest path.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    scan : In(1)
+        A word's address goes to memory in this cycle; the others are of the cycle after.
+    r_slots, s_slots : In(ArrayLayout(slot_layout, lanes))
+        Words of R and of S.
+    r_live, s_live : In(lanes)
+        Which slots count.
+    r_probe, s_probe : In(slot_layout)
+        The probing tuples; only the one of ``probe_side`` counts.
+    probe_side : In(1)
+    results : Out(stream.Signature(result_layout(params)))
+        ``side`` is that of the probing tuple.
+    hold : Out(1)
+        Fewer than ``HOLD_WORDS`` words of the result FIFO are free; from a register.
+    busy : Out(1)
+        A result, or a word that may hold one, is inside; from a register.
+    """
+
+    scan: Signal
+    r_slots: View
+    s_slots: View
+    r_live: Signal
+    s_live: Signal
+    r_probe: View
+    s_probe: View
+    probe_side: Signal
+    results: stream.Interface
+    hold: Signal
+    busy: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        r_slot, s_slot = slot_layout(r_layout(params)), slot_layout(s_layout(params))
+        super().__init__(
+            {
+                "scan": In(1),
+                "r_slots": In(data.ArrayLayout(r_slot, params.lanes)),
+                "s_slots": In(data.ArrayLayout(s_slot, params.lanes)),
+                "r_live": In(params.lanes),
+                "s_live": In(params.lanes),
+                "r_probe": In(r_slot),
+                "s_probe": In(s_slot),
+                "probe_side": In(1),
+                "results": Out(stream.Signature(result_layout(params))),
+                "hold": Out(1),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the comparators and the way out."""
+        m = Module()
+        params, probe_side = self.params, self.probe_side
+
+        # Cycle 1: compare.
+        found = signal_of(word_layout(params))
+        for lane in range(params.lanes):
+            r_slot, s_slot = self.r_slots[lane], self.s_slots[lane]
+            hit_s = self.s_live[lane] & s_slot.valid & self.r_probe.valid
+            hit_s &= matches(params, self.r_probe.body, s_slot.body)
+            hit_r = self.r_live[lane] & r_slot.valid & self.s_probe.valid
+            hit_r &= matches(params, r_slot.body, self.s_probe.body)
+            m.d.sync += [
+                found.mask[lane].eq(Mux(probe_side == SIDE_S, hit_r, hit_s)),
+                found.payloads[lane].eq(
+                    Mux(probe_side == SIDE_S, r_slot.body.payload, s_slot.body.payload)
+                ),
+            ]
+        m.d.sync += [
+            found.side.eq(probe_side),
+            found.probe.eq(
+                Mux(probe_side == SIDE_S, self.s_probe.body.payload, self.r_probe.body.payload)
+            ),
+        ]
+
+        # Cycle 2: queue what has a match.
+        m.submodules.queue = queue = SyncFIFOBuffered(
+            width=word_layout(params).size, depth=params.result_fifo_words
+        )
+        m.submodules.serialiser = serialiser = Serialiser(params)
+        m.d.comb += [
+            queue.w_data.eq(found),
+            queue.w_en.eq(found.mask.any()),
+            serialiser.word.eq(queue.r_data),
+            serialiser.word_valid.eq(queue.r_rdy),
+            queue.r_en.eq(serialiser.word_taken),
+            Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
+        ]
+        wiring.connect(m, serialiser.results, wiring.flipped(self.results))
+        scanned = Signal()
+        m.d.sync += [
+            scanned.eq(self.scan),
+            self.hold.eq(queue.w_level > params.result_fifo_words - HOLD_WORDS),
+            self.busy.eq(self.scan | scanned | queue.w_en | (queue.w_level != 0) | serialiser.busy),
+        ]
+        return m

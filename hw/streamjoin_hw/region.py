@@ -1,0 +1,225 @@
+"""One core's sub-window of one stream, where tuples are stored round robin.
+
+A core stores every ``cores``-th tuple of a stream, by its own count, and drops the oldest when that
+tuple's turn to expire has come, by its own count as well (SplitJoin, section 4; the low-latency
+handshake join stores its tuples in the same way). Of ``window`` tuples each core then holds its
+share, whatever the window's size, and the oldest of all is always the one that is dropped.
+
+A ring in memory, slot number ``word * lanes + lane``, one memory for each lane, so that a word,
+``lanes`` slots, is read in one cycle. A scan begins with the oldest word and takes ``words`` of
+them, at most one more than the live tuples would fill.
+"""
+
+from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.streams import Component, View, signal_of
+from streamjoin_hw.window import lane_memory, position_layout, word_bits
+
+
+def words_bits(params: DesignParams) -> int:
+    """Bits of a count of a region's words."""
+    return bits_for(params.segment_words + 1)
+
+
+class Turn(Component):
+    """Tell every ``cores``-th event, the first being number ``index``.
+
+    Members
+    -------
+    index : In(bits_for(cores - 1))
+    clear : In(1)
+        Begin anew; needed once before the first event.
+    event : In(1)
+    mine : Out(1)
+        This event, if there is one in this cycle, is the core's.
+    """
+
+    index: Signal
+    clear: Signal
+    event: Signal
+    mine: Signal
+
+    def __init__(self, cores: int) -> None:
+        self.cores = cores
+        super().__init__(
+            {
+                "index": In(bits_for(cores - 1)),
+                "clear": In(1),
+                "event": In(1),
+                "mine": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build a counter that runs down to the core's turn."""
+        m = Module()
+        left = Signal(range(max(2, self.cores)))
+        m.d.comb += self.mine.eq(left == 0)
+        with m.If(self.clear):
+            m.d.sync += left.eq(self.index)
+        with m.Elif(self.event):
+            m.d.sync += left.eq(Mux(self.mine, self.cores - 1, left - 1))
+        return m
+
+
+class Region(Component):
+    """The sub-window of one side in one core.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design: cores, lanes and words.
+    body : StructLayout
+        Layout of a tuple.
+
+    Members
+    -------
+    index : In(bits_for(cores - 1))
+        The core's number, constant.
+    clear : In(1)
+        Empty the region in this cycle; needed once before the first tuple.
+    arrive : In(1)
+        A tuple of this side arrives; not while the region is scanned.
+    full : In(1)
+        With it: the window is full, the oldest tuple of the stream expires.
+    enter : In(body)
+        The tuple.
+    first_word : Out(word_bits(params)), words : Out(words_bits(params))
+        Where a scan begins and how many words it takes, going round after the last word; no
+        word while the region is empty.
+    scan : In(1), scan_word : In(word_bits(params)), scan_first, scan_last : In(1)
+        Read this word; it is the first, the last of the scan.
+    slots : Out(ArrayLayout(body, lanes))
+        The word read a cycle ago.
+    live : Out(lanes)
+        Which of its slots are in the window.
+    evicted : Out(1)
+        Pulse, if there are timestamps: a tuple expired by count before its time, two cycles ago.
+    """
+
+    index: Signal
+    clear: Signal
+    arrive: Signal
+    full: Signal
+    enter: View
+    first_word: Signal
+    words: Signal
+    scan: Signal
+    scan_word: Signal
+    scan_first: Signal
+    scan_last: Signal
+    slots: View
+    live: Signal
+    evicted: Signal
+
+    def __init__(self, params: DesignParams, body: data.StructLayout) -> None:
+        self.params = params
+        self.body = body
+        flags = ("clear", "arrive", "full", "scan", "scan_first", "scan_last")
+        super().__init__(
+            {
+                "index": In(bits_for(params.cores - 1)),
+                **{name: In(1) for name in flags},
+                "enter": In(body),
+                "first_word": Out(word_bits(params)),
+                "words": Out(words_bits(params)),
+                "scan_word": In(word_bits(params)),
+                "slots": Out(data.ArrayLayout(body, params.lanes)),
+                "live": Out(params.lanes),
+                "evicted": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build turns, pointers, memories and the mask."""
+        m = Module()
+        params, lanes = self.params, self.params.lanes
+        turns = {}
+        for name, event in (("store", self.arrive), ("expire", self.arrive & self.full)):
+            m.submodules[name] = turn = Turn(params.cores)
+            m.d.comb += [
+                turn.index.eq(self.index),
+                turn.clear.eq(self.clear),
+                turn.event.eq(event),
+            ]
+            turns[name] = event & turn.mine
+        store, expire = turns["store"], turns["expire"]
+
+        # Where the next tuple goes, and the oldest one is.
+        head = signal_of(position_layout(params))
+        tail = signal_of(position_layout(params))
+        count = Signal(range(params.segment_words * lanes + 1))
+        # Words from the oldest tuple's to the newest's; the ring's length and one more where
+        # both lie in the same word and the ring is all but full.
+        span = Signal(words_bits(params))
+        opens, leaves = Signal(), Signal()
+        m.d.comb += [
+            opens.eq(store & (head.lane == 0)),
+            leaves.eq(expire & (tail.lane == lanes - 1)),
+            self.first_word.eq(tail.word),
+            self.words.eq(
+                Mux(
+                    count == 0,
+                    0,
+                    Mux(span > params.segment_words, params.segment_words, span),
+                )
+            ),
+        ]
+        self._advance(m, head, store)
+        self._advance(m, tail, expire)
+        m.d.sync += [count.eq(count + store - expire), span.eq(span + opens - leaves)]
+        with m.If(self.clear):
+            m.d.sync += [head.eq(0), tail.eq(0), count.eq(0), span.eq(0)]
+
+        after_tail = ~((Const(1, lanes + 1) << tail.lane) - 1)
+        before_head = (Const(1, lanes + 1) << head.lane) - 1
+        older = Mux(self.scan_first, after_tail[:lanes], ~Const(0, lanes))
+        whole = head.lane == 0
+        newer = Mux(self.scan_last & ~whole, before_head[:lanes], ~Const(0, lanes))
+        wraps = self.scan_first & (span > params.segment_words)
+        mask = Mux(wraps, after_tail[:lanes] | before_head[:lanes], older & newer)
+        # The word where a full ring closes is the first and is not met again at the end.
+        closed = self.scan_last & ~self.scan_first & (span > params.segment_words)
+        m.d.sync += self.live.eq(Mux(self.scan, Mux(closed, ~Const(0, lanes), mask), 0))
+
+        oldest = signal_of(self.body)
+        expired = signal_of(position_layout(params), name="expired")
+        read_word = Mux(self.arrive, tail.word, self.scan_word)
+        for lane in range(lanes):
+            memory = lane_memory(params, self.body)
+            m.submodules[f"lane{lane}"] = memory
+            write, read = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                write.addr.eq(head.word),
+                write.data.eq(self.enter),
+                write.en.eq(store & (head.lane == lane)),
+                read.addr.eq(read_word),
+                self.slots[lane].eq(read.data),
+            ]
+            with m.If(expired.lane == lane):
+                m.d.comb += oldest.eq(read.data)
+        if params.timestamp_bits:
+            expiring, now = Signal(), Signal(params.timestamp_bits)
+            m.d.sync += [
+                expiring.eq(expire),
+                expired.eq(tail),
+                now.eq(self.enter.ts),
+                self.evicted.eq(expiring & (oldest.end > now)),
+            ]
+        return m
+
+    def _advance(self, m: Module, position: View, step: Value) -> None:
+        """Move a position by one slot round the ring."""
+        with m.If(step & (position.lane == self.params.lanes - 1)):
+            m.d.sync += [
+                position.lane.eq(0),
+                position.word.eq(
+                    Mux(position.word == self.params.segment_words - 1, 0, position.word + 1)
+                ),
+            ]
+        with m.Elif(step):
+            m.d.sync += position.lane.eq(position.lane + 1)

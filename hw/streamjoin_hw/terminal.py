@@ -1,0 +1,71 @@
+"""What the ``hw`` commands say: figures on standard output, the rest on standard error."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def say(message: str) -> None:
+    """Say what goes on, beside the output."""
+    sys.stderr.write(f"{message}\n")
+
+
+def write_text(text: str, file: Path | None) -> None:
+    """Write a text to a file, making its folder, or to standard output if there is none."""
+    from streamjoin_hw.build import OutputError, write_whole
+
+    if file is None:
+        sys.stdout.write(text)
+        return
+    if not file.parent.exists():
+        try:
+            file.parent.mkdir(parents=True)
+        except OSError as error:
+            raise OutputError(file.parent, error, "name a file whose folder can be made") from None
+    write_whole(file, text)
+    say(f"wrote {file}")
+
+
+def show(figures: dict[str, Any], *, as_json: bool) -> None:
+    """Print figures as a table of names and values, or as JSON."""
+    if as_json:
+        sys.stdout.write(json.dumps(figures) + "\n")
+        return
+    rows = [(name.replace("_", " "), str(value)) for name, value in figures.items()]
+    print_table(("metric", "value"), rows)
+
+
+@contextmanager
+def progress(what: str, total: int, *, hidden_below: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar on standard error while something goes on; yields whom to tell how far it is.
+
+    There is none for less than ``hidden_below``, or where nobody watches.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    hidden = total < hidden_below or not console.is_terminal
+    with Progress(console=console, disable=hidden, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, as wide as it needs to be."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    # As wide as it needs to be: nothing is folded or cut.
+    longest = max(map(len, map("".join, [columns, *rows])))
+    wide = Console(highlight=False, markup=False, width=20 + 4 * len(columns) + longest)
+    with wide.capture() as captured:
+        wide.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))

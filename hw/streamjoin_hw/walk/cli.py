@@ -1,0 +1,112 @@
+"""``streamjoin hw animate`` and ``hw simulate --waves``: one input, watched from inside."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from streamjoin_hw.design_options import UsageError, design_from
+from streamjoin_hw.terminal import say, show, write_text
+
+
+def configure_input(action: argparse.ArgumentParser, tuples: int) -> None:
+    """Add the flags that draw an input, with this many tuples if none are asked for."""
+    usual = "two tuples a core" if action.prog.endswith("animate") else "the capacity"
+    for flag, default, text in (
+        ("--tuples", tuples, f"tuples of both sides together (default {tuples})"),
+        ("--seed", 1, "seed of the workload (default 1)"),
+        ("--window-r", None, f"count window of R (default: {usual})"),
+        ("--window-s", None, f"count window of S (default: {usual})"),
+    ):
+        action.add_argument(flag, type=int, default=default, metavar="COUNT", help=text)
+
+
+def _small_workload(arguments: argparse.Namespace, params: Any, windows: tuple[int, int]) -> Any:
+    """Draw an input for the simulation that shows every signal."""
+    import numpy as np
+
+    from streamjoin_hw import testing
+    from streamjoin_hw.walk.waves import MOST_TUPLES
+
+    if params.forward != "step":
+        raise UsageError(
+            "only the lock-step chain is watched from inside: leave out --param forward=fast"
+        )
+    if not 1 <= arguments.tuples <= MOST_TUPLES:
+        raise UsageError(
+            f"--tuples must be from 1 to {MOST_TUPLES} where every signal is recorded, "
+            f"not {arguments.tuples}"
+        )
+    rows = 1 << params.payload_bits
+    if arguments.tuples > rows:
+        raise UsageError(
+            f"--tuples must be at most {rows} where payload_bits={params.payload_bits} number "
+            f"the rows, not {arguments.tuples}"
+        )
+    rng = np.random.default_rng(arguments.seed)
+    return testing.random_workload(params, rng, arguments.tuples, windows=windows)
+
+
+def waves(arguments: argparse.Namespace, params: Any, idle: int, stall: int) -> int:
+    """Simulate in Amaranth's simulator, which names every signal, and write waveforms."""
+    from streamjoin_hw import testing
+    from streamjoin_hw.contract import active_cores
+    from streamjoin_hw.walk.waves import record_waves
+
+    if not arguments.waves.endswith(".vcd"):
+        raise UsageError(f"--waves must name a .vcd file, not {arguments.waves!r}")
+    windows = (
+        arguments.window_r or params.window_capacity,
+        arguments.window_s or params.window_capacity,
+    )
+    active_cores(params, *windows)
+    workload = _small_workload(arguments, params, windows)
+    recording, save = record_waves(
+        workload,
+        Path(arguments.waves),
+        seed=arguments.seed,
+        idle_per_1024=idle,
+        stall_per_1024=stall,
+    )
+    wrong = testing.difference(testing.reference(workload), recording.pairs)
+    say(f"wrote {arguments.waves} and {save}")
+    figures = {
+        "digest": params.digest,
+        "seed": arguments.seed,
+        "tuples": len(workload.arrivals),
+        "results": len(recording.pairs),
+        "cycles": recording.cycles,
+        "steps": len(recording.steps),
+        "verdict": wrong or "exact",
+    }
+    show(figures, as_json=arguments.json)
+    return 1 if wrong else 0
+
+
+def animate(arguments: argparse.Namespace) -> int:
+    """Write the animated page."""
+    from streamjoin_hw import testing
+    from streamjoin_hw.contract import active_cores
+    from streamjoin_hw.walk.page import MOST_CORES, MOST_SLOTS, walk_page
+    from streamjoin_hw.walk.recording import record
+
+    params = design_from(arguments.preset, arguments.param)
+    if arguments.out is None:
+        raise UsageError("--out must name the HTML file to write")
+    # Two tuples of each side in a core: enough to see that a segment is more than one.
+    usual = params.cores * min(2, params.segment_tuples)
+    windows = (arguments.window_r or usual, arguments.window_s or usual)
+    active = active_cores(params, *windows)
+    if active > MOST_CORES or max(windows) > MOST_SLOTS * active:
+        raise UsageError(
+            f"a page shows up to {MOST_CORES} cores of {MOST_SLOTS} tuples of each side, not "
+            f"{active} cores with windows of {windows[0]} and {windows[1]}: set --param cores=4, "
+            "--window-r or --window-s"
+        )
+    workload = _small_workload(arguments, params, windows)
+    recording = record(workload)
+    wrong = testing.difference(testing.reference(workload), recording.pairs)
+    if wrong:
+        say(f"no page is written: {wrong}")
+        return 1
+    write_text(walk_page(recording), Path(arguments.out))
+    return 0

@@ -1,0 +1,159 @@
+"""Functional coverage: which stall met which state, which windows met which tuples.
+
+A bin is a sentence that was true in some cycle, or of some tuple; its count says how often. Bins
+are seen at the ports and in the status register's bits, which every design has, and not in the
+states of one implementation.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import cocotb
+from cocotb.triggers import RisingEdge
+
+from streamjoin_hw.contract import SIDE_R, DesignParams, TUser, active_cores, registers
+from streamjoin_hw.testing import Workload
+
+STATES = ("waiting", "refusing", "running", "draining", "ending")
+"""Between inputs; windows that cannot be held; from the first tuple to the end of the input;
+until all that is owed has met; until the punctuation is taken."""
+
+_NOT_REQUIRED = {
+    # Nothing is taken without legal windows, or between the end of an input and its punctuation.
+    "refusing, input taken",
+    "draining, input taken",
+    # There is nothing to give before an input's first tuple has met another.
+    *("waiting, output taken", "waiting, output stalls"),
+    *("refusing, output taken", "refusing, output stalls"),
+    # The punctuation is on offer, or a last result in front of it.
+    "ending, output idle",
+    *("waiting, scan held", "refusing, scan held"),
+    # Not owed: the next input would have to fill the cores while the punctuation waits.
+    "ending, scan held",
+}
+
+
+def required() -> list[str]:
+    """Return the bins that every design must hit, in the order in which to show them."""
+    bins = []
+    for state in STATES:
+        bins += [f"{state}, input {what}" for what in ("idle", "taken", "stalls")]
+        bins += [f"{state}, output {what}" for what in ("idle", "taken", "stalls")]
+        bins += [f"{state}, scan held", f"{state}, reset", f"{state}, soft reset"]
+    bins += [f"scan held, output {what}" for what in ("taken", "stalls")]
+    bins += [
+        f"{side} arrives, its window {own}, the other {other}"
+        for side in "RS"
+        for own in ("filling", "full")
+        for other in ("empty", "filling", "full")
+    ]
+    bins += [
+        *("window of one tuple", "windows of the capacity", "windows that differ"),
+        *("every core active", "input of one side alone"),
+    ]
+    return [each for each in bins if each not in _NOT_REQUIRED]
+
+
+def bins_of(params: DesignParams, workload: Workload) -> Counter[str]:
+    """Count the bins of one input: its windows, and how full they are when a tuple arrives."""
+    windows = (workload.window_r, workload.window_s)
+    seen = [0, 0]
+    bins: Counter[str] = Counter()
+
+    def filled(side: int) -> str:
+        if not seen[side]:
+            return "empty"
+        return "full" if seen[side] >= windows[side] else "filling"
+
+    for arrival in workload.arrivals:
+        mine, other = filled(arrival.side), filled(1 - arrival.side)
+        name = "R" if arrival.side == SIDE_R else "S"
+        mine = "full" if mine == "full" else "filling"
+        bins[f"{name} arrives, its window {mine}, the other {other}"] += 1
+        seen[arrival.side] += 1
+    facts = {
+        "window of one tuple": 1 in windows,
+        "windows of the capacity": windows == (params.window_capacity,) * 2,
+        "windows that differ": windows[0] != windows[1],
+        "every core active": active_cores(params, *windows) == params.cores,
+        "input of one side alone": bool(seen[0]) != bool(seen[1]),
+    }
+    bins.update(name for name, holds in facts.items() if holds)
+    return bins
+
+
+class Coverage:
+    """Looks at a design every cycle and counts the bins it hits.
+
+    Parameters
+    ----------
+    dut : handle
+        The simulated top level.
+    params : DesignParams
+        What it was built from.
+
+    Attributes
+    ----------
+    bins : Counter
+        Cycles in which each was hit.
+    state : str
+        One of :data:`STATES`, as of the last clock edge.
+    """
+
+    def __init__(self, dut: Any, params: DesignParams) -> None:
+        self.dut = dut
+        self.bins: Counter[str] = Counter()
+        self.state = "waiting"
+        (status,) = (each for each in registers(params) if each.name == "status")
+        self._masks = {each.name: 1 << each.bit for each in status.fields}
+        self._in_reset = True
+        cocotb.start_soon(self._watch())
+
+    def _state(self, status: int, offered: bool) -> str:
+        punctuation = int(self.dut.m_axis_results_tuser.value) >> TUser.PUNCTUATION & 1
+        if offered and punctuation:
+            return "ending"
+        if status & self._masks["window_error"]:
+            return "refusing"
+        if status & self._masks["draining"]:
+            return "draining"
+        if self.dut.running.value == 1:
+            return "running"
+        return "waiting" if status & self._masks["idle"] else "ending"
+
+    def _facts(self) -> Iterator[str]:
+        """Look at one cycle."""
+        dut = self.dut
+        if not int(dut.aresetn.value):
+            if not self._in_reset:
+                yield f"{self.state}, reset"
+            self._in_reset = True
+            return
+        if self._in_reset or dut.restart.value != 0:
+            # The first cycle after a reset still shows the state of before.
+            self._in_reset = False
+            return
+        status = int(dut.get_status.value)
+        offered = dut.m_axis_results_tvalid.value == 1
+        state = self.state = self._state(status, offered)
+        if dut.s_axis_tuples_tvalid.value == 1:
+            given = "taken" if dut.s_axis_tuples_tready.value == 1 else "stalls"
+        else:
+            given = "idle"
+        yield f"{state}, input {given}"
+        taken = "idle"
+        if offered:
+            taken = "taken" if dut.m_axis_results_tready.value == 1 else "stalls"
+        yield f"{state}, output {taken}"
+        if status & self._masks["held"]:
+            yield f"{state}, scan held"
+            yield f"scan held, output {taken}"
+        if dut.soft_reset.value == 1:
+            yield f"{state}, soft reset"
+
+    async def _watch(self) -> None:
+        edge = RisingEdge(self.dut.aclk)
+        while True:
+            await edge
+            self.bins.update(self._facts())

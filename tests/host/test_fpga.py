@@ -1,0 +1,104 @@
+"""What is particular to hardware engines: both ways of forwarding, time windows, capacity."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.host import cases
+from tests.host.test_engines import check, held, outcome_of
+
+from streamjoin import oracle, verify
+from streamjoin.engines import catalog
+from streamjoin.errors import EngineError, UnsupportedError
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Stream
+from streamjoin.windows import Window, parse_window
+
+pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its model
+
+ENGINE = catalog.get("fpga-handshake")
+FAST = {"forward": "fast"}
+
+
+def check_fast(r: Stream, s: Stream, predicate: Predicate, window: Window) -> None:
+    outcome = outcome_of(ENGINE, r, s, predicate, window, knobs=FAST)
+    verify.check(outcome.pairs, oracle.join(r, s, predicate, window), "fpga-handshake, fast")
+
+
+@pytest.mark.parametrize("case", cases.hard_cases(), ids=lambda case: case.name)
+def test_the_low_latency_variant_is_exact_on_hard_cases(case: cases.Case) -> None:
+    checked = 0
+    for window in cases.windows_of(ENGINE):
+        if held(ENGINE, window, case.r, case.s):
+            check_fast(case.r, case.s, cases.PREDICATES["band-and-equi"], window)
+            checked += 1
+    assert checked > 0
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
+@given(data=st.data(), streams=cases.random_streams())
+def test_the_low_latency_variant_is_exact_on_random_cases(
+    data: st.DataObject, streams: tuple[Stream, Stream]
+) -> None:
+    windows = cases.random_windows(ENGINE.capabilities.windows)
+    window = data.draw(windows.filter(lambda w: held(ENGINE, w, *streams)))
+    check_fast(*streams, cases.PREDICATES["equi"], window)
+
+
+def test_the_low_latency_variant_holds_uneven_windows() -> None:
+    many = list(range(60))
+    r, s = cases.stream("r", many, [x % 5 for x in many]), cases.stream("s", many, [1] * 60)
+    check_fast(r, s, cases.EQUI, parse_window("count:1,12"))
+    check_fast(r, s, cases.EQUI, parse_window("count:12,1"))
+
+
+def latency_cycles(forward: str) -> float:
+    """Half of the matches come within so many cycles after their later tuple was taken."""
+    many = list(range(400))
+    r, s = cases.stream("r", many, many), cases.stream("s", many, many)
+    outcome = outcome_of(
+        ENGINE, r, s, cases.EQUI, parse_window("count:12"), knobs={"forward": forward}
+    )
+    return float(outcome.metrics["latency_us"]["p50"]) * 100  # at 100 MHz
+
+
+def test_forwarding_at_once_answers_sooner() -> None:
+    assert latency_cycles("fast") < latency_cycles("step")
+
+
+@pytest.mark.parametrize("forward", ["step", "fast"])
+def test_a_tuple_pushed_out_before_its_time_is_an_error(forward: str) -> None:
+    """Twelve tuples fit: the first of fourteen within the window is one too many, then two."""
+    r, s = cases.stream("r", list(range(14)), [1] * 14), cases.stream("s", [20], [1])
+    with pytest.raises(EngineError, match="2 tuples were pushed out of windows of 12 tuples"):
+        outcome_of(ENGINE, r, s, cases.EQUI, parse_window("time:100us"), knobs={"forward": forward})
+    check_small(r, s, "time:12us", forward)
+
+
+def check_small(r: Stream, s: Stream, window: str, forward: str) -> None:
+    outcome = outcome_of(ENGINE, r, s, cases.EQUI, parse_window(window), knobs={"forward": forward})
+    verify.check(
+        outcome.pairs, oracle.join(r, s, cases.EQUI, parse_window(window)), "fpga-handshake"
+    )
+
+
+@pytest.mark.parametrize("forward", ["step", "fast"])
+def test_times_are_counted_from_the_first_arrival(forward: str) -> None:
+    far = 1 << 50
+    r = cases.stream("r", [far, far + 5], [1, 1])
+    s = cases.stream("s", [far + 9, far + (1 << 32) - 2], [1, 1])
+    for window in ("time:5us", "time:9us", "time:10us", "time:2h"):
+        check_small(r, s, window, forward)
+
+
+def test_an_input_that_lasts_too_long_is_refused_in_a_sentence() -> None:
+    r, s = cases.stream("r", [0], [1]), cases.stream("s", [(1 << 32) - 1], [1])
+    with pytest.raises(UnsupportedError, match="the input spans 4295 s and the design's 32-bit"):
+        outcome_of(ENGINE, r, s, cases.EQUI, parse_window("time:1s"))
+
+
+def test_missing_values_are_left_out_of_a_band_on_whole_numbers() -> None:
+    keys = np.zeros(8, dtype=np.int32).tolist()
+    r = cases.stream("r", list(range(8)), keys, None, [x % 2 == 0 for x in range(8)])
+    s = cases.stream("s", list(range(8)), keys, None, [x % 3 == 0 for x in range(8)])
+    check(ENGINE, r, s, Predicate.parse(band="k=k2:1:1"), parse_window("count:8"))

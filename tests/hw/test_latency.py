@@ -1,0 +1,47 @@
+"""Cycles of a tuple and of a match: what is worked out is what the model does, to the cycle."""
+
+import pytest
+
+from streamjoin_hw.build import build_model
+from streamjoin_hw.contract import FORWARDS, DesignParams, parse_term
+from streamjoin_hw.latency.cases import latency_cycles, measure, met
+from streamjoin_hw.presets import REFERENCE_BAND
+from streamjoin_hw.testing import step_cycles
+
+SHAPES = {
+    "odd": DesignParams(cores=3, segment_tuples=4, lanes=2, payload_bits=16),
+    "even": DesignParams(cores=2, segment_tuples=5, lanes=1, merge_arity=2),
+    "band": DesignParams(cores=4, segment_tuples=3, lanes=3, terms=REFERENCE_BAND),
+    "alone": DesignParams(cores=1, segment_tuples=6, lanes=4, terms=(parse_term("band:uint32"),)),
+}
+
+
+@pytest.mark.parametrize("forward", FORWARDS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_match_takes_the_cycles_of_its_closed_form(shape: str, forward: str) -> None:
+    params = DesignParams(**{**vars(SHAPES[shape]), "forward": forward})
+    folder = build_model(params)
+    capacity = params.window_capacity
+    period = step_cycles(params, capacity, params.cores)
+    # What the specification allows a step.
+    assert period <= params.segment_words + 1
+    for age in range(capacity):
+        measured = measure(params, folder, age)
+        assert measured.cycles_per_tuple == period
+        assert measured.latency_cycles == latency_cycles(params, age), f"age {age}"
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 8, 9])
+@pytest.mark.parametrize("segment", [1, 4, 64])
+def test_in_lock_step_the_newest_tuples_meet_after_most_of_the_window(
+    cores: int, segment: int
+) -> None:
+    params = DesignParams(cores=cores, segment_tuples=segment)
+    wanted = segment * (cores - 1) if cores % 2 else segment * cores - 1
+    assert met(params, 0).later_tuples == wanted
+    assert max(met(params, age).later_tuples for age in range(params.window_capacity)) == wanted
+
+
+def test_sixteen_cores_of_64_tuples_stay_under_100_cycles_when_tuples_are_forwarded() -> None:
+    params = DesignParams(cores=16, segment_tuples=64, lanes=8, forward="fast")
+    assert max(latency_cycles(params, age) for age in range(params.window_capacity)) < 100

@@ -1,0 +1,240 @@
+"""A user's own predicate: its identity, what it sees, and that designs with it are exact."""
+
+import dataclasses
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import Mux
+from tests.hw.test_handshake import run_inputs
+
+from streamjoin_hw import testing
+from streamjoin_hw.build import verilog_text
+from streamjoin_hw.contract import (
+    FORWARDS,
+    SIDE_R,
+    DesignParams,
+    Theta,
+    ThetaError,
+    parse_term,
+)
+from streamjoin_hw.design_options import UsageError, design_from
+from streamjoin_hw.predicates import check_theta
+from streamjoin_hw.testing import Arrival, Workload, difference, reference
+
+ROOT = Path(__file__).resolve().parents[2]
+SEED = 23
+FACTOR = 3
+
+
+def scaled(key: Any) -> Any:
+    return key * FACTOR
+
+
+def skewed(r: Any, s: Any) -> Any:
+    return (abs(scaled(r.key0) - s.key0) <= 2) | ((r.payload + s.payload) % 7 == 0)
+
+
+def design(theta: Theta, *terms: str, forward: str = "step") -> DesignParams:
+    parsed = tuple(parse_term(term) for term in terms)
+    return DesignParams(
+        cores=2,
+        segment_tuples=4,
+        lanes=2,
+        terms=parsed,
+        payload_bits=10,
+        theta=theta,
+        forward=forward,
+    )
+
+
+@pytest.mark.parametrize("forward", FORWARDS)
+def test_a_design_with_a_predicate_of_ones_own_is_exact(
+    forward: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a band, on signed keys, with numbers that must not wrap; another reference agrees."""
+    params = design(Theta.of(skewed), "key:int32", "band:int32", forward=forward)
+    rng = np.random.default_rng(SEED)
+    arrivals = [
+        Arrival(
+            int(rng.integers(2)),
+            (
+                int(rng.choice([-2, -1, 0, 1, 2, 3, 0x7FFFFFFF, -0x80000000])) & 0xFFFFFFFF,
+                int(rng.integers(3)),
+            ),
+            number,
+        )
+        for number in range(120)
+    ]
+    workload = Workload(params, arrivals, 7, 5, {"band_lo1": 1, "band_hi1": 0})
+
+    def by_hand(_params: object, r: Arrival, s: Arrival) -> bool:
+        a, b = (key - (key >> 31 << 32) for key in (r.keys[0], s.keys[0]))
+        return -2 <= 3 * a - b <= 2 or (r.payload + s.payload) % 7 == 0
+
+    mine = reference(workload)
+    monkeypatch.setattr(testing, "own_condition", by_hand)
+    assert difference(reference(workload), mine) == ""
+    assert 20 < len(mine) < 400
+    run_inputs(params, [workload], 0.0, 0.2)
+
+
+def test_keys_are_seen_as_their_types_say() -> None:
+    seen: dict[str, Any] = {}
+
+    def look(r: Any, s: Any) -> Any:
+        seen.update(r=r, s=s)
+        return r.key1 == s.key1
+
+    theta = Theta("look", "0" * 16, look)
+    check_theta(design(theta, "equi:int32", "key:int32", "key:uint32", "key:float32"))
+    shapes = [seen["r"].key1.shape(), seen["s"].key2.shape(), seen["r"].key3.shape()]
+    assert [shape.signed for shape in shapes] == [True, False, False]
+    assert [shape.width for shape in shapes] == [32, 32, 32]
+    assert len(seen["s"].payload) == 10
+    with pytest.raises(ThetaError, match=r"^theta can look at key1, .*, payload of R, not key0$"):
+        _ = seen["r"].key0
+
+
+def module_of(tmp_path: Path, text: str) -> Any:
+    file = tmp_path / f"predicates{len(list(tmp_path.iterdir()))}.py"
+    file.write_text(text)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SOURCE = """
+LIMIT = 3
+
+def distance(r, s):
+    return abs(r.key0 - s.key0)
+
+def near(r, s, least=0):
+    return (distance(r, s) <= LIMIT) & (r.key0 >= least)
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "changed"),
+    [
+        ("LIMIT = 3", "LIMIT = 4"),
+        ("abs(r.key0 - s.key0)", "abs(r.key0 - s.key1)"),
+        ("<= LIMIT", "< LIMIT"),
+        ("least=0", "least=1"),
+        ("def near(r, s, least=0)", "def near(r, s, least=0.0)"),
+    ],
+)
+def test_whatever_changes_the_predicate_changes_its_identity(
+    tmp_path: Path, right: str, changed: str
+) -> None:
+    first = Theta.of(module_of(tmp_path, SOURCE).near)
+    again = Theta.of(module_of(tmp_path, SOURCE).near)
+    other = Theta.of(module_of(tmp_path, SOURCE.replace(right, changed)).near)
+    assert first == again
+    assert first != other
+    assert design(first, "key:int32").digest != design(other, "key:int32").digest
+
+
+def test_captured_values_are_part_of_the_identity() -> None:
+    def within(limit: int) -> Theta:
+        def near(r: Any, s: Any) -> Any:
+            return Mux(r.key0 > s.key0, r.key0 - s.key0, s.key0 - r.key0) <= limit
+
+        return Theta.of(near)
+
+    assert within(1) == within(1)
+    assert within(1) != within(2)
+
+
+def test_what_cannot_be_a_predicate_is_refused_in_a_sentence() -> None:
+    box = SimpleNamespace(limit=1)
+
+    def boxed(r: Any, s: Any) -> Any:
+        return r.key0 - s.key0 < box.limit
+
+    namespace: dict[str, Any] = {}
+    exec("def typed(r, s):\n    return r.key0 == s.key0", namespace)
+    cases: list[tuple[Any, str]] = [
+        (len, "theta must be a function made by def, not <built-in function len>"),
+        (namespace["typed"], "theta typed must be defined in a file: its source cannot be read"),
+        (
+            boxed,
+            "theta boxed may take numbers, texts, tuples of them, functions and modules from "
+            "outside, not box, a SimpleNamespace",
+        ),
+    ]
+    for function, sentence in cases:
+        with pytest.raises(ThetaError, match=f"^{re.escape(sentence)}$"):
+            Theta.of(function)
+    with pytest.raises(ThetaError, match=r"^theta must be a function made by def, not <function"):
+        Theta.of(lambda r, s: r.key0 == s.key0)
+
+
+def test_a_predicate_from_a_manifest_drives_but_does_not_build() -> None:
+    params = design(Theta.of(skewed), "key:int32")
+    read = DesignParams.from_dict(params.to_dict())
+    assert read == params
+    assert read.digest == params.digest
+    sentence = "theta skewed is known by its name only: build the design where its function is"
+    with pytest.raises(ThetaError, match=f"^{sentence}$"):
+        verilog_text(read)
+
+
+def test_a_predicate_that_returns_nothing_is_named() -> None:
+    def nothing(_r: Any, _s: Any) -> Any:
+        return None
+
+    params = design(Theta.of(nothing), "key:int32")
+    with pytest.raises(
+        ThetaError, match=r"^theta nothing must return an Amaranth value, not None$"
+    ):
+        verilog_text(params)
+
+
+def test_the_command_line_takes_a_predicate_from_a_file() -> None:
+    file = ROOT / "examples" / "own_predicate.py"
+    words = ["cores=1", "segment_tuples=2", "terms=key:int32,key:int32"]
+    params = design_from(None, [*words, f"theta={file}:near"])
+    assert params.theta is not None
+    assert params.theta.name == "near"
+    for text, sentence in (
+        ("near", "--param theta must be FILE.py:FUNCTION, not 'near'"),
+        (f"{file}:far", f"--param theta: {file} has no function 'far'"),
+    ):
+        with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+            design_from(None, [*words, f"theta={text}"])
+
+
+def test_the_example_runs() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "own_predicate.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"design [0-9a-f]{16}: \d+ lines of Verilog\n", done.stdout)
+
+
+def test_a_key_term_alone_never_matches_by_itself() -> None:
+    """Two designs that differ in theta only give different results on the same input."""
+
+    def always(r: Any, s: Any) -> Any:
+        return (r.key0 == s.key0) | (r.key0 != s.key0)
+
+    def never(r: Any, s: Any) -> Any:
+        return (r.key0 == s.key0) & (r.key0 != s.key0)
+
+    arrivals = [Arrival(SIDE_R, (1,), 1), Arrival(1 - SIDE_R, (2,), 2)]
+    every = Workload(design(Theta.of(always), "key:int32"), arrivals, 2, 2)
+    none = dataclasses.replace(every, params=design(Theta.of(never), "key:int32"))
+    assert reference(every) == [(1, 2)]
+    assert reference(none) == []
+    for workload in (every, none):
+        run_inputs(workload.params, [workload], 0.0, 0.0)

@@ -1,0 +1,75 @@
+"""Windows lie in the kind of memory that was asked for, and behave the same in each."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.back import verilog
+from tests.hw.test_handshake import run_inputs
+
+from streamjoin_hw.contract import FORWARDS, DesignParams
+from streamjoin_hw.contract.params import MEMORIES
+from streamjoin_hw.formal.tools import yosys
+from streamjoin_hw.presets import EQUI
+from streamjoin_hw.region import Region
+from streamjoin_hw.streams import r_layout
+from streamjoin_hw.testing import random_workload
+from streamjoin_hw.window import SegmentRing
+
+SEED = 31
+HOLDERS: dict[str, Callable[..., Any]] = {"step": SegmentRing, "fast": Region}
+
+
+def small(forward: str, memory: str) -> DesignParams:
+    return DesignParams(
+        cores=2,
+        segment_tuples=16,
+        lanes=2,
+        terms=EQUI,
+        payload_bits=8,
+        forward=forward,
+        window_memory=memory,
+    )
+
+
+def cells_of(params: DesignParams, folder: Path) -> dict[str, int]:
+    """Synthesize one side's part of a core for Xilinx's 7 series and count its cells."""
+    holder = HOLDERS[params.forward](params, r_layout(params))
+    (folder / "holder.v").write_text(verilog.convert(holder, name="holder"))
+    commands = [
+        "read_verilog holder.v",
+        "synth_xilinx -flatten -noiopad -noclkbuf -top holder",
+        "tee -o cells.json stat -json",
+    ]
+    yosys(commands, folder, "Yosys")
+    found = json.loads((folder / "cells.json").read_text())
+    counts: dict[str, int] = found["modules"]["\\holder"]["num_cells_by_type"]
+    return counts
+
+
+@pytest.mark.parametrize("forward", FORWARDS)
+@pytest.mark.parametrize("memory", [each for each in MEMORIES if each != "auto"])
+def test_synthesis_takes_the_kind_of_memory_asked_for(
+    forward: str, memory: str, tmp_path: Path
+) -> None:
+    params = small(forward, memory)
+    counts = cells_of(params, tmp_path)
+
+    def count(start: str) -> int:
+        return sum(number for name, number in counts.items() if name.startswith(start))
+
+    bits = params.segment_tuples * r_layout(params).size
+    assert (count("RAMB") > 0) == (memory == "bram"), counts
+    assert (count("RAM") - count("RAMB") > 0) == (memory == "lutram"), counts
+    assert (count("FD") >= bits) == (memory == "registers"), counts
+
+
+@pytest.mark.parametrize("forward", FORWARDS)
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_every_kind_of_memory_gives_the_same_results(forward: str, memory: str) -> None:
+    params = small(forward, memory)
+    workload = random_workload(params, np.random.default_rng(SEED), 80, domain=6)
+    run_inputs(params, [workload], 0.2, 0.3)
