@@ -17,6 +17,8 @@ _PLACES = {
     "pmj-jm": "streamjoin.engines.intra.pmj:PmjJm",
     "pmj-jb": "streamjoin.engines.intra.pmj:PmjJb",
     "kang": "streamjoin.engines.sliding.kang:Kang",
+    "ibwj-bptree": "streamjoin.engines.sliding.windowtrees:BPlusTreeJoin",
+    "ibwj-chain": "streamjoin.engines.sliding.windowtrees:ChainJoin",
     "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
     "duckdb": "streamjoin.engines.duckdb:DuckDb",
     "polars": "streamjoin.engines.yardsticks:Polars",

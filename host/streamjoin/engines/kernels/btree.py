@@ -92,6 +92,14 @@ def leaves_for(entries: int, least: int) -> int:
     return entries // least + 2
 
 
+def bytes_in_use(forest: Forest) -> int:
+    """Bytes of the nodes that are or were in use since their region was cleared."""
+    counters = forest.counters.reshape(-1, int(REGION_WORDS)).astype(np.int64)
+    firsts = np.arange(len(counters)) * (len(forest.nexts) // len(counters))
+    leaves, inners = (int((counters[:, int(c)] - firsts).sum()) for c in (LEAVES, INNERS))
+    return leaves * (8 * NODE + 4) + inners * 12 * NODE
+
+
 @kernel
 def clear(forest: Forest, region: int, first_tree: int, end_tree: int) -> None:
     """Empty a region and the trees in it."""

@@ -173,3 +173,8 @@ def merge(
         at += U64(1)
     build(trees, new, int(to - begin))
     return int(to - begin)
+
+
+def bytes_in_use(trees: Sorted) -> int:
+    """Bytes of the entries of all trees, and of the keys above them."""
+    return int(trees.shapes[COUNT :: int(SHAPE_WORDS)].sum()) * (8 * NODE + 4) // NODE
