@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.atomics import fetch_add
-from streamjoin.engines.kernels.jit import inlined, kernel
+from streamjoin.engines.kernels.jit import inlined, uncounted
 from streamjoin.engines.kernels.nodes import NODE, count_below, insert_at, remove_at
 
 U32, U64 = np.uint32, np.uint64
@@ -100,7 +100,7 @@ def bytes_in_use(forest: Forest) -> int:
     return leaves * (8 * NODE + 4) + inners * 12 * NODE
 
 
-@kernel
+@uncounted
 def clear(forest: Forest, region: int, first_tree: int, end_tree: int) -> None:
     """Empty a region and the trees in it."""
     counters = U64(region) * REGION_WORDS
@@ -116,7 +116,7 @@ def clear(forest: Forest, region: int, first_tree: int, end_tree: int) -> None:
         forest.heights[tree] = U32(0)
 
 
-@kernel
+@uncounted
 def _new_leaf(forest: Forest, region: np.uint64) -> np.uint64:
     counters = region * REGION_WORDS
     leaf = forest.counters[counters + FREE_LEAF]
@@ -130,7 +130,7 @@ def _new_leaf(forest: Forest, region: np.uint64) -> np.uint64:
     return leaf
 
 
-@kernel
+@uncounted
 def _new_inner(forest: Forest, region: np.uint64) -> np.uint64:
     counters = region * REGION_WORDS
     node = forest.counters[counters + FREE_INNER]
@@ -165,7 +165,7 @@ def find_leaf(forest: Forest, tree: np.uint64, entry: np.uint64) -> np.uint64:
     return node
 
 
-@kernel
+@uncounted
 def insert(forest: Forest, region: int, tree: int, entry: int) -> None:
     """Insert an entry that the tree does not have."""
     where, target, value = U64(region), U64(tree), U64(entry)
@@ -178,7 +178,7 @@ def insert(forest: Forest, region: int, tree: int, entry: int) -> None:
     insert_at(forest.leaves, first, count_below(forest.leaves, first, value), value)
 
 
-@kernel
+@uncounted
 def _split_down(
     forest: Forest, region: np.uint64, tree: np.uint64, entry: np.uint64
 ) -> np.uint64:
@@ -217,7 +217,7 @@ def _is_full(forest: Forest, node: np.uint64, height: np.uint64) -> bool:
     return full
 
 
-@kernel
+@uncounted
 def _split_leaf(
     forest: Forest, region: np.uint64, leaf: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
@@ -231,7 +231,7 @@ def _split_leaf(
     return right, forest.leaves[first + HALF - U64(1)]
 
 
-@kernel
+@uncounted
 def _split_inner(
     forest: Forest, region: np.uint64, node: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
@@ -246,7 +246,7 @@ def _split_inner(
     return right, middle
 
 
-@kernel
+@uncounted
 def delete(forest: Forest, region: int, tree: int, entry: int) -> None:
     """Delete an entry that the tree has."""
     where, target, value = U64(region), U64(tree), U64(entry)
@@ -257,7 +257,7 @@ def delete(forest: Forest, region: int, tree: int, entry: int) -> None:
     remove_at(forest.leaves, first, count_below(forest.leaves, first, value), NOTHING)
 
 
-@kernel
+@uncounted
 def _refill_down(
     forest: Forest, region: np.uint64, tree: np.uint64, entry: np.uint64
 ) -> np.uint64:
@@ -295,7 +295,7 @@ def _elements(forest: Forest, node: np.uint64, height: np.uint64) -> np.uint64:
     return elements
 
 
-@kernel
+@uncounted
 def _even_leaves(forest: Forest, region: np.uint64, parent: np.uint64, place: np.uint64) -> None:
     """Merge the parent's child at a place with the next one, or share their entries evenly."""
     left, right = U64(forest.children[parent + place]), U64(forest.children[parent + place + U64(1)])
@@ -320,7 +320,7 @@ def _even_leaves(forest: Forest, region: np.uint64, parent: np.uint64, place: np
     forest.separators[parent + place] = forest.scratch[kept - U64(1)]
 
 
-@kernel
+@uncounted
 def _even_inners(forest: Forest, region: np.uint64, parent: np.uint64, place: np.uint64) -> None:
     """Merge the parent's child at a place with the next one, or share their children evenly."""
     left, right = U64(forest.children[parent + place]), U64(forest.children[parent + place + U64(1)])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.btree import NO_NODE, NOTHING, WIDTH, Forest
-from streamjoin.engines.kernels.jit import inlined, kernel
+from streamjoin.engines.kernels.jit import inlined, uncounted
 from streamjoin.engines.kernels.nodes import NODE, count_below
 
 U32, U64 = np.uint32, np.uint64
@@ -67,7 +67,7 @@ def first_entry(trees: Sorted, tree: np.uint64) -> np.uint64:
     return tree * (U64(len(trees.entries)) // many)
 
 
-@kernel
+@uncounted
 def build(trees: Sorted, tree: int, count: int) -> None:
     """Build the inner nodes above a tree's first ``count`` entries (appendix A.3, algorithm 3)."""
     entries, shape = U64(count), U64(tree) * SHAPE_WORDS
@@ -117,7 +117,7 @@ def lower_bound(
     return place + count_below(trees.entries, place, U64(key) << U64(32))
 
 
-@kernel
+@uncounted
 def merge(
     trees: Sorted, old: int, new: int, forest: Forest, first_tree: int, end_tree: int, live: int
 ) -> int:

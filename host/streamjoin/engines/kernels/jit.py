@@ -33,12 +33,27 @@ _FOLDER = _cache_folder()
 
 def kernel(function: Function) -> Function:
     """Compile a function on first call, releasing the interpreter lock, and keep the code."""
+    return _compiled(function, counted=True)
+
+
+def uncounted(function: Function) -> Function:
+    """Compile like :func:`kernel`, without counting references to arrays.
+
+    Kernels that hand tuples of arrays to one another would count some dozen references at every
+    call. Such a kernel can neither make an array nor a slice of one, and calls only its like.
+    """
+    return _compiled(function, counted=False)
+
+
+def _compiled(function: Function, counted: bool) -> Function:
     previous = config.CACHE_DIR
     config.CACHE_DIR = "" if BOUNDS_CHECKED else str(_FOLDER)
+    # With bounds checked, an error holds references.
+    options = {} if counted or BOUNDS_CHECKED else {"_nrt": False}
     try:
-        compiled = numba.njit(nogil=True, cache=not BOUNDS_CHECKED, boundscheck=BOUNDS_CHECKED)(
-            function
-        )
+        compiled = numba.njit(
+            nogil=True, cache=not BOUNDS_CHECKED, boundscheck=BOUNDS_CHECKED, **options
+        )(function)
     finally:
         config.CACHE_DIR = previous
     return cast("Function", compiled)

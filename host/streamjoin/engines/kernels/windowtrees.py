@@ -17,7 +17,7 @@ from streamjoin.engines.kernels.immutable import (
     lower_bound,
     merge,
 )
-from streamjoin.engines.kernels.jit import kernel
+from streamjoin.engines.kernels.jit import uncounted
 from streamjoin.engines.kernels.probing import (
     Arrivals,
     Codes,
@@ -30,7 +30,7 @@ from streamjoin.engines.kernels.probing import (
 U64 = np.uint64
 
 
-@kernel
+@uncounted
 def join_tree(
     columns: Columns,
     arrivals: Arrivals,
@@ -79,7 +79,7 @@ def join_tree(
     return int(at), int(found)
 
 
-@kernel
+@uncounted
 def join_chain(
     columns: Columns,
     arrivals: Arrivals,
