@@ -19,6 +19,8 @@ _PLACES = {
     "kang": "streamjoin.engines.sliding.kang:Kang",
     "ibwj-bptree": "streamjoin.engines.sliding.windowtrees:BPlusTreeJoin",
     "ibwj-chain": "streamjoin.engines.sliding.windowtrees:ChainJoin",
+    "ibwj-im": "streamjoin.engines.sliding.mergetrees:ImTreeJoin",
+    "ibwj-pim": "streamjoin.engines.sliding.mergetrees:PimTreeJoin",
     "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
     "duckdb": "streamjoin.engines.duckdb:DuckDb",
     "polars": "streamjoin.engines.yardsticks:Polars",

@@ -1,0 +1,402 @@
+"""Joins over IM-Trees and PIM-Trees: PIM-Tree, sections 3.2, 3.3 and 4.1.
+
+A window's index is an immutable tree and mutable ones, each for the range of keys of one node of
+the immutable tree at the insertion depth; at depth 0 there is one, which is the IM-Tree. What
+arrives goes to the mutable trees, which are merged into a new immutable one now and then; what
+has expired is skipped until then.
+
+Any number of threads join at once. They take tasks of a few arrivals from a common counter.
+Because insertions then do not follow the arrival order, each stream has an *edge*: all rows
+before it are indexed. A look-up takes rows before the edge from the index and compares those
+between the edge and the arrival one by one. An access to a mutable tree holds its lock.
+
+A task's searches in the immutable tree, which no insertion changes, come first and all together:
+they wait for memory at the same time, not one after the other.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels.atomics import (
+    fetch_add,
+    load_acquire,
+    lock,
+    store_release,
+    try_lock,
+    unlock,
+)
+from streamjoin.engines.kernels.btree import (
+    ENTRIES,
+    NO_NODE,
+    REGION_WORDS,
+    WIDTH,
+    Forest,
+    insert,
+)
+from streamjoin.engines.kernels.immutable import (
+    DEPTHS,
+    SHAPE_WORDS,
+    STARTS,
+    Sorted,
+    descend,
+    first_entry,
+    lower_bound,
+)
+from streamjoin.engines.kernels.jit import inlined, kernel, uncounted
+from streamjoin.engines.kernels.prefetch import prefetch
+from streamjoin.engines.kernels.probing import (
+    Arrivals,
+    Codes,
+    Columns,
+    entry_of,
+    joins,
+    scan_sorted,
+    scan_tree,
+)
+
+U32, U64 = np.uint32, np.uint64
+
+LINE = U64(8)
+NEXT, STOP, PENDING, PENDING_END, EDGES = U64(0), LINE, LINE * U64(2), LINE * U64(3), LINE * U64(4)
+SIDES = EDGES + LINE * U64(2)
+SIDE_WORDS = LINE
+TREE, DEPTH, LIMIT, FROZEN = U64(0), U64(1), U64(2), U64(3)
+STATE_WORDS = int(SIDES + SIDE_WORDS * U64(2))
+"""Words of the common state: next arrival; whether to stop; rows that wait for their insertion,
+from and to; the edges; and for each stream its immutable tree, the insertion depth, the entries of
+the mutable trees at which they are merged, and whether these take no entries now. What threads
+write while they run has a cache line of its own."""
+
+AT, END, WRITTEN, PLAN = U64(0), U64(1), U64(2), U64(8)
+PLAN_WORDS = U64(4)
+"""Words of a thread's own state: the rest of its task, pairs that it wrote into earlier buffers,
+and for each tuple of the task where its searches lead."""
+
+DONE, FULL, MERGE, STOPPED = 0, 1, 2, 3
+PENDING_ROWS = U64(64)
+BLOCK_ROWS = U64(256)
+OFFSET_BITS = U64(44)
+
+
+class MergeTrees(NamedTuple):
+    """The indexes of both windows.
+
+    Attributes
+    ----------
+    trees : Sorted
+        Immutable trees; the state says which is whose.
+    forest : Forest
+        Mutable trees, ``len(roots) // 2`` for R in region 0, as many for S in region 1.
+    locks : ndarray of uint32
+        One for each mutable tree, then one for each edge.
+    marks : ndarray of uint32, shape (2 * a power of two,)
+        Rings, of R and of S: ``row + 1`` where a row is indexed.
+    state : ndarray of uint64, shape (STATE_WORDS,)
+    """
+
+    trees: Sorted
+    forest: Forest
+    locks: NDArray[np.uint32]
+    marks: NDArray[np.uint32]
+    state: NDArray[np.uint64]
+
+
+@inlined
+def _side(state: NDArray[np.uint64], side: np.uint64, word: np.uint64) -> np.uint64:
+    return state[SIDES + side * SIDE_WORDS + word]
+
+
+@uncounted
+def _plan(
+    columns: Columns,
+    arrivals: Arrivals,
+    index: MergeTrees,
+    begin: np.uint64,
+    end: np.uint64,
+    mine: NDArray[np.uint64],
+) -> None:
+    """Search the immutable trees for a task, and ask for the memory that comes next."""
+    trees, forest, state = index.trees, index.forest, index.state
+    parts = U64(len(forest.roots)) // U64(2)
+    for arrival in range(begin, end):
+        row = U64(arrivals.rows[arrival])
+        own = U64(row >= U64(columns.r.shape[1]))
+        other = U64(1) - own
+        low, root = columns.lows[row], U64(0)
+        tree, depth = _side(state, other, TREE), _side(state, other, DEPTH)
+        part = descend(trees, tree, low, root, root, depth)
+        depths = trees.shapes[tree * SHAPE_WORDS + DEPTHS]
+        leaf = descend(trees, tree, low, part, depth, depths)
+        words = PLAN + (arrival - begin) * PLAN_WORDS
+        mine[words] = leaf
+        mine[words + U64(1)] = part
+        place = first_entry(trees, tree) + leaf * WIDTH
+        for line in range(U64(4)):
+            prefetch(trees.entries, place + line * LINE)
+        _ask(forest, other * parts + part)
+        own_tree, own_depth = _side(state, own, TREE), _side(state, own, DEPTH)
+        own_part = descend(trees, own_tree, columns.keys[row], root, root, own_depth)
+        mine[words + U64(2)] = own_part
+        _ask(forest, own * parts + own_part)
+
+
+@inlined
+def _ask(forest: Forest, tree: np.uint64) -> None:
+    """Ask for the memory of a mutable tree's root."""
+    root = U64(forest.roots[tree]) * WIDTH
+    if forest.heights[tree] == U32(0):
+        for line in range(U64(4)):
+            prefetch(forest.leaves, root + line * LINE)
+    else:
+        prefetch(forest.separators, root)
+        prefetch(forest.children, root)
+
+
+@uncounted
+def _insert(
+    columns: Columns, index: MergeTrees, row: np.uint64, own: np.uint64, part: np.uint64, shared: bool
+) -> None:
+    """Insert a row into its mutable tree, and move the edge if no other thread does."""
+    tree = own * (U64(len(index.forest.roots)) // U64(2)) + part
+    entry = entry_of(columns.keys[row], row)
+    count = own * REGION_WORDS + ENTRIES
+    if not shared:
+        insert(index.forest, own, tree, entry)
+        index.forest.counters[count] += U64(1)
+        return
+    lock(index.locks, tree)
+    insert(index.forest, own, tree, entry)
+    unlock(index.locks, tree)
+    fetch_add(index.forest.counters, count, U64(1))
+    ring = U64(len(index.marks)) // U64(2)
+    store_release(index.marks, own * ring + (row & (ring - U64(1))), U32(row + U64(1)))
+    move_edge(index, own)
+
+
+@uncounted
+def move_edge(index: MergeTrees, own: int) -> None:
+    """Move a stream's edge to its first row that is not indexed."""
+    side = U64(own)
+    latch = U64(len(index.forest.roots)) + side
+    if not try_lock(index.locks, latch):
+        return
+    ring = U64(len(index.marks)) // U64(2)
+    edge = index.state[EDGES + side * LINE]
+    while load_acquire(index.marks, side * ring + (edge & (ring - U64(1)))) == U32(edge + U64(1)):
+        edge += U64(1)
+    store_release(index.state, EDGES + side * LINE, edge)
+    unlock(index.locks, latch)
+
+
+@inlined
+def _scan_rows(
+    columns: Columns,
+    row: np.uint64,
+    first: np.uint64,
+    end: np.uint64,
+    out: Codes,
+    found: np.uint64,
+) -> np.uint64:
+    """Compare a tuple with rows of the opposite stream one by one."""
+    low, high, room = columns.lows[row], columns.highs[row], U64(out.shape[1])
+    block = first
+    while block < end and found <= room:
+        length = min(BLOCK_ROWS, end - block)
+        hits = U32(0)
+        for place in range(length):
+            key = columns.keys[block + place]
+            hits += U32((low <= key) & (key <= high))
+        if hits > U32(0):
+            for place in range(length):
+                other = block + place
+                key = columns.keys[other]
+                if (low <= key) & (key <= high) and joins(columns, row, other):
+                    if found < room:
+                        out[U64(0), found] = U32(min(row, other))
+                        out[U64(1), found] = U32(max(row, other) - U64(columns.r.shape[1]))
+                    found += U64(1)
+        block += length
+    return found
+
+
+@uncounted
+def _look_up(
+    columns: Columns,
+    index: MergeTrees,
+    row: np.uint64,
+    other: np.uint64,
+    first: np.uint64,
+    end: np.uint64,
+    leaf: np.uint64,
+    part: np.uint64,
+    shared: bool,
+    out: Codes,
+    found: np.uint64,
+) -> np.uint64:
+    """Find a tuple's partners: immutable tree, mutable trees, rows behind the edge."""
+    trees, forest, state = index.trees, index.forest, index.state
+    edge = end
+    if shared:
+        edge = min(end, load_acquire(state, EDGES + other * LINE))
+    tree, depth = _side(state, other, TREE), _side(state, other, DEPTH)
+    place = lower_bound(trees, tree, columns.lows[row], leaf)
+    found = scan_sorted(columns, row, first, edge, trees, tree, place, out, found)
+    mutable = other * (U64(len(forest.roots)) // U64(2)) + part
+    going = True
+    while going:
+        if forest.roots[mutable] != NO_NODE:
+            if shared:
+                lock(index.locks, mutable)
+            found = scan_tree(columns, row, first, edge, forest, mutable, out, found)
+            if shared:
+                unlock(index.locks, mutable)
+        going = False
+        if depth > U64(0):
+            keys = trees.shapes[tree * SHAPE_WORDS + STARTS + depth - U64(1)]
+            going = trees.keys[keys + part] < columns.highs[row]
+            part += U64(1)
+            mutable += U64(1)
+    if edge < end:
+        found = _scan_rows(columns, row, max(first, edge), end, out, found)
+    return found
+
+
+@uncounted
+def join(
+    columns: Columns,
+    arrivals: Arrivals,
+    index: MergeTrees,
+    task: int,
+    shared: bool,
+    mine: NDArray[np.uint64],
+    thread: int,
+    places: NDArray[np.uint64],
+    counts: NDArray[np.uint32],
+    out: Codes,
+) -> tuple[int, int]:
+    """Take tasks and join them until all are taken, or something has to be done outside.
+
+    Parameters
+    ----------
+    columns, arrivals, index
+        See there.
+    task : int
+        Arrivals of a task.
+    shared : bool
+        Whether other threads work on the same.
+    mine : ndarray of uint64, shape (at least PLAN + task * PLAN_WORDS,)
+        The thread's own state.
+    thread : int
+        Its number.
+    places : ndarray of uint64, shape (arrivals,)
+        If ``shared``: receives ``thread << OFFSET_BITS``, plus where among the pairs of that
+        thread those of an arrival begin.
+    counts : ndarray of uint32, shape (arrivals,)
+        If ``shared``: receives each arrival's pairs.
+    out : ndarray of uint32, shape (2, room)
+        Receives rows of R and of S.
+
+    Returns
+    -------
+    why : int
+        DONE; FULL if an arrival's pairs had no room: it is done again in the next call; MERGE if
+        mutable trees have reached their limit; STOPPED if the state says so.
+    found : int
+        Pairs written.
+    """
+    state, found, size = index.state, U64(0), U64(task)
+    total, r_rows = U64(len(arrivals.rows)), U64(columns.r.shape[1])
+    while True:
+        at, end = mine[AT], mine[END]
+        if at >= end:
+            if shared:
+                if load_acquire(state, STOP) != U64(0):
+                    return STOPPED, int(found)
+                if load_acquire(state, PENDING) < state[PENDING_END]:
+                    _insert_pending(columns, index)
+                    continue
+            for side in range(U64(2)):
+                entries = load_acquire(index.forest.counters, side * REGION_WORDS + ENTRIES)
+                if entries >= _side(state, side, LIMIT):
+                    return MERGE, int(found)
+            if shared:
+                at = fetch_add(state, NEXT, size)
+            else:
+                at = state[NEXT]
+                state[NEXT] = at + size
+            if at >= total:
+                return DONE, int(found)
+            end = min(at + size, total)
+        _plan(columns, arrivals, index, at, end, mine)
+        begin = at
+        while at < end:
+            row, before = U64(arrivals.rows[at]), found
+            own = U64(row >= r_rows)
+            first, last = U64(arrivals.firsts[at]), U64(arrivals.ends[at])
+            words = PLAN + (at - begin) * PLAN_WORDS
+            found = _look_up(
+                columns,
+                index,
+                row,
+                U64(1) - own,
+                first,
+                last,
+                mine[words],
+                mine[words + U64(1)],
+                shared,
+                out,
+                found,
+            )
+            if found > U64(out.shape[1]):
+                mine[AT], mine[END] = at, end
+                return FULL, int(before)
+            if shared:
+                places[at] = (U64(thread) << OFFSET_BITS) + mine[WRITTEN] + before
+                counts[at] = U32(found - before)
+            if _side(state, own, FROZEN) == U64(0):
+                _insert(columns, index, row, own, mine[words + U64(2)], shared)
+            at += U64(1)
+        mine[AT], mine[END] = U64(0), U64(0)
+
+
+@uncounted
+def _insert_pending(columns: Columns, index: MergeTrees) -> None:
+    """Insert some of the rows that had to wait for a merge."""
+    state, trees = index.state, index.trees
+    begin = fetch_add(state, PENDING, PENDING_ROWS)
+    for row in range(begin, min(begin + PENDING_ROWS, state[PENDING_END])):
+        own = U64(row >= U64(columns.r.shape[1]))
+        tree, depth = _side(state, own, TREE), _side(state, own, DEPTH)
+        part = descend(trees, tree, columns.keys[row], U64(0), U64(0), depth)
+        _insert(columns, index, row, own, part, True)
+
+
+@kernel
+def in_order(
+    places: NDArray[np.uint64],
+    counts: NDArray[np.uint32],
+    bases: NDArray[np.uint64],
+    pairs: Codes,
+    out: Codes,
+) -> None:
+    """Propagate the pairs of all threads in arrival order.
+
+    Parameters
+    ----------
+    places, counts
+        As :func:`join` gave them.
+    bases : ndarray of uint64, shape (threads,)
+        Where the pairs of each thread begin in ``pairs``.
+    pairs, out : ndarray of uint32, shape (2, pairs)
+    """
+    to = U64(0)
+    for arrival in range(U64(len(places))):
+        thread = places[arrival] >> OFFSET_BITS
+        place = bases[thread] + (places[arrival] & ((U64(1) << OFFSET_BITS) - U64(1)))
+        for _ in range(U64(counts[arrival])):
+            out[U64(0), to] = pairs[U64(0), place]
+            out[U64(1), to] = pairs[U64(1), place]
+            place += U64(1)
+            to += U64(1)
