@@ -10,7 +10,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.jit import uncounted
+from streamjoin.engines.kernels.jit import fused
 
 
 @intrinsic
@@ -103,7 +103,7 @@ SPINS = 64
 """Pauses before a waiting thread lets another one run."""
 
 
-@uncounted
+@fused
 def lock(locks: NDArray[np.uint32], index: int) -> None:
     """Wait for a lock, which its holder keeps for less than a microsecond of its own time."""
     spins = 0
@@ -115,13 +115,13 @@ def lock(locks: NDArray[np.uint32], index: int) -> None:
             _sched_yield()
 
 
-@uncounted
+@fused
 def try_lock(locks: NDArray[np.uint32], index: int) -> bool:
     """Take a lock unless another thread has it; say whether."""
     return compare_exchange(locks, index, np.uint32(0), np.uint32(1))
 
 
-@uncounted
+@fused
 def unlock(locks: NDArray[np.uint32], index: int) -> None:
     """Give a lock back; the next holder sees what this one did."""
     store_release(locks, index, np.uint32(0))

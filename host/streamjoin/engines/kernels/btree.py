@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.atomics import fetch_add
-from streamjoin.engines.kernels.jit import inlined, uncounted
+from streamjoin.engines.kernels.jit import fused, uncounted
 from streamjoin.engines.kernels.nodes import NODE, count_below, insert_at, remove_at
 
 U32, U64 = np.uint32, np.uint64
@@ -143,19 +143,19 @@ def _new_inner(forest: Forest, region: np.uint64) -> np.uint64:
     return node
 
 
-@inlined
+@fused
 def _free_leaf(forest: Forest, region: np.uint64, leaf: np.uint64) -> None:
     forest.nexts[leaf] = U32(forest.counters[region * REGION_WORDS + FREE_LEAF])
     forest.counters[region * REGION_WORDS + FREE_LEAF] = leaf
 
 
-@inlined
+@fused
 def _free_inner(forest: Forest, region: np.uint64, node: np.uint64) -> None:
     forest.children[node * WIDTH] = U32(forest.counters[region * REGION_WORDS + FREE_INNER])
     forest.counters[region * REGION_WORDS + FREE_INNER] = node
 
 
-@inlined
+@fused
 def find_leaf(forest: Forest, tree: np.uint64, entry: np.uint64) -> np.uint64:
     """Return the leaf of a tree (which has one) that an entry belongs to."""
     node = U64(forest.roots[tree])
@@ -165,7 +165,7 @@ def find_leaf(forest: Forest, tree: np.uint64, entry: np.uint64) -> np.uint64:
     return node
 
 
-@uncounted
+@fused
 def insert(forest: Forest, region: int, tree: int, entry: int) -> None:
     """Insert an entry that the tree does not have."""
     where, target, value = U64(region), U64(tree), U64(entry)
@@ -207,7 +207,7 @@ def _split_down(
     return node
 
 
-@inlined
+@fused
 def _is_full(forest: Forest, node: np.uint64, height: np.uint64) -> bool:
     last = node * WIDTH + WIDTH - U64(1)
     if height == U64(0):
@@ -246,7 +246,7 @@ def _split_inner(
     return right, middle
 
 
-@uncounted
+@fused
 def delete(forest: Forest, region: int, tree: int, entry: int) -> None:
     """Delete an entry that the tree has."""
     where, target, value = U64(region), U64(tree), U64(entry)
@@ -285,7 +285,7 @@ def _refill_down(
     return node
 
 
-@inlined
+@fused
 def _elements(forest: Forest, node: np.uint64, height: np.uint64) -> np.uint64:
     """Entries of a leaf, children of an inner node."""
     if height == U64(0):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.btree import NO_NODE, NOTHING, WIDTH, Forest
-from streamjoin.engines.kernels.jit import inlined, uncounted
+from streamjoin.engines.kernels.jit import fused, uncounted
 from streamjoin.engines.kernels.nodes import NODE, count_below
 
 U32, U64 = np.uint32, np.uint64
@@ -60,7 +60,7 @@ def reserve(trees: int, entries: int) -> Sorted:
     return found
 
 
-@inlined
+@fused
 def first_entry(trees: Sorted, tree: np.uint64) -> np.uint64:
     """Where a tree's entries start."""
     many = U64(len(trees.shapes)) // SHAPE_WORDS
@@ -96,7 +96,7 @@ def build(trees: Sorted, tree: int, count: int) -> None:
         start += padded
 
 
-@inlined
+@fused
 def descend(
     trees: Sorted, tree: np.uint64, key: np.uint32, node: np.uint64, begin: np.uint64, end: np.uint64
 ) -> np.uint64:
@@ -108,7 +108,7 @@ def descend(
     return node
 
 
-@inlined
+@fused
 def lower_bound(
     trees: Sorted, tree: np.uint64, key: np.uint32, leaf: np.uint64
 ) -> np.uint64:

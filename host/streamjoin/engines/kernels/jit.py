@@ -33,7 +33,7 @@ _FOLDER = _cache_folder()
 
 def kernel(function: Function) -> Function:
     """Compile a function on first call, releasing the interpreter lock, and keep the code."""
-    return _compiled(function, counted=True)
+    return _compiled(function)
 
 
 def uncounted(function: Function) -> Function:
@@ -42,14 +42,22 @@ def uncounted(function: Function) -> Function:
     Kernels that hand tuples of arrays to one another would count some dozen references at every
     call. Such a kernel can neither make an array nor a slice of one, and calls only its like.
     """
-    return _compiled(function, counted=False)
+    return _compiled(function, _nrt=False)
 
 
-def _compiled(function: Function, counted: bool) -> Function:
+def fused(function: Function) -> Function:
+    """Compile a helper of :func:`uncounted` kernels into each caller, as machine code.
+
+    A call would copy the tuples of arrays, some hundred words. What is rarely called need not be.
+    """
+    return _compiled(function, _nrt=False, forceinline=True)
+
+
+def _compiled(function: Function, **options: bool) -> Function:
     previous = config.CACHE_DIR
     config.CACHE_DIR = "" if BOUNDS_CHECKED else str(_FOLDER)
-    # With bounds checked, an error holds references.
-    options = {} if counted or BOUNDS_CHECKED else {"_nrt": False}
+    if BOUNDS_CHECKED:
+        options.pop("_nrt", None)  # the error that a check raises is counted
     try:
         compiled = numba.njit(
             nogil=True, cache=not BOUNDS_CHECKED, boundscheck=BOUNDS_CHECKED, **options

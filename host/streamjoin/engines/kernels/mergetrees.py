@@ -44,12 +44,13 @@ from streamjoin.engines.kernels.immutable import (
     first_entry,
     lower_bound,
 )
-from streamjoin.engines.kernels.jit import inlined, kernel, uncounted
+from streamjoin.engines.kernels.jit import fused, kernel, uncounted
 from streamjoin.engines.kernels.prefetch import prefetch
 from streamjoin.engines.kernels.probing import (
     Arrivals,
     Codes,
     Columns,
+    Int64s,
     entry_of,
     joins,
     scan_sorted,
@@ -103,12 +104,12 @@ class MergeTrees(NamedTuple):
     state: NDArray[np.uint64]
 
 
-@inlined
+@fused
 def _side(state: NDArray[np.uint64], side: np.uint64, word: np.uint64) -> np.uint64:
     return state[SIDES + side * SIDE_WORDS + word]
 
 
-@uncounted
+@fused
 def _plan(
     columns: Columns,
     arrivals: Arrivals,
@@ -142,7 +143,7 @@ def _plan(
         _ask(forest, own * parts + own_part)
 
 
-@inlined
+@fused
 def _ask(forest: Forest, tree: np.uint64) -> None:
     """Ask for the memory of a mutable tree's root."""
     root = U64(forest.roots[tree]) * WIDTH
@@ -154,7 +155,7 @@ def _ask(forest: Forest, tree: np.uint64) -> None:
         prefetch(forest.children, root)
 
 
-@uncounted
+@fused
 def _insert(
     columns: Columns, index: MergeTrees, row: np.uint64, own: np.uint64, part: np.uint64, shared: bool
 ) -> None:
@@ -190,7 +191,7 @@ def move_edge(index: MergeTrees, own: int) -> None:
     unlock(index.locks, latch)
 
 
-@inlined
+@fused
 def _scan_rows(
     columns: Columns,
     row: np.uint64,
@@ -221,7 +222,7 @@ def _scan_rows(
     return found
 
 
-@uncounted
+@fused
 def _look_up(
     columns: Columns,
     index: MergeTrees,
@@ -371,6 +372,20 @@ def _insert_pending(columns: Columns, index: MergeTrees) -> None:
         tree, depth = _side(state, own, TREE), _side(state, own, DEPTH)
         part = descend(trees, tree, columns.keys[row], U64(0), U64(0), depth)
         _insert(columns, index, row, own, part, True)
+
+
+@uncounted
+def last_of_each(rows: Int64s, taken: int, r_rows: int) -> tuple[int, int]:
+    """Places of the last R tuple and the last S tuple of the first arrivals, -1 without one."""
+    last_r = last_s = -1
+    place = taken - 1
+    while place >= 0 and (last_r < 0 or last_s < 0):
+        if rows[place] < r_rows:
+            last_r = max(last_r, place)
+        else:
+            last_s = max(last_s, place)
+        place -= 1
+    return last_r, last_s
 
 
 @kernel

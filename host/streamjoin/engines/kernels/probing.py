@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.btree import NO_NODE, NOTHING, WIDTH, Forest, find_leaf
 from streamjoin.engines.kernels.immutable import COUNT, ROW, SHAPE_WORDS, Sorted, first_entry
-from streamjoin.engines.kernels.jit import inlined, kernel
+from streamjoin.engines.kernels.jit import fused, kernel
 from streamjoin.engines.kernels.nodes import count_below
 
 Codes = NDArray[np.uint32]
@@ -64,13 +64,13 @@ class Arrivals(NamedTuple):
     expired: Int64s
 
 
-@inlined
+@fused
 def entry_of(key: np.uint32, row: np.uint64) -> np.uint64:
     """Pack an index entry."""
     return U64(key) << U64(32) | row
 
 
-@inlined
+@fused
 def joins(columns: Columns, row: np.uint64, other: np.uint64) -> bool:
     """Whether two tuples satisfy the whole predicate."""
     r_rows = U64(columns.r.shape[1])
@@ -83,7 +83,7 @@ def joins(columns: Columns, row: np.uint64, other: np.uint64) -> bool:
     return hit
 
 
-@inlined
+@fused
 def offer(
     columns: Columns,
     row: np.uint64,
@@ -109,7 +109,7 @@ def offer(
     return found
 
 
-@inlined
+@fused
 def scan_sorted(
     columns: Columns,
     row: np.uint64,
@@ -132,7 +132,7 @@ def scan_sorted(
     return found
 
 
-@inlined
+@fused
 def scan_tree(
     columns: Columns,
     row: np.uint64,

@@ -17,6 +17,7 @@ import numpy as np
 
 from streamjoin.engines.arrivals import most_live, numbered_batches
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals
 from streamjoin.metrics import Meter
 
@@ -37,7 +38,7 @@ class WindowIndex(ABC):
     """The indexes of both windows, and the kernel that joins arrivals over them."""
 
     @abstractmethod
-    def join(self, arrivals: "Arrivals", meter: Meter) -> None:
+    def join(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
         """Join arrivals and emit their pairs."""
 
     @property
@@ -86,8 +87,8 @@ class IndexJoin(Engine):
         codes = IntervalCodes(*(np.zeros((1, 1), dtype=np.uint32) for _ in range(3)))
         rows, firsts, ends = np.array([[0, 1], [1, 0], [1, 1]])
         index = self.index(index_columns(codes), (1, 1), job)
-        meter = Meter()
-        index.join(Arrivals(rows, firsts, ends, firsts[::-1].copy()), meter)
+        with Crew(job.threads) as crew:
+            index.join(Arrivals(rows, firsts, ends, np.array([0, 1])), Meter(), crew)
 
     def run(self, job: Job, meter: Meter) -> None:
         """Join what arrives, batch by batch."""
@@ -101,10 +102,11 @@ class IndexJoin(Engine):
             )
             index = self.index(columns, live, job)
         held = 0
-        for batch in numbered_batches(job, meter, int(job.knobs["batch"])):
-            index.join(Arrivals(*batch), meter)
-            meter.holds(max(0, index.bytes - held))
-            held = max(held, index.bytes)
+        with Crew(job.threads) as crew:
+            for batch in numbered_batches(job, meter, int(job.knobs["batch"])):
+                index.join(Arrivals(*batch), meter, crew)
+                meter.holds(max(0, index.bytes - held))
+                held = max(held, index.bytes)
 
     @abstractmethod
     def index(self, columns: "Columns", live: tuple[int, int], job: Job) -> WindowIndex:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Places = NDArray[np.uint64]
 
-LEAST_MERGED = 64
+LEAST_MERGED = 256
 """A merge is not worth its call for fewer tuples, however small the window."""
 
 MOST_DEPTH = 6
@@ -121,6 +121,8 @@ class MergeTreeIndex(WindowIndex):
         for side in range(2):
             self._set(side, mergetrees.TREE, 2 * side)
             self._set(side, mergetrees.LIMIT, self._limits[side])
+            self._merge(side)  # of nothing: the kernel is compiled before time is taken
+            self._swap(side)
 
     def _set(self, side: int, word: np.uint64, value: int) -> None:
         place = self._kernels.SIDES + np.uint64(side) * self._kernels.SIDE_WORDS + word
@@ -134,14 +136,13 @@ class MergeTreeIndex(WindowIndex):
         words = self._btree.REGION_WORDS
         return int(self.index.forest.counters[np.uint64(side) * words + self._btree.ENTRIES])
 
-    def join(self, arrivals: "Arrivals", meter: Meter) -> None:
+    def join(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
         """Join arrivals and emit their pairs."""
         self.index.state[self._kernels.NEXT] = 0
-        if not self._shared:
-            self._join_alone(arrivals, meter)
-            return
-        with Crew(len(self._threads)) as crew:
+        if self._shared:
             self._join_together(arrivals, meter, crew)
+        else:
+            self._join_alone(arrivals, meter)
 
     def _join_alone(self, arrivals: "Arrivals", meter: Meter) -> None:
         kernels, thread = self._kernels, self._threads[0]
@@ -184,13 +185,12 @@ class MergeTreeIndex(WindowIndex):
 
     def _note(self, arrivals: "Arrivals") -> None:
         """Note what the arrivals that were taken so far have expired and left to be indexed."""
-        taken = int(min(int(self.index.state[self._kernels.NEXT]), len(arrivals.rows)))
-        rows, many = arrivals.rows[:taken], self._columns.r.shape[1]
-        for side, own in enumerate((rows < many, rows >= many)):
-            last = np.flatnonzero(own)[-1:]
-            if last.size:
-                self._expired[side] = int(arrivals.expired[last[0]])
-                self._taken[side] = int(rows[last[0]]) + 1
+        taken = min(int(self.index.state[self._kernels.NEXT]), len(arrivals.rows))
+        lasts = self._kernels.last_of_each(arrivals.rows, taken, self._columns.r.shape[1])
+        for side, last in enumerate(lasts):
+            if last >= 0:
+                self._expired[side] = int(arrivals.expired[last])
+                self._taken[side] = int(arrivals.rows[last]) + 1
 
     def _merge(self, side: int) -> None:
         """Build a new immutable tree beside the old one."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.crew import Crew
 from streamjoin.engines.sliding.ibwj import BATCH, IndexJoin, Output, WindowIndex
 from streamjoin.metrics import Meter
 
@@ -35,7 +36,7 @@ class _Resumed(WindowIndex):
     def __init__(self) -> None:
         self._output = Output()
 
-    def join(self, arrivals: "Arrivals", meter: Meter) -> None:
+    def join(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
         """Join arrivals and emit their pairs."""
         arrival = 0
         while arrival < len(arrivals.rows):
