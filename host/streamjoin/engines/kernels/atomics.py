@@ -17,7 +17,7 @@ from streamjoin.engines.kernels.jit import fused
 def fetch_add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     """Add ``value`` to ``array[index]`` and return what was there, as one step.
 
-    Relaxed ordering: what is built with it is read only after a barrier (the threads' join).
+    What a thread did before its step is seen by those whose step comes later.
     """
     signature = array.dtype(array, types.uintp, array.dtype)
 
@@ -27,7 +27,7 @@ def fetch_add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
         place = cgutils.get_item_pointer(
             context, builder, array_type, view, [args[1]], wraparound=False
         )
-        return builder.atomic_rmw("add", place, args[2], "monotonic")
+        return builder.atomic_rmw("add", place, args[2], "acq_rel")
 
     return signature, generate
 

@@ -6,9 +6,11 @@ arrives goes to the mutable trees, which are merged into a new immutable one now
 has expired is skipped until then.
 
 Any number of threads join at once. They take tasks of a few arrivals from a common counter.
-Because insertions then do not follow the arrival order, each stream has an *edge*: all rows
-before it are indexed. A look-up takes rows before the edge from the index and compares those
-between the edge and the arrival one by one. An access to a mutable tree holds its lock.
+Because insertions then do not follow the arrival order, there is an *edge*: all arrivals before
+it are indexed. A look-up takes rows before the edge from the index and compares those between
+the edge and its arrival one by one. An access to a mutable tree holds its lock. The edge moves
+by tasks, and what threads share is written once a task: a cache line that two cores write in
+turn costs each of them more than a look-up.
 
 A task's searches in the immutable tree, which no insertion changes, come first and all together:
 they wait for memory at the same time, not one after the other.
@@ -60,15 +62,17 @@ from streamjoin.engines.kernels.probing import (
 U32, U64 = np.uint32, np.uint64
 
 LINE = U64(8)
-NEXT, STOP, PENDING, PENDING_END, EDGES = U64(0), LINE, LINE * U64(2), LINE * U64(3), LINE * U64(4)
-SIDES = EDGES + LINE * U64(2)
+NEXT, EDGE, PENDING, PENDING_DONE, SIDES = (LINE * U64(line) for line in range(5))
+PENDING_END = PENDING + U64(1)
 SIDE_WORDS = LINE
-TREE, DEPTH, LIMIT, FROZEN = U64(0), U64(1), U64(2), U64(3)
-STATE_WORDS = int(SIDES + SIDE_WORDS * U64(2))
-"""Words of the common state: next arrival; whether to stop; rows that wait for their insertion,
-from and to; the edges; and for each stream its immutable tree, the insertion depth, the entries of
-the mutable trees at which they are merged, and whether these take no entries now. What threads
-write while they run has a cache line of its own."""
+TREE, DEPTH, LIMIT, FROZEN, HELD = (U64(word) for word in range(5))
+STOP = SIDES + SIDE_WORDS * U64(2)
+STATE_WORDS = int(STOP + LINE)
+"""Words of the common state: next arrival; tasks before the edge; rows that wait for their
+insertion, from and to; the same from plus how many of them are done; for each stream its immutable tree, the
+insertion depth, the entries of the mutable trees at which they are merged, whether these take no
+entries now, and the row that the stream's edge does not pass until they do; whether to stop.
+What threads write while they run has a cache line of its own."""
 
 AT, END, WRITTEN, PLAN = U64(0), U64(1), U64(2), U64(8)
 PLAN_WORDS = U64(4)
@@ -91,16 +95,13 @@ class MergeTrees(NamedTuple):
     forest : Forest
         Mutable trees, ``len(roots) // 2`` for R in region 0, as many for S in region 1.
     locks : ndarray of uint32
-        One for each mutable tree, then one for each edge.
-    marks : ndarray of uint32, shape (2 * a power of two,)
-        Rings, of R and of S: ``row + 1`` where a row is indexed.
+        One for each mutable tree, then one for the edge.
     state : ndarray of uint64, shape (STATE_WORDS,)
     """
 
     trees: Sorted
     forest: Forest
     locks: NDArray[np.uint32]
-    marks: NDArray[np.uint32]
     state: NDArray[np.uint64]
 
 
@@ -159,36 +160,50 @@ def _ask(forest: Forest, tree: np.uint64) -> None:
 def _insert(
     columns: Columns, index: MergeTrees, row: np.uint64, own: np.uint64, part: np.uint64, shared: bool
 ) -> None:
-    """Insert a row into its mutable tree, and move the edge if no other thread does."""
+    """Insert a row into its mutable tree."""
     tree = own * (U64(len(index.forest.roots)) // U64(2)) + part
-    entry = entry_of(columns.keys[row], row)
+    if shared:
+        lock(index.locks, tree)
+    insert(index.forest, own, tree, entry_of(columns.keys[row], row))
+    if shared:
+        unlock(index.locks, tree)
+
+
+@fused
+def _count(index: MergeTrees, own: np.uint64, inserted: np.uint64, shared: bool) -> None:
+    """Add to the entries of a stream's mutable trees."""
     count = own * REGION_WORDS + ENTRIES
     if not shared:
-        insert(index.forest, own, tree, entry)
-        index.forest.counters[count] += U64(1)
-        return
-    lock(index.locks, tree)
-    insert(index.forest, own, tree, entry)
-    unlock(index.locks, tree)
-    fetch_add(index.forest.counters, count, U64(1))
-    ring = U64(len(index.marks)) // U64(2)
-    store_release(index.marks, own * ring + (row & (ring - U64(1))), U32(row + U64(1)))
-    move_edge(index, own)
+        index.forest.counters[count] += inserted
+    elif inserted:
+        fetch_add(index.forest.counters, count, inserted)
 
 
-@uncounted
-def move_edge(index: MergeTrees, own: int) -> None:
-    """Move a stream's edge to its first row that is not indexed."""
-    side = U64(own)
-    latch = U64(len(index.forest.roots)) + side
-    if not try_lock(index.locks, latch):
-        return
-    ring = U64(len(index.marks)) // U64(2)
-    edge = index.state[EDGES + side * LINE]
-    while load_acquire(index.marks, side * ring + (edge & (ring - U64(1)))) == U32(edge + U64(1)):
-        edge += U64(1)
-    store_release(index.state, EDGES + side * LINE, edge)
-    unlock(index.locks, latch)
+@fused
+def _move_edge(index: MergeTrees, finished: NDArray[np.uint32], task: np.uint64) -> None:
+    """Say that a task is finished, and move the edge if no other thread does."""
+    store_release(finished, task, U32(1))
+    latch = U64(len(index.forest.roots))
+    if try_lock(index.locks, latch):
+        edge = index.state[EDGE]
+        while edge < U64(len(finished)) and load_acquire(finished, edge) == U32(1):
+            edge += U64(1)
+        store_release(index.state, EDGE, edge)
+        unlock(index.locks, latch)
+
+
+@fused
+def _edges(
+    columns: Columns, arrivals: Arrivals, index: MergeTrees, size: np.uint64
+) -> tuple[np.uint64, np.uint64]:
+    """Return the rows of R and of S before which all are indexed; a task is unfinished."""
+    state = index.state
+    held = load_acquire(state, SIDES + HELD)
+    held_s = load_acquire(state, SIDES + SIDE_WORDS + HELD)
+    edge = load_acquire(state, EDGE) * size
+    row, met = U64(arrivals.rows[edge]), U64(arrivals.ends[edge])
+    r_rows = U64(columns.r.shape[1])
+    return min(held, row if row < r_rows else met), min(held_s, met if row < r_rows else row)
 
 
 @fused
@@ -232,15 +247,14 @@ def _look_up(
     end: np.uint64,
     leaf: np.uint64,
     part: np.uint64,
+    edge: np.uint64,
     shared: bool,
     out: Codes,
     found: np.uint64,
 ) -> np.uint64:
     """Find a tuple's partners: immutable tree, mutable trees, rows behind the edge."""
     trees, forest, state = index.trees, index.forest, index.state
-    edge = end
-    if shared:
-        edge = min(end, load_acquire(state, EDGES + other * LINE))
+    edge = min(edge, end)
     tree, depth = _side(state, other, TREE), _side(state, other, DEPTH)
     place = lower_bound(trees, tree, columns.lows[row], leaf)
     found = scan_sorted(columns, row, first, edge, trees, tree, place, out, found)
@@ -273,6 +287,7 @@ def join(
     shared: bool,
     mine: NDArray[np.uint64],
     thread: int,
+    finished: NDArray[np.uint32],
     places: NDArray[np.uint64],
     counts: NDArray[np.uint32],
     out: Codes,
@@ -291,6 +306,8 @@ def join(
         The thread's own state.
     thread : int
         Its number.
+    finished : ndarray of uint32, shape (tasks,)
+        If ``shared``: 0 for a task that is not finished.
     places : ndarray of uint64, shape (arrivals,)
         If ``shared``: receives ``thread << OFFSET_BITS``, plus where among the pairs of that
         thread those of an arrival begin.
@@ -331,7 +348,10 @@ def join(
                 return DONE, int(found)
             end = min(at + size, total)
         _plan(columns, arrivals, index, at, end, mine)
-        begin = at
+        begin, inserted, inserted_s = at, U64(0), U64(0)
+        edge = edge_s = U64(0xFFFFFFFFFFFFFFFF)
+        if shared:
+            edge, edge_s = _edges(columns, arrivals, index, size)
         while at < end:
             row, before = U64(arrivals.rows[at]), found
             own = U64(row >= r_rows)
@@ -346,32 +366,48 @@ def join(
                 last,
                 mine[words],
                 mine[words + U64(1)],
+                edge if own == U64(1) else edge_s,
                 shared,
                 out,
                 found,
             )
             if found > U64(out.shape[1]):
                 mine[AT], mine[END] = at, end
+                _count(index, U64(0), inserted, shared)
+                _count(index, U64(1), inserted_s, shared)
                 return FULL, int(before)
             if shared:
                 places[at] = (U64(thread) << OFFSET_BITS) + mine[WRITTEN] + before
                 counts[at] = U32(found - before)
             if _side(state, own, FROZEN) == U64(0):
                 _insert(columns, index, row, own, mine[words + U64(2)], shared)
+                inserted += U64(1) - own
+                inserted_s += own
             at += U64(1)
         mine[AT], mine[END] = U64(0), U64(0)
+        _count(index, U64(0), inserted, shared)
+        _count(index, U64(1), inserted_s, shared)
+        if shared:
+            _move_edge(index, finished, (end - U64(1)) // size)
 
 
 @uncounted
 def _insert_pending(columns: Columns, index: MergeTrees) -> None:
     """Insert some of the rows that had to wait for a merge."""
     state, trees = index.state, index.trees
-    begin = fetch_add(state, PENDING, PENDING_ROWS)
-    for row in range(begin, min(begin + PENDING_ROWS, state[PENDING_END])):
-        own = U64(row >= U64(columns.r.shape[1]))
+    begin, stop = fetch_add(state, PENDING, PENDING_ROWS), state[PENDING_END]
+    if begin >= stop:
+        return
+    end = min(begin + PENDING_ROWS, stop)
+    own = U64(begin >= U64(columns.r.shape[1]))
+    for row in range(begin, end):
         tree, depth = _side(state, own, TREE), _side(state, own, DEPTH)
         part = descend(trees, tree, columns.keys[row], U64(0), U64(0), depth)
         _insert(columns, index, row, own, part, True)
+    _count(index, own, end - begin, True)
+    # Whoever inserts the last of them lets the edge go on.
+    if fetch_add(state, PENDING_DONE, end - begin) + (end - begin) == stop:
+        store_release(state, SIDES + own * SIDE_WORDS + HELD, U64(0xFFFFFFFFFFFFFFFF))
 
 
 @uncounted

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from streamjoin.engines.kernels.probing import Arrivals, Columns
 
 Places = NDArray[np.uint64]
+NO_PLACES: Places = np.empty(0, dtype=np.uint64)
+NO_CODES: Codes = np.empty(0, dtype=np.uint32)
 
 LEAST_MERGED = 256
 """A merge is not worth its call for fewer tuples, however small the window."""
@@ -111,15 +113,14 @@ class MergeTreeIndex(WindowIndex):
         trees = immutable.reserve(4, max(live))
         parts = min(btree.NODE**depth, -(-max(live) // btree.NODE) + 1)
         forest = btree.plant(2 * parts, 2, btree.leaves_for(most, btree.NODE // 2) + parts)
-        locks = np.zeros(2 * parts + 2, dtype=np.uint32)
-        marks = np.zeros(2 << (4 * batch + task * threads).bit_length(), dtype=np.uint32)
+        locks = np.zeros(2 * parts + 1, dtype=np.uint32)
         state = np.zeros(mergetrees.STATE_WORDS, dtype=np.uint64)
-        self.index = mergetrees.MergeTrees(trees, forest, locks, marks, state)
-        state[mergetrees.EDGES + mergetrees.LINE] = columns.r.shape[1]
+        self.index = mergetrees.MergeTrees(trees, forest, locks, state)
         self._expired = [0, columns.r.shape[1]]
         self._taken = [0, columns.r.shape[1]]
         for side in range(2):
             self._set(side, mergetrees.TREE, 2 * side)
+            self._set(side, mergetrees.HELD, NEVER)
             self._set(side, mergetrees.LIMIT, self._limits[side])
             self._merge(side)  # of nothing: the kernel is compiled before time is taken
             self._swap(side)
@@ -128,9 +129,9 @@ class MergeTreeIndex(WindowIndex):
         place = self._kernels.SIDES + np.uint64(side) * self._kernels.SIDE_WORDS + word
         self.index.state[place] = value
 
-    def _get(self, side: int, word: np.uint64) -> int:
-        place = self._kernels.SIDES + np.uint64(side) * self._kernels.SIDE_WORDS + word
-        return int(self.index.state[place])
+    def _tree(self, side: int) -> int:
+        kernels = self._kernels
+        return int(self.index.state[kernels.SIDES + np.uint64(side) * kernels.SIDE_WORDS])
 
     def _entries(self, side: int) -> int:
         words = self._btree.REGION_WORDS
@@ -138,7 +139,7 @@ class MergeTreeIndex(WindowIndex):
 
     def join(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
         """Join arrivals and emit their pairs."""
-        self.index.state[self._kernels.NEXT] = 0
+        self.index.state[self._kernels.NEXT] = self.index.state[self._kernels.EDGE] = 0
         if self._shared:
             self._join_together(arrivals, meter, crew)
         else:
@@ -164,8 +165,9 @@ class MergeTreeIndex(WindowIndex):
         self,
         arrivals: "Arrivals",
         thread: _Thread,
-        places: Places | None = None,
-        counts: Codes | None = None,
+        finished: Codes = NO_CODES,
+        places: Places = NO_PLACES,
+        counts: Codes = NO_CODES,
     ) -> tuple[int, int]:
         return self._kernels.join(
             self._columns,
@@ -175,8 +177,9 @@ class MergeTreeIndex(WindowIndex):
             self._shared,
             thread.state,
             thread.number,
-            np.empty(0, dtype=np.uint64) if places is None else places,
-            np.empty(0, dtype=np.uint32) if counts is None else counts,
+            finished,
+            places,
+            counts,
             thread.output.room,
         )
 
@@ -195,7 +198,7 @@ class MergeTreeIndex(WindowIndex):
     def _merge(self, side: int) -> None:
         """Build a new immutable tree beside the old one."""
         parts = len(self.index.forest.roots) // 2
-        old = self._get(side, self._kernels.TREE)
+        old = self._tree(side)
         self._immutable.merge(
             self.index.trees,
             old,
@@ -210,7 +213,7 @@ class MergeTreeIndex(WindowIndex):
         """Let the new immutable tree take the place of the old one and of the mutable trees."""
         kernels, immutable = self._kernels, self._immutable
         parts = len(self.index.forest.roots) // 2
-        tree = self._get(side, kernels.TREE) ^ 1
+        tree = self._tree(side) ^ 1
         self._btree.clear(self.index.forest, side, side * parts, (side + 1) * parts)
         depths = int(
             self.index.trees.shapes[np.uint64(tree) * immutable.SHAPE_WORDS + immutable.DEPTHS]
@@ -222,13 +225,14 @@ class MergeTreeIndex(WindowIndex):
         kernels, threads = self._kernels, self._threads
         places = np.empty(len(arrivals.rows), dtype=np.uint64)
         counts = np.empty(len(arrivals.rows), dtype=np.uint32)
+        finished = np.zeros(-(-len(arrivals.rows) // self._task), dtype=np.uint32)
 
         def work(thread: _Thread) -> None:
             why = kernels.FULL
             while why == kernels.FULL:
                 crew.check()
                 with meter.phase("probe"):
-                    why, found = self._call(arrivals, thread, places, counts)
+                    why, found = self._call(arrivals, thread, finished, places, counts)
                 if why == kernels.FULL and not found:
                     thread.output.grow()
                 elif found:
@@ -237,15 +241,10 @@ class MergeTreeIndex(WindowIndex):
         while True:
             crew.each(work, threads)
             self._note(arrivals)
-            for side in range(2):
-                kernels.move_edge(self.index, side)
             full = self._full()
             if full:
                 self._merge_beside(full[0], work, meter, crew)
-                self._note(arrivals)
-                edge = int(self.index.state[kernels.EDGES + np.uint64(full[0]) * kernels.LINE])
-                self.index.state[kernels.PENDING] = edge
-                self.index.state[kernels.PENDING_END] = self._taken[full[0]]
+                self._catch_up(full[0], arrivals)
             elif int(self.index.state[kernels.NEXT]) >= len(arrivals.rows):
                 break
         with meter.phase("other"):
@@ -257,6 +256,7 @@ class MergeTreeIndex(WindowIndex):
         """Merge in one thread while the others join without indexing (section 4.2)."""
         kernels, state = self._kernels, self.index.state
         self._set(side, kernels.FROZEN, 1)
+        self._set(side, kernels.HELD, self._taken[side])
         for each in range(2):
             self._set(each, kernels.LIMIT, NEVER)
 
@@ -276,6 +276,15 @@ class MergeTreeIndex(WindowIndex):
         self._set(side, kernels.FROZEN, 0)
         for each in range(2):
             self._set(each, kernels.LIMIT, self._limits[each])
+
+    def _catch_up(self, side: int, arrivals: "Arrivals") -> None:
+        """Let the rows that arrived during a merge be inserted."""
+        kernels, state, waiting = self._kernels, self.index.state, self._taken[side]
+        self._note(arrivals)
+        state[kernels.PENDING] = state[kernels.PENDING_DONE] = waiting
+        state[kernels.PENDING_END] = self._taken[side]
+        if waiting == self._taken[side]:
+            self._set(side, kernels.HELD, NEVER)
 
     def _propagate(self, places: Places, counts: Codes, meter: Meter) -> None:
         """Emit the pairs of all threads in arrival order."""
@@ -299,7 +308,6 @@ class MergeTreeIndex(WindowIndex):
             self._immutable.bytes_in_use(index.trees)
             + self._btree.bytes_in_use(index.forest)
             + index.locks.nbytes
-            + index.marks.nbytes
             + roots
         )
 
