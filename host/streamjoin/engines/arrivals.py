@@ -82,10 +82,15 @@ def numbered_batches(
         yield rows, firsts, ends, expired
 
 
+def live_rows(ts: Int64s, window: Window, of_r: bool) -> Int64s:
+    """Return, for each tuple of a stream, the first row that is live once it has arrived."""
+    return _first_live(ts, ts, np.arange(1, len(ts) + 1), window, of_r)
+
+
 def most_live(ts: Int64s, window: Window, of_r: bool) -> int:
     """Return how many tuples of a stream its window ever holds."""
     ends = np.arange(1, len(ts) + 1)
-    return int((ends - _first_live(ts, ts, ends, window, of_r)).max(initial=0))
+    return int((ends - live_rows(ts, window, of_r)).max(initial=0))
 
 
 def scan_ranges(

@@ -67,9 +67,7 @@ def store_release(typing_context: Any, array: Any, index: Any, value: Any) -> An
 
 
 @intrinsic
-def compare_exchange(
-    typing_context: Any, array: Any, index: Any, expected: Any, value: Any
-) -> Any:
+def compare_exchange(typing_context: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
     """Write ``value`` to ``array[index]`` if ``expected`` is there, as one step; say whether."""
     signature = types.boolean(array, types.uintp, array.dtype, array.dtype)
 

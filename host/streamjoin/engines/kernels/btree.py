@@ -179,9 +179,7 @@ def insert(forest: Forest, region: int, tree: int, entry: int) -> None:
 
 
 @uncounted
-def _split_down(
-    forest: Forest, region: np.uint64, tree: np.uint64, entry: np.uint64
-) -> np.uint64:
+def _split_down(forest: Forest, region: np.uint64, tree: np.uint64, entry: np.uint64) -> np.uint64:
     """Split the full nodes on an entry's way; return its leaf, which now has room."""
     node, height = U64(forest.roots[tree]), U64(forest.heights[tree])
     if _is_full(forest, node, height):
@@ -218,9 +216,7 @@ def _is_full(forest: Forest, node: np.uint64, height: np.uint64) -> bool:
 
 
 @uncounted
-def _split_leaf(
-    forest: Forest, region: np.uint64, leaf: np.uint64
-) -> tuple[np.uint64, np.uint64]:
+def _split_leaf(forest: Forest, region: np.uint64, leaf: np.uint64) -> tuple[np.uint64, np.uint64]:
     right = _new_leaf(forest, region)
     first, to = leaf * WIDTH, right * WIDTH
     for place in range(HALF):
@@ -232,9 +228,7 @@ def _split_leaf(
 
 
 @uncounted
-def _split_inner(
-    forest: Forest, region: np.uint64, node: np.uint64
-) -> tuple[np.uint64, np.uint64]:
+def _split_inner(forest: Forest, region: np.uint64, node: np.uint64) -> tuple[np.uint64, np.uint64]:
     right = _new_inner(forest, region)
     first, to = node * WIDTH, right * WIDTH
     middle = forest.separators[first + HALF - U64(1)]
@@ -258,9 +252,7 @@ def delete(forest: Forest, region: int, tree: int, entry: int) -> None:
 
 
 @uncounted
-def _refill_down(
-    forest: Forest, region: np.uint64, tree: np.uint64, entry: np.uint64
-) -> np.uint64:
+def _refill_down(forest: Forest, region: np.uint64, tree: np.uint64, entry: np.uint64) -> np.uint64:
     """Refill the sparse nodes on an entry's way; return its leaf, which can now lose one."""
     node, height = U64(forest.roots[tree]), U64(forest.heights[tree])
     while height > U64(0):
@@ -298,7 +290,10 @@ def _elements(forest: Forest, node: np.uint64, height: np.uint64) -> np.uint64:
 @uncounted
 def _even_leaves(forest: Forest, region: np.uint64, parent: np.uint64, place: np.uint64) -> None:
     """Merge the parent's child at a place with the next one, or share their entries evenly."""
-    left, right = U64(forest.children[parent + place]), U64(forest.children[parent + place + U64(1)])
+    left, right = (
+        U64(forest.children[parent + place]),
+        U64(forest.children[parent + place + U64(1)]),
+    )
     at, to, entries = left * WIDTH, right * WIDTH, U64(0)
     for first in (at, to):
         for index in range(WIDTH):
@@ -323,7 +318,10 @@ def _even_leaves(forest: Forest, region: np.uint64, parent: np.uint64, place: np
 @uncounted
 def _even_inners(forest: Forest, region: np.uint64, parent: np.uint64, place: np.uint64) -> None:
     """Merge the parent's child at a place with the next one, or share their children evenly."""
-    left, right = U64(forest.children[parent + place]), U64(forest.children[parent + place + U64(1)])
+    left, right = (
+        U64(forest.children[parent + place]),
+        U64(forest.children[parent + place + U64(1)]),
+    )
     at, to, held = left * WIDTH, right * WIDTH, U64(0)
     for first in (at, to):
         own = count_below(forest.separators, first, NOTHING) + U64(1)

@@ -98,7 +98,12 @@ def build(trees: Sorted, tree: int, count: int) -> None:
 
 @fused
 def descend(
-    trees: Sorted, tree: np.uint64, key: np.uint32, node: np.uint64, begin: np.uint64, end: np.uint64
+    trees: Sorted,
+    tree: np.uint64,
+    key: np.uint32,
+    node: np.uint64,
+    begin: np.uint64,
+    end: np.uint64,
 ) -> np.uint64:
     """Go from a node at depth ``begin`` to depth ``end`` towards a key's first entry."""
     starts = tree * SHAPE_WORDS + STARTS
@@ -109,12 +114,19 @@ def descend(
 
 
 @fused
-def lower_bound(
-    trees: Sorted, tree: np.uint64, key: np.uint32, leaf: np.uint64
-) -> np.uint64:
+def lower_bound(trees: Sorted, tree: np.uint64, key: np.uint32, leaf: np.uint64) -> np.uint64:
     """Place of the first entry with at least that key, in the leaf that :func:`descend` found."""
     place = first_entry(trees, tree) + leaf * WIDTH
     return place + count_below(trees.entries, place, U64(key) << U64(32))
+
+
+@fused
+def first_place(trees: Sorted, tree: int, key: int) -> int:
+    """Place among the entries of a tree's first one with at least that key."""
+    number, wanted = U64(tree), U32(key)
+    depths = trees.shapes[number * SHAPE_WORDS + DEPTHS]
+    leaf = descend(trees, number, wanted, U64(0), U64(0), depths)
+    return int(lower_bound(trees, number, wanted, leaf))
 
 
 @uncounted

@@ -158,7 +158,12 @@ def _ask(forest: Forest, tree: np.uint64) -> None:
 
 @fused
 def _insert(
-    columns: Columns, index: MergeTrees, row: np.uint64, own: np.uint64, part: np.uint64, shared: bool
+    columns: Columns,
+    index: MergeTrees,
+    row: np.uint64,
+    own: np.uint64,
+    part: np.uint64,
+    shared: bool,
 ) -> None:
     """Insert a row into its mutable tree."""
     tree = own * (U64(len(index.forest.roots)) // U64(2)) + part

@@ -50,7 +50,9 @@ def count_below(typing_context: Any, array: Any, first: Any, value: Any) -> Any:
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
         pointer, align = _vector(context, builder, sig.args[0], args[0], args[1])
-        below = builder.icmp_unsigned("<", builder.load(pointer, align=align), _splat(builder, args[2]))
+        below = builder.icmp_unsigned(
+            "<", builder.load(pointer, align=align), _splat(builder, args[2])
+        )
         return builder.zext(builder.ctpop(builder.bitcast(below, ir.IntType(NODE))), ir.IntType(64))
 
     return signature, generate

@@ -8,15 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.btree import Forest, clear, delete, insert
-from streamjoin.engines.kernels.immutable import (
-    DEPTHS,
-    SHAPE_WORDS,
-    Sorted,
-    build,
-    descend,
-    lower_bound,
-    merge,
-)
+from streamjoin.engines.kernels.immutable import Sorted, build, first_place, merge
 from streamjoin.engines.kernels.jit import uncounted
 from streamjoin.engines.kernels.probing import (
     Arrivals,
@@ -129,9 +121,7 @@ def join_chain(
             for block in range((first - other_base) // blocks[other], last + U64(1)):
                 place = other * links + block % links
                 if frozen and block < last:
-                    depths = archive.shapes[place * SHAPE_WORDS + DEPTHS]
-                    leaf = descend(archive, place, columns.lows[row], U64(0), U64(0), depths)
-                    entry = lower_bound(archive, place, columns.lows[row], leaf)
+                    entry = U64(first_place(archive, place, columns.lows[row]))
                     found = scan_sorted(columns, row, first, end, archive, place, entry, out, found)
                 else:
                     tree = other if frozen else place

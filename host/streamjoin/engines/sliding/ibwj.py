@@ -50,8 +50,8 @@ class WindowIndex(ABC):
 class Output:
     """Room for pairs, and the way from there to the meter."""
 
-    def __init__(self, pairs: int = OUTPUT_PAIRS) -> None:
-        self.room = np.empty((2, pairs), dtype=np.uint32)
+    def __init__(self) -> None:
+        self.room = np.empty((2, OUTPUT_PAIRS), dtype=np.uint32)
 
     def emit(self, found: int, meter: Meter) -> None:
         """Hand over what was found; a kernel that found nothing and stopped needs more room."""
