@@ -196,7 +196,6 @@ def test_an_index_finds_just_what_a_sorted_window_holds(name: str, keys: str) ->
         right = windowed(job)
         for index in indexes_of(name, job):
             meter = Meter()
-            meter.start()
             with Crew(1) as crew:
                 for batch in numbered_batches(job, meter, 64):
                     index.join(probing.Arrivals(*batch), meter, crew)
@@ -246,12 +245,9 @@ def test_what_an_index_holds_is_bounded_by_the_window(name: str) -> None:
     held = []
     for rows in (6_000, 24_000):
         r, s = streams_of("shifting", rows)
-        job = Job(r, s, BAND, CountWindow(300))
         engine = catalog.get(name)
-        meter = Meter()
-        meter.start()
-        engine.run(run.settle(engine, job, {}), meter)
-        held.append(meter.resources["structure_bytes"])
+        job = run.settle(engine, Job(r, s, BAND, CountWindow(300)), {})
+        held.append(run.run(engine, job).metrics["structure_bytes"])
     assert held[1] <= 1.5 * held[0]
     assert held[1] <= 600_000
 
@@ -283,7 +279,10 @@ def test_real_bands_near_zero_are_looked_up_in_narrow_ranges() -> None:
     # In codes of float32 an interval around zero is half of all codes wide, others are short.
     rng = np.random.default_rng(5)
     values = rng.uniform(-1e4, 1e4, (2, 4000)).astype(np.float32)
-    r, s = (Stream({"y": v}, np.zeros(4000, dtype=np.int64), n) for v, n in zip(values, "rs"))
+    r, s = (
+        Stream({"y": v}, np.zeros(4000, dtype=np.int64), n)
+        for v, n in zip(values, "rs", strict=True)
+    )
     columns = index_columns(encode_intervals(r, s, Predicate.parse(band="y=y:10:10")))
     keys = np.sort(columns.keys[4000:])
     lows, highs = columns.lows[:4000], columns.highs[:4000]

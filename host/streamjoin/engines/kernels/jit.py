@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 from numba import config
@@ -53,7 +53,7 @@ def fused(function: Function) -> Function:
     return _compiled(function, _nrt=False, forceinline=True)
 
 
-def _compiled(function: Function, **options: bool) -> Function:
+def _compiled(function: Function, **options: Any) -> Function:
     previous = config.CACHE_DIR
     config.CACHE_DIR = "" if BOUNDS_CHECKED else str(_FOLDER)
     if BOUNDS_CHECKED:

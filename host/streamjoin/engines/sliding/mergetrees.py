@@ -20,7 +20,6 @@ what the next merge writes to), and for ``merge_ratio`` W tuples, plus a batch w
 12 to 24 bytes each in mutable trees, and 4 bytes for each mutable tree and its lock.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
@@ -35,6 +34,8 @@ from streamjoin.engines.sliding.ibwj import BATCH, IndexJoin, Output, WindowInde
 from streamjoin.metrics import Meter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streamjoin.engines.kernels.probing import Arrivals, Columns
 
 Places = NDArray[np.uint64]
@@ -95,15 +96,17 @@ class MergeTreeIndex(WindowIndex):
         self,
         columns: "Columns",
         live: tuple[int, int],
+        *,
         ratio: Fraction,
         depth: int,
         task: int,
         batch: int,
         threads: int = 1,
     ) -> None:
-        from streamjoin.engines.kernels import btree, immutable, mergetrees
+        from streamjoin.engines.kernels import btree, immutable, mergejoin, mergetrees, nodes
 
-        self._kernels, self._btree, self._immutable = mergetrees, btree, immutable
+        self._join, self._state = mergejoin, mergetrees
+        self._btree, self._immutable = btree, immutable
         self._columns, self._depth, self._task = columns, depth, task
         self._threads = [_Thread(number, task) for number in range(threads)]
         self._shared = threads > 1
@@ -111,8 +114,8 @@ class MergeTreeIndex(WindowIndex):
         # Threads that share have begun tasks when the limit is reached, and a batch may wait.
         most = max(self._limits) + task + (2 * batch if self._shared else 0)
         trees = immutable.reserve(4, max(live))
-        parts = min(btree.NODE**depth, -(-max(live) // btree.NODE) + 1)
-        forest = btree.plant(2 * parts, 2, btree.leaves_for(most, btree.NODE // 2) + parts)
+        parts = min(nodes.NODE**depth, -(-max(live) // nodes.NODE) + 1)
+        forest = btree.plant(2 * parts, 2, btree.leaves_for(most, nodes.NODE // 2) + parts)
         locks = np.zeros(2 * parts + 1, dtype=np.uint32)
         state = np.zeros(mergetrees.STATE_WORDS, dtype=np.uint64)
         self.index = mergetrees.MergeTrees(trees, forest, locks, state)
@@ -126,12 +129,12 @@ class MergeTreeIndex(WindowIndex):
             self._swap(side)
 
     def _set(self, side: int, word: np.uint64, value: int) -> None:
-        place = self._kernels.SIDES + np.uint64(side) * self._kernels.SIDE_WORDS + word
+        place = self._state.SIDES + np.uint64(side) * self._state.SIDE_WORDS + word
         self.index.state[place] = value
 
     def _tree(self, side: int) -> int:
-        kernels = self._kernels
-        return int(self.index.state[kernels.SIDES + np.uint64(side) * kernels.SIDE_WORDS])
+        words = self._state
+        return int(self.index.state[words.SIDES + np.uint64(side) * words.SIDE_WORDS])
 
     def _entries(self, side: int) -> int:
         words = self._btree.REGION_WORDS
@@ -139,22 +142,22 @@ class MergeTreeIndex(WindowIndex):
 
     def join(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
         """Join arrivals and emit their pairs."""
-        self.index.state[self._kernels.NEXT] = self.index.state[self._kernels.EDGE] = 0
+        self.index.state[self._state.NEXT] = self.index.state[self._state.EDGE] = 0
         if self._shared:
             self._join_together(arrivals, meter, crew)
         else:
             self._join_alone(arrivals, meter)
 
     def _join_alone(self, arrivals: "Arrivals", meter: Meter) -> None:
-        kernels, thread = self._kernels, self._threads[0]
-        why = kernels.FULL
-        while why != kernels.DONE:
+        thread = self._threads[0]
+        why = self._join.FULL
+        while why != self._join.DONE:
             with meter.phase("probe"):
                 why, found = self._call(arrivals, thread)
             thread.output.emit(found, meter)
-            if why == kernels.FULL and not found:
+            if why == self._join.FULL and not found:
                 thread.output.grow()
-            elif why == kernels.MERGE:
+            elif why == self._join.MERGE:
                 self._note(arrivals)
                 for side in self._full():
                     with meter.phase("merge"):
@@ -169,7 +172,7 @@ class MergeTreeIndex(WindowIndex):
         places: Places = NO_PLACES,
         counts: Codes = NO_CODES,
     ) -> tuple[int, int]:
-        return self._kernels.join(
+        return self._join.join(
             self._columns,
             arrivals,
             self.index,
@@ -188,8 +191,8 @@ class MergeTreeIndex(WindowIndex):
 
     def _note(self, arrivals: "Arrivals") -> None:
         """Note what the arrivals that were taken so far have expired and left to be indexed."""
-        taken = min(int(self.index.state[self._kernels.NEXT]), len(arrivals.rows))
-        lasts = self._kernels.last_of_each(arrivals.rows, taken, self._columns.r.shape[1])
+        taken = min(int(self.index.state[self._state.NEXT]), len(arrivals.rows))
+        lasts = self._join.last_of_each(arrivals.rows, taken, self._columns.r.shape[1])
         for side, last in enumerate(lasts):
             if last >= 0:
                 self._expired[side] = int(arrivals.expired[last])
@@ -211,29 +214,29 @@ class MergeTreeIndex(WindowIndex):
 
     def _swap(self, side: int) -> None:
         """Let the new immutable tree take the place of the old one and of the mutable trees."""
-        kernels, immutable = self._kernels, self._immutable
+        words, immutable = self._state, self._immutable
         parts = len(self.index.forest.roots) // 2
         tree = self._tree(side) ^ 1
         self._btree.clear(self.index.forest, side, side * parts, (side + 1) * parts)
         depths = int(
             self.index.trees.shapes[np.uint64(tree) * immutable.SHAPE_WORDS + immutable.DEPTHS]
         )
-        self._set(side, kernels.TREE, tree)
-        self._set(side, kernels.DEPTH, min(self._depth, max(0, depths - 1)))
+        self._set(side, words.TREE, tree)
+        self._set(side, words.DEPTH, min(self._depth, max(0, depths - 1)))
 
     def _join_together(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
-        kernels, threads = self._kernels, self._threads
+        words, threads = self._state, self._threads
         places = np.empty(len(arrivals.rows), dtype=np.uint64)
         counts = np.empty(len(arrivals.rows), dtype=np.uint32)
         finished = np.zeros(-(-len(arrivals.rows) // self._task), dtype=np.uint32)
 
         def work(thread: _Thread) -> None:
-            why = kernels.FULL
-            while why == kernels.FULL:
+            why = self._join.FULL
+            while why == self._join.FULL:
                 crew.check()
                 with meter.phase("probe"):
                     why, found = self._call(arrivals, thread, finished, places, counts)
-                if why == kernels.FULL and not found:
+                if why == self._join.FULL and not found:
                     thread.output.grow()
                 elif found:
                     thread.keep(found)
@@ -245,7 +248,7 @@ class MergeTreeIndex(WindowIndex):
             if full:
                 self._merge_beside(full[0], work, meter, crew)
                 self._catch_up(full[0], arrivals)
-            elif int(self.index.state[kernels.NEXT]) >= len(arrivals.rows):
+            elif int(self.index.state[words.NEXT]) >= len(arrivals.rows):
                 break
         with meter.phase("other"):
             self._propagate(places, counts, meter)
@@ -254,11 +257,11 @@ class MergeTreeIndex(WindowIndex):
         self, side: int, work: "Callable[[_Thread], None]", meter: Meter, crew: Crew
     ) -> None:
         """Merge in one thread while the others join without indexing (section 4.2)."""
-        kernels, state = self._kernels, self.index.state
-        self._set(side, kernels.FROZEN, 1)
-        self._set(side, kernels.HELD, self._taken[side])
+        words, state = self._state, self.index.state
+        self._set(side, words.FROZEN, 1)
+        self._set(side, words.HELD, self._taken[side])
         for each in range(2):
-            self._set(each, kernels.LIMIT, NEVER)
+            self._set(each, words.LIMIT, NEVER)
 
         def merge_or_work(thread: _Thread) -> None:
             if thread.number:
@@ -268,36 +271,36 @@ class MergeTreeIndex(WindowIndex):
                 with meter.phase("merge"):
                     self._merge(side)
             finally:
-                state[kernels.STOP] = 1  # the others come back after their present task
+                state[words.STOP] = 1  # the others come back after their present task
 
         crew.each(merge_or_work, self._threads)
         self._swap(side)
-        state[kernels.STOP] = 0
-        self._set(side, kernels.FROZEN, 0)
+        state[words.STOP] = 0
+        self._set(side, words.FROZEN, 0)
         for each in range(2):
-            self._set(each, kernels.LIMIT, self._limits[each])
+            self._set(each, words.LIMIT, self._limits[each])
 
     def _catch_up(self, side: int, arrivals: "Arrivals") -> None:
         """Let the rows that arrived during a merge be inserted."""
-        kernels, state, waiting = self._kernels, self.index.state, self._taken[side]
+        words, state, waiting = self._state, self.index.state, self._taken[side]
         self._note(arrivals)
-        state[kernels.PENDING] = state[kernels.PENDING_DONE] = waiting
-        state[kernels.PENDING_END] = self._taken[side]
+        state[words.PENDING] = state[words.PENDING_DONE] = waiting
+        state[words.PENDING_END] = self._taken[side]
         if waiting == self._taken[side]:
-            self._set(side, kernels.HELD, NEVER)
+            self._set(side, words.HELD, NEVER)
 
     def _propagate(self, places: Places, counts: Codes, meter: Meter) -> None:
         """Emit the pairs of all threads in arrival order."""
-        kernels = self._kernels
-        written = [int(thread.state[kernels.WRITTEN]) for thread in self._threads]
+        words = self._state
+        written = [int(thread.state[words.WRITTEN]) for thread in self._threads]
         pairs = np.concatenate([kept for thread in self._threads for kept in thread.pairs], axis=1)
         bases = np.cumsum([0, *written[:-1]]).astype(np.uint64)
         ordered = np.empty_like(pairs)
-        kernels.in_order(places, counts, bases, pairs, ordered)
+        self._join.in_order(places, counts, bases, pairs, ordered)
         meter.emit(ordered[0], ordered[1])
         for thread in self._threads:
             thread.pairs = [np.empty((2, 0), dtype=np.uint32)]
-            thread.state[kernels.WRITTEN] = 0
+            thread.state[words.WRITTEN] = 0
 
     @property
     def bytes(self) -> int:
@@ -322,11 +325,11 @@ class MergeTreeJoin(IndexJoin):
         return MergeTreeIndex(
             columns,
             live,
-            Fraction(str(job.knobs["merge_ratio"])),
-            int(job.knobs.get("insertion_depth", 0)),
-            int(job.knobs["task"]),
-            int(job.knobs["batch"]),
-            job.threads,
+            ratio=Fraction(str(job.knobs["merge_ratio"])),
+            depth=int(job.knobs.get("insertion_depth", 0)),
+            task=int(job.knobs["task"]),
+            batch=int(job.knobs["batch"]),
+            threads=job.threads,
         )
 
 

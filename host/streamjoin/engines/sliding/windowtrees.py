@@ -90,7 +90,7 @@ class _Chain(_Resumed):
     def __init__(
         self, columns: "Columns", live: tuple[int, int], length: int, frozen: bool
     ) -> None:
-        from streamjoin.engines.kernels import btree, immutable, windowtrees
+        from streamjoin.engines.kernels import btree, immutable, nodes, windowtrees
 
         super().__init__()
         self._kernel, self._columns = windowtrees.join_chain, columns
@@ -98,7 +98,7 @@ class _Chain(_Resumed):
         self._blocks = np.array([-(-tuples // (length - 1)) for tuples in live], dtype=np.uint64)
         most = int(self._blocks.max())
         trees = 2 if frozen else 2 * length
-        self.forest = btree.plant(trees, trees, btree.leaves_for(most, btree.NODE // 2))
+        self.forest = btree.plant(trees, trees, btree.leaves_for(most, nodes.NODE // 2))
         self.archive = immutable.reserve(2 * length if frozen else 1, most if frozen else 1)
 
     def step(self, arrivals: "Arrivals", arrival: int, output: Output) -> tuple[int, int]:
