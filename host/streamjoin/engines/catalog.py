@@ -17,6 +17,7 @@ _PLACES = {
     "pmj-jm": "streamjoin.engines.intra.pmj:PmjJm",
     "pmj-jb": "streamjoin.engines.intra.pmj:PmjJb",
     "kang": "streamjoin.engines.sliding.kang:Kang",
+    "splitjoin": "streamjoin.engines.sliding.splitjoin:SplitJoin",
     "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
     "duckdb": "streamjoin.engines.duckdb:DuckDb",
     "polars": "streamjoin.engines.yardsticks:Polars",

@@ -209,9 +209,9 @@ def scan(
     arrivals: Arrivals,
     work: Work,
     out: Codes,
-    at: int,
+    most_pieces: int,
 ) -> int:
-    """Join arriving tuples, in order, with their stretches until the output is full; resumable.
+    """Join arriving tuples, in order, with their stretches, as far as it gets; resumable.
 
     Parameters
     ----------
@@ -229,13 +229,13 @@ def scan(
     out : ndarray of uint32, shape (3, room)
         Receives each result's place among the arrivals, row of R, row of S: by place, ascending
         within.
-    at : int
-        Where in ``out`` to go on.
+    most_pieces : int
+        Pieces after which to return: a kernel cannot be interrupted.
 
     Returns
     -------
     int
-        The place behind the last result. All is done, or there is room for less than
+        Results written. All is done, or as many pieces are, or there is room for less than
         :data:`BLOCK_TUPLES` more.
     """
     is_s, rows, firsts, ends = arrivals.is_s, arrivals.rows, arrivals.firsts, arrivals.ends
@@ -243,7 +243,7 @@ def scan(
     a_r, a_lo, a_width = arriving.r, arriving.s_lo, arriving.s_width
     blocks, noted, state = work.blocks, work.noted, work.state
     count = len(rows)
-    room, kept = U64(out.shape[1]), U64(at)
+    room, kept, pieces = U64(out.shape[1]), U64(0), 0
     slots = out[0]
     step, shift = U64(stride), U64(offset)
     while True:
@@ -268,8 +268,9 @@ def scan(
                     out[U64(2), result] = U32(row if of_s else found)
             state[PLACE] += 1
             state[HIT] = 0
-        if state[END] == count:
+        if state[END] == count or pieces == most_pieces:
             return int(kept)
+        pieces += 1
         state[BEGIN] = state[END]
         state[END] = min(state[BEGIN] + PIECE_ARRIVALS, count)
         noted[:] = 0

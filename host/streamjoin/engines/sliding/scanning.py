@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 OUTPUT_PAIRS = 1 << 16
 
+CALL_COMPARISONS = 1 << 28
+"""Comparisons of one call of the kernel, some ten milliseconds: it cannot be interrupted."""
+
 
 @dataclass(frozen=True)
 class Ranges:
@@ -100,6 +103,7 @@ class Scanner:
         self._work = scan.work_for(len(arriving.r), longest)
         self._out = np.empty((3, OUTPUT_PAIRS), dtype=np.uint32)
         self._count = 0
+        self._pieces = max(1, CALL_COMPARISONS // (scan.PIECE_ARRIVALS * max(longest, 1)))
 
     def begin(self, arrivals: "Arrivals") -> None:
         """Take the next arrivals."""
@@ -112,7 +116,7 @@ class Scanner:
         return int(self._work.state[self._kernels.PLACE]) == self._count
 
     def more(self) -> Codes:
-        """Join until all is done or the output is full.
+        """Join until all is done, the output is full or a while is over.
 
         Returns
         -------
@@ -128,7 +132,7 @@ class Scanner:
             self._arrivals,
             self._work,
             self._out,
-            0,
+            self._pieces,
         )
         # A copy of the few that were found leaves the large buffer for the next.
         return self._out[:, :found].copy()
