@@ -18,6 +18,8 @@ _PLACES = {
     "pmj-jb": "streamjoin.engines.intra.pmj:PmjJb",
     "kang": "streamjoin.engines.sliding.kang:Kang",
     "splitjoin": "streamjoin.engines.sliding.splitjoin:SplitJoin",
+    "llhj": "streamjoin.engines.sliding.llhj:Llhj",
+    "handshake": "streamjoin.engines.sliding.handshake:Handshake",
     "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
     "duckdb": "streamjoin.engines.duckdb:DuckDb",
     "polars": "streamjoin.engines.yardsticks:Polars",

@@ -204,8 +204,7 @@ def _note(
 def scan(
     arriving: OffsetCodes,
     stored: OffsetCodes,
-    stride: int,
-    offset: int,
+    rows_of: tuple[int, int, int],
     arrivals: Arrivals,
     work: Work,
     out: Codes,
@@ -219,8 +218,8 @@ def scan(
         Codes of whole streams, by row.
     stored : OffsetCodes
         Codes of the stored tuples, by slot; :data:`~.vectors.LANES` more must be readable.
-    stride, offset : int
-        The row of a slot is ``slot * stride + offset``.
+    rows_of : tuple of int
+        Stride, offset of R, offset of S: the row of a slot is ``slot * stride + offset``.
     arrivals : Arrivals
         The arriving tuples.
     work : Work
@@ -245,7 +244,7 @@ def scan(
     count = len(rows)
     room, kept, pieces = U64(out.shape[1]), U64(0), 0
     slots = out[0]
-    step, shift = U64(stride), U64(offset)
+    stride, r_offset, s_offset = U64(rows_of[0]), U64(rows_of[1]), U64(rows_of[2])
     while True:
         while state[PLACE] < state[END]:
             place = U64(state[PLACE])
@@ -262,7 +261,7 @@ def scan(
                     of_s, row, first, end, a_r, a_lo, a_width, r, s_lo, s_width, slots, start
                 )
                 for result in range(start, kept):
-                    found = U64(slots[result]) * step + shift
+                    found = U64(slots[result]) * stride + (r_offset if of_s else s_offset)
                     slots[result] = U32(place)
                     out[U64(1), result] = U32(found if of_s else row)
                     out[U64(2), result] = U32(row if of_s else found)

@@ -74,6 +74,14 @@ class Ranges:
         return Arrivals(is_s, rows, firsts, ends)
 
 
+def run_of(is_s: bool, rows: slice, firsts: Int64s, ends: Int64s) -> "Arrivals":
+    """Make arrivals of consecutive rows of one stream."""
+    from streamjoin.engines.kernels.scan import Arrivals
+
+    places = np.arange(rows.start, rows.stop, dtype=np.int64)
+    return Arrivals(np.full(len(places), is_s), places, firsts, ends)
+
+
 class Scanner:
     """One thread's scan of arriving tuples over stored ones.
 
@@ -83,23 +91,21 @@ class Scanner:
         Codes by row, and by slot.
     longest : int
         The most slots that an arrival has to meet.
-    stride, offset : int
-        The row of a slot is ``slot * stride + offset``.
+
+    Attributes
+    ----------
+    stored : OffsetCodes
+        May be replaced while all that was taken is done.
+    rows_of : tuple of int
+        Stride, offset of R, offset of S: the row of a slot is ``slot * stride + offset``.
     """
 
-    def __init__(
-        self,
-        arriving: OffsetCodes,
-        stored: OffsetCodes,
-        longest: int,
-        stride: int = 1,
-        offset: int = 0,
-    ) -> None:
+    def __init__(self, arriving: OffsetCodes, stored: OffsetCodes, longest: int) -> None:
         from streamjoin.engines.kernels import scan
 
         self._kernels = scan
-        self._arriving, self._stored = arriving, stored
-        self._stride, self._offset = stride, offset
+        self._arriving, self.stored = arriving, stored
+        self.rows_of = (1, 0, 0)
         self._work = scan.work_for(len(arriving.r), longest)
         self._out = np.empty((3, OUTPUT_PAIRS), dtype=np.uint32)
         self._count = 0
@@ -126,9 +132,8 @@ class Scanner:
         """
         found = self._kernels.scan(
             self._arriving,
-            self._stored,
-            self._stride,
-            self._offset,
+            self.stored,
+            self.rows_of,
             self._arrivals,
             self._work,
             self._out,

@@ -164,7 +164,6 @@ class SplitJoin(Engine):
             ]
             for number, inbox in enumerate(inboxes):
                 store = Store(ranges, number, job.threads)
-                meter.holds(store.bytes)
                 core = Core(number, store, inbox, outbox, crew, meter, job.order != "none")
                 tasks.append(core.process)
             crew.each(lambda task: task(), tasks)
@@ -203,9 +202,11 @@ class Core:
             done = Done(self.number, batch, meter.now_us())
             if batch is None:
                 self.outbox.put(done)
+                meter.holds(self.store.bytes)
                 return
             with meter.phase("build_or_sort"):
-                self.store.keep(batch.r_rows, batch.s_rows)
+                self.store.expire_unmet(batch.r_rows, batch.s_rows)
+                self.store.keep_up_to(batch.r_rows.stop, batch.s_rows.stop)
                 self.store.begin(batch.arrivals)
             while not scanner.done:
                 self.crew.check()
