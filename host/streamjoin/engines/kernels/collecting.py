@@ -25,7 +25,12 @@ def _interval(
 
 @kernel
 def merge(
-    found: Codes, bounds: Int64s, is_s: NDArray[np.bool_], interval_rows: int, out: Codes
+    found: Codes,
+    bounds: Int64s,
+    is_s: NDArray[np.bool_],
+    interval_rows: int,
+    out_r: Codes,
+    out_s: Codes,
 ) -> None:
     """Merge the cores' results, interval by interval, core by core: algorithm 5.
 
@@ -41,8 +46,8 @@ def merge(
     interval_rows : int
         Rows of the stored stream, of all cores together, from one punctuation to the next; 0 if
         there is one at the end of each arriving tuple only.
-    out : ndarray of uint32, shape (2, results)
-        Receives rows of R and S.
+    out_r, out_s : ndarray of uint32, shape (results,)
+        Receive rows of R and S.
     """
     heads = bounds[:-1].copy()
     within = U64(interval_rows)
@@ -64,7 +69,7 @@ def merge(
                 own = _interval(place, found[1, head], found[2, head], is_s[place], within)
                 if own != least:
                     break
-                out[U64(0), at], out[U64(1), at] = found[1, head], found[2, head]
+                out_r[at], out_s[at] = found[1, head], found[2, head]
                 at += U64(1)
                 head += 1
             heads[core] = head

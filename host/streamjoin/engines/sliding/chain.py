@@ -26,7 +26,7 @@ SPINS = 200
 """Looks at both inboxes before an idle core sleeps."""
 
 SHORTEST_SLEEP_S, LONGEST_SLEEP_S = 2e-5, 2e-3
-"""An idle core's sleeps double from one to the other."""
+"""The sleeps of an idle thread double from one to the other."""
 
 
 class Kind(IntEnum):
@@ -65,6 +65,22 @@ class Ring:
         if message == self._kernels.NONE:
             return None
         return Kind(message >> 32), message & 0xFFFFFFFF
+
+
+class Patience:
+    """The sleeps of a thread that waits for another one."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew, self._sleep_s = crew, SHORTEST_SLEEP_S
+
+    def sleep(self) -> None:
+        """Sleep, longer than the last time."""
+        self._crew.idle(self._sleep_s)
+        self._sleep_s = min(2 * self._sleep_s, LONGEST_SLEEP_S)
+
+    def renew(self) -> None:
+        """Begin again with a short sleep."""
+        self._sleep_s = SHORTEST_SLEEP_S
 
 
 class Chain:
@@ -126,24 +142,23 @@ class ChainCore(ABC):
         while not scanner.done:
             self.crew.check()
             with self.meter.phase("probe"):
-                found = scanner.more()
-            self.meter.emit(found[1], found[2])
+                _, r_rows, s_rows = scanner.more()
+            self.meter.emit(r_rows, s_rows)
 
     def work(self) -> None:
         """Be this core until all has ended."""
         from streamjoin.engines.kernels import rings
 
-        sleep_s = SHORTEST_SLEEP_S
+        patience = Patience(self.crew)
         while not self.ended:
             self.crew.check()
             did = [self.take_left(), self.take_right(), self.go_on()]
             if any(did):
-                sleep_s = SHORTEST_SLEEP_S
+                patience.renew()
                 continue
             with self.meter.phase("wait"):
                 if not rings.await_any(self.from_left.array, self.from_right.array, SPINS):
-                    self.crew.idle(sleep_s)
-                    sleep_s = min(2 * sleep_s, LONGEST_SLEEP_S)
+                    patience.sleep()
 
 
 class ChainEngine(Engine):
@@ -188,15 +203,18 @@ class ChainEngine(Engine):
             cores = self.cores(job, ranges, crew, meter)
             driver = Driver(ranges, cores[0].from_left, cores[-1].from_right)
 
+            def send_all() -> None:
+                patience = Patience(crew)
+                while not driver.send():
+                    patience.sleep()
+
             def drive() -> None:
                 rest = partial(crew.rest_until_us, meter)
                 for r_rows, s_rows in batches(job, meter, int(job.knobs["batch"]), rest):
                     driver.add(r_rows, s_rows)
-                    while not driver.send():
-                        crew.idle(SHORTEST_SLEEP_S)
+                    send_all()
                 driver.end()
-                while not driver.send():
-                    crew.idle(SHORTEST_SLEEP_S)
+                send_all()
 
             crew.each(lambda task: task(), [drive, *(core.work for core in cores)])
 

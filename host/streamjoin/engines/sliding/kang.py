@@ -46,5 +46,5 @@ class Kang(Engine):
                 scanner.begin(ranges.arrivals(r_rows, s_rows))
             while not scanner.done:
                 with meter.phase("probe"):
-                    found = scanner.more()
-                meter.emit(found[1], found[2])
+                    _, r_found, s_found = scanner.more()
+                meter.emit(r_found, s_found)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 OUTPUT_PAIRS = 1 << 16
 
+Found = tuple[Codes, Codes, Codes]
+
 CALL_COMPARISONS = 1 << 28
 """Comparisons of one call of the kernel, some ten milliseconds: it cannot be interrupted."""
 
@@ -121,12 +123,12 @@ class Scanner:
         """Whether all that was taken has been joined."""
         return int(self._work.state[self._kernels.PLACE]) == self._count
 
-    def more(self) -> Codes:
+    def more(self) -> Found:
         """Join until all is done, the output is full or a while is over.
 
         Returns
         -------
-        ndarray of uint32, shape (3, pairs)
+        places, r_rows, s_rows : ndarray of uint32, shape (pairs,)
             Place among the arrivals, row of R and row of S of each result: by place, ascending
             within.
         """
@@ -139,8 +141,9 @@ class Scanner:
             self._out,
             self._pieces,
         )
-        # A copy of the few that were found leaves the large buffer for the next.
-        return self._out[:, :found].copy()
+        # Copies of the few that were found leave the large buffer for the next.
+        places, r_rows, s_rows = (column[:found].copy() for column in self._out)
+        return places, r_rows, s_rows
 
 
 def compile_scan() -> None:

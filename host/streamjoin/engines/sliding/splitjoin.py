@@ -29,8 +29,7 @@ import numpy as np
 from streamjoin.engines.arrivals import batches
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
 from streamjoin.engines.crew import POLL_S, Crew
-from streamjoin.engines.encode import Codes
-from streamjoin.engines.sliding.scanning import Ranges, compile_scan
+from streamjoin.engines.sliding.scanning import Found, Ranges, compile_scan
 from streamjoin.engines.sliding.store import Store
 from streamjoin.errors import InputError
 from streamjoin.metrics import Meter, arrival_clock_us
@@ -95,11 +94,11 @@ class Done:
     batch: Batch | None
     began_us: float = 0.0
     ended_us: float = 0.0
-    found: list[Codes] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
 
 
 Inbox: TypeAlias = "Channel[Batch | None]"
-Outbox: TypeAlias = "Channel[Done | Codes]"
+Outbox: TypeAlias = "Channel[Done | Found]"
 
 
 class SplitJoin(Engine):
@@ -148,7 +147,7 @@ class SplitJoin(Engine):
         compile_scan()
         nothing = np.zeros((3, 0), dtype=np.uint32)
         none = np.zeros(0, dtype=np.bool_)
-        collecting.merge(nothing, np.zeros(2, dtype=np.int64), none, 0, nothing[:2])
+        collecting.merge(nothing, np.zeros(2, dtype=np.int64), none, 0, nothing[1], nothing[2])
 
     def run(self, job: Job, meter: Meter) -> None:
         """Start distributor, cores and collector, and wait for them."""
@@ -251,13 +250,15 @@ class Collector:
         from streamjoin.engines.kernels import collecting
 
         cores.sort(key=lambda done: done.core)
-        counts = [sum(some.shape[1] for some in done.found) for done in cores]
+        counts = [sum(len(some[0]) for some in done.found) for done in cores]
         if any(counts):
-            found = np.concatenate([some for done in cores for some in done.found], axis=1)
-            merged = np.empty((2, sum(counts)), dtype=np.uint32)
+            found = np.concatenate(
+                [np.array(some) for done in cores for some in done.found], axis=1
+            )
+            merged = np.empty(sum(counts), np.uint32), np.empty(sum(counts), np.uint32)
             bounds = np.cumsum([0, *counts])
-            collecting.merge(found, bounds, batch.arrivals.is_s, self._interval_rows, merged)
-            self._meter.emit(merged[0], merged[1])
+            collecting.merge(found, bounds, batch.arrivals.is_s, self._interval_rows, *merged)
+            self._meter.emit(*merged)
         now_us = self._meter.now_us()
         self._stages_us.append(
             (
