@@ -18,8 +18,8 @@ from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog, crew
 from streamjoin.engines.base import ORDERS, Engine, Job
 from streamjoin.engines.crew import Crew, StoppedError
-from streamjoin.engines.sliding import scanning, store
-from streamjoin.errors import InputError
+from streamjoin.engines.sliding import scanning, splitjoin, store
+from streamjoin.errors import InputError, TooLargeError
 from streamjoin.metrics import Meter
 from streamjoin.windows import CountWindow
 
@@ -115,6 +115,18 @@ def test_more_threads_than_tuples_is_no_matter(name: str) -> None:
     job = run.settle(engine, Job(r, s, cases.EQUI, CountWindow(1), threads=6), {})
     right = oracle.join(r, s, cases.EQUI, CountWindow(1))
     verify.check(run.run(engine, job).pairs, right, name)
+
+
+def test_results_that_wait_for_their_order_count_before_they_are_handed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine, (r, s) = catalog.get("splitjoin"), cases.dense(2000)
+    asked = Job(r, s, cases.EQUI, CountWindow(2000), threads=2, order="outer")
+    job = run.settle(engine, asked, {"batch": 1 << 20})
+    monkeypatch.setattr(run.estimate, "check_fits", lambda _: 500_000)
+    monkeypatch.setattr(splitjoin.Collector, "_finish", lambda *_: pytest.fail("all were made"))
+    with pytest.raises(TooLargeError, match=r"more than 5e\+05"):
+        run.run(engine, job)
 
 
 def endless(name: str) -> tuple[Engine, Job]:

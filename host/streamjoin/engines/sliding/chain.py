@@ -25,7 +25,7 @@ RING_MESSAGES = 16
 SPINS = 200
 """Looks at both inboxes before an idle core sleeps."""
 
-SHORTEST_SLEEP_S, LONGEST_SLEEP_S = 2e-5, 2e-3
+SHORTEST_SLEEP_S, LONGEST_SLEEP_S = 2e-5, 5e-4
 """The sleeps of an idle thread double from one to the other."""
 
 

@@ -95,6 +95,12 @@ class Done:
     began_us: float = 0.0
     ended_us: float = 0.0
     found: list[Found] = field(default_factory=list)
+    pairs: int = 0
+
+    def add(self, found: Found) -> None:
+        """Keep results until those of the other cores are there."""
+        self.found.append(found)
+        self.pairs += len(found[0])
 
 
 Inbox: TypeAlias = "Channel[Batch | None]"
@@ -212,7 +218,8 @@ class Core:
                 with meter.phase("probe"):
                     found = scanner.more()
                 if self.punctuated:
-                    done.found.append(found)
+                    done.add(found)
+                    meter.check_room(done.pairs)
                 else:
                     self.outbox.put(found)
             done.ended_us = meter.now_us()
@@ -250,7 +257,7 @@ class Collector:
         from streamjoin.engines.kernels import collecting
 
         cores.sort(key=lambda done: done.core)
-        counts = [sum(len(some[0]) for some in done.found) for done in cores]
+        counts = [done.pairs for done in cores]
         if any(counts):
             found = np.concatenate(
                 [np.array(some) for done in cores for some in done.found], axis=1
