@@ -9,6 +9,7 @@ when they meet is left to the threads; joins over a chain must be exact whatever
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
 from typing import ClassVar
@@ -152,13 +153,21 @@ class ChainCore(ABC):
         patience = Patience(self.crew)
         while not self.ended:
             self.crew.check()
-            did = [self.take_left(), self.take_right(), self.go_on()]
+            did = [_as_often(self.take_left), _as_often(self.take_right), self.go_on()]
             if any(did):
                 patience.renew()
                 continue
             with self.meter.phase("wait"):
                 if not rings.await_any(self.from_left.array, self.from_right.array, SPINS):
                     patience.sleep()
+
+
+def _as_often(take: Callable[[], bool]) -> bool:
+    """Take what an inbox holds, so that it is joined together; whether there was anything."""
+    taken = 0
+    while taken < RING_MESSAGES and take():
+        taken += 1
+    return taken > 0
 
 
 class ChainEngine(Engine):

@@ -82,20 +82,19 @@ class LlhjCore(ChainCore):
         return any([self._catch_up(self._r, self._s), self._catch_up(self._s, self._r)])
 
     def _catch_up(self, stream: _Arriving, opposite: _Arriving) -> bool:
-        did = False
+        # Runs that wait are joined as one. Forgetting may be late, never early.
+        due = stream.ends[stream.joined : stream.received]
+        able = int(np.searchsorted(due, opposite.received, side="right"))
+        if able:
+            self._join(stream, slice(stream.joined, stream.joined + able))
+        did = able > 0
         while stream.waiting:
             kind, row = stream.waiting[0]
-            if kind is Kind.TUPLES:
-                due = stream.ends[stream.joined : row]
-                able = int(np.searchsorted(due, opposite.received, side="right"))
-                if able:
-                    self._join(stream, slice(stream.joined, stream.joined + able))
-                    did = True
-                if stream.joined < row:
-                    return did
-            elif kind is Kind.EXPIRED:
+            if kind is Kind.TUPLES and stream.joined < row:
+                break
+            if kind is Kind.EXPIRED:
                 self._store.expire(*((row, 0) if stream.is_s else (0, row)))
-            else:
+            elif kind is Kind.END:
                 stream.ended = True
                 self.meter.holds(self._store.bytes if self.ended else 0)
             stream.waiting.popleft()
