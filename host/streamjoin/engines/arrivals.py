@@ -1,6 +1,6 @@
 """Input as an engine meets it: all at once, or at its arrival times."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -10,12 +10,26 @@ from streamjoin.tuples import Int64s, arrival_positions
 from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow, Window
 
 
-def batches(job: Job, meter: Meter, most_tuples: int) -> Iterator[tuple[slice, slice]]:
+def batches(
+    job: Job,
+    meter: Meter,
+    most_tuples: int,
+    sleep_until_us: Callable[[float], None] | None = None,
+) -> Iterator[tuple[slice, slice]]:
     """Yield what has arrived, in arrival order, as rows of R and rows of S.
 
     Under ``replay`` a batch holds what has arrived since the last one; if nothing has, the
     thread sleeps until the next tuple is due (phase ``wait``). Under ``instant`` batches are
     ``most_tuples`` long.
+
+    Parameters
+    ----------
+    job, meter
+        What is joined.
+    most_tuples : int
+        Tuples of a batch at most.
+    sleep_until_us : callable, optional
+        Sleeps until that time after the start; :meth:`Meter.sleep_until_us` if not given.
 
     Yields
     ------
@@ -23,12 +37,17 @@ def batches(job: Job, meter: Meter, most_tuples: int) -> Iterator[tuple[slice, s
         Consecutive in each stream; together the next stretch of the total arrival order.
     """
     positions = arrival_positions(job.r.ts, job.s.ts)
-    for _, r_rows, s_rows in _stretches(job, meter, most_tuples, positions):
+    sleep = sleep_until_us or meter.sleep_until_us
+    for _, r_rows, s_rows in _stretches(job, meter, most_tuples, positions, sleep):
         yield r_rows, s_rows
 
 
 def _stretches(
-    job: Job, meter: Meter, most_tuples: int, positions: tuple[Int64s, Int64s]
+    job: Job,
+    meter: Meter,
+    most_tuples: int,
+    positions: tuple[Int64s, Int64s],
+    sleep_until_us: Callable[[float], None],
 ) -> Iterator[tuple[int, slice, slice]]:
     """Yield :func:`batches` behind the place at which each begins in the arrival order."""
     total = job.tuples
@@ -42,7 +61,7 @@ def _stretches(
     while done < total:
         end = min(done + most_tuples, total)
         if job.arrival == "replay":
-            meter.sleep_until_us(float(due_us[done]))
+            sleep_until_us(float(due_us[done]))
             arrived = int(np.searchsorted(due_us, meter.now_us(), side="right"))
             end = min(max(arrived, done + 1), end)
         places = np.array([done, end])
@@ -69,7 +88,7 @@ def numbered_batches(
     """
     positions = arrival_positions(job.r.ts, job.s.ts)
     ts, many = (job.r.ts, job.s.ts), job.r.rows
-    for done, *stretches in _stretches(job, meter, most_tuples, positions):
+    for done, *stretches in _stretches(job, meter, most_tuples, positions, meter.sleep_until_us):
         rows, firsts, ends, expired = np.empty((4, sum(s.stop - s.start for s in stretches)), int)
         for side, own in enumerate(stretches):
             numbers = np.arange(own.start, own.stop)
