@@ -1,0 +1,411 @@
+"""The loop of MESHJOIN and SSBJ: a chunk of the stream, a partition of R, the oldest chunk out.
+
+MESHJOIN as in the SSBJ paper's section 2.2: every chunk of stream tuples stays for one cycle
+through R, chunks are staggered, a chunk's size is settled when it is made. SSBJ (algorithm 1) asks
+the cache first and migrates join values between two cycles.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels import semistream
+from streamjoin.engines.kernels.semistream import (
+    AT,
+    FROM_CACHE,
+    FULL_OUTPUT,
+    MISSED,
+    NEXT,
+    NO_ENTRY,
+    NO_PAGE,
+    PAGE_NODES,
+    PLACE,
+    QUOTA,
+    WITHIN,
+)
+from streamjoin.engines.semi.cache import Cache
+from streamjoin.engines.semi.reader import Reader, Stretch
+from streamjoin.engines.semi.tables import NO_LIMIT, Tables
+from streamjoin.errors import EngineError, InputError
+from streamjoin.metrics import Meter
+from streamjoin.stores import Store
+
+LOOP_TUPLES = 1 << 18
+"""Most stream tuples of a loop: results are handed over, and the partition waits, no longer."""
+
+OUTPUT_PAIRS = 1 << 17
+LEAST_ROOM_PAIRS = 1 << 13
+LEAST_TABLE_BYTES = 1 << 13
+RESERVE_EVERY = 16
+"""Loops of a cycle after which the pages that the cache will want are counted again."""
+
+MOST_POINTS = 512
+
+Words = NDArray[np.uint64]
+Sink = Callable[[NDArray[np.uint32], NDArray[np.uint32], Words | None], None]
+
+
+class Feed(Protocol):
+    """A stream as it arrives.
+
+    Attributes
+    ----------
+    keys : ndarray of uint64
+        Join values of all that has arrived, or will.
+    payload : ndarray of uint64
+        What is kept of the tuples, or of each of them.
+    words : int
+        Payload words of a tuple.
+    live : bool
+        Whether tuples arrive in their own time, rather than all at once.
+    """
+
+    keys: Words
+    payload: Words
+    words: int
+    live: bool
+
+    def arrived(self) -> int:
+        """Tuples that have arrived by now."""
+
+    def wait(self, taken: int) -> None:
+        """Sleep until more than these have arrived."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a semi-stream join runs.
+
+    Attributes
+    ----------
+    memory_bytes : int or None
+        Budget of both hash tables, queue and disk buffers; None takes what the stream needs.
+    partition_rows : int
+        Rows of the disk buffer (b).
+    caching : bool
+        SSBJ, or MESHJOIN.
+    switching_factor : float
+        The inequality's hysteresis (sf).
+    eviction_cycles : int
+        Cycles between evictions.
+    deadline_s : float
+        How long the store may fail before the join does.
+    shed_beyond : int
+        Stream tuples that may wait; what is beyond is dropped and counted. 0 drops none.
+    """
+
+    memory_bytes: int | None
+    partition_rows: int
+    caching: bool
+    switching_factor: float = 1.0
+    eviction_cycles: int = 10
+    deadline_s: float = 10.0
+    shed_beyond: int = 0
+
+    def table_bytes(self, store: Store) -> int | None:
+        """What the budget leaves beside two disk buffers.
+
+        Raises
+        ------
+        InputError
+            If that does not hold a chunk.
+        """
+        if self.memory_bytes is None:
+            return None
+        buffers = 2 * self.partition_rows * store.row_bytes
+        left = self.memory_bytes - buffers
+        least = LEAST_TABLE_BYTES + 16 * store.row_bytes
+        if left < least:
+            raise InputError(
+                f"a budget of {self.memory_bytes} bytes does not hold two disk buffers of "
+                f"{self.partition_rows} rows ({buffers} bytes) and a chunk ({least} bytes): give "
+                f"at least {buffers + least} bytes, or smaller partitions"
+            )
+        return left
+
+
+@dataclass
+class Tally:
+    """What a join did, beside its pairs."""
+
+    loops: int = 0
+    cycles: int = 0
+    partitions: int = 0
+    taken: int = 0
+    shed: int = 0
+    most_waiting: int = 0
+    most_bytes: int = 0
+    components: dict[str, int] = field(default_factory=dict)
+    step_ns: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("wait", "cache", "disk", "expire", "migrate"), 0)
+    )
+    read_ns: int = 0
+    curve: list[list[float]] = field(default_factory=list)
+    """At every cycle's start: microseconds, tuples taken, joined in the cache, records cached."""
+
+
+class SemiStreamJoin:
+    """Joins a stream with a store.
+
+    Parameters
+    ----------
+    store : Store
+        R.
+    feed : Feed
+        S.
+    settings : Settings
+        How.
+    meter : Meter
+        Clock and phases.
+    sink : callable
+        Given rows of R, rows of S and, with ``carry``, the kept columns of each pair's master row.
+    carry : bool
+        Whether the sink wants those.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        feed: Feed,
+        settings: Settings,
+        meter: Meter,
+        sink: Sink,
+        carry: bool = False,
+    ) -> None:
+        self._store, self._feed, self._settings = store, feed, settings
+        self._meter, self._sink = meter, sink
+        self.tables = Tables(
+            feed.words, store.payload_words, settings.table_bytes(store), settings.caching
+        )
+        self.cache = (
+            Cache(self.tables, settings.switching_factor, settings.eviction_cycles)
+            if settings.caching
+            else None
+        )
+        self.tally = Tally()
+        self._carried = store.payload_words if carry else 0
+        self._chunks: deque[tuple[tuple[int, int], int]] = deque()
+        self._reserved_pages = 0
+        self._cycle = 0
+        self._renew_output()
+
+    def run(self) -> None:
+        """Join until the stream has ended and its last tuple has seen all of R."""
+        reader = Reader(self._store, self._settings.partition_rows, self._settings.deadline_s)
+        try:
+            stretch = self._wait_for(reader)
+            while self._turn(stretch):
+                stretch = self._wait_for(reader)
+        finally:
+            reader.close()
+
+    def _turn(self, stretch: Stretch) -> bool:
+        """Do one loop with the partition that comes next; False where nothing is left to do."""
+        self._shed()
+        if self.tables.live == 0:
+            while self._feed.arrived() == self._taken:
+                if self._taken == len(self._feed.keys):
+                    return False
+                self._feed.wait(self._taken)
+        if stretch.index == 0:
+            self._new_cycle()
+        here = (self._cycle, stretch.index)
+        with self._timed("expire"):
+            self._expire_before((self._cycle - 1, stretch.index))
+        if self.cache is not None and self.tally.loops % max(
+            1, stretch.partitions // RESERVE_EVERY
+        ) == 0:
+            self._reserved_pages = self.cache.wanted_pages()
+        before = self.tables.live
+        with self._timed("cache"), self._meter.phase("build_or_sort"):
+            self._take(stretch.partitions)
+        if self.tables.live > before:
+            self._chunks.append((here, int(self.tables.numbers[NEXT])))
+        with self._timed("disk"), self._meter.phase("probe"):
+            self._probe(stretch)
+        self._count(stretch)
+        return True
+
+    @property
+    def _taken(self) -> int:
+        return self.tally.taken
+
+    def _wait_for(self, reader: Reader) -> Stretch:
+        with self._timed("wait"), self._meter.phase("wait"):
+            found = reader.next()
+        self.tally.read_ns += found.read_ns
+        return found
+
+    def _new_cycle(self) -> None:
+        self._cycle += 1
+        self.tally.cycles = self._cycle
+        if self.cache is not None:
+            with self._timed("migrate"):
+                self.cache.new_cycle(self._cycle)
+        numbers = self.tables.numbers
+        records = float(self.cache.counts()["records"]) if self.cache is not None else 0.0
+        point = [self._meter.now_us(), float(self._taken), float(numbers[FROM_CACHE]), records]
+        self.tally.curve.append(point)
+        if len(self.tally.curve) > MOST_POINTS:
+            self.tally.curve = self.tally.curve[::2]
+
+    def _expire_before(self, entered: tuple[int, int]) -> None:
+        """Delete chunks that entered there or before: they have seen every partition since."""
+        upto = None
+        while self._chunks and self._chunks[0][0] <= entered:
+            _, upto = self._chunks.popleft()
+        if upto is not None:
+            cycle = self._cycle if self.cache is not None else 0
+            semistream.expire(upto, cycle, *self.tables.shared)
+
+    def _quota(self, partitions: int) -> int:
+        """Tuples that H_S may take now: the chunk's size."""
+        tables = self.tables
+        if tables.grows:
+            return NO_LIMIT
+        page_nodes = int(tables.numbers[PAGE_NODES])
+        free = max(0, tables.free_pages - self._reserved_pages) * page_nodes
+        # A chunk stays for all partitions, and the next one comes before it goes.
+        share = max(1, (tables.live + free) // (partitions + 1))
+        return max(share, free // 2) if self._feed.live else share
+
+    def _take(self, partitions: int) -> None:
+        tables, feed, numbers = self.tables, self._feed, self.tables.numbers
+        end = min(feed.arrived(), self._taken + LOOP_TUPLES)
+        numbers[QUOTA] = min(NO_LIMIT, int(numbers[NEXT]) + self._quota(partitions))
+        numbers[PLACE], numbers[WITHIN] = self._taken, 0
+        while True:
+            found, status = semistream.take(
+                feed.keys, end, 0, feed.payload, *tables.shared, *self._room()
+            )
+            self._written(found)
+            self.tally.taken = int(numbers[PLACE])
+            if status in {NO_PAGE, NO_ENTRY} and tables.grows:
+                tables.grow()
+            elif status != FULL_OUTPUT:
+                break
+        if status in {NO_PAGE, NO_ENTRY} and tables.live == 0:
+            raise EngineError(
+                f"the budget of {self._settings.memory_bytes} bytes is full of cached rows and "
+                "holds no stream tuple: give more memory"
+            )
+
+    def _probe(self, stretch: Stretch) -> None:
+        numbers, rows = self.tables.numbers, stretch.rows
+        numbers[PLACE], numbers[WITHIN], numbers[AT] = 0, 0, 0
+        status = FULL_OUTPUT
+        while status == FULL_OUTPUT:
+            found, status = semistream.probe(
+                rows.keys,
+                rows.rows,
+                rows.payload,
+                rows.first,
+                rows.stride,
+                *self.tables.shared,
+                *self._room(),
+            )
+            self._written(found)
+
+    def _shed(self) -> None:
+        """Drop the oldest of what waits beyond the limit, and count it."""
+        waiting = self._feed.arrived() - self._taken
+        self.tally.most_waiting = max(self.tally.most_waiting, waiting)
+        limit = self._settings.shed_beyond
+        if limit and waiting > limit:
+            self.tally.shed += waiting - limit
+            self.tally.taken += waiting - limit
+
+    def _room(self) -> tuple[NDArray[Any], ...]:
+        return self._out_r, self._out_s, self._out_payload
+
+    def _written(self, found: int) -> None:
+        """Hand over what a kernel wrote; its room is not used again."""
+        if found:
+            words = found * self._carried
+            payload = self._out_payload[:words].reshape(found, -1) if self._carried else None
+            self._sink(self._out_r[:found], self._out_s[:found], payload)
+            self._out_r, self._out_s = self._out_r[found:], self._out_s[found:]
+            self._out_payload = self._out_payload[words:]
+        if len(self._out_r) < LEAST_ROOM_PAIRS:
+            self._renew_output()
+
+    def _renew_output(self) -> None:
+        self._out_r = np.empty(OUTPUT_PAIRS, dtype=np.uint32)
+        self._out_s = np.empty(OUTPUT_PAIRS, dtype=np.uint32)
+        self._out_payload = np.empty(OUTPUT_PAIRS * self._carried, dtype=np.uint64)
+
+    def _timed(self, step: str) -> "_Timed":
+        return _Timed(self._meter, self.tally.step_ns, step)
+
+    def _count(self, stretch: Stretch) -> None:
+        tally = self.tally
+        tally.loops += 1
+        tally.partitions = stretch.partitions
+        buffers = 2 * self._settings.partition_rows * self._store.row_bytes
+        components = {**self.tables.components(), "buffers": buffers}
+        total = sum(components.values())
+        used = total - components["free"]
+        if used > sum(tally.components.values()) - tally.components.get("free", 0):
+            tally.components = components
+        if total > tally.most_bytes:
+            self._meter.holds(total - tally.most_bytes)
+            tally.most_bytes = total
+
+    def details(self) -> dict[str, Any]:
+        """What the metrics say of a semi-stream join."""
+        numbers, tally = self.tables.numbers, self.tally
+        told = {
+            "service_rate_tuples_per_s": service_rate(tally.curve, tally.taken),
+            "cycles": tally.cycles,
+            "loops": tally.loops,
+            "partitions": tally.partitions,
+            "partition_rows": self._settings.partition_rows,
+            "loop_us": {
+                step: spent / 1e3 / max(1, tally.loops) for step, spent in tally.step_ns.items()
+            },
+            "read_us": tally.read_ns / 1e3 / max(1, tally.loops),
+            "memory_bytes": dict(tally.components),
+            "budget_bytes": self._settings.memory_bytes,
+            "cache_share": float(numbers[FROM_CACHE] + numbers[MISSED]) / max(1, tally.taken),
+            "shed_tuples": tally.shed,
+            "most_waiting_tuples": tally.most_waiting,
+        }
+        if self.cache is not None:
+            cache = self.cache
+            told |= {
+                "cached": cache.counts(),
+                "switched_values": cache.switched,
+                "evicted_values": cache.evicted,
+                "broken_values": cache.broken,
+            }
+        return told
+
+
+class _Timed:
+    """Adds the time inside to a step."""
+
+    def __init__(self, meter: Meter, spent: dict[str, int], step: str) -> None:
+        self._meter, self._spent, self._step = meter, spent, step
+
+    def __enter__(self) -> None:
+        self._began_us = self._meter.now_us()
+
+    def __exit__(self, *_: object) -> None:
+        self._spent[self._step] += int((self._meter.now_us() - self._began_us) * 1e3)
+
+
+def service_rate(curve: list[list[float]], taken: int) -> float | None:
+    """Tuples a second from the middle of the run to the last cycle that still took tuples.
+
+    By then H_S is full, and the cache holds what it will hold. None for a run that was too short.
+    """
+    while len(curve) > 1 and curve[-2][1] >= taken:
+        curve = curve[:-1]  # the queue was only emptied
+    if len(curve) < 4:
+        return None
+    middle, last = curve[len(curve) // 2], curve[-1]
+    return (last[1] - middle[1]) / (last[0] - middle[0]) * 1e6
