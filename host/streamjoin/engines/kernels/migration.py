@@ -34,6 +34,7 @@ from streamjoin.engines.kernels.semistream import (
     Words,
     _hash,
     find,
+    insert,
     remove,
 )
 
@@ -59,7 +60,7 @@ def nominate(
         Join values that found no free value.
     """
     left_out = 0
-    for slot in range(numbers[SLOTS]):
+    for slot in range(U64(len(directory))):
         entry = directory[slot]
         if entry == EMPTY or entry & SPECIAL:
             continue
@@ -160,4 +161,4 @@ def rehash(
     for entry in old:
         if entry != EMPTY:
             key = value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]
-            directory[find(directory, slots, arena, value_keys, key, _hash(key))] = entry
+            insert(directory, find(directory, slots, arena, value_keys, key, _hash(key)), entry)

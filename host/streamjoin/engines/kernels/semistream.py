@@ -10,7 +10,8 @@ list and gives back to it, so that memory moves between the two as the cache ine
   follow from the number. The records of a join value have consecutive numbers.
 - The *directory* has an entry for each join value that is in either table: 31 bits of its hash,
   and where its newest node lies or which *value* it is. The count word of that node holds how many
-  nodes the value has. Open addressing, linear probing, deletion by shifting back.
+  nodes the value has. Open
+  addressing, entries ordered by hash, deletion by shifting back.
 - A *value* is a join value with a state of its own: on its way into the cache, or in it. Its nodes
   hang on it, so they can still expire when it has been moved.
 """
@@ -31,6 +32,11 @@ SPECIAL = U64(1 << 63)
 LOW = U64(0xFFFFFFFF)
 HALF = U64(32)
 TAG_MASK = U64(0x7FFFFFFF)
+TAG_BITS = 30
+"""So that what is masked out of an empty slot is above every tag."""
+
+OVERFLOW = 64
+"""Slots behind the last that is anybody's best; one more, behind them, is always empty."""
 
 NODE_HEADER = 3
 """Words of a node before its payload."""
@@ -47,6 +53,10 @@ STATE, HEAD, NODES, RECORDS, FIRST, USES, SEEN, SINCE = range(8)
 VALUE_COLUMNS = 8
 VALUE_BYTES = 4 * VALUE_COLUMNS + 8 + 4
 """Its columns, its key, its place in the list of free ones."""
+
+ABSENT_NODES = 3
+"""Tuples of a value without a row in R that pass for more than the value's bytes: twice them, as
+what was seen in one cycle is often seen by chance."""
 
 # States of a value.
 FREE, COUNTING, LOADING, CACHED, ABSENT = range(5)
@@ -80,8 +90,9 @@ BROKEN = U32(1 << 31)
     MISSED,
     FREE_VALUES,
     UNMATCHED,
-) = range(25)
-NUMBERS = 25
+    KEPT_VALUES,
+) = range(26)
+NUMBERS = 26
 
 # What a step ended with.
 DONE, FULL_OUTPUT, NO_PAGE, NO_ENTRY, AT_QUOTA, NO_VALUE = range(6)
@@ -91,51 +102,60 @@ DONE, FULL_OUTPUT, NO_PAGE, NO_ENTRY, AT_QUOTA, NO_VALUE = range(6)
 def _hash(key: np.uint64) -> np.uint64:
     # Two rounds: a directory keeps only upper bits, and keys may differ in upper bits alone.
     mixed = (key ^ (key >> U64(32))) * U64(0x9E3779B97F4A7C15)
-    return ((mixed ^ (mixed >> U64(29))) * U64(0xBF58476D1CE4E5B9)) >> U64(33)
+    return ((mixed ^ (mixed >> U64(29))) * U64(0xBF58476D1CE4E5B9)) >> U64(64 - TAG_BITS)
+
+
+@inlined
+def _tag(entry: np.uint64) -> np.uint64:
+    return (entry >> HALF) & TAG_MASK
 
 
 @inlined
 def _home(tag: np.uint64, slots: np.uint64) -> np.uint64:
-    return U64((tag * slots) >> U64(31))
+    return U64((tag * slots) >> U64(TAG_BITS))
 
 
 @kernel
 def find(
     directory: Words, slots: int, arena: Words, value_keys: Words, key: np.uint64, tag: np.uint64
 ) -> np.uint64:
-    """Return a key's slot, or the empty one where it would go."""
+    """Return a key's slot, or the one before which it would go: then another tag, or none, is there.
+
+    Entries are in the order of their tags, and so of the slots that they would like best: a search
+    for what is not there ends at the first entry above it. The steps of a loop repeat these lines,
+    as a call with arrays costs more than the search.
+    """
     slot = _home(tag, slots)
-    while True:
-        entry = directory[slot]
-        if entry == EMPTY:
-            break
-        if (entry >> HALF) & TAG_MASK == tag:
-            held = value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]
-            if held == key:
-                break
+    while _tag(directory[slot]) < tag:
         slot += U64(1)
-        if slot == slots:
-            slot = U64(0)
+    while _tag(directory[slot]) == tag:
+        entry = directory[slot]
+        held = value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]
+        if held == key:
+            break
+        slot += U64(1)
     return slot
+
+
+@kernel
+def insert(directory: Words, slot: np.uint64, entry: np.uint64) -> None:
+    """Enter where :func:`find` said, and move what is behind on by one."""
+    carried = entry
+    while carried != EMPTY:
+        directory[slot], carried = carried, directory[slot]
+        slot += U64(1)
 
 
 @kernel
 def remove(directory: Words, slots: int, slot: np.uint64) -> None:
     """Empty a slot and shift back what had to step over it."""
-    hole, at = slot, slot
     while True:
-        at += U64(1)
-        if at == slots:
-            at = U64(0)
-        entry = directory[at]
-        if entry == EMPTY:
+        behind = directory[slot + U64(1)]
+        if behind == EMPTY or _home(_tag(behind), slots) == slot + U64(1):
             break
-        home = _home((entry >> HALF) & TAG_MASK, slots)
-        stays = (hole < home and home <= at) if hole < at else (hole < home or home <= at)
-        if not stays:
-            directory[hole] = entry
-            hole = at
-    directory[hole] = EMPTY
+        directory[slot] = behind
+        slot += U64(1)
+    directory[slot] = EMPTY
 
 
 @kernel
@@ -194,14 +214,26 @@ def take(
     found, room = U64(0), U64(len(out_r))
     status = DONE
     while place < last:
-        ahead = place + U64(AHEAD)
-        prefetch(directory, _home(_hash(keys[ahead if ahead < last else place]), slots))
+        far, near = place + U64(2 * AHEAD), place + U64(AHEAD)
+        far, near = (far if far < last else place), (near if near < last else place)
+        prefetch(directory, _home(_hash(keys[far]), slots))
+        entry = directory[_home(_hash(keys[near]), slots)]
+        if entry & SPECIAL == U64(0):
+            prefetch(arena, entry & LOW)
         key = keys[place]
         tag = _hash(key)
-        slot = find(directory, slots, arena, value_keys, key, tag)
+        slot = _home(tag, slots)
+        while _tag(directory[slot]) < tag:
+            slot += U64(1)
+        while _tag(directory[slot]) == tag:
+            entry = directory[slot]
+            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+                break
+            slot += U64(1)
         entry = directory[slot]
         value, older, count = U64(0), U64(0), U64(0)
-        special = entry != EMPTY and entry & SPECIAL != U64(0)
+        known = _tag(entry) == tag
+        special = known and entry & SPECIAL != U64(0)
         if special:
             value = entry & LOW
             state = values[value, STATE]
@@ -232,7 +264,7 @@ def take(
                 place += U64(1)
                 continue
             older, count = U64(values[value, HEAD]), U64(values[value, NODES])
-        elif entry != EMPTY:
+        elif known:
             older = entry & LOW
             count = arena[older + U64(2)]
             if count & MISSING:
@@ -242,7 +274,10 @@ def take(
         if numbers[NEXT] >= numbers[QUOTA]:
             status = AT_QUOTA
             break
-        if entry == EMPTY and numbers[ENTRIES] >= numbers[MOST_ENTRIES]:
+        if not known and (
+            numbers[ENTRIES] >= numbers[MOST_ENTRIES]
+            or directory[slots + U64(OVERFLOW - 1)] != EMPTY
+        ):
             status = NO_ENTRY
             break
         if numbers[NEXT_LEFT] == U64(0):
@@ -268,8 +303,11 @@ def take(
             values[value, HEAD], values[value, NODES] = U32(at), U32(count + U64(1))
         else:
             arena[at + U64(2)] = count + U64(1)
-            directory[slot] = tag << HALF | at
-            numbers[ENTRIES] += U64(entry == EMPTY)
+            if known:
+                directory[slot] = tag << HALF | at
+            else:
+                insert(directory, slot, tag << HALF | at)
+                numbers[ENTRIES] += U64(1)
         numbers[NEXT_AT] += node_words
         numbers[NEXT_LEFT] -= U64(1)
         numbers[NEXT] += U64(1)
@@ -324,13 +362,24 @@ def probe(
     place, last = numbers[PLACE], U64(len(r_keys))
     found, room = U64(0), U64(len(out_r))
     while place < last:
-        ahead = place + U64(AHEAD)
-        prefetch(directory, _home(_hash(r_keys[ahead if ahead < last else place]), slots))
+        far, near = place + U64(2 * AHEAD), place + U64(AHEAD)
+        far, near = (far if far < last else place), (near if near < last else place)
+        prefetch(directory, _home(_hash(r_keys[far]), slots))
+        entry = directory[_home(_hash(r_keys[near]), slots)]
+        if entry & SPECIAL == U64(0):
+            prefetch(arena, entry & LOW)
         key = r_keys[place]
         tag = _hash(key)
-        slot = find(directory, slots, arena, value_keys, key, tag)
+        slot = _home(tag, slots)
+        while _tag(directory[slot]) < tag:
+            slot += U64(1)
+        while _tag(directory[slot]) == tag:
+            entry = directory[slot]
+            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+                break
+            slot += U64(1)
         entry = directory[slot]
-        if entry == EMPTY:
+        if _tag(entry) != tag:
             place += U64(1)
             continue
         source = U64(first) + place * U64(stride)
@@ -402,12 +451,22 @@ def expire(
     slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
     while numbers[OLDEST] < U64(upto):
         at = numbers[OLDEST_AT]
-        if numbers[OLDEST_LEFT] > U64(AHEAD):
-            ahead = arena[at + U64(AHEAD) * node_words]
-            prefetch(directory, _home(_hash(ahead), slots))
+        if numbers[OLDEST_LEFT] > U64(2 * AHEAD):
+            far, near = at + U64(2 * AHEAD) * node_words, at + U64(AHEAD) * node_words
+            prefetch(directory, _home(_hash(arena[far]), slots))
+            entry = directory[_home(_hash(arena[near]), slots)]
+            if entry & SPECIAL == U64(0):
+                prefetch(arena, entry & LOW)
         key = arena[at]
         tag = _hash(key)
-        slot = find(directory, slots, arena, value_keys, key, tag)
+        slot = _home(tag, slots)
+        while _tag(directory[slot]) < tag:
+            slot += U64(1)
+        while _tag(directory[slot]) == tag:
+            entry = directory[slot]
+            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+                break
+            slot += U64(1)
         entry = directory[slot]
         if entry & SPECIAL:
             values[entry & LOW, NODES] -= U32(1)
@@ -415,11 +474,12 @@ def expire(
             newest = entry & LOW
             count = arena[newest + U64(2)]
             numbers[UNMATCHED] += U64(count & MATCHED == U64(0))
-            if count & COUNT_MASK > U64(1):
-                if cycle > 0 and count & MATCHED == U64(0):
+            nodes = count & COUNT_MASK
+            if nodes > U64(1):
+                if cycle > 0 and nodes >= U64(ABSENT_NODES) and count & MATCHED == U64(0):
                     count |= MISSING
                 arena[newest + U64(2)] = count - U64(1)
-            elif count & MISSING and numbers[FREE_VALUES] > U64(0):
+            elif count & MISSING and numbers[FREE_VALUES] > numbers[KEPT_VALUES]:
                 numbers[FREE_VALUES] -= U64(1)
                 value = U64(free_values[numbers[FREE_VALUES]])
                 value_keys[value] = key

@@ -10,6 +10,7 @@ from streamjoin.engines.kernels.semistream import (
     ENTRIES,
     FREE_PAGES,
     FREE_VALUES,
+    KEPT_VALUES,
     MOST_ENTRIES,
     NEXT,
     NODE_HEADER,
@@ -31,7 +32,7 @@ WORD_BYTES = 8
 LOAD = 0.75
 """Share of the directory's slots that are used at most."""
 
-VALUES_SHARE = 0.1
+VALUES_SHARE = 0.12
 """Share of a budget for the table of values: at the optimum the cache has a fifth of the memory."""
 
 MOST_PAGE_BYTES = 1 << 16
@@ -175,9 +176,10 @@ class Tables:
         """Make what is short larger; only without a budget."""
         if self.free_pages == 0:
             self._add_pages(max(LEAST_PAGES, int(self.pages * (GROWTH - 1))))
-        if self.numbers[ENTRIES] >= self.numbers[MOST_ENTRIES]:
+        overflown = self._directory[-2] != semistream.EMPTY
+        if overflown or self.numbers[ENTRIES] >= self.numbers[MOST_ENTRIES]:
             old = self._directory
-            self._make_directory(int(len(old) * GROWTH) + 2)
+            self._make_directory(int(self.numbers[SLOTS] * GROWTH) + 2)
             migration.rehash(old, self.numbers, self._directory, self._arena, self._value_keys)
 
     def grow_values(self) -> None:
@@ -233,9 +235,11 @@ class Tables:
         free = self.free_values
         self._free_values[free : free + count] = np.arange(before + count - 1, before - 1, -1)
         self.numbers[FREE_VALUES] += np.uint64(count)
+        self.numbers[KEPT_VALUES] = (before + count) // 2
 
     def _make_directory(self, slots: int) -> None:
-        self._directory = np.full(slots, semistream.EMPTY, dtype=np.uint64)
+        whole = slots + semistream.OVERFLOW + 1
+        self._directory = np.full(whole, semistream.EMPTY, dtype=np.uint64)
         self.numbers[SLOTS] = slots
         self.numbers[MOST_ENTRIES] = int(slots * LOAD)
 
