@@ -62,9 +62,9 @@ class SqliteStore(Store):
             if name not in have:
                 raise refuse_column(self.place, name, have)
         names = self.projection.names
-        listed = ", ".join(_quoted(name) for name in names)
+        listed = ", ".join(_column(name) for name in names)
         self._query = f"SELECT rowid, {listed} FROM {TABLE} WHERE rowid > ? AND rowid <= ?"
-        key = _quoted(self.projection.key)
+        key = _column(self.projection.key)
         one = connection.execute(
             f"SELECT {listed} FROM {TABLE} WHERE {key} IS NOT NULL LIMIT 1"
         ).fetchone()
@@ -192,3 +192,8 @@ class SqliteStore(Store):
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _column(name: str) -> str:
+    """Name a column so that one that is not there is an error: alone, SQLite reads it as a text."""
+    return f"{TABLE}.{_quoted(name)}"

@@ -153,9 +153,7 @@ def compact(
 
 
 @kernel
-def rehash(
-    old: Words, numbers: Words, directory: Words, arena: Words, value_keys: Words
-) -> None:
+def rehash(old: Words, numbers: Words, directory: Words, arena: Words, value_keys: Words) -> None:
     """Enter all entries of an old directory into a new, empty one."""
     slots = numbers[SLOTS]
     for entry in old:

@@ -85,9 +85,7 @@ class JobFeed:
         self.payload = np.zeros(words, dtype=np.uint64)
         self.live = job.arrival == "replay"
         self._meter = meter
-        self._due_us = (
-            arrival_clock_us(job.s.ts, job.start_us, job.speedup) if self.live else None
-        )
+        self._due_us = arrival_clock_us(job.s.ts, job.start_us, job.speedup) if self.live else None
 
     def arrived(self) -> int:
         """Tuples that have arrived by now."""

@@ -198,12 +198,12 @@ class SemiStreamJoin:
         reader = Reader(self._store, self._settings.partition_rows, self._settings.deadline_s)
         try:
             stretch = self._wait_for(reader)
-            while self._turn(stretch):
+            while self.turn(stretch):
                 stretch = self._wait_for(reader)
         finally:
             reader.close()
 
-    def _turn(self, stretch: Stretch) -> bool:
+    def turn(self, stretch: Stretch) -> bool:
         """Do one loop with the partition that comes next; False where nothing is left to do."""
         self._shed()
         if self.tables.live == 0:
@@ -216,9 +216,10 @@ class SemiStreamJoin:
         here = (self._cycle, stretch.index)
         with self._timed("expire"):
             self._expire_before((self._cycle - 1, stretch.index))
-        if self.cache is not None and self.tally.loops % max(
-            1, stretch.partitions // RESERVE_EVERY
-        ) == 0:
+        if (
+            self.cache is not None
+            and self.tally.loops % max(1, stretch.partitions // RESERVE_EVERY) == 0
+        ):
             self._reserved_pages = self.cache.wanted_pages()
         before = self.tables.live
         with self._timed("cache"), self._meter.phase("build_or_sort"):

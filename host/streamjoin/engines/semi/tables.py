@@ -40,6 +40,9 @@ LEAST_PAGES = 8
 PAGES = 256
 """Pages that a budget is cut into where they get no larger than :data:`MOST_PAGE_BYTES`."""
 
+FIXED_BYTES = (semistream.OVERFLOW + 3 + NUMBERS) * WORD_BYTES + 3 * 4
+"""What the directory, the numbers and the lists of pages take beside what grows with the pages."""
+
 GROWTH = 1.25
 START_BYTES = 1 << 20
 
@@ -83,7 +86,8 @@ class Tables:
         value_count = max(1, value_count)
         # A page, its entries in the directory, and its places in three lists of pages.
         each = self.page_words * WORD_BYTES + page_nodes / LOAD * WORD_BYTES + 3 * 4
-        pages = max(LEAST_PAGES, int((budget - value_count * VALUE_BYTES) / each))
+        left = budget - FIXED_BYTES - value_count * VALUE_BYTES
+        pages = max(LEAST_PAGES, int(left / each))
         self.numbers = np.zeros(NUMBERS, dtype=np.uint64)
         for place, number in (
             (NODE_WORDS, node_words),
