@@ -1,4 +1,4 @@
-"""A relation in memory that can fail, a stream that is pushed, and what a join of both must give."""
+"""A relation in memory that can fail, a stream that is pushed, and what their join must give."""
 
 import time
 from collections.abc import Callable

@@ -110,7 +110,7 @@ def _mapped(
         return None
     if values.ctypes.data % WORD_BYTES:
         return None
-    return values.view(np.uint64).reshape(-1)
+    return np.asarray(values.view(np.uint64).reshape(-1))
 
 
 def _values(table: "pa.Table", name: str, place: Path, kind: Any = None) -> Any:
@@ -125,7 +125,7 @@ def _values(table: "pa.Table", name: str, place: Path, kind: Any = None) -> Any:
             column = column.cast(pa.binary(width))
         pieces = []
         for chunk in column.chunks:
-            data = np.frombuffer(chunk.buffers()[1], dtype=np.dtype(kind))
+            data = np.frombuffer(memoryview(chunk.buffers()[1]), dtype=np.dtype(kind))
             pieces.append(data[chunk.offset : chunk.offset + len(chunk)])
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
     if pa.types.is_boolean(column.type):

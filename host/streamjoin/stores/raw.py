@@ -149,7 +149,7 @@ class RawStore(Store):
                 for name, kind in fields:
                     column = stretch.column(name)
                     rows[name] = (
-                        np.frombuffer(column.buffers()[1], dtype=kind)[: len(column)]
+                        np.frombuffer(memoryview(column.buffers()[1]), dtype=kind)[: len(column)]
                         if kind.startswith("V")
                         else column.to_numpy()
                     )

@@ -48,7 +48,7 @@ class SqliteStore(Store):
                 f"{self.place.resolve().as_uri()}?mode=ro",
                 uri=True,
                 timeout=TIMEOUT_S,
-                check_same_thread=False,  # one thread reads at a time, which it need not have opened
+                check_same_thread=False,  # one thread reads at a time, not the one that opened
             )
             self._describe(self._connection)
         except sqlite3.DatabaseError as error:

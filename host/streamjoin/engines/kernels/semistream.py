@@ -117,7 +117,7 @@ def _home(tag: np.uint64, slots: np.uint64) -> np.uint64:
 
 @kernel
 def find(
-    directory: Words, slots: int, arena: Words, value_keys: Words, key: np.uint64, tag: np.uint64
+    directory: Words, slots: np.uint64, arena: Words, value_keys: Words, key: np.uint64, tag: np.uint64
 ) -> np.uint64:
     """Return a key's slot, or the one before which it would go: then another tag, or none, is there.
 
@@ -147,7 +147,7 @@ def insert(directory: Words, slot: np.uint64, entry: np.uint64) -> None:
 
 
 @kernel
-def remove(directory: Words, slots: int, slot: np.uint64) -> None:
+def remove(directory: Words, slots: np.uint64, slot: np.uint64) -> None:
     """Empty a slot and shift back what had to step over it."""
     while True:
         behind = directory[slot + U64(1)]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
 from streamjoin.engines.encode import encode_keys
+from streamjoin.engines.semi import cost
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.stores import KINDS, Store, write_store
 from streamjoin.stores.base import WORD_BYTES
@@ -179,7 +180,18 @@ class SemiStreamEngine(Engine):
         try:
             join.run()
         finally:
-            meter.device["semi_stream"] = {"store": store.kind, **join.details()}
+            costs, _ = cost.load(store.kind)
+            work = join.work()
+            model = {
+                "loop_us": costs.loop_ns(work) / 1e3,
+                "join_us": costs.join_ns(work) / 1e3,
+                "read_us": costs.read_ns(work) / 1e3,
+            }
+            meter.device["semi_stream"] = {
+                "store": store.kind,
+                **join.details(),
+                "cost_model": model,
+            }
         meter.sleep_until_arrived(job)
 
     def _settings(self, job: Job, store: Store) -> Any:

@@ -7,7 +7,7 @@ the cache first and migrates join values between two cycles.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +28,7 @@ from streamjoin.engines.kernels.semistream import (
     WITHIN,
 )
 from streamjoin.engines.semi.cache import Cache
+from streamjoin.engines.semi.cost import Loop
 from streamjoin.engines.semi.reader import Reader, Stretch
 from streamjoin.engines.semi.tables import NO_LIMIT, Tables
 from streamjoin.errors import EngineError, InputError
@@ -144,6 +145,8 @@ class Tally:
         default_factory=lambda: dict.fromkeys(("wait", "cache", "disk", "expire", "migrate"), 0)
     )
     read_ns: int = 0
+    pairs: int = 0
+    cached_pairs: int = 0
     curve: list[list[float]] = field(default_factory=list)
     """At every cycle's start: microseconds, tuples taken, joined in the cache, records cached."""
 
@@ -274,6 +277,20 @@ class SemiStreamJoin:
         share = max(1, (tables.live + free) // (partitions + 1))
         return max(share, free // 2) if self._feed.live else share
 
+    def work(self) -> Loop:
+        """What a loop had to do on average."""
+        tally, numbers = self.tally, self.tables.numbers
+        loops = max(1, tally.loops)
+        partitions = max(1, tally.partitions)
+        return Loop(
+            min(self._settings.partition_rows, self._store.places / partitions),
+            self._store.row_bytes,
+            float(numbers[FROM_CACHE] + numbers[MISSED]) / loops,
+            float(numbers[NEXT]) / loops,
+            tally.pairs / loops,
+            tally.cached_pairs / loops,
+        )
+
     def _take(self, partitions: int) -> None:
         tables, feed, numbers = self.tables, self._feed, self.tables.numbers
         end = min(feed.arrived(), self._taken + LOOP_TUPLES)
@@ -284,6 +301,7 @@ class SemiStreamJoin:
                 feed.keys, end, 0, feed.payload, *tables.shared, *self._room()
             )
             self._written(found)
+            self.tally.cached_pairs += found
             self.tally.taken = int(numbers[PLACE])
             if status in {NO_PAGE, NO_ENTRY} and tables.grows:
                 tables.grow()
@@ -310,6 +328,7 @@ class SemiStreamJoin:
                 *self._room(),
             )
             self._written(found)
+            self.tally.pairs += found
 
     def _shed(self) -> None:
         """Drop the oldest of what waits beyond the limit, and count it."""
@@ -335,9 +354,9 @@ class SemiStreamJoin:
             self._renew_output()
 
     def _renew_output(self) -> None:
-        self._out_r = np.empty(OUTPUT_PAIRS, dtype=np.uint32)
-        self._out_s = np.empty(OUTPUT_PAIRS, dtype=np.uint32)
-        self._out_payload = np.empty(OUTPUT_PAIRS * self._carried, dtype=np.uint64)
+        self._out_r: NDArray[np.uint32] = np.empty(OUTPUT_PAIRS, dtype=np.uint32)
+        self._out_s: NDArray[np.uint32] = np.empty(OUTPUT_PAIRS, dtype=np.uint32)
+        self._out_payload: Words = np.empty(OUTPUT_PAIRS * self._carried, dtype=np.uint64)
 
     def _timed(self, step: str) -> "_Timed":
         return _Timed(self._meter, self.tally.step_ns, step)
@@ -368,6 +387,7 @@ class SemiStreamJoin:
             "loop_us": {
                 step: spent / 1e3 / max(1, tally.loops) for step, spent in tally.step_ns.items()
             },
+            "work": asdict(self.work()),
             "read_us": tally.read_ns / 1e3 / max(1, tally.loops),
             "memory_bytes": dict(tally.components),
             "budget_bytes": self._settings.memory_bytes,
