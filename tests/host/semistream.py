@@ -83,7 +83,7 @@ def joined(
     """Run a join to its end."""
     pairs, meter = Pairs(), Meter()
     meter.start()
-    join = SemiStreamJoin(store, feed, settings, meter, pairs, carry)
+    join = SemiStreamJoin(store, feed, settings, meter, pairs, carry=carry)
     try:
         join.run()
     finally:

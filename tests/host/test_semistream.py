@@ -1,5 +1,7 @@
 """MESHJOIN and SSBJ: exact over every store, within their budget, cached by the inequality."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,9 +10,11 @@ from hypothesis import strategies as st
 from tests.host.semistream import ListStore, PushFeed, expected, joined, settings
 
 import streamjoin as sj
-from streamjoin.engines.semi.tables import Tables
 from streamjoin.errors import InputError
 from streamjoin.stores import KINDS
+
+if TYPE_CHECKING:
+    from streamjoin.engines.semi.tables import Tables
 
 ENGINES = ("meshjoin", "ssbj")
 

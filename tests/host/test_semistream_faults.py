@@ -134,7 +134,9 @@ def test_a_row_that_changes_is_joined_as_it_was_within_the_last_cycle(tmp_path: 
     pairs.found = Watching()
     meter = semistream.Meter()
     meter.start()
-    join = semistream.SemiStreamJoin(store, feed, settings(30_000, partition), meter, pairs, True)
+    join = semistream.SemiStreamJoin(
+        store, feed, settings(30_000, partition), meter, pairs, carry=True
+    )
     join.run()
     meter.stop()
     store.close()

@@ -4,6 +4,7 @@ The join values' frequencies in S and their rows in R say how much of the stream
 take (theorems 1 and 2: each value lies where it needs less), the cost model how long a loop takes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +15,8 @@ from streamjoin.engines.encode import encode_keys
 from streamjoin.engines.semi.cost import Costs, Loop
 
 SAMPLE_TUPLES = 1 << 20
-STEPS = 60
-MOST_BYTES = 1 << 44
+STEPS = 50
+MOST_TUPLES = 1e13
 
 
 @dataclass(frozen=True)
@@ -91,72 +92,65 @@ def values_of(job: Job) -> Values:
     return Values(counts / max(1, counts.sum()), rows, len(r_keys))
 
 
-def rate_for(
-    memory_bytes: float, values: Values, sizes: Sizes, costs: Costs, rows: int, caching: bool
-) -> Forecast:
-    """Service rate with a budget (equations 1, 2 and 3).
+@dataclass(frozen=True)
+class Model:
+    """A join whose memory and rate are asked for.
 
-    Parameters
+    Attributes
     ----------
-    memory_bytes : float
-        The budget M.
     values, sizes, costs
         Workload, layout, constants.
-    rows : int
+    partition_rows : int
         Rows of the disk buffer (b).
     caching : bool
         SSBJ, or MESHJOIN.
     """
-    tables = memory_bytes - 2 * rows * sizes.row
-    low, high = 1.0, 1e13
-    for _ in range(STEPS):  # tuples of a cycle that fill the memory
-        middle = (low * high) ** 0.5
-        if _bytes(middle, values, sizes, caching)[0] < tables:
-            low = middle
-        else:
-            high = middle
-    tuples = low
-    _, cached = _bytes(tuples, values, sizes, caching)
-    partitions = max(1, -(-values.r_rows // rows))
-    share = float(values.shares[cached].sum())
-    matches = values.shares * values.rows
-    a_loop = tuples / partitions
-    work = Loop(
-        min(rows, values.r_rows),
-        sizes.row,
-        a_loop * share,
-        a_loop * (1 - share),
-        a_loop * float(matches[~cached].sum()),
-        a_loop * float(matches[cached].sum()),
-    )
-    loop_ns = costs.loop_ns(work)
-    return Forecast(memory_bytes, a_loop / loop_ns * 1e9, share, loop_ns / 1e3)
 
+    values: Values
+    sizes: Sizes
+    costs: Costs
+    partition_rows: int
+    caching: bool
 
-def memory_for(
-    rate: float, values: Values, sizes: Sizes, costs: Costs, rows: int, caching: bool
-) -> Forecast | None:
-    """Least memory for a rate (equations 5 and 6); None if no memory is enough."""
-    low, high = 2.0 * rows * sizes.row, float(MOST_BYTES)
-    if rate_for(high, values, sizes, costs, rows, caching).rate < rate:
-        return None
-    for _ in range(STEPS):
-        middle = (low * high) ** 0.5
-        if rate_for(middle, values, sizes, costs, rows, caching).rate < rate:
-            low = middle
-        else:
-            high = middle
-    return rate_for(high, values, sizes, costs, rows, caching)
+    def rate_for(self, memory_bytes: float) -> Forecast:
+        """Service rate with a budget (equations 1, 2 and 3)."""
+        return self._search(lambda found: found.memory_bytes < memory_bytes)
 
+    def memory_for(self, rate: float) -> Forecast | None:
+        """Least memory for a rate (equations 5 and 6); None if no memory is enough."""
+        if self.with_tuples(MOST_TUPLES).rate < rate:
+            return None
+        return self._search(lambda found: found.rate < rate)
 
-def _bytes(
-    tuples: float, values: Values, sizes: Sizes, caching: bool
-) -> tuple[float, NDArray[np.bool_]]:
-    """Memory of both hash tables with so many tuples a cycle, and which values are cached."""
-    waiting = tuples * values.shares
-    disk = waiting * (sizes.node + sizes.entry)
-    if not caching:
-        return float(disk.sum()), np.zeros(len(disk), dtype=np.bool_)
-    cache = values.rows * sizes.record + sizes.value + sizes.entry
-    cached = cache < disk
-    return float(np.minimum(disk, cache).sum()), cached
+    def with_tuples(self, tuples: float) -> Forecast:
+        """What it is with so many tuples of the stream in a cycle through R."""
+        values, sizes = self.values, self.sizes
+        disk = tuples * values.shares * (sizes.node + sizes.entry)
+        cache = values.rows * sizes.record + sizes.value + sizes.entry
+        cached = (cache < disk) & self.caching
+        memory = float(np.where(cached, cache, disk).sum())
+        partitions = max(1, -(-values.r_rows // self.partition_rows))
+        share = float(values.shares[cached].sum())
+        matches = values.shares * values.rows
+        a_loop = tuples / partitions
+        work = Loop(
+            min(self.partition_rows, values.r_rows),
+            sizes.row,
+            a_loop * share,
+            a_loop * (1 - share),
+            a_loop * float(matches[~cached].sum()),
+            a_loop * float(matches[cached].sum()),
+        )
+        loop_ns = self.costs.loop_ns(work)
+        buffers = 2 * self.partition_rows * sizes.row
+        return Forecast(memory + buffers, a_loop / loop_ns * 1e9, share, loop_ns / 1e3)
+
+    def _search(self, too_few: Callable[[Forecast], bool]) -> Forecast:
+        low, high = 1.0, MOST_TUPLES
+        for _ in range(STEPS):
+            middle = (low * high) ** 0.5
+            if too_few(self.with_tuples(middle)):
+                low = middle
+            else:
+                high = middle
+        return self.with_tuples(high)

@@ -109,9 +109,7 @@ def fit(runs: list[dict[str, Any]]) -> Costs:
 
     one = np.ones(len(runs))
     read, read_byte = _least([one, column("rows") * column("row_bytes")], column("read_us") * 1e3)
-    cache = _least(
-        [one, column("cached"), column("queued"), column("cached_pairs")], step("cache")
-    )
+    cache = _least([one, column("cached"), column("queued"), column("cached_pairs")], step("cache"))
     disk = _least([one, column("rows"), column("pairs")], step("disk"))
     expire = _least([one, column("queued")], step("expire"))
     return Costs(

@@ -1,6 +1,5 @@
 """Arrow IPC file, mapped into memory: the embedded default."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +11,8 @@ from streamjoin.stores import batches
 from streamjoin.stores.base import Partition, Store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
 

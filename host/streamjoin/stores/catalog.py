@@ -1,6 +1,5 @@
 """Every store by its kind; modules are imported when a kind is asked for."""
 
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,8 @@ from streamjoin.files import arrow
 from streamjoin.stores.base import WORD_BYTES, Projection, Store, Words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
 _PLACES = {

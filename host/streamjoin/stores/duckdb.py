@@ -1,6 +1,5 @@
 """Table of a DuckDB database, by ranges of its rowid."""
 
-from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +10,8 @@ from streamjoin.stores import batches
 from streamjoin.stores.base import Partition, Projection, Store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
 TABLE = "r"

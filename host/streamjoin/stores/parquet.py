@@ -1,7 +1,6 @@
 """Folder of Parquet files, read a row group at a time."""
 
 from bisect import bisect_right
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +10,8 @@ from streamjoin.stores import batches
 from streamjoin.stores.base import Partition, Store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
 ROW_GROUP_ROWS = 1 << 16

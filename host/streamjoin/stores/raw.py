@@ -7,7 +7,6 @@ NumPy's names of types, packed without gaps.
 import json
 import mmap
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,6 +24,8 @@ from streamjoin.stores.base import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
 SECTOR_BYTES = 4096

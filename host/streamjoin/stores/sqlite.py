@@ -1,7 +1,6 @@
 """Table of an SQLite database, by ranges of its rowid."""
 
 import sqlite3
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +18,8 @@ from streamjoin.stores.base import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
 TABLE = "r"

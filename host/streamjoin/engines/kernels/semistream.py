@@ -117,12 +117,17 @@ def _home(tag: np.uint64, slots: np.uint64) -> np.uint64:
 
 @kernel
 def find(
-    directory: Words, slots: np.uint64, arena: Words, value_keys: Words, key: np.uint64, tag: np.uint64
+    directory: Words,
+    slots: np.uint64,
+    arena: Words,
+    value_keys: Words,
+    key: np.uint64,
+    tag: np.uint64,
 ) -> np.uint64:
-    """Return a key's slot, or the one before which it would go: then another tag, or none, is there.
+    """Return a key's slot, or the one before which it would go: then its tag is another one.
 
-    Entries are in the order of their tags, and so of the slots that they would like best: a search
-    for what is not there ends at the first entry above it. The steps of a loop repeat these lines,
+    Entries are in the order of their tags, and so of the slots that they would like best: a
+    search for what is not there ends at the first entry above it. The steps of a loop repeat these lines,
     as a call with arrays costs more than the search.
     """
     slot = _home(tag, slots)
@@ -445,8 +450,8 @@ def expire(
 ) -> None:
     """Delete the oldest nodes up to a sequence number; give emptied pages back.
 
-    A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if others of
-    the same value wait, they need not; and once they are gone the value is kept in mind as absent.
+    A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if others
+    of the same value wait, they need not; and once they are gone the value is kept in mind as absent.
     """
     slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
     while numbers[OLDEST] < U64(upto):

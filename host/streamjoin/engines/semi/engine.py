@@ -17,7 +17,6 @@ from streamjoin.engines.encode import encode_keys
 from streamjoin.engines.semi import cost
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.stores import KINDS, Store, write_store
-from streamjoin.stores.base import WORD_BYTES
 from streamjoin.windows import TumblingWindow
 
 DEFAULT_SHARE = 0.1
@@ -28,9 +27,6 @@ BUFFERS_SHARE = 1 / 16
 """Of the budget, what the two disk buffers take where no partition size is named."""
 
 LEAST_PARTITION_ROWS, MOST_PARTITION_ROWS = 64, 1 << 16
-STREAM_HEADER_BYTES = 12
-"""Of a stream tuple: key and row number."""
-
 Words = NDArray[np.uint64]
 
 _KNOBS = (
@@ -205,9 +201,7 @@ class SemiStreamEngine(Engine):
             budget = None if job.arrival == "replay" else by_default
         rows = knobs["partition_rows"]
         if not rows:
-            memory = budget or LEAST_DEFAULT_BYTES
-            rows = int(memory * BUFFERS_SHARE / 2 / store.row_bytes)
-            rows = max(LEAST_PARTITION_ROWS, min(MOST_PARTITION_ROWS, rows))
+            rows = default_partition_rows(budget or LEAST_DEFAULT_BYTES, store.row_bytes)
         return Settings(
             budget,
             rows,
@@ -219,8 +213,16 @@ class SemiStreamEngine(Engine):
         )
 
 
+def default_partition_rows(memory_bytes: float, row_bytes: int) -> int:
+    """Rows of a disk buffer where none are named: two of them take a share of the memory."""
+    rows = int(memory_bytes * BUFFERS_SHARE / 2 / row_bytes)
+    return max(LEAST_PARTITION_ROWS, min(MOST_PARTITION_ROWS, rows))
+
+
 def _stream_words(job: Job) -> int:
-    return -(-(int(job.knobs["s_bytes"]) - STREAM_HEADER_BYTES) // WORD_BYTES)
+    from streamjoin.engines.semi.tables import stream_words
+
+    return stream_words(int(job.knobs["s_bytes"]))
 
 
 class MeshJoin(SemiStreamEngine):

@@ -177,6 +177,7 @@ class SemiStreamJoin:
         settings: Settings,
         meter: Meter,
         sink: Sink,
+        *,
         carry: bool = False,
     ) -> None:
         self._store, self._feed, self._settings = store, feed, settings

@@ -29,6 +29,9 @@ from streamjoin.engines.kernels.semistream import (
 )
 
 WORD_BYTES = 8
+STREAM_HEADER_BYTES = 12
+"""Of a stream tuple: key and row number."""
+
 LOAD = 0.75
 """Share of the directory's slots that are used at most."""
 
@@ -246,6 +249,37 @@ class Tables:
         self._directory = np.full(whole, semistream.EMPTY, dtype=np.uint64)
         self.numbers[SLOTS] = slots
         self.numbers[MOST_ENTRIES] = int(slots * LOAD)
+
+
+def layout_bytes(row_bytes: int, stream_bytes: int) -> dict[str, float]:
+    """Bytes of what the tables hold for master rows and stream tuples of these widths.
+
+    Parameters
+    ----------
+    row_bytes : int
+        Of a master row: key and number take 16.
+    stream_bytes : int
+        Of a stream tuple: key and row number take :data:`STREAM_HEADER_BYTES`.
+
+    Returns
+    -------
+    dict
+        ``row`` in the disk buffer, ``record`` in the cache, ``node`` in H_S, ``entry`` of the
+        directory, ``value`` that is cached.
+    """
+    words = max(0, -(-(row_bytes - 2 * WORD_BYTES) // WORD_BYTES))
+    return {
+        "row": (2 + words) * WORD_BYTES,
+        "record": float((1 + words) * WORD_BYTES),
+        "node": float((NODE_HEADER + stream_words(stream_bytes)) * WORD_BYTES),
+        "entry": WORD_BYTES / LOAD,
+        "value": float(VALUE_BYTES),
+    }
+
+
+def stream_words(stream_bytes: int) -> int:
+    """Payload words of a stream tuple."""
+    return max(0, -(-(stream_bytes - STREAM_HEADER_BYTES) // WORD_BYTES))
 
 
 def _page_records_log2(budget: int, node_words: int, record_words: int) -> int:
