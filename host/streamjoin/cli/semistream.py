@@ -117,7 +117,8 @@ def _save(document: dict[str, Any], path: Path) -> None:
 def _sizes(args: argparse.Namespace) -> Sizes:
     from streamjoin.engines.semi.tables import layout_bytes
 
-    return Sizes(**layout_bytes(args.r_bytes, args.s_bytes))
+    sizes = layout_bytes(args.r_bytes, args.s_bytes)
+    return Sizes(**{**sizes, "row": int(sizes["row"])})  # type: ignore[arg-type]
 
 
 def _partition_rows(budget: float, sizes: Sizes) -> int:

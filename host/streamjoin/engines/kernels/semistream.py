@@ -126,9 +126,9 @@ def find(
 ) -> np.uint64:
     """Return a key's slot, or the one before which it would go: then its tag is another one.
 
-    Entries are in the order of their tags, and so of the slots that they would like best: a
-    search for what is not there ends at the first entry above it. The steps of a loop repeat these lines,
-    as a call with arrays costs more than the search.
+    Entries are in the order of their tags, and so of the slots that they would like best: a search
+    for what is not there ends at the first entry above it. The steps of a loop repeat these lines:
+    a call with arrays costs more than the search.
     """
     slot = _home(tag, slots)
     while _tag(directory[slot]) < tag:
@@ -451,7 +451,7 @@ def expire(
     """Delete the oldest nodes up to a sequence number; give emptied pages back.
 
     A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if others
-    of the same value wait, they need not; and once they are gone the value is kept in mind as absent.
+    of the same value wait, they need not; and once they are gone the value is kept as absent.
     """
     slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
     while numbers[OLDEST] < U64(upto):

@@ -149,7 +149,7 @@ class SemiStreamEngine(Engine):
         tables = Tables(_stream_words(job), store.payload_words, 1 << 16, caching=True)
         nothing, room = np.zeros(0, dtype=np.uint64), np.zeros(1, dtype=np.uint32)
         payload = np.zeros(_stream_words(job), dtype=np.uint64)
-        outs = (room, room.copy(), np.zeros(0, dtype=np.uint64))
+        outs: tuple[NDArray[Any], ...] = (room, room.copy(), np.zeros(0, dtype=np.uint64))
         semistream.take(nothing, 0, 0, payload, *tables.shared, *outs)
         semistream.probe(nothing, nothing, nothing, 0, 0, *tables.shared, *outs)
         semistream.expire(0, 0, *tables.shared)

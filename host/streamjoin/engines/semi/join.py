@@ -195,7 +195,7 @@ class SemiStreamJoin:
         self._chunks: deque[tuple[tuple[int, int], int]] = deque()
         self._reserved_pages = 0
         self._cycle = 0
-        self._renew_output()
+        self._out_r, self._out_s, self._out_payload = self._new_output()
 
     def run(self) -> None:
         """Join until the stream has ended and its last tuple has seen all of R."""
@@ -352,12 +352,14 @@ class SemiStreamJoin:
             self._out_r, self._out_s = self._out_r[found:], self._out_s[found:]
             self._out_payload = self._out_payload[words:]
         if len(self._out_r) < LEAST_ROOM_PAIRS:
-            self._renew_output()
+            self._out_r, self._out_s, self._out_payload = self._new_output()
 
-    def _renew_output(self) -> None:
-        self._out_r: NDArray[np.uint32] = np.empty(OUTPUT_PAIRS, dtype=np.uint32)
-        self._out_s: NDArray[np.uint32] = np.empty(OUTPUT_PAIRS, dtype=np.uint32)
-        self._out_payload: Words = np.empty(OUTPUT_PAIRS * self._carried, dtype=np.uint64)
+    def _new_output(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Words]:
+        return (
+            np.empty(OUTPUT_PAIRS, dtype=np.uint32),
+            np.empty(OUTPUT_PAIRS, dtype=np.uint32),
+            np.empty(OUTPUT_PAIRS * self._carried, dtype=np.uint64),
+        )
 
     def _timed(self, step: str) -> "_Timed":
         return _Timed(self._meter, self.tally.step_ns, step)
