@@ -185,8 +185,8 @@ class EquiSpec(WorkloadSpec):
     skew : float
         Zipf exponent, 0 to 2, for Zipf and foreign keys only.
     domain : int
-        Keys that may occur, 1 to ``domain``; 0 takes as many as R has (for Zipf, as R has
-        rows). For unique and duplicated keys a larger domain lowers the
+        Keys that may occur, 1 to ``domain``; 0 takes as many as R has
+        (for Zipf and foreign keys, as R has rows). For unique and duplicated keys a larger domain lowers the
         share of S that finds a match to distinct R keys / domain.
     rate : float
         Tuples a millisecond of each stream; 0 is data at rest, all at ``ts`` 0.

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin_datagen.arrivals import gaps_ns
+from streamjoin_datagen.keys import equi_keys
 from streamjoin_datagen.params import make_spec
 from streamjoin_datagen.spec import WorkloadSpec
 from streamjoin_datagen.workloads import build

@@ -53,10 +53,10 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
     for name, caching in ENGINES:
         if args.memory_kib is not None:
             budget = args.memory_kib * 1024
-            rows = _partition_rows(budget, sizes)
+            rows = cost.best_partition_rows(costs, budget, sizes.row)
             found[name] = Model(values, sizes, costs, rows, caching).rate_for(budget)
         else:
-            rows = _partition_rows(relation_bytes / 10, sizes)
+            rows = cost.best_partition_rows(costs, relation_bytes / 10, sizes.row)
             found[name] = Model(values, sizes, costs, rows, caching).memory_for(args.rate)
     plain = [_plain(name, each, relation_bytes) for name, each in found.items()]
     if args.json:
@@ -119,12 +119,6 @@ def _sizes(args: argparse.Namespace) -> Sizes:
 
     sizes = layout_bytes(args.r_bytes, args.s_bytes)
     return Sizes(**{**sizes, "row": int(sizes["row"])})  # type: ignore[arg-type]
-
-
-def _partition_rows(budget: float, sizes: Sizes) -> int:
-    from streamjoin.engines.semi.engine import default_partition_rows
-
-    return default_partition_rows(budget, sizes.row)
 
 
 def _plain(name: str, found: Forecast | None, relation_bytes: int) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def _mapped(
 def _values(table: "pa.Table", name: str, place: Path, kind: Any = None) -> Any:
     """Return a column's values; fixed binaries as opaque bytes."""
     pa = arrow()
-    column = table.column(name)
+    column: Any = table.column(name)
     if column.null_count:
         raise InputError(f"{place}: column {name!r} has a missing value, which cannot be kept")
     if kind is not None and np.dtype(kind).kind == "V":
@@ -125,7 +125,7 @@ def _values(table: "pa.Table", name: str, place: Path, kind: Any = None) -> Any:
             column = column.cast(pa.binary(width))
         pieces = []
         for chunk in column.chunks:
-            data = np.frombuffer(memoryview(chunk.buffers()[1]), dtype=np.dtype(kind))
+            data = np.frombuffer(chunk.buffers()[1], dtype=np.dtype(kind))
             pieces.append(data[chunk.offset : chunk.offset + len(chunk)])
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
     if pa.types.is_boolean(column.type):

@@ -148,9 +148,9 @@ class RawStore(Store):
             for stretch in stretches:
                 rows = np.empty(stretch.num_rows, dtype=np.dtype(fields))
                 for name, kind in fields:
-                    column = stretch.column(name)
+                    column: Any = stretch.column(name)
                     rows[name] = (
-                        np.frombuffer(memoryview(column.buffers()[1]), dtype=kind)[: len(column)]
+                        np.frombuffer(column.buffers()[1], dtype=kind)[: len(column)]
                         if kind.startswith("V")
                         else column.to_numpy()
                     )

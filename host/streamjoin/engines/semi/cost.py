@@ -17,6 +17,8 @@ from streamjoin.errors import InputError
 
 SHIPPED = Path(__file__).with_name("costs.json")
 
+LEAST_PARTITION_ROWS, MOST_PARTITION_ROWS = 64, 1 << 16
+
 
 @dataclass(frozen=True)
 class Loop:
@@ -100,6 +102,22 @@ class Costs:
     def to_dict(self) -> dict[str, float]:
         """Plain JSON values."""
         return asdict(self)
+
+
+def best_partition_rows(costs: Costs, memory_bytes: float, row_bytes: int) -> int:
+    """Rows of the disk buffer that give MESHJOIN the highest rate (figure 6(b) of the paper).
+
+    A larger one spreads the cost of a loop over more rows, and leaves less for H_S: the tuples in
+    H_S by the time of a cycle are the rate.
+    """
+    rows, best, best_rate = LEAST_PARTITION_ROWS, LEAST_PARTITION_ROWS, 0.0
+    while rows <= MOST_PARTITION_ROWS and 2 * rows * row_bytes <= memory_bytes / 2:
+        loop_ns = costs.loop_ns(Loop(rows, row_bytes, 0.0, 0.0, 0.0, 0.0))
+        rate = (memory_bytes - 2 * rows * row_bytes) * rows / loop_ns
+        if rate > best_rate:
+            best, best_rate = rows, rate
+        rows += rows // 4
+    return best
 
 
 def calibrated_path() -> Path:

@@ -23,16 +23,12 @@ DEFAULT_SHARE = 0.1
 """Of R's bytes: the budget of a stream that arrives all at once where none is named."""
 
 LEAST_DEFAULT_BYTES = 1 << 20
-BUFFERS_SHARE = 1 / 16
-"""Of the budget, what the two disk buffers take where no partition size is named."""
-
-LEAST_PARTITION_ROWS, MOST_PARTITION_ROWS = 64, 1 << 16
 Words = NDArray[np.uint64]
 
 _KNOBS = (
     Knob("store", "arrow", "Where R lies.", choices=KINDS),
     Knob("memory_kib", 0, "Budget of tables and buffers; 0: what the arrival rate needs."),
-    Knob("partition_rows", 0, "Rows of the disk buffer; 0: a sixteenth of the memory.", 0, 1 << 24),
+    Knob("partition_rows", 0, "Rows of the disk buffer; 0: by the cost model.", 0, 1 << 24),
     Knob("r_bytes", 16, "Bytes of a master row; beyond 16 it is filler.", 16, 1 << 16),
     Knob("s_bytes", 12, "Bytes of a stream tuple; beyond 12 it is filler.", 12, 1 << 16),
     Knob("shed_beyond", 0, "Tuples that may wait, others are dropped; 0: all wait.", 0, 1 << 31),
@@ -201,7 +197,9 @@ class SemiStreamEngine(Engine):
             budget = None if job.arrival == "replay" else by_default
         rows = knobs["partition_rows"]
         if not rows:
-            rows = default_partition_rows(budget or LEAST_DEFAULT_BYTES, store.row_bytes)
+            costs, _ = cost.load(store.kind)
+            memory = budget or LEAST_DEFAULT_BYTES
+            rows = cost.best_partition_rows(costs, memory, store.row_bytes)
         return Settings(
             budget,
             rows,
@@ -211,12 +209,6 @@ class SemiStreamEngine(Engine):
             float(knobs["deadline_s"]),
             knobs["shed_beyond"],
         )
-
-
-def default_partition_rows(memory_bytes: float, row_bytes: int) -> int:
-    """Rows of a disk buffer where none are named: two of them take a share of the memory."""
-    rows = int(memory_bytes * BUFFERS_SHARE / 2 / row_bytes)
-    return max(LEAST_PARTITION_ROWS, min(MOST_PARTITION_ROWS, rows))
 
 
 def _stream_words(job: Job) -> int:
