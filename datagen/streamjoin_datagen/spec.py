@@ -175,19 +175,19 @@ class EquiSpec(WorkloadSpec):
     r_tuples, s_tuples : int
         Rows of the stream.
     keys : str
-        How keys repeat, ``unique``, ``duplicated``, ``zipf`` or ``foreign``. Unique: no key occurs twice in
-        R and S draws uniformly from the domain. Duplicated: each key occurs ``duplicates`` times
-        in R (the last one maybe less often) and S draws uniformly. Zipf: both streams draw from
-        one Zipf distribution. Foreign: R draws uniformly, with repetition, and S from a Zipf
-        distribution over the same domain (SSBJ, section 4.1).
+        How keys repeat, ``unique``, ``duplicated``, ``zipf`` or ``foreign``. Unique: no key occurs
+        twice in R and S draws uniformly from the domain. Duplicated: each key occurs
+        ``duplicates`` times in R (the last one maybe less often) and S draws uniformly. Zipf: both
+        streams draw from one Zipf distribution. Foreign: R draws uniformly, with repetition, and S
+        from a Zipf distribution over the same domain (SSBJ, section 4.1).
     duplicates : int
         Tuples of R a key, for duplicated keys only.
     skew : float
         Zipf exponent, 0 to 2, for Zipf and foreign keys only.
     domain : int
-        Keys that may occur, 1 to ``domain``; 0 takes as many as R has
-        (for Zipf and foreign keys, as R has rows). For unique and duplicated keys a larger domain lowers the
-        share of S that finds a match to distinct R keys / domain.
+        Keys that may occur, 1 to ``domain``; 0 takes as many as R has (for Zipf and foreign
+        keys, as R has rows). For unique and duplicated keys a larger domain lowers the share of S
+        that finds a match to distinct R keys / domain.
     rate : float
         Tuples a millisecond of each stream; 0 is data at rest, all at ``ts`` 0.
     window : str

@@ -169,7 +169,7 @@ def test_texts_have_twenty_characters() -> None:
 
 def test_foreign_keys_repeat_uniformly_in_r_and_by_zipf_in_s() -> None:
     params = {"keys": "foreign", "skew": 1.0, "r_tuples": 20_000, "s_tuples": 20_000}
-    spec = make_spec("equi", params, 7)
+    spec = make_spec("equi", 7, params)
     r, s = (equi_keys(spec, stream, 0, 20_000) for stream in ("r", "s"))
     most_r, most_s = (np.bincount(keys, minlength=20_001).max() for keys in (r, s))
     assert most_r < 12

@@ -145,6 +145,7 @@ class Tally:
         default_factory=lambda: dict.fromkeys(("wait", "cache", "disk", "expire", "migrate"), 0)
     )
     read_ns: int = 0
+    rows: int = 0
     pairs: int = 0
     cached_pairs: int = 0
     curve: list[list[float]] = field(default_factory=list)
@@ -282,9 +283,8 @@ class SemiStreamJoin:
         """What a loop had to do on average."""
         tally, numbers = self.tally, self.tables.numbers
         loops = max(1, tally.loops)
-        partitions = max(1, tally.partitions)
         return Loop(
-            min(self._settings.partition_rows, self._store.places / partitions),
+            tally.rows / loops,
             self._store.row_bytes,
             float(numbers[FROM_CACHE] + numbers[MISSED]) / loops,
             float(numbers[NEXT]) / loops,
@@ -367,6 +367,7 @@ class SemiStreamJoin:
     def _count(self, stretch: Stretch) -> None:
         tally = self.tally
         tally.loops += 1
+        tally.rows += len(stretch.rows)
         tally.partitions = stretch.partitions
         buffers = 2 * self._settings.partition_rows * self._store.row_bytes
         components = {**self.tables.components(), "buffers": buffers}
