@@ -35,8 +35,9 @@ STREAM_HEADER_BYTES = 12
 LOAD = 0.75
 """Share of the directory's slots that are used at most."""
 
-VALUES_SHARE = 0.12
-"""Share of a budget for the table of values: at the optimum the cache has a fifth of the memory."""
+VALUES_SHARE = 0.05
+"""Share of a budget for the table of values: more than are cached and absent at skew 1, and what
+SSBJ gives away where nothing is worth caching."""
 
 MOST_PAGE_BYTES = 1 << 16
 LEAST_PAGES = 8
