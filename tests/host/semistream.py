@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.semi.join import SemiStreamJoin, Settings
+from streamjoin.engines.semi.join import SemiStreamJoin
+from streamjoin.engines.semi.settings import Settings
 from streamjoin.metrics import Meter
 from streamjoin.stores import Partition, Projection, Store
 from streamjoin.stores.base import packed

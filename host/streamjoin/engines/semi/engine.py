@@ -187,7 +187,7 @@ class SemiStreamEngine(Engine):
         meter.sleep_until_arrived(job)
 
     def _settings(self, job: Job, store: Store) -> Any:
-        from streamjoin.engines.semi.join import Settings
+        from streamjoin.engines.semi.settings import Settings
 
         knobs = {name: int(value) for name, value in job.knobs.items() if name != "store"}
         budget: int | None = knobs["memory_kib"] * 1024

@@ -7,8 +7,8 @@ the cache first and migrates join values between two cycles.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,10 @@ from streamjoin.engines.kernels.semistream import (
 from streamjoin.engines.semi.cache import Cache
 from streamjoin.engines.semi.cost import Loop
 from streamjoin.engines.semi.reader import Reader, Stretch
+from streamjoin.engines.semi.settings import Feed, Settings
 from streamjoin.engines.semi.tables import NO_LIMIT, Tables
-from streamjoin.errors import EngineError, InputError
+from streamjoin.engines.semi.tally import Tally, Timed, service_rate
+from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 from streamjoin.stores import Store
 
@@ -40,7 +42,6 @@ LOOP_TUPLES = 1 << 18
 
 OUTPUT_PAIRS = 1 << 17
 LEAST_ROOM_PAIRS = 1 << 13
-LEAST_TABLE_BYTES = 1 << 13
 RESERVE_EVERY = 16
 """Loops of a cycle after which the pages that the cache will want are counted again."""
 
@@ -48,108 +49,6 @@ MOST_POINTS = 512
 
 Words = NDArray[np.uint64]
 Sink = Callable[[NDArray[np.uint32], NDArray[np.uint32], Words | None], None]
-
-
-class Feed(Protocol):
-    """A stream as it arrives.
-
-    Attributes
-    ----------
-    keys : ndarray of uint64
-        Join values of all that has arrived, or will.
-    payload : ndarray of uint64
-        What is kept of the tuples, or of each of them.
-    words : int
-        Payload words of a tuple.
-    live : bool
-        Whether tuples arrive in their own time, rather than all at once.
-    """
-
-    keys: Words
-    payload: Words
-    words: int
-    live: bool
-
-    def arrived(self) -> int:
-        """Tuples that have arrived by now."""
-
-    def wait(self, taken: int) -> None:
-        """Sleep until more than these have arrived."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a semi-stream join runs.
-
-    Attributes
-    ----------
-    memory_bytes : int or None
-        Budget of both hash tables, queue and disk buffers; None takes what the stream needs.
-    partition_rows : int
-        Rows of the disk buffer (b).
-    caching : bool
-        SSBJ, or MESHJOIN.
-    switching_factor : float
-        The inequality's hysteresis (sf).
-    eviction_cycles : int
-        Cycles between evictions.
-    deadline_s : float
-        How long the store may fail before the join does.
-    shed_beyond : int
-        Stream tuples that may wait; what is beyond is dropped and counted. 0 drops none.
-    """
-
-    memory_bytes: int | None
-    partition_rows: int
-    caching: bool
-    switching_factor: float = 1.0
-    eviction_cycles: int = 10
-    deadline_s: float = 10.0
-    shed_beyond: int = 0
-
-    def table_bytes(self, store: Store) -> int | None:
-        """What the budget leaves beside two disk buffers.
-
-        Raises
-        ------
-        InputError
-            If that does not hold a chunk.
-        """
-        if self.memory_bytes is None:
-            return None
-        buffers = 2 * self.partition_rows * store.row_bytes
-        left = self.memory_bytes - buffers
-        least = LEAST_TABLE_BYTES + 16 * store.row_bytes
-        if left < least:
-            raise InputError(
-                f"a budget of {self.memory_bytes} bytes does not hold two disk buffers of "
-                f"{self.partition_rows} rows ({buffers} bytes) and a chunk ({least} bytes): give "
-                f"at least {buffers + least} bytes, or smaller partitions"
-            )
-        return left
-
-
-@dataclass
-class Tally:
-    """What a join did, beside its pairs."""
-
-    loops: int = 0
-    cycles: int = 0
-    partitions: int = 0
-    taken: int = 0
-    shed: int = 0
-    most_waiting: int = 0
-    most_bytes: int = 0
-    components: dict[str, int] = field(default_factory=dict)
-    step_ns: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("wait", "cache", "disk", "expire", "migrate"), 0)
-    )
-    read_ns: int = 0
-    rows: int = 0
-    pairs: int = 0
-    cached_pairs: int = 0
-    curve: list[list[float]] = field(default_factory=list)
-    """At every cycle's start: microseconds, tuples taken, joined in the cache, records cached."""
 
 
 class SemiStreamJoin:
@@ -361,8 +260,8 @@ class SemiStreamJoin:
             np.empty(OUTPUT_PAIRS * self._carried, dtype=np.uint64),
         )
 
-    def _timed(self, step: str) -> "_Timed":
-        return _Timed(self._meter, self.tally.step_ns, step)
+    def _timed(self, step: str) -> Timed:
+        return Timed(self._meter, self.tally.step_ns, step)
 
     def _count(self, stretch: Stretch) -> None:
         tally = self.tally
@@ -408,29 +307,3 @@ class SemiStreamJoin:
                 "broken_values": cache.broken,
             }
         return told
-
-
-class _Timed:
-    """Adds the time inside to a step."""
-
-    def __init__(self, meter: Meter, spent: dict[str, int], step: str) -> None:
-        self._meter, self._spent, self._step = meter, spent, step
-
-    def __enter__(self) -> None:
-        self._began_us = self._meter.now_us()
-
-    def __exit__(self, *_: object) -> None:
-        self._spent[self._step] += int((self._meter.now_us() - self._began_us) * 1e3)
-
-
-def service_rate(curve: list[list[float]], taken: int) -> float | None:
-    """Tuples a second from the middle of the run to the last cycle that still took tuples.
-
-    By then H_S is full, and the cache holds what it will hold. None for a run that was too short.
-    """
-    while len(curve) > 1 and curve[-2][1] >= taken:
-        curve = curve[:-1]  # the queue was only emptied
-    if len(curve) < 4:
-        return None
-    middle, last = curve[len(curve) // 2], curve[-1]
-    return (last[1] - middle[1]) / (last[0] - middle[0]) * 1e6
