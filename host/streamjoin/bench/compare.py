@@ -41,6 +41,7 @@ SHOWN = (
     "clock_source",
     "results_backpressure_cycles",
     "input_stall_cycles",
+    "semi_stream",
 )
 
 ShowProgress = Callable[[str], AbstractContextManager[ProgressCallback]]

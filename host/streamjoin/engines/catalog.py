@@ -16,6 +16,8 @@ _PLACES = {
     "shj-jb": "streamjoin.engines.intra.shj:ShjJb",
     "pmj-jm": "streamjoin.engines.intra.pmj:PmjJm",
     "pmj-jb": "streamjoin.engines.intra.pmj:PmjJb",
+    "meshjoin": "streamjoin.engines.semi.engine:MeshJoin",
+    "ssbj": "streamjoin.engines.semi.engine:Ssbj",
     "kang": "streamjoin.engines.sliding.kang:Kang",
     "splitjoin": "streamjoin.engines.sliding.splitjoin:SplitJoin",
     "llhj": "streamjoin.engines.sliding.llhj:Llhj",
