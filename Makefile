@@ -30,8 +30,9 @@ fmt: setup ## format the sources
 lint: setup ## formatting, lint, strict types and the walls between the packages
 	$(BIN)/pytest tests/test_walls.py
 
-stress: setup ## random cases for every engine of complete windows (CASES=1000, SEED= repeats)
-	CASES=$(CASES) SEED=$(SEED) $(BIN)/pytest tests/host/test_stress.py
+stress: setup ## random cases for every parallel engine (CASES=1000, SEED= repeats)
+	CASES=$(CASES) SEED=$(SEED) $(BIN)/pytest tests/host/test_stress.py \
+		tests/host/test_sliding.py tests/host/test_chains.py
 
 sim: setup ## simulate the designs with cocotb on Verilator
 	$(BIN)/pytest sim_tests -s

@@ -167,6 +167,7 @@ async def the_next_input_waits_while_the_last_one_drains(dut: Any) -> None:
     alone = one_input(145, 30, windows=windows, share_r=1.0)
     await bench.set_up(first)
     for workload in (alone, first, *line):
+        # The registers are written once, for all of them.
         workload.bands = first.bands
         workload.time_r, workload.time_s = first.time_r, first.time_s
         bench.send(workload.arrivals, last=True)

@@ -35,12 +35,50 @@ DESIGNS = {
         cores=5, segment_tuples=6, lanes=2, terms=REFERENCE_BAND, forward="fast", timestamp_bits=16
     ),
     "time-3": DesignParams(cores=3, segment_tuples=8, lanes=4, terms=EQUI, timestamp_bits=20),
+    "split-1": DesignParams(
+        design="splitjoin", cores=1, segment_tuples=20, terms=EQUI, probes=2, order="outer"
+    ),
+    "split-4": DesignParams(
+        design="splitjoin", cores=4, segment_tuples=16, terms=EQUI, probes=4, merge_arity=2
+    ),
+    "split-5": DesignParams(
+        design="splitjoin",
+        order="inner",
+        probes=3,
+        timestamp_bits=16,
+        cores=5,
+        segment_tuples=40,
+        lanes=2,
+        terms=REFERENCE_BAND,
+    ),
+    "hash-2": DesignParams(
+        design="splitjoin-hash",
+        cores=1,
+        segment_tuples=24,
+        lanes=2,
+        terms=EQUI,
+        buckets=8,
+        ways=3,
+        lead_tuples=8,
+    ),
+    "hash-4": DesignParams(
+        design="splitjoin-hash",
+        cores=1,
+        segment_tuples=20,
+        lanes=4,
+        terms=(*EQUI, *REFERENCE_BAND),
+        timestamp_bits=20,
+        buckets=4,
+        ways=4,
+        lead_tuples=16,
+    ),
     "theta-3": DesignParams(
         cores=3, segment_tuples=6, lanes=3, terms=POINT, theta=Theta.of(near), forward="fast"
     ),
 }
-"""Three counts of cores for both predicates; lanes that divide the segment and that do
-not; the low-latency variant; time windows; a predicate of one's own."""
+"""Three counts of cores for both predicates; lanes that divide the segment and that do not; the
+low-latency variant; time windows; SplitJoin in each order; the design that looks tuples up; a
+predicate of one's own."""
 
 STALLS = {
     "none": (0.0, 0.0),
@@ -54,7 +92,7 @@ INPUT_TUPLES = (1, 40, 900, 1300, 2000)
 """Tuples of the inputs that follow one another in one scenario: from nearly nothing up."""
 
 DESIGN_TUPLES = 17_000
-"""Least count of tuples for each design; 10 designs make more than 10^5."""
+"""Least count of tuples for each design; 15 designs make more than 10^5."""
 
 
 def inputs(params: DesignParams, salt: int) -> list[Workload]:

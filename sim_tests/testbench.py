@@ -18,6 +18,7 @@ from sim_tests.coverage import Coverage, bins_of
 
 from streamjoin_hw import contract
 from streamjoin_hw.contract import DesignParams, TUser
+from streamjoin_hw.order import out_of_order
 from streamjoin_hw.testing import Arrival, Workload, beat_values, reference
 
 CLOCK_NS = 10
@@ -265,6 +266,7 @@ class Testbench:
         surplus = Counter(found) - Counter(expected)
         assert not missing, f"{missing.total()} pairs missing, first {min(missing)}"
         assert not surplus, f"{surplus.total()} pairs surplus, first {min(surplus)}"
+        assert not (fault := out_of_order(workload, found)), fault
         self.tally["tuples"] += len(workload.arrivals)
         self.tally["results"] += len(found)
         self.tally["inputs"] += 1

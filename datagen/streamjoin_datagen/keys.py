@@ -27,12 +27,12 @@ def equi_keys(spec: EquiSpec, stream: str, first_row: int, row_count: int) -> In
     ndarray of int32, shape (row_count,)
         Keys in 1 .. ``spec.key_domain``.
     """
-    if spec.keys == "zipf":
+    if spec.keys == "zipf" or (spec.keys == "foreign" and stream == "s"):
         found = _zipf(spec, stream, first_row, row_count)
-    elif stream == "r":
+    elif stream == "r" and spec.keys != "foreign":
         found = _dealt(spec, first_row, row_count)
     else:
-        values = hashes(column_key(spec.seed, "s", "k"), first_row, row_count)
+        values = hashes(column_key(spec.seed, stream, "k"), first_row, row_count)
         found = scaled(values, spec.key_domain)
     return (found + np.uint64(1)).astype(np.int32)
 

@@ -22,6 +22,9 @@ MAX_KEY = (1 << 31) - 1
 MAX_ZIPF_DOMAIN = 1 << 24
 """Largest domain of Zipf keys: every worker holds a table of 8 bytes a key."""
 
+DRAWN = ("zipf", "foreign")
+"""Kinds of keys that are drawn one by one, so that a domain may be of any size."""
+
 MAX_RATE_PER_S = 1e8
 """Poisson gaps are whole nanoseconds, so the mean gap must be well above one."""
 
@@ -172,18 +175,19 @@ class EquiSpec(WorkloadSpec):
     r_tuples, s_tuples : int
         Rows of the stream.
     keys : str
-        How keys repeat, ``unique``, ``duplicated`` or ``zipf``. Unique: no key occurs twice in
-        R and S draws uniformly from the domain. Duplicated: each key occurs ``duplicates`` times
-        in R (the last one maybe less often) and S draws uniformly. Zipf: both streams draw from
-        one Zipf distribution.
+        How keys repeat, ``unique``, ``duplicated``, ``zipf`` or ``foreign``. Unique: no key occurs
+        twice in R and S draws uniformly from the domain. Duplicated: each key occurs
+        ``duplicates`` times in R (the last one maybe less often) and S draws uniformly. Zipf: both
+        streams draw from one Zipf distribution. Foreign: R draws uniformly, with repetition, and S
+        from a Zipf distribution over the same domain (SSBJ, section 4.1).
     duplicates : int
         Tuples of R a key, for duplicated keys only.
     skew : float
-        Zipf exponent, 0 to 2, for Zipf keys only.
+        Zipf exponent, 0 to 2, for Zipf and foreign keys only.
     domain : int
-        Keys that may occur, 1 to ``domain``; 0 takes as many as R has (for Zipf, as R has
-        rows). For unique and duplicated keys a larger domain lowers the
-        share of S that finds a match to distinct R keys / domain.
+        Keys that may occur, 1 to ``domain``; 0 takes as many as R has (for Zipf and foreign
+        keys, as R has rows). For unique and duplicated keys a larger domain lowers the share of S
+        that finds a match to distinct R keys / domain.
     rate : float
         Tuples a millisecond of each stream; 0 is data at rest, all at ``ts`` 0.
     window : str
@@ -225,21 +229,21 @@ class EquiSpec(WorkloadSpec):
         self._check_count("r_tuples", 0, MAX_ROWS)
         self._check_count("s_tuples", 0, MAX_ROWS)
         require(
-            self.keys in ("unique", "duplicated", "zipf"),
+            self.keys in ("unique", "duplicated", *DRAWN),
             "keys",
-            "unique, duplicated or zipf",
+            "unique, duplicated, zipf or foreign",
             self.keys,
         )
         self._check_count("duplicates", 1, MAX_ROWS)
         self._check_number("skew", 0, 2, above=False)
         self._check_number("rate", 0, MAX_RATE_PER_S / 1e3, above=False)
-        most = MAX_ZIPF_DOMAIN if self.keys == "zipf" else MAX_KEY
+        most = MAX_ZIPF_DOMAIN if self.keys in DRAWN else MAX_KEY
         self._check_count("domain", 0, most)
-        for name, only in (("duplicates", "duplicated"), ("skew", "zipf")):
+        for name, only in (("duplicates", ("duplicated",)), ("skew", DRAWN)):
             value, default = getattr(self, name), 1 if name == "duplicates" else 0
-            ok = self.keys == only or value == default
-            require(ok, name, f"left out unless keys is {only}", value)
-        if self.keys != "zipf":
+            ok = self.keys in only or value == default
+            require(ok, name, f"left out unless keys is {' or '.join(only)}", value)
+        if self.keys not in DRAWN:
             require(
                 self.domain == 0 or self.domain >= self.distinct_r_keys,
                 "domain",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         DeviceError,
         InputError,
         MismatchError,
+        StoreError,
         StreamJoinError,
         UnavailableError,
         UnsupportedError,
@@ -37,6 +38,7 @@ _PLACES = {
     "UnavailableError": "errors",
     "MismatchError": "errors",
     "DeviceError": "errors",
+    "StoreError": "errors",
     "DeadlineError": "errors",
 }
 
@@ -48,6 +50,7 @@ __all__ = [
     "InputError",
     "JoinResult",
     "MismatchError",
+    "StoreError",
     "StreamJoinError",
     "TimeWindow",
     "TumblingWindow",

@@ -182,5 +182,5 @@ def join(
     if check:
         right, _ = verify.expected(job)
         verify.check(outcome.pairs, right, chosen.name)
-        verify.check_order(outcome.pairs, job, chosen.capabilities.order)
+        verify.check_order(outcome.pairs, job, chosen.promise(job))
     return JoinResult(outcome)

@@ -59,5 +59,9 @@ class DeviceError(StreamJoinError, RuntimeError):
     """A device or its model did something it must not."""
 
 
+class StoreError(StreamJoinError, OSError):
+    """A store of a relation failed while it was read, and went on failing until the deadline."""
+
+
 class DeadlineError(StreamJoinError, TimeoutError):
     """A wait on a thread, process or device lasted beyond its deadline."""

@@ -178,8 +178,18 @@ class Meter:
                     self._close_block()
                     if len(r_rows) >= SMALL_PAIRS or not self._block.add(batch):
                         self._batches.append(batch)
-            if self.most_pairs is not None and self._pairs > self.most_pairs:
-                raise TooLargeError(f"more than {self.most_pairs:.2g}", self.most_pairs)
+            self.check_room(0)
+
+    def check_room(self, pairs: int) -> None:
+        """Refuse pairs that are still to be handed over, where there would be too many.
+
+        Raises
+        ------
+        TooLargeError
+            If there are more pairs than ``most_pairs``.
+        """
+        if self.most_pairs is not None and self._pairs + pairs > self.most_pairs:
+            raise TooLargeError(f"more than {self.most_pairs:.2g}", self.most_pairs)
 
     def _close_block(self) -> None:
         """Put the small batches so far behind the others."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_hw import cache, contract, toolchain
+from streamjoin_hw.compact import compact
 from streamjoin_hw.contract import LIBRARY_NAME, DesignParams
 
 VERILOG_NAME = "streamjoin_handshake.v"
@@ -54,8 +55,10 @@ _NOT_DESIGN = (
     "design_options.py",
     "formal",
     "latency",
+    "order.py",
     "pages.py",
     "presets.py",
+    "rate",
     "simulation.py",
     "terminal.py",
     "testing.py",
@@ -123,16 +126,23 @@ def verilog_text(params: DesignParams) -> str:
     from streamjoin_hw.core import Core
     from streamjoin_hw.cores import CORE_MODULE
     from streamjoin_hw.fast import ScanCore
+    from streamjoin_hw.hash_join import HashJoin
     from streamjoin_hw.predicates import check_theta
+    from streamjoin_hw.split.core import SplitCore
     from streamjoin_hw.top import TOP_MODULE, Top
 
     check_theta(params)
-    core: Any = ScanCore(params) if params.forward == "fast" else Core(params)
+    kinds: dict[str, Any] = {
+        "splitjoin": SplitCore,
+        "splitjoin-hash": HashJoin,
+        "handshake": ScanCore if params.forward == "fast" else Core,
+    }
+    core = kinds[params.design](params)
     parts = [
         verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
         verilog.convert(Top(params, by_reference=True), name=TOP_MODULE, strip_internal_attrs=True),
     ]
-    return "\n".join(parts)
+    return compact("\n".join(parts))
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -143,6 +153,9 @@ def write_whole(path: Path, text: str) -> None:
     OutputError
         If it cannot be written.
     """
+    if path.is_dir():
+        error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise OutputError(path, error, "name a file in a folder that can be written")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_text(text, encoding="utf-8")
@@ -174,12 +187,13 @@ def emit_verilog(params: DesignParams, folder: Path) -> Path:
     OutputError
         If the folder or a file cannot be written.
     """
+    text = verilog_text(params)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(folder, error, "name a folder that can be made") from None
     path = folder / VERILOG_NAME
-    write_whole(path, verilog_text(params))
+    write_whole(path, text)
     write_whole(folder / MANIFEST_NAME, json.dumps(manifest(params), indent=2) + "\n")
     return path
 
@@ -205,6 +219,9 @@ def _tools_key(tool: toolchain.Verilator, cxx: str) -> str:
 
 def _cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str) -> str:
     what = [sources_hash(), json.dumps(tool_versions(), sort_keys=True), _tools_key(tool, cxx)]
+    if params.theta is not None:
+        # A user's function can look at what its digest does not cover; its hardware shows it.
+        what.append(verilog_text(params))
     return f"{params.digest}-{hashlib.sha256(chr(0).join(what).encode()).hexdigest()[:16]}"
 
 

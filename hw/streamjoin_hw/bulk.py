@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
+from streamjoin_hw.contract import (
+    SIDE_R,
+    SIDE_S,
+    DesignParams,
+    KeyType,
+    Term,
+    TermKind,
+    ThetaError,
+    TupleView,
+)
 
 CHUNK_TUPLES = 1 << 16
 
@@ -137,6 +146,9 @@ class SlidingJoin:
     def _bounds(
         self, index: int, term: Term, side: int, bits: npt.NDArray[np.uint32]
     ) -> list[npt.NDArray[Any]]:
+        if term.kind is TermKind.KEY:
+            whole = bits.view(np.int32) if term.type is KeyType.INT32 else bits
+            return [whole, whole]
         keys = _numbers(bits, term.type)
         if side == SIDE_R or term.kind is TermKind.EQUI:
             return [keys, keys]
@@ -162,6 +174,72 @@ class SlidingJoin:
             columns += self._bounds(index, term, side, bits)
         return [*columns, chunk.times[mine].astype(np.int64)]
 
+    def _partners(
+        self,
+        side: int,
+        columns: tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]],
+        ends: npt.NDArray[np.int64],
+    ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Yield numbers of tuples and of partners in their windows, all that could match.
+
+        With an equality only those of the same key, found in a sorted list; else all, one place
+        of the window after the other.
+        """
+        mine, theirs = columns
+        window = self.windows[1 - side]
+        starts = np.maximum(ends - window, 0)
+        equal = [i for i, term in enumerate(self.params.terms) if term.kind is TermKind.EQUI]
+        if not equal:
+            for back in range(1, window + 1):
+                (at,) = np.nonzero(ends - back >= 0)
+                yield at, ends[at] - back
+            return
+        column = 1 + 2 * equal[0]
+        count = len(theirs[column])
+        _, ranks = np.unique(np.concatenate([theirs[column], mine[column]]), return_inverse=True)
+        # Sorted by key, then by arrival: the partners of a tuple lie side by side.
+        places = np.sort(ranks[:count] * (count + 1) + np.arange(count))
+        own = ranks[count:] * (count + 1)
+        first = np.searchsorted(places, own + starts)
+        found = np.searchsorted(places, own + ends) - first
+        at = np.repeat(np.arange(len(own)), found)
+        within = np.arange(len(at)) - np.repeat(np.cumsum(found) - found, found)
+        yield at, places[first[at] + within] % (count + 1)
+
+    def _own_condition(
+        self,
+        r: tuple[list[npt.NDArray[Any]], npt.NDArray[np.int64]],
+        s: tuple[list[npt.NDArray[Any]], npt.NDArray[np.int64]],
+    ) -> npt.NDArray[np.bool_]:
+        """Evaluate the user's own predicate on columns of Python's numbers, which never wrap.
+
+        Raises
+        ------
+        ThetaError
+            If it cannot be evaluated on numbers.
+        """
+        theta = self.params.theta
+        assert theta is not None  # as the caller saw
+        assert theta.function is not None  # as the design was built
+        views = []
+        for side, (columns, at) in (("R", r), ("S", s)):
+            fields = {
+                f"key{index}": columns[1 + 2 * index][at].astype(object)
+                for index, term in enumerate(self.params.terms)
+                if term.kind is TermKind.KEY
+            }
+            views.append(TupleView(side, {**fields, "payload": columns[0][at].astype(object)}))
+        try:
+            found = np.broadcast_to(np.asarray(theta.function(*views)), len(r[1]))
+            return found.astype(bool)
+        except ThetaError:
+            raise
+        except Exception as error:
+            raise ThetaError(
+                f"theta {theta.name} cannot be evaluated on numbers, so its results cannot be "
+                f"checked: {error}"
+            ) from None
+
     def join(self, chunk: Chunk) -> Pairs:
         """Take the next tuples and return the pairs that they make with those before them."""
         columns = [self._columns(side, chunk) for side in (SIDE_R, SIDE_S)]
@@ -176,22 +254,24 @@ class SlidingJoin:
             came = np.cumsum(chunk.sides == 1 - side)[chunk.sides == side]
             # Where the other side's window ends, exclusive, when each of these tuples arrives.
             ends = kept + came
-            for back in range(1, self.windows[1 - side] + 1):
-                partner = ends - back
-                hit = partner >= 0
-                at = np.where(hit, partner, 0) if not hit.all() else partner
-                if not len(theirs[0]):
-                    break
-                for term in range(len(self.params.terms)):
-                    low, high = 1 + 2 * term, 2 + 2 * term
-                    other = theirs[low][at]
+            for at, partner in self._partners(side, (mine, theirs), ends):
+                hit = np.ones(len(at), bool)
+                for index, term in enumerate(self.params.terms):
+                    if term.kind is TermKind.KEY:
+                        continue
+                    low, high = 1 + 2 * index, 2 + 2 * index
+                    other = theirs[low][partner]
                     if side == SIDE_R:
-                        hit &= (other <= mine[low]) & (mine[low] <= theirs[high][at])
+                        hit &= (other <= mine[low][at]) & (mine[low][at] <= theirs[high][partner])
                     else:
-                        hit &= (mine[low] <= other) & (other <= mine[high])
+                        hit &= (mine[low][at] <= other) & (other <= mine[high][at])
                 if self.times is not None:
-                    hit &= mine[-1] < theirs[-1][at] + self.times[1 - side]
-                payloads = [mine[0][hit], theirs[0][at[hit]]]
+                    hit &= mine[-1][at] < theirs[-1][partner] + self.times[1 - side]
+                if self.params.theta is not None:
+                    both = [(mine, at[hit]), (theirs, partner[hit])]
+                    r_tuples, s_tuples = both if side == SIDE_R else reversed(both)
+                    hit[hit] = self._own_condition(r_tuples, s_tuples)
+                payloads = [mine[0][at[hit]], theirs[0][partner[hit]]]
                 r, s = payloads if side == SIDE_R else reversed(payloads)
                 pairs.append(r.astype(np.uint64) << np.uint64(32) | s)
         for side, window in enumerate(self.windows):

@@ -1,4 +1,7 @@
-"""A random input of any length through the Verilated model, every result checked."""
+"""A random input of any length through the Verilated model, every result checked.
+
+Where the design promises an order every result's place is checked as well.
+"""
 
 import time
 from collections.abc import Callable
@@ -9,6 +12,7 @@ import numpy as np
 
 from streamjoin_hw.bulk import Owed, SlidingJoin, draw_chunks
 from streamjoin_hw.contract import DesignParams, active_cores
+from streamjoin_hw.order import ArrivalOrder
 from streamjoin_hw.simulation import Model
 from streamjoin_hw.testing import random_bands, random_times, step_cycles, usual_domain
 
@@ -54,7 +58,7 @@ def bulk_run(
     -------
     dict
         Figures by name; ``verdict`` is ``"exact"`` or says what is wrong. Pairs that come out and
-        are not owed end the run.
+        are not owed, or out of a promised order, end the run.
 
     Raises
     ------
@@ -67,6 +71,7 @@ def bulk_run(
     time_r, time_s = random_times(params, rng, windows)
     times = None if time_r is None or time_s is None else (time_r, time_s)
     join, owed = SlidingJoin(params, windows, bands, times), Owed()
+    order = ArrivalOrder(params)
     taken = results = cycles = 0
     start = time.monotonic()
     with Model(params, folder) as model:
@@ -79,6 +84,7 @@ def bulk_run(
         ):
             accepted = np.empty(len(chunk.sides), np.int64)
             pieces = []
+            order.take(chunk)
             for piece in model.feed(
                 chunk,
                 accepted=accepted,
@@ -89,6 +95,7 @@ def bulk_run(
                 max_cycles=10_000_000 + 4000 * len(chunk.sides),
             ):
                 pieces.append(piece.r << np.uint64(32) | piece.s)
+                order.see(piece.r, piece.s)
                 cycles += piece.cycles
                 report(taken + piece.taken)
             found = np.concatenate(pieces)
@@ -97,7 +104,7 @@ def bulk_run(
             last_cycle = int(accepted[-1])
             taken += len(chunk.sides)
             results += len(found)
-            if len(owed.surplus):
+            if len(owed.surplus) or order.fault:
                 break
         counters = {name: model.read(name) for name in COUNTERS}
     return {
@@ -115,5 +122,5 @@ def bulk_run(
         "step_cycles_s": step_cycles(params, windows[0], active),
         **counters,
         "seconds": round(time.monotonic() - start, 1),
-        "verdict": owed.difference() or EXACT,
+        "verdict": order.fault or owed.difference() or EXACT,
     }

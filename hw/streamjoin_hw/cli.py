@@ -13,8 +13,9 @@ from streamjoin_hw.design_options import UsageError, design_from, parameters_hel
 from streamjoin_hw.formal.cli import configure as configure_prove
 from streamjoin_hw.latency.cli import configure as configure_latency
 from streamjoin_hw.presets import PRESETS
+from streamjoin_hw.rate.cli import configure as configure_rate
 from streamjoin_hw.terminal import progress, say, show, write_text
-from streamjoin_hw.walk.cli import configure_input
+from streamjoin_hw.walk.cli import check_seed, chosen_windows, configure_input
 
 _EXAMPLES = """examples:
   streamjoin hw verilog --preset tiny --out build/tiny
@@ -25,6 +26,7 @@ _EXAMPLES = """examples:
   streamjoin hw simulate --preset tiny --tuples 10000000 --idle 100 --stall 200
   streamjoin hw simulate --preset tiny --tuples 100 --waves build/tiny.vcd
   streamjoin hw latency --cores 1,2,4,8 --param segment_tuples=16 --param lanes=4
+  streamjoin hw rate --preset tiny-hash --windows 48 --rates 0,1,4
   streamjoin hw animate --preset tiny --out walk.html
   streamjoin hw prove merger-passage meeting-dense --depth 30
 """
@@ -34,6 +36,8 @@ PROGRESS_LEAST_TUPLES = 2000
 
 
 def _out(arguments: argparse.Namespace) -> Path | None:
+    if arguments.out == "":
+        raise UsageError("--out must name a path, not nothing")
     return None if arguments.out is None else Path(arguments.out)
 
 
@@ -114,13 +118,11 @@ def _simulate(arguments: argparse.Namespace) -> int:
     params = design_from(arguments.preset, arguments.param)
     if arguments.tuples < 1:
         raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
+    check_seed(arguments.seed)
     idle, stall = _per_1024("--idle", arguments.idle), _per_1024("--stall", arguments.stall)
     if arguments.waves is not None:
         return _waves(arguments, params, idle, stall)
-    windows = (
-        arguments.window_r or params.window_capacity,
-        arguments.window_s or params.window_capacity,
-    )
+    windows = chosen_windows(arguments, params.window_capacity)
     active_cores(params, *windows)
     folder = build_model(params, report=say)
     with progress("simulating", arguments.tuples, hidden_below=PROGRESS_LEAST_TUPLES) as report:
@@ -156,6 +158,12 @@ def _latency(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def _rate(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.rate.cli import run
+
+    return run(arguments)
+
+
 def _prove(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.formal.cli import run
 
@@ -174,6 +182,7 @@ class HardwareVerb:
         ("model", _model, "build the Verilated model and print its folder"),
         ("simulate", _simulate, "run random tuples through the model and check the result"),
         ("latency", _latency, "measure cycles a tuple and a match take, beside closed forms"),
+        ("rate", _rate, "measure cycles a tuple takes under loads of given match rate and skew"),
         ("animate", _animate, "write a page that shows tuples walk through the cores and meet"),
         ("prove", _prove, "prove parts of the design, and that each proof finds its fault"),
     )
@@ -214,6 +223,8 @@ class HardwareVerb:
                 self._configure_simulate(action)
             elif name == "latency":
                 configure_latency(action)
+            elif name == "rate":
+                configure_rate(action)
             elif name == "animate":
                 configure_input(action, 40)
                 action.add_argument("--out", metavar="PATH", help="where to write the page")

@@ -68,7 +68,8 @@ class CoreInstance(Component):
 
 def evicted_count(params: DesignParams) -> dict[str, wiring.Member]:
     """Return the port ``evicted`` of an array, none for a design without timestamps."""
-    return {"evicted": Out(bits_for(params.cores))} if params.timestamp_bits else {}
+    sides = 2 if params.design == "splitjoin" else 1
+    return {"evicted": Out(bits_for(sides * params.cores))} if params.timestamp_bits else {}
 
 
 def gathered_members(params: DesignParams) -> dict[str, wiring.Member]:

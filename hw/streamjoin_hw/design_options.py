@@ -38,6 +38,21 @@ def parameters_help() -> str:
     return "\n".join(lines) + "\n"
 
 
+def check_array(params: DesignParams, action: str) -> None:
+    """Refuse a design that is no array of cores, where only one can be shown.
+
+    Raises
+    ------
+    UsageError
+        Naming what was asked for.
+    """
+    if params.design != "handshake":
+        raise UsageError(
+            f"hw {action} is about the array of cores: the design must be handshake, not "
+            f"{params.design}"
+        )
+
+
 def _parse_param(text: str) -> tuple[str, Any]:
     """Read ``name=value``: whole numbers, names, a list for ``terms``."""
     name, equals, value = text.partition("=")
@@ -50,7 +65,7 @@ def _parse_param(text: str) -> tuple[str, Any]:
         return name, tuple(parse_term(term) for term in value.split(","))
     if name == "theta":
         return name, _theta_in(value)
-    if name in {"design", "forward", "window_memory"}:
+    if name in {"design", "forward", "order", "window_memory"}:
         return name, value
     try:
         return name, int(value)
@@ -70,8 +85,8 @@ def _theta_in(text: str) -> Theta:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise UsageError(f"--param theta: {file} does not run: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"--param theta: {file} does not run: {error!r}") from None
     if not hasattr(module, name):
         raise UsageError(f"--param theta: {file} has no function {name!r}")
     return Theta.of(getattr(module, name))

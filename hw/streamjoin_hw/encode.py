@@ -217,13 +217,12 @@ class Encoder(Component):
     def _window_end(self, m: Module, enable: Signal, ts: Value) -> Value:
         """Return, a cycle later, when a tuple's time window ends; all ones is never."""
         bits = self.params.timestamp_bits
-        side = self._delayed(m, enable, self.i.p.side, bound_stages(self.params) - 1, "end_side")
-        length, total = Signal(bits), Signal(bits + 1)
+        # The register's value as the tuple is accepted goes along with it.
+        accepted = Mux(self.i.p.side == SIDE_S, self.time_s, self.time_r)
+        length = self._delayed(m, enable, accepted, bound_stages(self.params) - 1, "end_length")
+        total = Signal(bits + 1)
         end = Signal(bits, name="end")
-        m.d.comb += [
-            length.eq(Mux(side == SIDE_S, self.time_s, self.time_r)),
-            total.eq(ts + length),
-        ]
+        m.d.comb += total.eq(ts + length)
         with m.If(enable):
             m.d.sync += end.eq(Mux(total[-1] | length.all(), ~Const(0, bits), total[:bits]))
         return end

@@ -24,8 +24,10 @@ from streamjoin_hw.encode import (
     time_members,
 )
 from streamjoin_hw.fast import FastChain
+from streamjoin_hw.hash_join import HashJoin, hash_members
 from streamjoin_hw.intake import Intake
 from streamjoin_hw.sequencer import Sequencer
+from streamjoin_hw.split.array import SplitArray, setting_members
 from streamjoin_hw.streams import (
     Component,
     PipeReg,
@@ -186,6 +188,7 @@ class HandshakeJoin(Component):
                 **{name: In(1) for name in ("enable", "drain", "windows_written")},
                 "window_r": In(32),
                 "window_s": In(32),
+                **setting_members(params),
                 **{name: Out(1) for name in flags},
             }
         )
@@ -197,11 +200,22 @@ class HandshakeJoin(Component):
         m.submodules.encoder = encoder = Encoder(params)
         sequencer: Any
         chain: Any
-        if params.forward == "fast":
+        if params.stores_in_turn:
             m.submodules.sequencer = sequencer = Intake(params)
-            m.submodules.chain = chain = FastChain(params, by_reference=self.by_reference)
+            kinds: dict[str, Any] = {"splitjoin": SplitArray, "handshake": FastChain}
+            if params.design in kinds:
+                chain = kinds[params.design](params, by_reference=self.by_reference)
+            elif self.by_reference:
+                chain = CoreInstance(hash_members(params))
+            else:
+                chain = HashJoin(params)
+            m.submodules.chain = chain
             wiring.connect(m, sequencer.o, chain.i)
             m.d.comb += chain.clear.eq(sequencer.clear)
+            for name in setting_members(params):
+                m.d.comb += getattr(chain, name).eq(getattr(self, name))
+            if params.design == "splitjoin":
+                m.d.comb += chain.idle.eq(sequencer.idle)
         else:
             m.submodules.sequencer = sequencer = Sequencer(params)
             m.submodules.chain = chain = Chain(params, by_reference=self.by_reference)
@@ -237,13 +251,14 @@ class HandshakeJoin(Component):
             sequencer.busy.eq(chain.busy),
         ]
 
-        self._give(m, output, chain.results, sequencer.end)
+        star = chain.results.p.star if params.design == "splitjoin" else Const(0)
+        self._give(m, output, chain.results, sequencer.end, star)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         return m
 
     @staticmethod
-    def _give(m: Module, output: PipeReg, results: Any, end: Any) -> None:
-        """Put results and punctuation into the output, never both: one is due without the other."""
+    def _give(m: Module, output: PipeReg, results: Any, end: Any, star: Any) -> None:
+        """Put results and the end into the output, never both: one is due without the other."""
         beat = output.i.p
         m.d.comb += [
             output.i.valid.eq(results.valid | end.valid),
@@ -252,10 +267,15 @@ class HandshakeJoin(Component):
         ]
         with m.If(end.valid):
             m.d.comb += [beat.user[TUser.PUNCTUATION].eq(1), beat.last.eq(1)]
+        with m.Elif(star):
+            m.d.comb += [
+                beat.user[TUser.PUNCTUATION].eq(1),
+                beat.user[TUser.SIDE].eq(results.p.side),
+            ]
         with m.Else():
             m.d.comb += [
+                beat.user[TUser.RESULT].eq(1),
                 beat.r_payload.eq(results.p.r_payload),
                 beat.s_payload.eq(results.p.s_payload),
-                beat.user[TUser.RESULT].eq(1),
                 beat.user[TUser.SIDE].eq(results.p.side),
             ]

@@ -86,7 +86,15 @@ def _own_condition(params: DesignParams, theta: Theta, r: View, s: View) -> Valu
                 bits: Any = encoded[f"key{index}"]
                 fields[f"key{index}"] = bits.as_signed() if term.type is KeyType.INT32 else bits
         views.append(TupleView(side, {**fields, "payload": encoded.payload}))
-    found = theta.function(*views)
+    try:
+        found = theta.function(*views)
+    except ThetaError:
+        raise
+    except Exception as error:
+        hint = "use & and | for and and or, and two comparisons for a < b < c"
+        raise ThetaError(
+            f"theta {theta.name} gives no expression: {type(error).__name__}: {error}; {hint}"
+        ) from None
     if not isinstance(found, Value | ValueCastable | int):
         raise ThetaError(f"theta {theta.name} must return an Amaranth value, not {found!r}")
     return Value.cast(found).bool()

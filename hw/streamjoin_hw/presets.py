@@ -9,4 +9,27 @@ REFERENCE_BAND = (Term(TermKind.BAND, KeyType.INT32), Term(TermKind.BAND, KeyTyp
 PRESETS: dict[str, DesignParams] = {
     "tiny": DesignParams(cores=4, segment_tuples=8, lanes=4, terms=EQUI),
     "tiny-band": DesignParams(cores=4, segment_tuples=8, lanes=4, terms=REFERENCE_BAND),
+    "tiny-hash": DesignParams(
+        design="splitjoin-hash",
+        cores=1,
+        segment_tuples=48,
+        lanes=2,
+        terms=EQUI,
+        buckets=32,
+        ways=6,
+        lead_tuples=16,
+    ),
+    # Fills the block RAM of an XC7Z020; see docs/decisions/0010-an-index-in-block-ram.md.
+    "pynq-z2-hash": DesignParams(
+        design="splitjoin-hash",
+        cores=1,
+        segment_tuples=(1 << 14) - 64,
+        lanes=4,
+        terms=EQUI,
+        result_fifo_words=64,
+        window_memory="bram",
+        buckets=4096,
+        ways=8,
+        lead_tuples=64,
+    ),
 }

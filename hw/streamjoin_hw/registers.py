@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import INTERFACE_VERSION, MAGIC, DesignParams, registers
+from streamjoin_hw.contract import INTERFACE_VERSION, MAGIC, ORDERS, DesignParams, registers
 from streamjoin_hw.streams import Component
 
 ADDRESS_BITS = 12
@@ -152,7 +152,8 @@ class RegisterFile(Component):
     def _reset(self, name: str) -> int:
         if name.startswith("time_"):
             return (1 << self.params.timestamp_bits) - 1
-        return self.params.window_capacity if name.startswith("window_") else 0
+        at_reset = {"order": ORDERS.index(self.params.order), "interval": 1}
+        return self.params.window_capacity if name.startswith("window_") else at_reset.get(name, 0)
 
     def _value(self, name: str, high: Signal) -> Value:
         """Return what a register reads."""
@@ -274,7 +275,7 @@ class Counters(Component):
         super().__init__(
             {
                 **{event: In(1) for event, _, _ in self.EVENTS},
-                "evict": In(11),
+                "evict": In(12),
                 **{counter: Out(width) for _, counter, width in self.EVENTS},
             }
         )

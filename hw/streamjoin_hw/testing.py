@@ -278,9 +278,14 @@ def random_windows(params: DesignParams, rng: np.random.Generator) -> tuple[int,
 
 
 def step_cycles(params: DesignParams, opposite: int, active: int) -> int:
-    """Cycles of one step that is compared with a window of ``opposite`` tuples."""
+    """Cycles of one step, or pass, that is compared with a window of ``opposite`` tuples.
+
+    With an index: of one tuple, as long as it owes no more than a match.
+    """
+    if params.design == "splitjoin-hash":
+        return 1
     longest = -(-opposite // active)
-    least = 1 if params.forward == "fast" else 2
+    least = 1 if params.stores_in_turn else 2
     return max(least, -(-longest // params.lanes))
 
 

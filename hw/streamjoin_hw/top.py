@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import ClockDomain, DomainRenamer, Module, Signal
+from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.contract import (
@@ -18,6 +18,7 @@ from streamjoin_hw.contract import (
 from streamjoin_hw.encode import band_layout
 from streamjoin_hw.handshake import HandshakeJoin
 from streamjoin_hw.registers import Counters, RegisterFile, axi_lite_members, live
+from streamjoin_hw.split.array import setting_members
 from streamjoin_hw.streams import Component
 
 TOP_MODULE = "streamjoin_handshake"
@@ -25,7 +26,7 @@ TOP_MODULE = "streamjoin_handshake"
 
 
 class Top(Component):
-    """``handshake`` with AXI4-Stream in and out and AXI4-Lite control.
+    """A design with AXI4-Stream in and out and AXI4-Lite control.
 
     No output depends on an input of the same cycle. ``aresetn`` is synchronous; the cycle after
     it nothing is accepted or offered, and then the design is empty. A soft reset does the same
@@ -111,8 +112,7 @@ class Top(Component):
             design.window_s.eq(file.set_window_s),
             file.drained.eq(design.drained),
         ]
-        for name in band_layout(self.params).members:
-            m.d.comb += design.band[name].eq(getattr(file, f"set_band_{name}"))
+        self._settings(m, design, file)
 
         beat = design.i.p.beat
         for field in tuple_layout(self.params):
@@ -153,12 +153,7 @@ class Top(Component):
                 design.time_s.eq(file.set_time_s),
                 counters.evict.eq(design.evicted),
             ]
-        (status_register,) = (each for each in registers(self.params) if each.name == "status")
-        status = Signal(32)
-        for flag in status_register.fields:
-            is_stalled = flag.name == "output_stalled"
-            bit = output_stalled if is_stalled else getattr(design, flag.name)
-            m.d.comb += status[flag.bit].eq(bit)
+        status = self._status(m, design, output_stalled)
         for name in live(self.params):
             target = getattr(file, f"get_{name}")
             if name == "status":
@@ -170,3 +165,30 @@ class Top(Component):
             else:
                 m.d.comb += target.eq(getattr(counters, name))
         return m
+
+    def _settings(self, m: Module, design: Any, file: Any) -> None:
+        """Hand over what is set at run time beside the windows."""
+        for name in band_layout(self.params).members:
+            m.d.comb += design.band[name].eq(getattr(file, f"set_band_{name}"))
+        settings = setting_members(self.params)
+        if "order" in settings:
+            m.d.comb += [
+                design.order.eq(file.set_order[:2]),
+                design.punctuate.eq(file.set_order[4]),
+            ]
+        if "interval" in settings:
+            m.d.comb += design.interval.eq(file.set_interval)
+        if "masked" in settings:
+            masks = [each for each in file.written if each.name.startswith("masked")]
+            words = [getattr(file, f"set_{each.name}") for each in masks]
+            m.d.comb += design.masked.eq(Cat(*words))
+
+    def _status(self, m: Module, design: Any, output_stalled: Any) -> Signal:
+        """Put the status together, each bit where the contract has it."""
+        (status_register,) = (each for each in registers(self.params) if each.name == "status")
+        status = Signal(32)
+        for flag in status_register.fields:
+            is_stalled = flag.name == "output_stalled"
+            bit = output_stalled if is_stalled else getattr(design, flag.name)
+            m.d.comb += status[flag.bit].eq(bit)
+        return status

@@ -30,8 +30,8 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
         "band parameter must be one of rate_r, rate_s, duration_s, window, domain, lo, hi, "
         "arrivals, not 'rate'",
     ),
-    ("equi", {"keys": "odd"}, "keys must be unique, duplicated or zipf, not 'odd'"),
-    ("equi", {"skew": 0.5}, "skew must be left out unless keys is zipf, not 0.5"),
+    ("equi", {"keys": "odd"}, "keys must be unique, duplicated, zipf or foreign, not 'odd'"),
+    ("equi", {"skew": 0.5}, "skew must be left out unless keys is zipf or foreign, not 0.5"),
     ("equi", {"duplicates": 2}, "duplicates must be left out unless keys is duplicated, not 2"),
     ("equi", {"keys": "zipf", "skew": 3}, "skew must be a number of at least 0 and at most 2, "
      "not 3"),

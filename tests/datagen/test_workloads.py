@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from streamjoin_datagen.arrivals import gaps_ns
+from streamjoin_datagen.keys import equi_keys
 from streamjoin_datagen.params import make_spec
 from streamjoin_datagen.spec import WorkloadSpec
 from streamjoin_datagen.workloads import build
@@ -164,3 +165,13 @@ def test_texts_have_twenty_characters() -> None:
     texts = build(make_spec("band", 4, {}), "r", 0, 500).column("z").to_pylist()
     assert {len(text) for text in texts} == {20}
     assert len(set(texts)) == 500
+
+
+def test_foreign_keys_repeat_uniformly_in_r_and_by_zipf_in_s() -> None:
+    params = {"keys": "foreign", "skew": 1.0, "r_tuples": 20_000, "s_tuples": 20_000}
+    spec = make_spec("equi", 7, params)
+    r, s = (equi_keys(spec, stream, 0, 20_000) for stream in ("r", "s"))
+    most_r, most_s = (np.bincount(keys, minlength=20_001).max() for keys in (r, s))
+    assert most_r < 12
+    assert most_s > 1000
+    assert 0.35 < 1 - len(np.unique(r)) / 20_000 < 0.39, "a share of 1/e is in no row of R"

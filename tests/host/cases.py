@@ -38,7 +38,11 @@ EDGE_FLOATS = [
 ]
 
 # Small enough that windows overflow, cores run empty and lists wrap; each is built once.
-SMALL_KNOBS = {"fpga-handshake": {"cores": 3, "segment": 4, "lanes": 2}}
+SMALL_KNOBS = {
+    "fpga-handshake": {"cores": 3, "segment": 4, "lanes": 2},
+    "fpga-splitjoin": {"cores": 3, "segment": 4, "lanes": 3, "probes": 2},
+    "fpga-splitjoin-hash": {"segment": 12, "lanes": 2, "buckets": 4, "ways": 3, "lead": 8},
+}
 FPGA_CAPACITY = 12
 
 EQUI = Predicate.parse(on="k=k2")
@@ -189,3 +193,34 @@ def random_windows(kinds: frozenset[str]) -> st.SearchStrategy[Window]:
         "time": st.tuples(length, length).map(lambda w: TimeWindow(*w)),
     }
     return st.one_of([makers[kind] for kind in sorted(kinds)])
+
+
+def stream_of(rng: np.random.Generator, source: str, rows: int) -> Stream:
+    """A stream of one of the shapes that hurt."""
+    shape = rng.choice(["spread", "rest", "bursts", "late"])
+    ts = np.sort(rng.integers(0, 4 * rows + 1, rows))
+    if shape == "rest":
+        ts[:] = 0
+    elif shape == "bursts":
+        ts = np.sort(rng.choice(np.array([0, rows, 2 * rows, 3 * rows]), rows))
+    elif shape == "late":
+        ts[: rows // 2] = 0
+    keys = rng.integers(0, rng.choice([1, 8, 300, 5000]), rows)
+    return stream(source, ts.tolist(), keys.tolist(), None, (rng.random(rows) < 0.1).tolist())
+
+
+def window_of(rng: np.random.Generator, most: int) -> Window:
+    """A window of any kind: of one tuple, uneven, longer than the input."""
+    r, s = (int(x) for x in rng.choice([1, 2, 7, most // 3 + 1, most, 2 * most], 2))
+    kind = rng.choice(["all", "tumbling", "count", "time"], p=[0.1, 0.1, 0.4, 0.4])
+    if kind == "all":
+        return AllWindow()
+    if kind == "tumbling":
+        return TumblingWindow(r)
+    return CountWindow(r, s) if kind == "count" else TimeWindow(r, s)
+
+
+def dense(rows: int) -> tuple[Stream, Stream]:
+    """Two streams of which every pair joins."""
+    ts = list(range(rows))
+    return stream("r", ts, [1] * rows), stream("s", ts, [1] * rows)

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.host import cases
 from tests.host.cases import EDGE_FLOATS
 
 from streamjoin import oracle
-from streamjoin.engines.encode import encode_intervals, encode_keys, float32_codes
+from streamjoin.engines.encode import encode_intervals, encode_keys, encode_offsets, float32_codes
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
 from streamjoin.windows import AllWindow
@@ -28,7 +29,19 @@ def matched(r: NDArray[Any], s: NDArray[Any], predicate: Predicate) -> set[tuple
     hit = (codes.s_lo[0][None, :] <= codes.r[0][:, None]) & (
         codes.r[0][:, None] <= codes.s_hi[0][None, :]
     )
+    assert np.array_equal(by_offsets(stream(r, "r"), stream(s, "s"), predicate), hit)
     return {(int(i), int(j)) for i, j in zip(*np.nonzero(hit), strict=True)}
+
+
+def by_offsets(r: Stream, s: Stream, predicate: Predicate) -> NDArray[np.bool_]:
+    codes = encode_offsets(r, s, predicate, padding=3)
+    assert all(
+        part.shape[1] == rows + 3
+        for part, rows in zip(codes, (r.rows, s.rows, s.rows), strict=True)
+    )
+    r_codes, s_lo, s_width = (part[:, :-3, None] for part in codes)
+    away = r_codes - np.swapaxes(s_lo, 1, 2)
+    return np.asarray((away <= np.swapaxes(s_width, 1, 2)).all(axis=0))
 
 
 def right(r: NDArray[Any], s: NDArray[Any], predicate: Predicate) -> set[tuple[int, int]]:
@@ -113,3 +126,16 @@ def test_float_codes_keep_the_order(values: list[float]) -> None:
     for i in range(len(values) - 1):
         assert (column[i] < column[i + 1]) == (codes[i] < codes[i + 1])
         assert (column[i] == column[i + 1]) == (codes[i] == codes[i + 1])
+
+
+@settings(deadline=None)
+@given(streams=cases.random_streams(), name=st.sampled_from(sorted(cases.PREDICATES)))
+def test_offsets_say_the_same_as_intervals_of_several_terms_and_missing_values(
+    streams: tuple[Stream, Stream], name: str
+) -> None:
+    predicate = cases.PREDICATES[name]
+    intervals = encode_intervals(*streams, predicate)
+    inside = np.ones((streams[0].rows, streams[1].rows), dtype=np.bool_)
+    for r, lo, hi in zip(*intervals.__dict__.values(), strict=True):
+        inside &= (r[:, None] >= lo) & (r[:, None] <= hi)
+    assert np.array_equal(by_offsets(*streams, predicate), inside)

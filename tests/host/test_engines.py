@@ -35,10 +35,15 @@ def outcome_of(
     return run.run(engine, job)
 
 
-def check(engine: Engine, r: Stream, s: Stream, predicate: Predicate, window: Window) -> None:
-    outcome = outcome_of(engine, r, s, predicate, window)
+def check(
+    engine: Engine, r: Stream, s: Stream, predicate: Predicate, window: Window, **how: object
+) -> None:
+    outcome = outcome_of(engine, r, s, predicate, window, **how)
     verify.check(outcome.pairs, oracle.join(r, s, predicate, window), engine.name)
-    verify.check_order(outcome.pairs, outcome.job, engine.capabilities.order)
+    promise = outcome.metrics["order"]
+    assert promise == engine.promise(outcome.job)
+    assert ORDERS.index(outcome.job.order) <= ORDERS.index(promise)
+    verify.check_order(outcome.pairs, outcome.job, promise)
 
 
 def held(engine: Engine, window: Window, r: Stream, s: Stream) -> bool:
@@ -87,6 +92,14 @@ def test_every_engine_gives_the_oracles_result_on_random_cases(
         )
     )
     check(engine, *streams, predicate, window)
+
+
+def test_every_order_that_an_engine_can_promise_is_kept_when_asked_for(engine: Engine) -> None:
+    inputs = CASES["bursts"]
+    window = next(w for w in cases.windows_of(engine) if held(engine, w))
+    for order in ORDERS[: ORDERS.index(engine.capabilities.order) + 1]:
+        for threads in (1, 3):
+            check(engine, inputs.r, inputs.s, cases.EQUI, window, order=order, threads=threads)
 
 
 def test_threads_do_not_change_the_result(engine: Engine) -> None:

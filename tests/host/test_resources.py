@@ -20,6 +20,7 @@ from streamjoin.predicates import Predicate
 from streamjoin.windows import parse_window
 
 INTRA = ("npj", "prj", "mway", "mpass", "shj-jm", "shj-jb", "pmj-jm", "pmj-jb")
+SLIDING = ("kang", "splitjoin", "llhj", "handshake")
 MIB = 1 << 20
 
 
@@ -27,11 +28,11 @@ def same_keys(rows: int) -> dict[str, np.ndarray]:
     return {"k": np.zeros(rows, dtype=np.int32)}
 
 
-@pytest.mark.parametrize("engine", [*INTRA, "kang"])
+@pytest.mark.parametrize("engine", [*INTRA, *SLIDING])
 def test_every_engine_tells_what_its_structures_hold(engine: str) -> None:
     keys = {"k": np.arange(200_000, dtype=np.int32)}
     few = {"k": np.arange(100, dtype=np.int32)}
-    found = sj.join(keys, few if engine == "kang" else keys, on="k", engine=engine, threads=2)
+    found = sj.join(keys, few if engine in SLIDING else keys, on="k", engine=engine, threads=2)
     held = found.metrics["structure_bytes"]
     # At least four bytes for each key of one side; at most a few machine words for every tuple.
     assert 4 * 200_000 <= held <= 64 * 400_000
@@ -121,7 +122,7 @@ def test_preparing_is_told_apart_from_running() -> None:
     assert result.metrics["prepare_s"] > 0
 
 
-@pytest.mark.parametrize("engine", [*INTRA, "kang"])
+@pytest.mark.parametrize("engine", [*INTRA, *SLIDING])
 def test_a_result_that_surely_does_not_fit_is_refused_before_it_runs(engine: str) -> None:
     with (
         mock.patch.object(memory, "available_bytes", return_value=100 * MIB),
@@ -131,7 +132,7 @@ def test_a_result_that_surely_does_not_fit_is_refused_before_it_runs(engine: str
         sj.join(same_keys(20_000), same_keys(20_000), on="k", engine=engine)
 
 
-@pytest.mark.parametrize("engine", [*INTRA, "kang"])
+@pytest.mark.parametrize("engine", [*INTRA, *SLIDING])
 def test_a_result_that_outgrows_memory_ends_the_run(engine: str) -> None:
     with (
         mock.patch.object(estimate, "check_fits", return_value=5_000_000),
@@ -202,7 +203,7 @@ def test_many_small_windows_cost_what_their_pairs_do() -> None:
     assert found.metrics["peak_bytes"] < 40 * MIB
 
 
-@pytest.mark.parametrize("engine", [*INTRA, "kang"])
+@pytest.mark.parametrize("engine", [*INTRA, *SLIDING])
 def test_a_replay_takes_all_input_also_what_joins_nothing(engine: str) -> None:
     r = {"k": np.array([1, 2], np.int32), "ts": np.array([0, 300_000], np.int64)}
     s = {"k": np.array([1], np.int32), "ts": np.array([0], np.int64)}
@@ -223,7 +224,7 @@ def test_a_time_window_is_estimated_from_both_sides() -> None:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("engine", INTRA)
+@pytest.mark.parametrize("engine", [*INTRA, *SLIDING[1:]])
 def test_one_interrupt_ends_a_run_that_computes(engine: str) -> None:
     many = same_keys(15_000)
     emit, stop = metrics.Meter.emit, metrics.Meter.stop

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from streamjoin_hw import build, cache, toolchain
+from streamjoin_hw.compact import compact
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.presets import PRESETS
 
@@ -289,3 +290,27 @@ finally:
         assert process.wait(30) != 0
     assert ends(compiler)
     assert [path.name for path in tmp_path.iterdir()] == ["number"]
+
+
+CLEARED = """  reg [7:0] memory [3:0];
+  initial begin
+    memory[0] = 8'h00;
+    memory[1] = 8'h00;
+    memory[2] = 8'h00;
+    memory[3] = 8'h00;
+  end
+"""
+
+
+def test_a_memory_of_zeros_is_cleared_in_a_loop() -> None:
+    looped = compact(CLEARED)
+    assert "for (clear_memory_word = 0; clear_memory_word < 4;" in looped
+    assert "memory[clear_memory_word] = 8'h0;" in looped
+    assert "memory[0]" not in looped
+
+
+@pytest.mark.parametrize(("right", "other"), [("8'h00;\n  end", "8'h01;\n  end"), ("[2]", "[5]")])
+def test_a_memory_of_anything_else_is_left_as_it_is(right: str, other: str) -> None:
+    verilog = CLEARED.replace(right, other)
+    assert verilog != CLEARED
+    assert compact(verilog) == verilog

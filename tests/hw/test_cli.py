@@ -142,8 +142,8 @@ def test_model_copies_to_a_folder_that_is_not_there(
         (
             ("manifest", "--preset", "tiny", "--param", "lanes"),
             "--param must be NAME=VALUE with NAME one of design, cores, segment_tuples, lanes, "
-            "terms, payload_bits, merge_arity, result_fifo_words, forward, timestamp_bits, "
-            "window_memory, theta, not 'lanes'",
+            "terms, payload_bits, merge_arity, result_fifo_words, forward, probes, order, "
+            "timestamp_bits, window_memory, theta, buckets, ways, lead_tuples, not 'lanes'",
         ),
         (
             ("verilog", "--preset", "tiny"),
@@ -252,8 +252,8 @@ def test_help_lists_every_design_parameter(
     for field in dataclasses.fields(DesignParams):
         assert re.search(rf"^  {field.name}=\S+ +[A-Z]\w+ ", shown, flags=re.MULTILINE)
     plain = " ".join(shown.split())
-    assert "cores=COUNT Join cores in the chain, 1 to 1024 segment_tuples=COUNT" in plain
-    assert "lanes=1 Stored tuples that one core compares in one cycle, 1 to 64 terms=" in plain
+    assert "cores=COUNT Join cores, 1 to 1024 segment_tuples=COUNT" in plain
+    assert "lanes=1 Stored tuples that one core compares in one cycle, 1 to 64" in plain
     listed = shown[shown.index("design parameters") :].partition("\n\n")[0]
     assert max(map(len, listed.splitlines())) <= 80
 
@@ -263,12 +263,13 @@ def test_latency_prints_measurements_beside_closed_forms(
 ) -> None:
     words = ("latency", "--cores", "3", "--param", "segment_tuples=4", "--param", "lanes=2")
     assert run(*words, "--param", "payload_bits=16", "--json") == 0
-    step, fast = json.loads(capsys.readouterr().out)
-    assert (step["forward"], fast["forward"]) == ("step", "fast")
+    step, fast, split = json.loads(capsys.readouterr().out)
+    assert [row["variant"] for row in (step, fast, split)] == ["step", "fast", "splitjoin"]
+    assert split["last_match_cycles"] == split["last_formula"]
     assert step["last_match_cycles"] > fast["last_match_cycles"] == fast["last_formula"]
-    assert run(*words, "--param", "payload_bits=16", "--forward", "fast") == 0
+    assert run(*words, "--param", "payload_bits=16", "--variant", "fast") == 0
     heading, _, row = capsys.readouterr().out.splitlines()
-    assert heading.startswith("forward")
+    assert heading.startswith("variant")
     assert row.split()[:3] == ["fast", "3", "12"]
 
 
@@ -280,9 +281,9 @@ def test_latency_that_differs_from_its_closed_form_is_exit_status_1(
     right = cases.latency_cycles
     monkeypatch.setattr(cases, "latency_cycles", lambda params, age: right(params, age) + 1)
     words = ("--param", "segment_tuples=4", "--param", "lanes=2", "--param", "payload_bits=16")
-    assert run("latency", "--cores", "3", "--forward", "fast", *words) == 1
+    assert run("latency", "--cores", "3", "--variant", "fast", *words) == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "forward=fast cores=3 does not agree with its closed forms"
+        "fast cores=3 does not agree with its closed forms"
     )
 
 
@@ -291,3 +292,92 @@ def test_counts_of_cores_that_are_none_are_refused(counts: str) -> None:
     sentence = f"--cores must be counts from 1 up, as in 1,2,4,8, not {counts!r}"
     with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
         run("latency", "--cores", counts)
+
+
+@pytest.mark.parametrize("action", ["simulate", "animate"])
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--window-r", "0"), "window_r must be an integer from 1 to 32, not 0"),
+        (("--window-s", "0"), "window_s must be an integer from 1 to 32, not 0"),
+        (("--seed", "-1"), "--seed must be 0 or more, not -1"),
+    ],
+)
+def test_a_window_or_seed_that_is_none_is_refused(
+    tmp_path: Path, action: str, words: tuple[str, ...], sentence: str
+) -> None:
+    out = ("--out", str(tmp_path / "walk.html")) if action == "animate" else ()
+    with pytest.raises((UsageError, ParameterError), match=f"^{re.escape(sentence)}$"):
+        run(action, "--preset", "tiny", *words, *out)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"cannot be written .*: name a file in a folder"):
+        run("animate", "--preset", "tiny", "--out", str(tmp_path))
+
+
+@pytest.mark.parametrize("action", ["verilog", "manifest", "registers"])
+def test_no_path_is_no_place_to_write_to(action: str) -> None:
+    with pytest.raises(UsageError, match=r"^--out must name a path, not nothing$"):
+        run(action, "--preset", "tiny", "--out", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--windows", "49"), "--windows must be at most 48, not 49"),
+        (("--windows", "8,x"), "--windows must be whole numbers from 1 up, as in 1,2,4, not 'x'"),
+        (("--rates", "-1"), "--rates must be numbers from 0 up, as in 1,2,4, not '-1'"),
+        (("--keys", "some"), "--keys must be among uniform, zipf, zipf-both, not 'some'"),
+        (("--windows", "8", "--tuples", "0"), "--tuples must be at least 1, not 0"),
+        (
+            ("--param", "terms=equi:int32,band:int32"),
+            "--param terms must be one equi term, without timestamps and theta",
+        ),
+    ],
+)
+def test_a_mistake_about_rates_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        run("rate", "--preset", "tiny-hash", "--windows", "8", *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("animate", "--preset", "tiny-hash", "--out", "x.html"),
+            "hw animate is about the array of cores: the design must be handshake, not "
+            "splitjoin-hash",
+        ),
+        (
+            ("latency", "--preset", "tiny-hash"),
+            "hw latency is about arrays of cores: the design must not be splitjoin-hash",
+        ),
+        (
+            ("latency", "--variant", "slow"),
+            "--variant must be one of step, fast, splitjoin, not slow",
+        ),
+        (
+            ("latency", "--param", "design=splitjoin", "--param", "order=inner"),
+            "under the inner order a match waits for others: --param order=outer",
+        ),
+    ],
+)
+def test_what_shows_an_array_wants_one(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        run(*words)
+
+
+def test_rates_are_a_row_for_each_load(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--windows", "6,48", "--rates", "0,2", "--keys", "uniform,zipf-both")
+    assert run("rate", "--preset", "tiny-hash", *words, "--tuples", "3000", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["window"], row["keys"], row["match_rate"]) for row in rows] == [
+        (window, keys, rate)
+        for window in (6, 48)
+        for keys in ("uniform", "zipf-both")
+        for rate in (0.0, 2.0)
+    ]
+    assert all(row["cycles_per_tuple"] >= max(1, row["owed_per_tuple"]) for row in rows)
+    assert {row["verdict"] for row in rows} == {"exact"}

@@ -25,7 +25,12 @@ CHANGES: dict[str, Any] = {
     "timestamp_bits": 16,
     "window_memory": "bram",
     "theta": Theta("near", "0123456789abcdef"),
+    "buckets": 8,
+    "ways": 3,
+    "lead_tuples": 16,
 }
+
+HASH = DesignParams(design="splitjoin-hash", cores=1, segment_tuples=8, lanes=2)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +40,8 @@ def test_parameters_survive_json(params: DesignParams) -> None:
     assert DesignParams.from_dict(json.loads(json.dumps(params.to_dict()))) == params
 
 
-def test_every_parameter_but_the_only_design_has_a_change_here() -> None:
+def test_every_parameter_but_the_design_has_a_change_here() -> None:
+    assert HASH.digest != dataclasses.replace(HASH, design="handshake").digest
     assert {f.name for f in dataclasses.fields(DesignParams)} == {"design", *CHANGES}
 
 
@@ -109,7 +115,10 @@ def test_fields_of_a_register_do_not_overlap() -> None:
             {"terms": (Term(TermKind.KEY, KeyType.INT32),)},
             "terms must be other than keys alone where there is no theta, not 'key:int32'",
         ),
-        ({"design": "spread"}, "design must be 'handshake', not 'spread'"),
+        (
+            {"design": "spread"},
+            "design must be one of handshake, splitjoin, splitjoin-hash, not 'spread'",
+        ),
         (
             {"cores": 1024, "segment_tuples": 65536},
             "cores * segment_tuples must be below 16777216, not 67108864",
@@ -119,6 +128,38 @@ def test_fields_of_a_register_do_not_overlap() -> None:
 def test_a_parameter_out_of_range_is_named(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$"):
         dataclasses.replace(BASE, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"cores": 2}, "cores must be 1 for splitjoin-hash, not 2"),
+        ({"forward": "fast"}, "forward must be 'step' for splitjoin-hash, not 'fast'"),
+        ({"lanes": 3}, "lanes must be a power of two up to 64, not 3"),
+        ({"buckets": 12}, "buckets must be a power of two from 2 to 65536, not 12"),
+        ({"lead_tuples": 4}, "lead_tuples must be a power of two from 8 to 4096, not 4"),
+        ({"ways": 17}, "ways must be an integer from 2 to 16, not 17"),
+        (
+            {"terms": REFERENCE_BAND},
+            "terms must hold an equi term for splitjoin-hash, not band:int32,band:float32",
+        ),
+    ],
+)
+def test_a_parameter_that_an_index_cannot_have_is_named(
+    changes: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$"):
+        dataclasses.replace(HASH, **changes)
+
+
+@pytest.mark.parametrize(
+    ("segment", "lead", "slots"), [(8, 8, 16), (9, 8, 32), (8192, 64, 16384), (16320, 64, 16384)]
+)
+def test_a_ring_has_room_for_a_window_and_the_tuples_ahead(
+    segment: int, lead: int, slots: int
+) -> None:
+    params = dataclasses.replace(HASH, segment_tuples=segment, lead_tuples=lead)
+    assert params.ring_tuples == slots
 
 
 @pytest.mark.parametrize(

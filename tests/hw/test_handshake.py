@@ -11,6 +11,7 @@ from tests.hw.checks import give, nothing_more, pauses, simulate, take
 from streamjoin_hw.contract import DesignParams, TUser
 from streamjoin_hw.cores import registered_or
 from streamjoin_hw.handshake import HandshakeJoin
+from streamjoin_hw.order import out_of_order
 from streamjoin_hw.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.testing import Workload, difference, random_workload, reference
 
@@ -79,12 +80,13 @@ def run_inputs(
         mask = (1 << bits) - 1
         while not begun:
             await ctx.tick()
-        for pairs in expected:
+        for workload, pairs in zip(workloads, expected, strict=True):
             beats: list[int] = []
             while not beats or not beats[-1] >> (2 * bits + TUser.BITS):
                 beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=5000)
             found = [(beat & mask, beat >> bits & mask) for beat in beats[:-1]]
             assert difference(pairs, found) == ""
+            assert out_of_order(workload, found) == ""
             assert beats[-1] == (1 << TUser.PUNCTUATION | 1 << TUser.BITS) << 2 * bits
             sides = {beat >> (2 * bits) for beat in beats[:-1]}
             assert sides <= {1 << TUser.RESULT, 1 << TUser.RESULT | 1 << TUser.SIDE}

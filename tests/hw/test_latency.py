@@ -31,6 +31,26 @@ def test_every_match_takes_the_cycles_of_its_closed_form(shape: str, forward: st
         assert measured.latency_cycles == latency_cycles(params, age), f"age {age}"
 
 
+@pytest.mark.parametrize("order", ["none", "outer"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_match_of_splitjoin_takes_the_cycles_of_its_closed_form(
+    shape: str, order: str
+) -> None:
+    given = {"design": "splitjoin", "probes": 2, "order": order}
+    params = DesignParams(**{**vars(SHAPES[shape]), **given})
+    folder = build_model(params)
+    for age in range(params.window_capacity):
+        assert measure(params, folder, age).latency_cycles == latency_cycles(params, age), age
+
+
+def test_sixteen_cores_of_splitjoin_answer_within_the_trees_and_ten_cycles() -> None:
+    given = {"design": "splitjoin", "segment_tuples": 64, "lanes": 4, "probes": 4}
+    for cores, levels in ((1, 1), (4, 1), (16, 2), (64, 3)):
+        params = DesignParams(**{**given, "cores": cores})
+        last = max(latency_cycles(params, age) for age in range(params.window_capacity))
+        assert last == params.segment_words + 2 * levels + 10 < 100
+
+
 @pytest.mark.parametrize("cores", [1, 2, 3, 8, 9])
 @pytest.mark.parametrize("segment", [1, 4, 64])
 def test_in_lock_step_the_newest_tuples_meet_after_most_of_the_window(

@@ -15,6 +15,10 @@ from streamjoin_hw.top import TOP_MODULE
 DESIGNS = {
     "tiny": PRESETS["tiny"],
     "tiny-band": PRESETS["tiny-band"],
+    "tiny-hash": PRESETS["tiny-hash"],
+    "hash, one lane": DesignParams(
+        design="splitjoin-hash", cores=1, segment_tuples=5, buckets=2, ways=3, timestamp_bits=16
+    ),
     "one core": DesignParams(cores=1, segment_tuples=1),
     "one word": DesignParams(cores=3, segment_tuples=5, lanes=5, terms=REFERENCE_BAND),
     "long segments": DesignParams(cores=2, segment_tuples=300, lanes=7, payload_bits=11),

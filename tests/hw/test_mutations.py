@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.hw.mutations import MUTATIONS
+from tests.hw.mutations import every_mutation
 
+MUTATIONS = every_mutation()
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 120
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from amaranth.hdl import Mux
+from tests.hw.test_cli import run
 from tests.hw.test_handshake import run_inputs
 
 from streamjoin_hw import testing
-from streamjoin_hw.build import verilog_text
+from streamjoin_hw.build import build_model, verilog_text
 from streamjoin_hw.contract import (
     FORWARDS,
     SIDE_R,
@@ -131,6 +132,7 @@ def near(r, s, least=0):
         ("abs(r.key0 - s.key0)", "abs(r.key0 - s.key1)"),
         ("<= LIMIT", "< LIMIT"),
         ("least=0", "least=1"),
+        ("r, s, least=0", "r, s, *, least=0"),
         ("def near(r, s, least=0)", "def near(r, s, least=0.0)"),
     ],
 )
@@ -165,7 +167,7 @@ def test_what_cannot_be_a_predicate_is_refused_in_a_sentence() -> None:
     namespace: dict[str, Any] = {}
     exec("def typed(r, s):\n    return r.key0 == s.key0", namespace)
     cases: list[tuple[Any, str]] = [
-        (len, "theta must be a function made by def, not <built-in function len>"),
+        (len, "theta must be a function made by a plain def, not <built-in function len>"),
         (namespace["typed"], "theta typed must be defined in a file: its source cannot be read"),
         (
             boxed,
@@ -176,7 +178,7 @@ def test_what_cannot_be_a_predicate_is_refused_in_a_sentence() -> None:
     for function, sentence in cases:
         with pytest.raises(ThetaError, match=f"^{re.escape(sentence)}$"):
             Theta.of(function)
-    with pytest.raises(ThetaError, match=r"^theta must be a function made by def, not <function"):
+    with pytest.raises(ThetaError, match=r"^theta must be a function made by a plain def, not <"):
         Theta.of(lambda r, s: r.key0 == s.key0)
 
 
@@ -238,3 +240,87 @@ def test_a_key_term_alone_never_matches_by_itself() -> None:
     assert reference(none) == []
     for workload in (every, none):
         run_inputs(workload.params, [workload], 0.0, 0.0)
+
+
+def test_a_long_input_is_held_against_the_function_itself(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("--param", "terms=key:int32,key:int32", "--param")
+    near = f"theta={ROOT / 'examples' / 'own_predicate.py'}:near"
+    assert run("simulate", "--preset", "tiny", *words, near, "--tuples", "3000") == 0
+    assert capsys.readouterr().out.rstrip().endswith("exact")
+
+
+CLASS = """
+class Limits:
+    REACH = {reach}
+
+def near(r, s):
+    return abs(r.key0 - s.key0) <= Limits.REACH
+"""
+
+
+def test_a_model_is_built_anew_for_what_only_the_hardware_shows(tmp_path: Path) -> None:
+    thetas = []
+    for reach in (0, 3):
+        folder = tmp_path / str(reach)
+        folder.mkdir()
+        thetas.append(Theta.of(module_of(folder, CLASS.format(reach=reach)).near))
+    assert thetas[0] == thetas[1]
+    folders = [build_model(design(theta, "key:int32")) for theta in thetas]
+    assert folders[0] != folders[1]
+
+
+def test_a_predicate_that_numbers_do_not_fit_cannot_be_checked(tmp_path: Path) -> None:
+    text = "from amaranth.hdl import Mux\n\ndef f(r, s):\n    return Mux(r.key0, 1, s.key0) == 1\n"
+    file = tmp_path / "own.py"
+    file.write_text(text)
+    words = ("--preset", "tiny", "--param", "terms=key:int32", "--param", f"theta={file}:f")
+    with pytest.raises(
+        ThetaError, match=r"^theta f cannot be evaluated on numbers, so its results"
+    ):
+        run("simulate", *words, "--tuples", "300")
+
+
+FAILING = """
+import sys
+
+def conjunction(r, s):
+    return r.key0 == s.key0 and r.key0 == 1
+
+def chained(r, s):
+    return 0 < r.key0 < s.key0
+
+def alone(r):
+    return r.key0
+
+def endless(r, s):
+    return endless(r, s)
+"""
+
+
+@pytest.mark.parametrize("name", ["conjunction", "chained", "alone", "endless"])
+def test_a_function_that_fails_is_one_sentence_and_leaves_nothing(
+    tmp_path: Path, name: str
+) -> None:
+    file, out = tmp_path / "own.py", tmp_path / "out"
+    file.write_text(FAILING)
+    words = ("--preset", "tiny", "--param", "terms=key:int32", "--param", f"theta={file}:{name}")
+    with pytest.raises(ThetaError, match=rf"^theta {name} gives no expression: \w+: .*use & and |"):
+        run("verilog", *words, "--out", str(out))
+    assert not out.exists()
+
+
+def test_a_file_that_ends_the_program_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text("import sys\nsys.exit(0)\n")
+    words = ("--param", "terms=key:int32", "--param", f"theta={file}:f")
+    with pytest.raises(UsageError, match=r"own.py does not run: SystemExit\(0\)$"):
+        run("verilog", "--preset", "tiny", *words, "--out", str(tmp_path / "out"))
+
+
+def test_latency_is_of_equal_keys() -> None:
+    words = ("--param", "terms=key:int32", "--param")
+    near = f"theta={ROOT / 'examples' / 'own_predicate.py'}:near"
+    with pytest.raises(UsageError, match=r"^the closed forms are of matches of equal keys"):
+        run("latency", *words, near)

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from streamjoin_hw.build import build_model
-from streamjoin_hw.contract import DesignParams, KeyType, Term, TermKind
+from streamjoin_hw.contract import (
+    SIDE_R,
+    SIDE_S,
+    DesignParams,
+    KeyType,
+    Term,
+    TermKind,
+    parse_term,
+)
 from streamjoin_hw.simulation import Model
 from streamjoin_hw.testing import Arrival, Workload, difference, random_workload, reference
 
@@ -21,6 +29,14 @@ SHAPES: dict[str, Any] = {
     "step": {"cores": 3, "segment_tuples": 4, "lanes": 2},
     "fast": {"cores": 3, "segment_tuples": 4, "lanes": 2, "forward": "fast"},
     # A tuple follows the other at once, so that several cores lose one in the same cycle.
+    "splitjoin": {
+        "design": "splitjoin",
+        "order": "inner",
+        "probes": 3,
+        "cores": 3,
+        "segment_tuples": 4,
+        "lanes": 2,
+    },
     "fast, one tuple a core": {"cores": 6, "segment_tuples": 1, "forward": "fast"},
 }
 
@@ -123,3 +139,29 @@ def test_a_soft_reset_clears_the_count_of_losses(model: Model) -> None:
     assert alone(model, [(0, 5)] * (capacity + 1), 10)[1] == 1
     model.write("control", 0b101)
     assert model.read("evicted") == 0
+
+
+@pytest.mark.parametrize("term", ["band:int32", "band:float32"])
+@pytest.mark.parametrize("forward", ["step", "fast"])
+def test_a_time_window_counts_from_the_tuple_after_its_write(term: str, forward: str) -> None:
+    """However many stages a tuple still has before it when the register is written."""
+    params = DesignParams(
+        cores=1,
+        segment_tuples=64,
+        terms=(parse_term(term),),
+        timestamp_bits=TIMESTAMP_BITS,
+        forward=forward,
+    )
+
+    def key(number: int) -> int:
+        return int(np.float32(number).view(np.uint32)) if "float" in term else number
+
+    filling = [Arrival(SIDE_S, (key(1000),), row, 0) for row in range(64)]
+    early = [Arrival(SIDE_R, (key(row),), row, 1) for row in range(10)]
+    late = [Arrival(SIDE_S, (key(row),), 100 + row, 5) for row in range(10)]
+    with Model(params, build_model(params)) as model:
+        model.set_registers({"time_r": 100, "time_s": 100})
+        first = model.run(filling + early, last=False)
+        model.set_registers({"time_r": 1})
+        found = first.pairs + model.run(late).pairs
+    assert sorted(found) == [(row, 100 + row) for row in range(10)]

@@ -41,6 +41,7 @@ SHOWN = (
     "clock_source",
     "results_backpressure_cycles",
     "input_stall_cycles",
+    "semi_stream",
 )
 
 ShowProgress = Callable[[str], AbstractContextManager[ProgressCallback]]
@@ -177,7 +178,7 @@ def _one_round(
         with show(f"{workload}: {entrant.name}, round {number}") as told:
             outcome = run.run(engine, job, told)
         verify.check(outcome.pairs, right, entrant.name)
-        verify.check_order(outcome.pairs, job, engine.capabilities.order)
+        verify.check_order(outcome.pairs, job, engine.promise(job))
     except MismatchError as error:
         entrant.status, entrant.error = "wrong", str(error)
         return
@@ -198,7 +199,7 @@ def _record(entrant: _Entrant, workload: str) -> dict[str, Any]:
         "status": entrant.status,
         "error": entrant.error,
         "checked": entrant.status == "ok",
-        "order": engine.capabilities.order,
+        "order": engine.promise(job),
         "threads": job.threads,
         "knobs": dict(job.knobs),
         "rounds": len(entrant.rounds),

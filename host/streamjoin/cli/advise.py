@@ -8,7 +8,7 @@ from typing import Any
 from streamjoin import run
 from streamjoin.advise import GOALS, Advice, advise, thresholds
 from streamjoin.bench.workloads import read_workload
-from streamjoin.cli import options
+from streamjoin.cli import options, semistream
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
@@ -19,6 +19,7 @@ EPILOG = """\
 examples:
   streamjoin advise runs/workloads/equi --window all
   streamjoin advise --calibrate      measures this machine, some minutes
+  streamjoin advise runs/workloads/equi --rate 1e6 --store raw    memory that meshjoin, ssbj need
 """
 
 
@@ -43,15 +44,20 @@ class AdviseVerb:
             action="store_true",
             help="measure the engines here and keep the tree's thresholds with their evidence",
         )
+        semistream.configure(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, args: argparse.Namespace) -> int:
         """Advise, or calibrate."""
         if args.calibrate:
             return _calibrate(args)
+        if args.calibrate_stores:
+            return semistream.calibrate(args)
         if args.what is None:
             raise InputError("name a workload folder, as runs/workloads/equi, or --calibrate")
         job = _job(args)
+        if semistream.asked(args):
+            return semistream.forecast(job, args)
         advice = advise(job, args.goal)
         _, path = thresholds.load()
         own = path != thresholds.SHIPPED

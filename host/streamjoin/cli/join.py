@@ -88,7 +88,7 @@ class JoinVerb:
             with progress("oracle") as told:
                 right, oracle_name = verify.expected(job, told)
             verify.check(outcome.pairs, right, engine.name)
-            verify.check_order(outcome.pairs, job, engine.capabilities.order)
+            verify.check_order(outcome.pairs, job, engine.promise(job))
             outcome.metrics["verified_by"] = oracle_name
         with whole(targets) as drafts:
             for target, draft in zip(targets, drafts, strict=True):

@@ -1,6 +1,6 @@
 """Input as an engine meets it: all at once, or at its arrival times."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -10,20 +10,48 @@ from streamjoin.tuples import Int64s, arrival_positions
 from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow, Window
 
 
-def batches(job: Job, meter: Meter, most_tuples: int) -> Iterator[tuple[slice, slice]]:
+def batches(
+    job: Job,
+    meter: Meter,
+    most_tuples: int,
+    sleep_until_us: Callable[[float], None] | None = None,
+) -> Iterator[tuple[slice, slice]]:
     """Yield what has arrived, in arrival order, as rows of R and rows of S.
 
     Under ``replay`` a batch holds what has arrived since the last one; if nothing has, the
     thread sleeps until the next tuple is due (phase ``wait``). Under ``instant`` batches are
     ``most_tuples`` long.
 
+    Parameters
+    ----------
+    job, meter
+        What is joined.
+    most_tuples : int
+        Tuples of a batch at most.
+    sleep_until_us : callable, optional
+        Sleeps until that time after the start; :meth:`Meter.sleep_until_us` if not given.
+
     Yields
     ------
     r_rows, s_rows : slice
         Consecutive in each stream; together the next stretch of the total arrival order.
     """
+    positions = arrival_positions(job.r.ts, job.s.ts)
+    sleep = sleep_until_us or meter.sleep_until_us
+    for _, r_rows, s_rows in _stretches(job, meter, most_tuples, positions, sleep):
+        yield r_rows, s_rows
+
+
+def _stretches(
+    job: Job,
+    meter: Meter,
+    most_tuples: int,
+    positions: tuple[Int64s, Int64s],
+    sleep_until_us: Callable[[float], None],
+) -> Iterator[tuple[int, slice, slice]]:
+    """Yield :func:`batches` behind the place at which each begins in the arrival order."""
     total = job.tuples
-    r_positions, s_positions = arrival_positions(job.r.ts, job.s.ts)
+    r_positions, s_positions = positions
     due_us = np.empty(0)
     if job.arrival == "replay":
         ts = np.empty(total, dtype=np.int64)
@@ -33,15 +61,55 @@ def batches(job: Job, meter: Meter, most_tuples: int) -> Iterator[tuple[slice, s
     while done < total:
         end = min(done + most_tuples, total)
         if job.arrival == "replay":
-            meter.sleep_until_us(float(due_us[done]))
+            sleep_until_us(float(due_us[done]))
             arrived = int(np.searchsorted(due_us, meter.now_us(), side="right"))
             end = min(max(arrived, done + 1), end)
         places = np.array([done, end])
         r_first, r_end = np.searchsorted(r_positions, places).tolist()
         s_first, s_end = np.searchsorted(s_positions, places).tolist()
-        yield slice(r_first, r_end), slice(s_first, s_end)
+        yield done, slice(r_first, r_end), slice(s_first, s_end)
         done = end
         meter.progress(done, total)
+
+
+def numbered_batches(
+    job: Job, meter: Meter, most_tuples: int
+) -> Iterator[tuple[Int64s, Int64s, Int64s, Int64s]]:
+    """Yield :func:`batches` tuple by tuple, the rows of both streams numbered through.
+
+    Yields
+    ------
+    rows : ndarray of int64, shape (batch,)
+        The tuples in arrival order; row ``i`` of S is ``i + r rows``.
+    firsts, ends : ndarray of int64, shape (batch,)
+        The rows of the opposite stream that each meets.
+    expired : ndarray of int64, shape (batch,)
+        The first row of its own stream that is live after it.
+    """
+    positions = arrival_positions(job.r.ts, job.s.ts)
+    ts, many = (job.r.ts, job.s.ts), job.r.rows
+    for done, *stretches in _stretches(job, meter, most_tuples, positions, meter.sleep_until_us):
+        rows, firsts, ends, expired = np.empty((4, sum(s.stop - s.start for s in stretches)), int)
+        for side, own in enumerate(stretches):
+            numbers = np.arange(own.start, own.stop)
+            at, met = positions[side][own] - done, positions[side][own] - numbers
+            offset, other_offset = (0, many) if side == 0 else (many, 0)
+            own_ts, other_ts = ts[side][own], ts[1 - side]
+            rows[at], ends[at] = numbers + offset, met + other_offset
+            firsts[at] = _first_live(other_ts, own_ts, met, job.window, side == 1) + other_offset
+            expired[at] = _first_live(ts[side], own_ts, numbers + 1, job.window, side == 0) + offset
+        yield rows, firsts, ends, expired
+
+
+def live_rows(ts: Int64s, window: Window, of_r: bool) -> Int64s:
+    """Return, for each tuple of a stream, the first row that is live once it has arrived."""
+    return _first_live(ts, ts, np.arange(1, len(ts) + 1), window, of_r)
+
+
+def most_live(ts: Int64s, window: Window, of_r: bool) -> int:
+    """Return how many tuples of a stream its window ever holds."""
+    ends = np.arange(1, len(ts) + 1)
+    return int((ends - live_rows(ts, window, of_r)).max(initial=0))
 
 
 def scan_ranges(
@@ -72,26 +140,26 @@ def scan_ranges(
 def met_by_r(r_ts: Int64s, s_ts: Int64s, window: Window) -> tuple[Int64s, Int64s]:
     """Return the first half of :func:`scan_ranges`; ``r_ts`` may be a part of R."""
     end = np.searchsorted(s_ts, r_ts, side="left")
-    if isinstance(window, TumblingWindow):
-        return np.searchsorted(s_ts, _window_start(r_ts, window), side="left"), end
-    if isinstance(window, CountWindow):
-        return np.maximum(end - window.s_tuples, 0), end
-    if isinstance(window, TimeWindow):
-        # Live while ts_later < ts_earlier + T, so the first live one has ts > ts_later - T.
-        return np.searchsorted(s_ts, r_ts - window.s_us, side="right"), end
-    return np.zeros_like(end), end
+    return _first_live(s_ts, r_ts, end, window, of_r=False), end
 
 
 def met_by_s(r_ts: Int64s, s_ts: Int64s, window: Window) -> tuple[Int64s, Int64s]:
     """Return the second half of :func:`scan_ranges`; ``s_ts`` may be a part of S."""
     end = np.searchsorted(r_ts, s_ts, side="right")
+    return _first_live(r_ts, s_ts, end, window, of_r=True), end
+
+
+def _first_live(ts: Int64s, now: Int64s, end: Int64s, window: Window, of_r: bool) -> Int64s:
+    """Return the first live row of a stream, R or S, at times when ``end`` rows have come."""
     if isinstance(window, TumblingWindow):
-        return np.searchsorted(r_ts, _window_start(s_ts, window), side="left"), end
+        return np.searchsorted(ts, _window_start(now, window), side="left")
     if isinstance(window, CountWindow):
-        return np.maximum(end - window.r_tuples, 0), end
+        return np.maximum(end - (window.r_tuples if of_r else window.s_tuples), 0)
     if isinstance(window, TimeWindow):
-        return np.searchsorted(r_ts, s_ts - window.r_us, side="right"), end
-    return np.zeros_like(end), end
+        # Live while ts_later < ts_earlier + T, so the first live one has ts > ts_later - T.
+        length_us = window.r_us if of_r else window.s_us
+        return np.searchsorted(ts, now - length_us, side="right")
+    return np.zeros_like(end)
 
 
 def _window_start(ts: Int64s, window: TumblingWindow) -> Int64s:

@@ -176,6 +176,13 @@ class Engine(ABC):
         ``report`` is told, in a line each, what takes long.
         """
 
+    def promise(self, job: Job) -> str:
+        """Return the order in which it hands this job's result over, of :data:`ORDERS`.
+
+        The strongest that it can, or at least the one asked for where order has a price.
+        """
+        return self.capabilities.order
+
     @abstractmethod
     def run(self, job: Job, meter: Meter) -> None:
         """Join, emitting every owed pair once into the meter."""

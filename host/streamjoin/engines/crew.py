@@ -86,6 +86,22 @@ class Crew:
         if self._stopping.is_set():
             raise StoppedError
 
+    def idle(self, seconds: float) -> None:
+        """Sleep, but no longer than until the run has to end.
+
+        Raises
+        ------
+        StoppedError
+            If it has to.
+        """
+        self._stopping.wait(seconds)
+        self.check()
+
+    def rest_until_us(self, meter: Meter, due_us: float) -> None:
+        """Sleep until that time after the meter's start; a helper's time is of no phase."""
+        while (left_us := due_us - meter.now_us()) > 0:
+            self.idle(min(left_us, LONGEST_SLEEP_US) / 1e6)
+
     def sleep_until_us(self, meter: Meter, due_us: float) -> None:
         """Sleep until that time after the meter's start, as phase ``wait``, unless stopped."""
         while (now_us := meter.now_us()) < due_us:

@@ -133,11 +133,11 @@ def _term(place: int, term: Term, job: Job) -> str:
     with np.errstate(over="ignore"):
         widths = np.array(term.real_widths, np.float32 if single else np.float64).tolist()
     low, high = (f"'{width!r}'::DOUBLE::{real}" for width in widths)
-    # For DuckDB NaN equals NaN and is above all; here it matches nothing.
+    # For DuckDB NaN equals NaN and is above all; here it matches nothing and bounds nothing.
+    lower, upper = f"({s_key}::{real} - {low})", f"({s_key}::{real} + {high})"
     return (
-        f"NOT isnan({r_key}) AND NOT isnan({s_key}) "
-        f"AND {r_key}::{real} >= {s_key}::{real} - {low} "
-        f"AND {r_key}::{real} <= {s_key}::{real} + {high}"
+        f"NOT isnan({r_key}) AND NOT isnan({lower}) AND NOT isnan({upper}) "
+        f"AND {r_key}::{real} >= {lower} AND {r_key}::{real} <= {upper}"
     )
 
 

@@ -9,7 +9,7 @@ exact for any type. A tuple that lacks a value gets a code, or an interval, that
 
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,45 @@ class IntervalCodes:
     r: Codes
     s_lo: Codes
     s_hi: Codes
+
+
+class OffsetCodes(NamedTuple):
+    """Both sides of a predicate for scans, a row for each term: ``r - s_lo <= s_width``.
+
+    The subtraction wraps, as that of unsigned numbers does, so that one comparison tells what
+    takes two with an interval's ends.
+
+    Attributes
+    ----------
+    r : ndarray of uint32, shape (terms, r rows + padding)
+        Codes of R's columns.
+    s_lo, s_width : ndarray of uint32, shape (terms, s rows + padding)
+        The interval of codes that joins with each S tuple: its lower end, and how far up it goes.
+    """
+
+    r: Codes
+    s_lo: Codes
+    s_width: Codes
+
+
+def encode_offsets(r: Stream, s: Stream, predicate: Predicate, padding: int) -> OffsetCodes:
+    """Encode a predicate of any terms for scans that read up to ``padding`` tuples too many."""
+    codes = encode_intervals(r, s, predicate)
+    behind = ((0, 0), (0, padding))
+    r_codes, s_lo, s_hi = (np.pad(part, behind) for part in (codes.r, codes.s_lo, codes.s_hi))
+    width = s_hi - s_lo
+    # An offset cannot say "nothing": such a tuple asks for a code that R does not have.
+    nothing = (s_lo > s_hi).any(axis=0)
+    if nothing.any():
+        s_lo[0, nothing], width[0, nothing] = _unused(codes.r[0]), 0
+    return OffsetCodes(r_codes, s_lo, width)
+
+
+def _unused(codes: Codes) -> np.uint32:
+    """Return a code that does not occur: among one more than there are, one is free."""
+    used = np.zeros(len(codes) + 1, dtype=np.bool_)
+    used[codes[codes <= len(codes)]] = True
+    return np.uint32(np.argmin(used))
 
 
 def encode_intervals(r: Stream, s: Stream, predicate: Predicate) -> IntervalCodes:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from streamjoin.engines.encode import Missing
 
 Words = NDArray[np.uint32]
+Micros = NDArray[np.float64]
 
 TIMESTAMP_BITS = 32
 MOST_SPAN_US = (1 << TIMESTAMP_BITS) - 2
@@ -46,7 +47,7 @@ MOST_SPAN_US = (1 << TIMESTAMP_BITS) - 2
 
 
 @dataclass(frozen=True)
-class _Input:
+class Input:
     """One input to the device: which rows, in which order, under which windows."""
 
     r_rows: NDArray[np.int64]
@@ -60,7 +61,11 @@ class _Input:
 
     @property
     def tuples(self) -> int:
+        """Tuples of both sides."""
         return len(self.r_rows) + len(self.s_rows)
+
+
+CLOCK = Knob("clock_mhz", 100, "Clock to assume for a model.", 1, 1000)
 
 
 class FpgaHandshake(Engine):
@@ -85,8 +90,10 @@ class FpgaHandshake(Engine):
             "step walks tuples through the chain, fast forwards them at once (low latency).",
             choices=FORWARDS,
         ),
-        Knob("clock_mhz", 100, "Clock to assume for a model.", 1, 1000),
+        CLOCK,
     )
+    room: ClassVar[str] = "the knobs cores or segment"
+    """What to raise where a window is too large."""
 
     def unusable(self) -> str | None:
         """Say so where no model can be built."""
@@ -108,7 +115,7 @@ class FpgaHandshake(Engine):
             if most > params.window_capacity:
                 raise UnsupportedError(
                     f"{self.name}: window {job.window.text} needs {most} tuples of a stream and "
-                    f"the design holds {params.window_capacity}: raise the knobs cores or segment"
+                    f"the design holds {params.window_capacity}: raise {self.room}"
                 )
             try:
                 active_cores(params, job.window.r_tuples, job.window.s_tuples)
@@ -140,14 +147,13 @@ class FpgaHandshake(Engine):
             if isinstance(job.window, TimeWindow):
                 for side, length_us in (("r", job.window.r_us), ("s", job.window.s_us)):
                     device.write(f"time_{side}", min(length_us, (1 << TIMESTAMP_BITS) - 1))
-            missing = (job.r.missing, job.s.missing)
-            feed = _Feed(device, keys, missing, meter, list(_inputs(job, params)))
-            feed.run()
+            feed = self._feed(job, device, keys, meter)
+            feed.run(list(_inputs(job, params)))
             if isinstance(job.window, TimeWindow) and (evicted := device.read("evicted")):
                 raise EngineError(
                     f"{self.name}: {evicted} tuples were pushed out of windows of "
                     f"{params.window_capacity} tuples before their time, so pairs may be missing: "
-                    "raise the knobs cores or segment"
+                    f"raise {self.room}"
                 )
             meter.device.update(
                 cycles=feed.cycles,
@@ -157,6 +163,12 @@ class FpgaHandshake(Engine):
                 input_stall_cycles=device.read("input_stall_cycles"),
                 design=params.digest,
             )
+
+    def _feed(
+        self, job: Job, device: Device, keys: list[tuple[Words, Words]], meter: Meter
+    ) -> "Feed":
+        """Make what streams the inputs and emits the results."""
+        return Feed(device, keys, (job.r.missing, job.s.missing), meter)
 
     def _params(self, job: Job) -> DesignParams:
         terms = tuple(design_term(term, job) for term in job.predicate.terms)
@@ -171,7 +183,7 @@ class FpgaHandshake(Engine):
         )
 
 
-class _Feed:
+class Feed:
     """Streams one input after the other and emits what comes back, on one clock of cycles."""
 
     def __init__(
@@ -180,23 +192,23 @@ class _Feed:
         keys: list[tuple[Words, Words]],
         missing: tuple["Missing", "Missing"],
         meter: Meter,
-        inputs: list[_Input],
     ) -> None:
         self.cycles = 0
-        self._device, self._keys, self._meter, self._inputs = device, keys, meter, inputs
+        self._device, self._keys, self._meter = device, keys, meter
         self._missing = missing
 
-    def run(self) -> None:
-        total = sum(each.tuples for each in self._inputs)
+    def run(self, inputs: list[Input]) -> None:
+        """Stream every input and emit its results."""
+        total = sum(each.tuples for each in inputs)
         done = 0
-        for each in self._inputs:
+        for each in inputs:
             self._stream(each, partial(self._progress, done, total))
             done += each.tuples
 
     def _progress(self, done: int, total: int, taken: int) -> None:
         self._meter.progress(done + taken, total)
 
-    def _stream(self, each: _Input, on_taken: Callable[[int], None]) -> None:
+    def _stream(self, each: Input, on_taken: Callable[[int], None]) -> None:
         device, meter = self._device, self._meter
         with meter.phase("build_or_sort"):
             device.write("window_r", each.window_r)
@@ -215,8 +227,12 @@ class _Feed:
             produced_us = (self.cycles + results.cycles) / per_us
             latency_us = (results.cycles - outcome.accepted_cycles[later]) / per_us
             valid = self._valid(r_rows, s_rows)
-            meter.emit(r_rows[valid], s_rows[valid], produced_us[valid], latency_us[valid])
+            self.emit(r_rows[valid], s_rows[valid], produced_us[valid], latency_us[valid])
         self.cycles += outcome.cycles
+
+    def emit(self, r_rows: Words, s_rows: Words, produced_us: Micros, latency_us: Micros) -> None:
+        """Pass results on as they come from the device."""
+        self._meter.emit(r_rows, s_rows, produced_us, latency_us)
 
     def _valid(self, r_rows: Words, s_rows: Words) -> Any:
         """Leave out what lacks a value: a design compares whatever bits stand for it."""
@@ -240,17 +256,17 @@ class _Places:
         return np.asarray(self._places[rows.astype(np.int64) - self._first])
 
 
-def _inputs(job: Job, params: DesignParams) -> Iterator[_Input]:
+def _inputs(job: Job, params: DesignParams) -> Iterator[Input]:
     if isinstance(job.window, CountWindow | TimeWindow):
         r_places, s_places = arrival_positions(job.r.ts, job.s.ts)
         rows = (np.arange(job.r.rows), np.arange(job.s.rows))
         if isinstance(job.window, CountWindow):
             windows = (job.window.r_tuples, job.window.s_tuples)
-            yield _Input(*rows, r_places, s_places, *windows)
+            yield Input(*rows, r_places, s_places, *windows)
         else:
             windows = (params.window_capacity, params.window_capacity)
             times = (job.r.ts - job.start_us, job.s.ts - job.start_us)
-            yield _Input(*rows, r_places, s_places, *windows, *times)
+            yield Input(*rows, r_places, s_places, *windows, *times)
         return
     for _, r_rows, s_rows in tumbling_slices(job):
         yield from _tiles(
@@ -260,7 +276,7 @@ def _inputs(job: Job, params: DesignParams) -> Iterator[_Input]:
 
 def _tiles(
     r_rows: NDArray[np.int64], s_rows: NDArray[np.int64], params: DesignParams
-) -> Iterator[_Input]:
+) -> Iterator[Input]:
     """Hold blocks of the smaller side while all of the other streams past.
 
     The streaming side's window is one tuple a core: nothing arrives after it that it could owe.
@@ -275,12 +291,12 @@ def _tiles(
         past_places = len(block) + np.arange(len(past))
         narrow = min(params.cores, len(block))
         if hold_s:
-            yield _Input(past, block, past_places, block_places, narrow, len(block))
+            yield Input(past, block, past_places, block_places, narrow, len(block))
         else:
-            yield _Input(block, past, block_places, past_places, len(block), narrow)
+            yield Input(block, past, block_places, past_places, len(block), narrow)
 
 
-def _beats(params: DesignParams, each: _Input, keys: list[tuple[Words, Words]]) -> Beats:
+def _beats(params: DesignParams, each: Input, keys: list[tuple[Words, Words]]) -> Beats:
     layout = tuple_layout(params)
     total = each.tuples
     columns: dict[str, Words] = {}

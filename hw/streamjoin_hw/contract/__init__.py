@@ -25,12 +25,14 @@ from streamjoin_hw.contract.model_library import (
     load_model_library,
 )
 from streamjoin_hw.contract.params import (
+    DESIGNS,
     FORWARDS,
     HOLD_WORDS,
     INTERFACE_VERSION,
     KEY_BITS,
     MAX_TERMS,
     MEMORIES,
+    ORDERS,
     WINDOW_BITS,
     DesignParams,
     KeyType,
@@ -51,6 +53,7 @@ from streamjoin_hw.contract.register_map import (
 from streamjoin_hw.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
+    "DESIGNS",
     "FORWARDS",
     "HOLD_WORDS",
     "INTERFACE_VERSION",
@@ -61,6 +64,7 @@ __all__ = [
     "MEMORIES",
     "NEXT_INPUT",
     "NEXT_TUPLE",
+    "ORDERS",
     "SIDE_R",
     "SIDE_S",
     "WINDOW_BITS",

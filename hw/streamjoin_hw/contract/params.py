@@ -66,6 +66,10 @@ def _is_count(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
+def _is_power(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and _is_count(value, least, most) and value & (value - 1) == 0
+
+
 HOLD_WORDS = 8
 """Words that must be free in a core's result FIFO for it not to ask for a hold.
 
@@ -78,7 +82,9 @@ arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
 KEY_BITS = 32
 MAX_TERMS = 4
 WINDOW_BITS = 24
+DESIGNS = ("handshake", "splitjoin", "splitjoin-hash")
 FORWARDS = ("step", "fast")
+ORDERS = ("none", "outer", "inner")
 MEMORIES = ("auto", "registers", "lutram", "bram")
 
 
@@ -89,25 +95,34 @@ class DesignParams:
     Parameters
     ----------
     design : str
-        Name of the design; ``"handshake"``.
+        Name of the design: ``"handshake"``, a chain of cores that scan, ``"splitjoin"``,
+        independent ones between trees, or ``"splitjoin-hash"``, one core that looks tuples up.
     cores : int
-        Join cores in the chain, 1 to 1024.
+        Join cores, 1 to 1024. There is one in ``"splitjoin-hash"``.
     segment_tuples : int
         Tuples of each stream that one core holds, 1 to 65536. The window capacity of a stream
         is ``cores * segment_tuples``.
     lanes : int
-        Stored tuples that one core compares in one cycle, 1 to 64.
+        Stored tuples that one core compares in one cycle, 1 to 64. A power of two in
+        ``"splitjoin-hash"``.
     terms : tuple of Term
         The predicate, a conjunction of 1 to 4 conditions, one key column of each side each.
     payload_bits : int
         Bits of payload (the row number) that travel with each tuple, 8 to 32.
     merge_arity : int
-        Inputs of one merger of the result collection tree, 2 to 16.
+        Inputs of one merger of a collection tree, outputs of one node of a distribution tree, 2
+        to 16.
     result_fifo_words : int
         Depth of each core's result FIFO in scan words, 16 (twice ``HOLD_WORDS``) to 4096.
     forward : str
-        How tuples pass the cores: ``"step"``, they walk through the chain in lock step, or
-        ``"fast"``, they are forwarded along it at once and each is stored in one core.
+        How tuples pass a chain: ``"step"``, they walk through it in lock step, or ``"fast"``, they
+        are forwarded along it at once and each is stored in one core.
+    probes : int
+        Arriving tuples that a core of ``splitjoin`` compares in one pass over its sub-window, 1 to
+        16.
+    order : str
+        The most exact order that ``splitjoin`` can promise: ``"none"``, ``"outer"``, results by
+        arrival of the later tuple, or ``"inner"``, then by arrival of the earlier one too.
     timestamp_bits : int
         Bits of a tuple's time, 8 to 32, for time windows beside the count windows; 0 for none.
         The highest time is reserved.
@@ -117,6 +132,15 @@ class DesignParams:
     theta : Theta, optional
         The user's own condition, beside those of the terms; on the command line
         ``theta=FILE.py:FUNCTION``.
+    buckets : int
+        Hash buckets of each stream's index, a power of two from 2 to 65536; for
+        ``"splitjoin-hash"``.
+    ways : int
+        Tuples that a bucket names itself, 2 to 16, older ones being linked; for
+        ``"splitjoin-hash"``.
+    lead_tuples : int
+        Tuples that may be accepted while an earlier one still looks for its partners, a power of
+        two from 8 to 4096; for ``"splitjoin-hash"``.
 
     Raises
     ------
@@ -133,12 +157,16 @@ class DesignParams:
     merge_arity: int = 4
     result_fifo_words: int = 2 * HOLD_WORDS
     forward: str = "step"
+    probes: int = 1
+    order: str = "none"
     timestamp_bits: int = 0
     window_memory: str = "auto"
     theta: Theta | None = None
+    buckets: int = 4096
+    ways: int = 8
+    lead_tuples: int = 64
 
     def __post_init__(self) -> None:
-        _require(self.design == "handshake", "design", "'handshake'", self.design)
         _require(_is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
         _require(
             _is_count(self.segment_tuples, 1, 65536),
@@ -178,9 +206,24 @@ class DesignParams:
             f"an integer from {2 * HOLD_WORDS} to 4096",
             self.result_fifo_words,
         )
-        for name, choices in (("forward", FORWARDS), ("window_memory", MEMORIES)):
+        _require(_is_count(self.probes, 1, 16), "probes", "an integer from 1 to 16", self.probes)
+        for name, choices in (
+            ("design", DESIGNS),
+            ("forward", FORWARDS),
+            ("order", ORDERS),
+            ("window_memory", MEMORIES),
+        ):
             value = getattr(self, name)
             _require(value in choices, name, f"one of {', '.join(choices)}", value)
+        foreign = {
+            "handshake": ("probes", "order"),
+            "splitjoin": ("forward",),
+            "splitjoin-hash": ("forward", "probes", "order"),
+        }[self.design]
+        for name in foreign:
+            plain = type(self).__dataclass_fields__[name].default
+            value = getattr(self, name)
+            _require(value == plain, name, f"{plain} in the design {self.design}", value)
         _require(
             self.timestamp_bits == 0 or _is_count(self.timestamp_bits, 8, 32),
             "timestamp_bits",
@@ -205,6 +248,36 @@ class DesignParams:
             f"below {1 << WINDOW_BITS}",
             self.window_capacity,
         )
+        if self.design == "splitjoin-hash":
+            self._check_hash(",".join(texts))
+
+    def _check_hash(self, terms: str) -> None:
+        """Check what only a design with an index needs."""
+        _require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
+        _require(_is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
+        for name, least, most in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
+            value = getattr(self, name)
+            _require(
+                _is_power(value, least, most), name, f"a power of two from {least} to {most}", value
+            )
+        _require(_is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
+        if all(term.kind is not TermKind.EQUI for term in self.terms):
+            raise ParameterError(f"terms must hold an equi term for splitjoin-hash, not {terms}")
+
+    @property
+    def order_promise(self) -> str:
+        """In which order results come, of :data:`ORDERS`, unless the registers ask for less."""
+        return "outer" if self.design == "splitjoin-hash" else self.order
+
+    @property
+    def ring_tuples(self) -> int:
+        """Slots of each stream's ring in a design with an index, a power of two.
+
+        A tuple is not written over one that a tuple accepted up to ``lead_tuples`` before may
+        still read, whatever the windows.
+        """
+        least = max(self.segment_tuples + self.lead_tuples, 2 * self.lanes)
+        return 1 << (least - 1).bit_length()
 
     @property
     def window_capacity(self) -> int:
@@ -215,6 +288,11 @@ class DesignParams:
     def segment_words(self) -> int:
         """Memory words of one segment, ``lanes`` tuples each."""
         return math.ceil(self.segment_tuples / self.lanes)
+
+    @property
+    def stores_in_turn(self) -> bool:
+        """Whether each tuple is stored in one core, round robin; else it walks through all."""
+        return self.design != "handshake" or self.forward == "fast"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as plain JSON values."""
@@ -274,7 +352,7 @@ def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
     capacity = params.window_capacity
     for name, window in (("window_r", window_r), ("window_s", window_s)):
         _require(_is_count(window, 1, capacity), name, f"an integer from 1 to {capacity}", window)
-    if params.forward == "fast":
+    if params.stores_in_turn:
         return params.cores
     active = min(params.cores, window_r, window_s)
     smaller, larger = sorted((("window_r", window_r), ("window_s", window_s)), key=lambda w: w[1])

@@ -46,7 +46,7 @@ def _time_registers(params: DesignParams) -> list[Register]:
             0x38 + 4 * place,
             "rw",
             f"Time window of {side}: a pair of which this side's tuple came first joins if the "
-            f"other came less than this later; {most}, as after reset, is no limit.",
+            f"other came less than this later; 1 at least; {most}, as after reset, is no limit.",
             NEXT_TUPLE,
         )
         for place, side in enumerate("RS")
@@ -61,6 +61,62 @@ def _time_registers(params: DesignParams) -> list[Register]:
     return [*windows, evicted]
 
 
+def _setting_registers(params: DesignParams) -> list[Register]:
+    """What ``splitjoin`` can be told: order, its interval, which cores to leave out."""
+    found = []
+    if params.order != "none":
+        found.append(
+            Register(
+                "order",
+                0x64,
+                "rw",
+                "The order of results.",
+                NEXT_INPUT,
+                (
+                    RegisterField(
+                        "level",
+                        0,
+                        2,
+                        "0 none; 1 outer: by arrival of the later tuple; 2 inner: then by arrival "
+                        f"of the earlier one. At most {params.order}, which it is after reset.",
+                    ),
+                    RegisterField(
+                        "punctuate",
+                        4,
+                        1,
+                        "Give a beat with tuser's punctuation bit and its side after the results "
+                        "of every tuple.",
+                    ),
+                ),
+            )
+        )
+    if params.order == "inner":
+        found.append(
+            Register(
+                "interval",
+                0x68,
+                "rw",
+                f"Under the inner order, results whose earlier tuples lie in the same group of so "
+                f"many times {params.cores} tuples are not ordered among each other; the largest "
+                "power of two that divides it counts. 0 is one group; 1, as after reset, is exact.",
+                NEXT_INPUT,
+            )
+        )
+    for word in range(-(-params.cores // 32)):
+        last = min(params.cores, 32 * word + 32) - 1
+        found.append(
+            Register(
+                f"masked{word}",
+                0x100 + 4 * word,
+                "rw",
+                f"A bit for each of cores {32 * word} to {last}: it finds nothing, as if it had "
+                "failed; the others are not affected. 0 after reset.",
+                NEXT_INPUT,
+            )
+        )
+    return found
+
+
 def registers(params: DesignParams) -> tuple[Register, ...]:
     """The register map of a design; its offsets are unique."""
     found = [
@@ -68,7 +124,7 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
         Register("version", 0x04, "ro", "Version of this interface."),
         Register("digest_low", 0x08, "ro", "Bits 31:0 of the design's digest."),
         Register("digest_high", 0x0C, "ro", "Bits 63:32 of the design's digest."),
-        Register("cores", 0x10, "ro", "Join cores of the chain."),
+        Register("cores", 0x10, "ro", "Join cores."),
         Register("segment_tuples", 0x14, "ro", "Tuples of each stream that one core holds."),
         Register("lanes", 0x18, "ro", "Stored tuples that one core compares in one cycle."),
         Register(
@@ -167,6 +223,8 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
     ]
     if params.timestamp_bits:
         found += _time_registers(params)
+    if params.design == "splitjoin":
+        found += _setting_registers(params)
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
             bits = "its float32 bits" if term.type is KeyType.FLOAT32 else "an integer"

@@ -62,8 +62,9 @@ class Theta:
     name : str
         What it is called.
     source_digest : str
-        Hash of all that the function is made of: the text of it and of the functions it calls,
-        and the values that it takes from outside.
+        Hash of what the function is made of: the text of it and of the functions it calls, and
+        the values that it takes from outside by name. Attributes of classes and modules are not
+        looked at: name a design anew when they change.
     function : callable, optional
 
     Examples
@@ -96,8 +97,9 @@ class Theta:
         ThetaError
             If its source cannot be read, or what it takes from outside cannot be hashed.
         """
-        if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
-            raise ThetaError(f"theta must be a function made by def, not {function!r}")
+        wrapped = hasattr(function, "__wrapped__")
+        if not isinstance(function, FunctionType) or function.__name__ == "<lambda>" or wrapped:
+            raise ThetaError(f"theta must be a function made by a plain def, not {function!r}")
         called = name or function.__name__
         digest = hashlib.sha256()
         for part in _parts(function, called, set()):
@@ -109,7 +111,7 @@ def _parts(function: FunctionType, called: str, seen: set[FunctionType]) -> Iter
     """Yield a function's source, the values it takes from outside, and the same of its callees."""
     seen.add(function)
     yield _source(function, called)
-    yield repr(function.__defaults__)
+    yield repr((function.__defaults__, function.__kwdefaults__))
     outside = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for name in sorted(_names(function.__code__)):
         if name in outside:

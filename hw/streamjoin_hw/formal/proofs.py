@@ -6,10 +6,12 @@ from functools import partial
 
 from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.formal.lookup import Lookup
 from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.passage import FifoPassage, MergerPassage, PipeRegPassage, TreePassage
 from streamjoin_hw.formal.paths import Around, Path
 from streamjoin_hw.formal.ring import RingMemory
+from streamjoin_hw.formal.stars import SplitMeeting, StarOrder
 
 
 @dataclass(frozen=True)
@@ -117,11 +119,42 @@ LAZY_STORE = Fault(
     "free.eq((left <= 1) & ~matcher.hold)",
     "a tuple is taken before the last word was read",
 )
+NEVER_EXPIRED = Fault(
+    "hash_ring",
+    "self.arrive & self.full & (self.tail == oldest)",
+    "self.arrive & self.full & (self.tail != oldest)",
+    "no tuple leaves a full window",
+)
+LINK_CUT = Fault(
+    "hash_walk",
+    "leads_on.eq(returned & (place < task.last))",
+    "leads_on.eq(returned & (place + 1 < task.last))",
+    "a walk leaves out the tuple right before the last",
+)
 FULL_FIFO = Fault(
     "formal.passage",
     "fifo.w_en.eq(source.valid)",
     "fifo.w_en.eq(source.valid & fifo.w_rdy & (fifo.level != 3))",
     "the FIFO forgets what comes at one level",
+)
+
+HASTY_STAR = Fault(
+    "split.trees",
+    "together = stars.all()",
+    "together = stars.any()",
+    "one input's star is taken for all",
+)
+LATE_STORE = Fault(
+    "split.collector",
+    ".eq(self.store),",
+    ".eq(1),",
+    "a probe meets what is stored after it",
+)
+EARLY_GONE = Fault(
+    "split.collector",
+    ".eq(self.expire),",
+    ".eq(1),",
+    "a probe misses what expires after it",
 )
 
 PROOFS = {
@@ -227,11 +260,48 @@ PROOFS = {
         quick_depth=18,
         depth=24,
     ),
+    "lookup-stalls": Proof(
+        "looked up: owed pairs come once and in order, any gaps, stalls and clears",
+        partial(Lookup, (1, 2)),
+        NEVER_EXPIRED,
+        quick_depth=14,
+        depth=18,
+    ),
+    "lookup-links": Proof(
+        "looked up behind links: owed pairs come once and in order",
+        partial(Lookup, (3, 3), dense=True),
+        LINK_CUT,
+        quick_depth=20,
+        depth=24,
+    ),
     "meeting-uneven": Proof(
         "two cores of two tuples, uneven windows: owed pairs meet once",
         partial(ArrayMeeting, 2, 2, 1, 3, 2, dense=True),
         SHORT_DRAIN,
         quick_depth=28,
         depth=32,
+    ),
+    "star-order": Proof(
+        "a star merger keeps every result between its stars",
+        partial(StarOrder, 3),
+        HASTY_STAR,
+        quick_depth=9,
+        depth=14,
+    ),
+    "split-stalls": Proof(
+        "SplitJoin of two cores: owed pairs once, before their stars, any gaps and stalls",
+        partial(SplitMeeting, 2, 1, (2, 1)),
+        LATE_STORE,
+        quick_depth=18,
+        depth=22,
+        fault_depth=24,
+    ),
+    "split-probes": Proof(
+        "SplitJoin, two probes a pass, inner order: owed pairs once, in order",
+        partial(SplitMeeting, 2, 2, (2, 2), dense=True, order="inner"),
+        EARLY_GONE,
+        quick_depth=20,
+        depth=24,
+        fault_depth=26,
     ),
 }

@@ -31,6 +31,10 @@ CODE_CYCLES = 2
 SCAN_CYCLES = {"step": 6, "fast": 5}
 """To the tree: the sequencer's register in lock step; memory, mask, FIFO in and out, serialiser."""
 
+SPLIT_CYCLES = 7
+"""From tree to tree in SplitJoin: collector, begin of a pass, memory, mask, list, the word that is
+looked at, payload memory."""
+
 OUTPUT_CYCLES = 1
 
 
@@ -69,9 +73,10 @@ def met(params: DesignParams, age: int) -> Match:
         R tuples that arrived after the stored one, 0 to the capacity less one.
     """
     number = params.window_capacity - 1 - age
-    if params.forward == "fast":
+    if params.stores_in_turn:
         stored, core = divmod(number, params.cores)
-        return Match(0, core, stored // params.lanes)
+        hops = core if params.forward == "fast" else 0
+        return Match(0, hops, stored // params.lanes)
     segment = params.segment_tuples
     later = 0
     while (age + (later + 1) // 2) // segment + (later // 2) // segment < params.cores - 1:
@@ -91,9 +96,10 @@ def latency_cycles(params: DesignParams, age: int) -> int:
     match = met(params, age)
     period = step_cycles(params, capacity, params.cores)
     levels = tree_levels(params.cores, params.merge_arity)
-    around = (
-        bound_stages(params) + CODE_CYCLES + SCAN_CYCLES[params.forward] + levels + OUTPUT_CYCLES
-    )
+    inside = SCAN_CYCLES[params.forward] + levels
+    if params.design == "splitjoin":
+        inside = levels + SPLIT_CYCLES + levels
+    around = bound_stages(params) + CODE_CYCLES + inside + OUTPUT_CYCLES
     return around + match.later_tuples * period + match.hops + match.word
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.design_options import UsageError, design_from
+from streamjoin_hw.design_options import UsageError, check_array, design_from
 from streamjoin_hw.terminal import say, show, write_text
 
 
@@ -20,6 +20,25 @@ def configure_input(action: argparse.ArgumentParser, tuples: int) -> None:
         action.add_argument(flag, type=int, default=default, metavar="COUNT", help=text)
 
 
+def chosen_windows(arguments: argparse.Namespace, usual: int) -> tuple[int, int]:
+    """Return the count windows that were asked for, else the usual one."""
+    chosen = (arguments.window_r, arguments.window_s)
+    window_r, window_s = (usual if window is None else window for window in chosen)
+    return window_r, window_s
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed.
+
+    Raises
+    ------
+    UsageError
+        If it is below 0.
+    """
+    if seed < 0:
+        raise UsageError(f"--seed must be 0 or more, not {seed}")
+
+
 def _small_workload(arguments: argparse.Namespace, params: Any, windows: tuple[int, int]) -> Any:
     """Draw an input for the simulation that shows every signal."""
     import numpy as np
@@ -27,10 +46,13 @@ def _small_workload(arguments: argparse.Namespace, params: Any, windows: tuple[i
     from streamjoin_hw import testing
     from streamjoin_hw.walk.waves import MOST_TUPLES
 
-    if params.forward != "step":
+    if params.stores_in_turn:
         raise UsageError(
             "only the lock-step chain is watched from inside: leave out --param forward=fast"
+            if params.design == "handshake"
+            else f"only the lock-step chain is watched from inside, not {params.design}"
         )
+    check_seed(arguments.seed)
     if not 1 <= arguments.tuples <= MOST_TUPLES:
         raise UsageError(
             f"--tuples must be from 1 to {MOST_TUPLES} where every signal is recorded, "
@@ -54,10 +76,7 @@ def waves(arguments: argparse.Namespace, params: Any, idle: int, stall: int) -> 
 
     if not arguments.waves.endswith(".vcd"):
         raise UsageError(f"--waves must name a .vcd file, not {arguments.waves!r}")
-    windows = (
-        arguments.window_r or params.window_capacity,
-        arguments.window_s or params.window_capacity,
-    )
+    windows = chosen_windows(arguments, params.window_capacity)
     active_cores(params, *windows)
     workload = _small_workload(arguments, params, windows)
     recording, save = record_waves(
@@ -90,11 +109,12 @@ def animate(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.walk.recording import record
 
     params = design_from(arguments.preset, arguments.param)
-    if arguments.out is None:
+    if not arguments.out:
         raise UsageError("--out must name the HTML file to write")
+    check_array(params, "animate")
     # Two tuples of each side in a core: enough to see that a segment is more than one.
     usual = params.cores * min(2, params.segment_tuples)
-    windows = (arguments.window_r or usual, arguments.window_s or usual)
+    windows = chosen_windows(arguments, usual)
     active = active_cores(params, *windows)
     if active > MOST_CORES or max(windows) > MOST_SLOTS * active:
         raise UsageError(

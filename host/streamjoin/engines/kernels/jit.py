@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 from numba import config
@@ -33,12 +33,35 @@ _FOLDER = _cache_folder()
 
 def kernel(function: Function) -> Function:
     """Compile a function on first call, releasing the interpreter lock, and keep the code."""
+    return _compiled(function)
+
+
+def uncounted(function: Function) -> Function:
+    """Compile like :func:`kernel`, without counting references to arrays.
+
+    Kernels that hand tuples of arrays to one another would count some dozen references at every
+    call. Such a kernel can neither make an array nor a slice of one, and calls only its like.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def fused(function: Function) -> Function:
+    """Compile a helper of :func:`uncounted` kernels into each caller, as machine code.
+
+    A call would copy the tuples of arrays, some hundred words. What is rarely called need not be.
+    """
+    return _compiled(function, _nrt=False, forceinline=True)
+
+
+def _compiled(function: Function, **options: Any) -> Function:
     previous = config.CACHE_DIR
     config.CACHE_DIR = "" if BOUNDS_CHECKED else str(_FOLDER)
+    if BOUNDS_CHECKED:
+        options.pop("_nrt", None)  # the error that a check raises is counted
     try:
-        compiled = numba.njit(nogil=True, cache=not BOUNDS_CHECKED, boundscheck=BOUNDS_CHECKED)(
-            function
-        )
+        compiled = numba.njit(
+            nogil=True, cache=not BOUNDS_CHECKED, boundscheck=BOUNDS_CHECKED, **options
+        )(function)
     finally:
         config.CACHE_DIR = previous
     return cast("Function", compiled)

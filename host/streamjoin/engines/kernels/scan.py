@@ -1,138 +1,277 @@
-"""Scans of one tuple over a stretch of the opposite stream, on interval codes.
+"""Scans of arriving tuples over stretches of stored ones, on codes as offsets.
 
-A block of the stretch is first counted without a branch, which vectorises; only a block that
-holds a match is looked at again, part by part, to write it down.
+A piece of the arrivals is scanned at once: every block of the stored tuples is brought into the
+cache once and held against all of the piece, :data:`~.vectors.PROBES` tuples in a pass. This only
+notes in which blocks an arrival joins with anything, on its first two terms and regardless of
+where exactly its stretch begins and ends. What is noted is looked at again, exactly, when results
+are written: arrival by arrival, ascending within. Few blocks hold a match where a scan is the
+method of choice.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.engines.encode import OffsetCodes
+from streamjoin.engines.kernels import vectors
 from streamjoin.engines.kernels.jit import inlined, kernel
+from streamjoin.tuples import Int64s
 
 Codes = NDArray[np.uint32]
-Int64s = NDArray[np.int64]
 
 U32, U64 = np.uint32, np.uint64
-BLOCK_TUPLES = U64(512)
-PART_TUPLES = U64(32)
+BLOCK_TUPLES = 512
+PIECE_ARRIVALS = 64
 
-# What makes LLVM vectorise the loops of _count (a factor of 20): unsigned indices, which need no
-# test for negative ones, counting from zero, and 32-bit sums. It is inlined because a call with
-# arrays counts references, 80 ns each time.
+ALL_ONES = U64(0xFFFFFFFFFFFFFFFF)
+_BLOCK = U64(BLOCK_TUPLES)
+_LANES, _PROBES = U64(vectors.LANES), U64(vectors.PROBES)
+_s_1, _s_2 = vectors.s_met_by_r_1, vectors.s_met_by_r_2
+_r_1, _r_2 = vectors.r_met_by_s_1, vectors.r_met_by_s_2
+
+BEGIN, END, PLACE, HIT = range(4)
+"""Of a scan's state: the present piece's arrivals, the one being written, its next noted block."""
+
+
+class Arrivals(NamedTuple):
+    """Arriving tuples: side, row, and the slots of the opposite store that each has to meet."""
+
+    is_s: NDArray[np.bool_]
+    rows: Int64s
+    firsts: Int64s
+    ends: Int64s
+
+
+class Work(NamedTuple):
+    """What a scan keeps between calls: a piece's probes side by side, and the blocks noted."""
+
+    keys: Codes
+    lo: Codes
+    width: Codes
+    places: NDArray[np.int64]
+    blocks: Codes
+    noted: NDArray[np.int64]
+    state: NDArray[np.int64]
+
+
+def work_for(terms: int, longest: int) -> Work:
+    """Make room for scans of so many terms over stretches of up to so many tuples."""
+    keys, lo, width = np.zeros((3, terms, PIECE_ARRIVALS), dtype=np.uint32)
+    return Work(
+        keys,
+        lo,
+        width,
+        np.zeros(PIECE_ARRIVALS, dtype=np.int64),
+        np.empty((PIECE_ARRIVALS, longest // BLOCK_TUPLES + 2), dtype=np.uint32),
+        np.zeros(PIECE_ARRIVALS, dtype=np.int64),
+        np.zeros(4, dtype=np.int64),
+    )
+
+
+# Inlined helpers take arrays, not the tuples that hold them: taking an array out of a tuple counts
+# a reference, which in a loop costs more than what the loop does.
 
 
 @inlined
-def _count(
-    r: Codes,
-    s_lo: Codes,
-    s_hi: Codes,
+def _inside(code: np.uint32, lo: np.uint32, width: np.uint32) -> np.uint64:
+    """Return 1 if a term holds, else 0."""
+    return U64(U32(code - lo) <= width)
+
+
+@inlined
+def _near(first: np.int64, end: np.int64, block: np.uint64, block_end: np.uint64) -> np.bool_:
+    """Whether a stretch has tuples of a block."""
+    return (U64(first) < block_end) & (U64(end) > block)
+
+
+@inlined
+def _gather(
+    of_s: bool,
+    row: np.uint64,
+    a_r: Codes,
+    a_lo: Codes,
+    a_width: Codes,
+    keys: Codes,
+    lo: Codes,
+    width: Codes,
+    probe: np.uint64,
+) -> None:
+    """Put an arriving tuple's codes beside those of the other probes."""
+    for term in range(U64(a_r.shape[0])):
+        if of_s:
+            lo[term, probe] = a_lo[term, row]
+            width[term, probe] = a_width[term, row]
+        else:
+            keys[term, probe] = a_r[term, row]
+
+
+@inlined
+def _pick(
     of_s: bool,
     row: np.uint64,
     first: np.uint64,
-    length: np.uint64,
-) -> np.uint32:
-    """Count the tuples of a block of the opposite stream that join with one tuple."""
-    hits = U32(0)
-    terms = r.shape[0]
-    if terms == 1 and of_s:
-        lo, hi = s_lo[U64(0), row], s_hi[U64(0), row]
-        for place in range(length):
-            key = r[U64(0), first + place]
-            hits += U32((lo <= key) & (key <= hi))
-    elif terms == 1:
-        key = r[U64(0), row]
-        for place in range(length):
-            lo, hi = s_lo[U64(0), first + place], s_hi[U64(0), first + place]
-            hits += U32((lo <= key) & (key <= hi))
-    elif terms == 2 and of_s:
-        lo, hi = s_lo[U64(0), row], s_hi[U64(0), row]
-        lo_1, hi_1 = s_lo[U64(1), row], s_hi[U64(1), row]
-        for place in range(length):
-            key, key_1 = r[U64(0), first + place], r[U64(1), first + place]
-            hits += U32((lo <= key) & (key <= hi) & (lo_1 <= key_1) & (key_1 <= hi_1))
-    elif terms == 2:
-        key, key_1 = r[U64(0), row], r[U64(1), row]
-        for place in range(length):
-            lo, hi = s_lo[U64(0), first + place], s_hi[U64(0), first + place]
-            lo_1, hi_1 = s_lo[U64(1), first + place], s_hi[U64(1), first + place]
-            hits += U32((lo <= key) & (key <= hi) & (lo_1 <= key_1) & (key_1 <= hi_1))
+    end: np.uint64,
+    a_r: Codes,
+    a_lo: Codes,
+    a_width: Codes,
+    r: Codes,
+    s_lo: Codes,
+    s_width: Codes,
+    slots: Codes,
+    start: np.uint64,
+) -> np.uint64:
+    """Write down the slots of a block that join with a tuple; return the place behind the last.
+
+    They are written every time and kept when they match: no branch to mispredict. The first term
+    picks from the block, every other one from what is left.
+    """
+    kept = start
+    if of_s:
+        lo_0, width_0 = a_lo[U64(0), row], a_width[U64(0), row]
+        for slot in range(first, end):
+            slots[kept] = U32(slot)
+            kept += _inside(r[U64(0), slot], lo_0, width_0)
     else:
-        for place in range(length):
-            r_row, s_row = (first + place, row) if of_s else (row, first + place)
-            hit = True
-            for term in range(U64(terms)):
-                key = r[term, r_row]
-                hit &= (s_lo[term, s_row] <= key) & (key <= s_hi[term, s_row])
-            hits += U32(hit)
-    return hits
+        code_0 = a_r[U64(0), row]
+        for slot in range(first, end):
+            slots[kept] = U32(slot)
+            kept += _inside(code_0, s_lo[U64(0), slot], s_width[U64(0), slot])
+    for term in range(U64(1), U64(a_r.shape[0])):
+        candidates, kept = kept, start
+        for candidate in range(start, candidates):
+            slot = U64(slots[candidate])
+            slots[kept] = U32(slot)
+            if of_s:
+                kept += _inside(r[term, slot], a_lo[term, row], a_width[term, row])
+            else:
+                kept += _inside(a_r[term, row], s_lo[term, slot], s_width[term, slot])
+    return kept
 
 
 @kernel
-def scan_stretch(
-    r: Codes,
-    s_lo: Codes,
-    s_hi: Codes,
-    is_s: NDArray[np.bool_],
-    rows: Int64s,
-    firsts: Int64s,
-    ends: Int64s,
-    arrival: int,
-    offset: int,
-    out_r: Codes,
-    out_s: Codes,
-) -> tuple[int, int, int]:
-    """Join arriving tuples, in order, with their stretches until the output is full; resumable.
+def _note(
+    arriving: OffsetCodes, stored: OffsetCodes, arrivals: Arrivals, of_s: bool, work: Work
+) -> None:
+    """Note for each of the piece's tuples of one side the blocks in which it may join."""
+    is_s, rows, firsts, ends = arrivals.is_s, arrivals.rows, arrivals.firsts, arrivals.ends
+    r, s_lo, s_width = stored.r, stored.s_lo, stored.s_width
+    a_r, a_lo, a_width = arriving.r, arriving.s_lo, arriving.s_width
+    keys, lo, width = work.keys, work.lo, work.width
+    places, blocks, noted = work.places, work.blocks, work.noted
+    begin, end = U64(work.state[BEGIN]), U64(work.state[END])
+    terms = U64(a_r.shape[0])
+    count, block, last = U64(0), ALL_ONES, U64(0)
+    for place in range(begin, end):
+        if is_s[place] == of_s and firsts[place] < ends[place]:
+            row = U64(rows[place])
+            _gather(of_s, row, a_r, a_lo, a_width, keys, lo, width, count)
+            places[count] = place
+            count += U64(1)
+            block = min(block, U64(firsts[place]))
+            last = max(last, U64(ends[place]))
+    while block < last:
+        block_end = min(block + _BLOCK, last)
+        span = (block_end - block + _LANES - U64(1)) // _LANES
+        for probe in range(U64(0), count, _PROBES):
+            group_end = min(probe + _PROBES, count)
+            near = False
+            for member in range(probe, group_end):
+                place = U64(places[member])
+                near |= _near(firsts[place], ends[place], block, block_end)
+            if not near:
+                continue
+            # Probes behind the last are left from before: what they find is not noted.
+            if of_s and terms == U64(1):
+                met = _r_1(r, s_lo, s_width, block, span, keys, lo, width, probe)
+            elif of_s:
+                met = _r_2(r, s_lo, s_width, block, span, keys, lo, width, probe)
+            elif terms == U64(1):
+                met = _s_1(r, s_lo, s_width, block, span, keys, lo, width, probe)
+            else:
+                met = _s_2(r, s_lo, s_width, block, span, keys, lo, width, probe)
+            for member in range(probe, group_end):
+                place = U64(places[member])
+                near = _near(firsts[place], ends[place], block, block_end)
+                if near and ((met >> U32(member - probe)) & U32(1)) != U32(0):
+                    number = place - begin
+                    blocks[number, U64(noted[number])] = U32(block)
+                    noted[number] += 1
+        block += _BLOCK
+
+
+@kernel
+def scan(
+    arriving: OffsetCodes,
+    stored: OffsetCodes,
+    rows_of: tuple[int, int, int],
+    arrivals: Arrivals,
+    work: Work,
+    out: Codes,
+    most_pieces: int,
+) -> int:
+    """Join arriving tuples, in order, with their stretches, as far as it gets; resumable.
 
     Parameters
     ----------
-    r : ndarray of uint32, shape (terms, r rows)
-        Codes of R.
-    s_lo, s_hi : ndarray of uint32, shape (terms, s rows)
-        Interval of codes that joins with each S tuple.
-    is_s, rows : ndarray, shape (arrivals,)
-        The arriving tuples: side and row.
-    firsts, ends : ndarray of int64, shape (arrivals,)
-        Rows of the opposite stream that each meets.
-    arrival, offset : int
-        Where to go on: place among the arrivals, rows of its stretch already done.
-    out_r, out_s : ndarray of uint32, same shape
-        Receive the pairs, grouped by arrival, ascending within.
+    arriving : OffsetCodes
+        Codes of whole streams, by row.
+    stored : OffsetCodes
+        Codes of the stored tuples, by slot; :data:`~.vectors.LANES` more must be readable.
+    rows_of : tuple of int
+        Stride, offset of R, offset of S: the row of a slot is ``slot * stride + offset``.
+    arrivals : Arrivals
+        The arriving tuples.
+    work : Work
+        From :func:`work_for`, its state all zero at first; ``state[PLACE]`` is ``len(rows)`` when
+        all is done, and zero it is set for other arrivals.
+    out : ndarray of uint32, shape (3, room)
+        Receives each result's place among the arrivals, row of R, row of S: by place, ascending
+        within.
+    most_pieces : int
+        Pieces after which to return: a kernel cannot be interrupted.
 
     Returns
     -------
-    arrival, offset : int
-        Where to go on; ``arrival == len(rows)`` when done.
-    found : int
-        Pairs written.
+    int
+        Results written. All is done, or as many pieces are, or there is room for less than
+        :data:`BLOCK_TUPLES` more.
     """
-    room = len(out_r) - 1  # one place more may be written than is kept
-    found = 0
-    while arrival < len(rows):
-        row, of_s = U64(rows[arrival]), is_s[arrival]
-        first, end = U64(firsts[arrival]), U64(ends[arrival])
-        block = first + U64(offset)
-        while block < end:
-            block_end = min(block + BLOCK_TUPLES, end)
-            hits = _count(r, s_lo, s_hi, of_s, row, block, block_end - block)
-            if hits > U32(0):
-                if found + hits > room:
-                    return arrival, int(block - first), found
-                part = block
-                while part < block_end:
-                    length = min(PART_TUPLES, block_end - part)
-                    if _count(r, s_lo, s_hi, of_s, row, part, length) > U32(0):
-                        # Written every time, kept when it is a match: no branch to mispredict.
-                        for place in range(length):
-                            r_row, s_row = (part + place, row) if of_s else (row, part + place)
-                            hit = True
-                            for term in range(U64(r.shape[0])):
-                                key = r[term, r_row]
-                                hit &= (s_lo[term, s_row] <= key) & (key <= s_hi[term, s_row])
-                            out_r[found] = U32(r_row)
-                            out_s[found] = U32(s_row)
-                            found += hit
-                    part += length
-            block = block_end
-        arrival += 1
-        offset = 0
-    return arrival, 0, found
+    is_s, rows, firsts, ends = arrivals.is_s, arrivals.rows, arrivals.firsts, arrivals.ends
+    r, s_lo, s_width = stored.r, stored.s_lo, stored.s_width
+    a_r, a_lo, a_width = arriving.r, arriving.s_lo, arriving.s_width
+    blocks, noted, state = work.blocks, work.noted, work.state
+    count = len(rows)
+    room, kept, pieces = U64(out.shape[1]), U64(0), 0
+    slots = out[0]
+    stride, r_offset, s_offset = U64(rows_of[0]), U64(rows_of[1]), U64(rows_of[2])
+    while True:
+        while state[PLACE] < state[END]:
+            place = U64(state[PLACE])
+            of_s, row = is_s[place], U64(rows[place])
+            number = place - U64(state[BEGIN])
+            while state[HIT] < noted[number]:
+                if room - kept < _BLOCK:
+                    return int(kept)
+                block = U64(blocks[number, U64(state[HIT])])
+                first, end = max(block, U64(firsts[place])), min(block + _BLOCK, U64(ends[place]))
+                state[HIT] += 1
+                start = kept
+                kept = _pick(
+                    of_s, row, first, end, a_r, a_lo, a_width, r, s_lo, s_width, slots, start
+                )
+                for result in range(start, kept):
+                    found = U64(slots[result]) * stride + (r_offset if of_s else s_offset)
+                    slots[result] = U32(place)
+                    out[U64(1), result] = U32(found if of_s else row)
+                    out[U64(2), result] = U32(row if of_s else found)
+            state[PLACE] += 1
+            state[HIT] = 0
+        if state[END] == count or pieces == most_pieces:
+            return int(kept)
+        pieces += 1
+        state[BEGIN] = state[END]
+        state[END] = min(state[BEGIN] + PIECE_ARRIVALS, count)
+        noted[:] = 0
+        _note(arriving, stored, arrivals, False, work)
+        _note(arriving, stored, arrivals, True, work)

@@ -1,0 +1,156 @@
+"""Memory for a rate and rate for a memory: what MESHJOIN and SSBJ would do with a workload.
+
+The join values' frequencies in S and their rows in R say how much of the stream the cache would
+take (theorems 1 and 2: each value lies where it needs less), the cost model how long a loop takes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.base import Job
+from streamjoin.engines.encode import encode_keys
+from streamjoin.engines.semi.cost import Costs, Loop
+
+SAMPLE_TUPLES = 1 << 20
+STEPS = 50
+MOST_TUPLES = 1e13
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of what the tables hold.
+
+    Attributes
+    ----------
+    node, entry, record, value : float
+        A stream tuple, a join value's entry, a cached master row, a cached join value.
+    row : int
+        A master row in the disk buffer.
+    """
+
+    node: float
+    entry: float
+    record: float
+    value: float
+    row: int
+
+
+@dataclass(frozen=True)
+class Values:
+    """Join values of a workload.
+
+    Attributes
+    ----------
+    shares : ndarray of float64
+        Of the stream's tuples, for each value.
+    rows : ndarray of float64
+        Rows of R with it.
+    r_rows : int
+        Rows of R.
+    """
+
+    shares: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    r_rows: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a join would need and give.
+
+    Attributes
+    ----------
+    memory_bytes, rate : float
+        The budget and the service rate in tuples a second.
+    cache_share : float
+        Of the stream, joined in the cache.
+    loop_us : float
+        Cost of a loop.
+    """
+
+    memory_bytes: float
+    rate: float
+    cache_share: float
+    loop_us: float
+
+
+def values_of(job: Job) -> Values:
+    """Count the join values of a job; of S, a sample."""
+    r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)
+    if len(s_keys) > SAMPLE_TUPLES:
+        s_keys = np.random.default_rng(0).choice(s_keys, SAMPLE_TUPLES, replace=False)
+    keys, counts = np.unique(s_keys, return_counts=True)
+    r_values, r_counts = np.unique(r_keys, return_counts=True)
+    places = np.minimum(np.searchsorted(r_values, keys), max(0, len(r_values) - 1))
+    rows = np.zeros(len(keys))
+    if len(r_values):
+        known = r_values[places] == keys
+        rows[known] = r_counts[places[known]]
+    return Values(counts / max(1, counts.sum()), rows, len(r_keys))
+
+
+@dataclass(frozen=True)
+class Model:
+    """A join whose memory and rate are asked for.
+
+    Attributes
+    ----------
+    values, sizes, costs
+        Workload, layout, constants.
+    partition_rows : int
+        Rows of the disk buffer (b).
+    caching : bool
+        SSBJ, or MESHJOIN.
+    """
+
+    values: Values
+    sizes: Sizes
+    costs: Costs
+    partition_rows: int
+    caching: bool
+
+    def rate_for(self, memory_bytes: float) -> Forecast:
+        """Service rate with a budget (equations 1, 2 and 3)."""
+        return self._search(lambda found: found.memory_bytes < memory_bytes)
+
+    def memory_for(self, rate: float) -> Forecast | None:
+        """Least memory for a rate (equations 5 and 6); None if no memory is enough."""
+        if self.with_tuples(MOST_TUPLES).rate < rate:
+            return None
+        return self._search(lambda found: found.rate < rate)
+
+    def with_tuples(self, tuples: float) -> Forecast:
+        """What it is with so many tuples of the stream in a cycle through R."""
+        values, sizes = self.values, self.sizes
+        disk = tuples * values.shares * (sizes.node + sizes.entry)
+        cache = values.rows * sizes.record + sizes.value + sizes.entry
+        cached = (cache < disk) & self.caching
+        memory = float(np.where(cached, cache, disk).sum())
+        partitions = max(1, -(-values.r_rows // self.partition_rows))
+        share = float(values.shares[cached].sum())
+        matches = values.shares * values.rows
+        a_loop = tuples / partitions
+        work = Loop(
+            min(self.partition_rows, values.r_rows),
+            sizes.row,
+            a_loop * share,
+            a_loop * (1 - share),
+            a_loop * float(matches[~cached].sum()),
+            a_loop * float(matches[cached].sum()),
+        )
+        loop_ns = self.costs.loop_ns(work)
+        buffers = 2 * self.partition_rows * sizes.row
+        return Forecast(memory + buffers, a_loop / loop_ns * 1e9, share, loop_ns / 1e3)
+
+    def _search(self, too_few: Callable[[Forecast], bool]) -> Forecast:
+        low, high = 1.0, MOST_TUPLES
+        for _ in range(STEPS):
+            middle = (low * high) ** 0.5
+            if too_few(self.with_tuples(middle)):
+                low = middle
+            else:
+                high = middle
+        return self.with_tuples(high)

@@ -1,0 +1,134 @@
+"""The part of ``streamjoin advise`` that is about semi-stream joins."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from streamjoin.advise.semistream import Forecast, Model, Sizes, values_of
+from streamjoin.cli.terminal import print_json, print_table, progress, say, si
+from streamjoin.engines.base import Job
+from streamjoin.engines.semi import cost
+from streamjoin.errors import InputError
+from streamjoin.stores import KINDS
+
+ENGINES = (("meshjoin", False), ("ssbj", True))
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    group = parser.add_argument_group("semi-stream joins: R in a store, S arriving")
+    group.add_argument("--rate", type=float, metavar="TUPLES_PER_S", help="memory for this rate")
+    group.add_argument("--memory-kib", type=int, metavar="N", help="rate with this budget")
+    group.add_argument("--store", choices=KINDS, default="arrow", help="where R lies")
+    group.add_argument("--r-bytes", type=int, default=120, help="of a master row; default 120")
+    group.add_argument("--s-bytes", type=int, default=20, help="of a stream tuple; default 20")
+    group.add_argument(
+        "--calibrate-stores",
+        action="store_true",
+        help="measure the cost model's constants here, some minutes",
+    )
+
+
+def asked(args: argparse.Namespace) -> bool:
+    """Whether any of them was given."""
+    return args.rate is not None or args.memory_kib is not None
+
+
+def forecast(job: Job, args: argparse.Namespace) -> int:
+    """Say what MESHJOIN and SSBJ need, or give."""
+    if args.rate is not None and args.memory_kib is not None:
+        raise InputError("give --rate or --memory-kib: each is the answer to the other")
+    for flag, number in (("--rate", args.rate), ("--memory-kib", args.memory_kib)):
+        if number is not None and not 0 < number < float("inf"):
+            raise InputError(f"{flag} must be a number above 0, not {number}")
+    for flag, width, least in (("--r-bytes", args.r_bytes, 16), ("--s-bytes", args.s_bytes, 12)):
+        if width < least:
+            raise InputError(f"{flag} must be at least {least}, not {width}")
+    costs, path = cost.load(args.store)
+    values, sizes = values_of(job), _sizes(args)
+    relation_bytes = values.r_rows * sizes.row
+    found: dict[str, Forecast | None] = {}
+    for name, caching in ENGINES:
+        if args.memory_kib is not None:
+            budget = args.memory_kib * 1024
+            rows = cost.best_partition_rows(costs, budget, sizes.row)
+            found[name] = Model(values, sizes, costs, rows, caching).rate_for(budget)
+        else:
+            rows = cost.best_partition_rows(costs, relation_bytes / 10, sizes.row)
+            found[name] = Model(values, sizes, costs, rows, caching).memory_for(args.rate)
+    plain = [_plain(name, each, relation_bytes) for name, each in found.items()]
+    if args.json:
+        print_json({"store": args.store, "constants": str(path), "forecasts": plain})
+        return 0
+    headings = ["engine", "memory", "of R", "rate", "in the cache", "a loop"]
+    rows_told = []
+    for row in plain:
+        if row["memory_bytes"] is None:
+            rows_told.append([row["engine"], "no memory is enough", "-", "-", "-", "-"])
+            continue
+        rows_told.append(
+            [
+                row["engine"],
+                f"{row['memory_bytes'] / 2**20:.2f} MiB",
+                f"{row['share_of_r']:.1%}" if row["share_of_r"] is not None else "-",
+                si(row["rate_tuples_per_s"], "tuples/s"),
+                f"{row['cache_share']:.0%}",
+                f"{row['loop_us']:.0f} us",
+            ]
+        )
+    print_table(headings, rows_told, {*headings[1:]})
+    say(f"constants of store {args.store} from {path}")
+    return 0
+
+
+def calibrate(args: argparse.Namespace) -> int:
+    """Measure the constants and keep them with their evidence."""
+    from streamjoin.bench.calibrate_stores import calibrate as measure
+
+    with progress("calibrating stores") as told:
+        document = measure(told)
+    path = cost.calibrated_path()
+    _save(document, path)
+    if args.json:
+        print_json(document)
+        return 0
+    names = list(next(iter(document["costs"].values())))
+    rows = [
+        [kind, *(f"{constants[name]:.3g}" for name in names)]
+        for kind, constants in document["costs"].items()
+    ]
+    print_table(["store", *(f"{name} ns" for name in names)], rows)
+    say(f"kept with the evidence in {path}")
+    return 0
+
+
+def _save(document: dict[str, Any], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(json.dumps(document, indent=1) + "\n")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _sizes(args: argparse.Namespace) -> Sizes:
+    from streamjoin.engines.semi.tables import layout_bytes
+
+    sizes = layout_bytes(args.r_bytes, args.s_bytes)
+    return Sizes(**{**sizes, "row": int(sizes["row"])})  # type: ignore[arg-type]
+
+
+def _plain(name: str, found: Forecast | None, relation_bytes: int) -> dict[str, Any]:
+    if found is None:
+        return {"engine": name, "memory_bytes": None}
+    return {
+        "engine": name,
+        "memory_bytes": found.memory_bytes,
+        "share_of_r": found.memory_bytes / relation_bytes if relation_bytes else None,
+        "rate_tuples_per_s": found.rate,
+        "cache_share": found.cache_share,
+        "loop_us": found.loop_us,
+    }

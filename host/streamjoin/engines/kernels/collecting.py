@@ -1,0 +1,75 @@
+"""SplitJoin's collector: results of several cores in one order, by punctuation."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels.jit import inlined, kernel
+
+Codes = NDArray[np.uint32]
+Int64s = NDArray[np.int64]
+
+U32, U64 = np.uint32, np.uint64
+NOTHING_LEFT = U64(0xFFFFFFFFFFFFFFFF)
+
+
+@inlined
+def _interval(
+    place: np.uint32, r_row: np.uint32, s_row: np.uint32, of_s: bool, within: np.uint64
+) -> np.uint64:
+    """Number the punctuation interval of a result: by arrival, then by its stored tuple's row."""
+    interval = U64(place) << U64(32)
+    if within > U64(0):
+        interval |= U64(r_row if of_s else s_row) // within
+    return interval
+
+
+@kernel
+def merge(
+    found: Codes,
+    bounds: Int64s,
+    is_s: NDArray[np.bool_],
+    interval_rows: int,
+    out_r: Codes,
+    out_s: Codes,
+) -> None:
+    """Merge the cores' results, interval by interval, core by core: algorithm 5.
+
+    Parameters
+    ----------
+    found : ndarray of uint32, shape (3, results)
+        Place among the arrivals, row of R, row of S; each core's results by place, ascending
+        within.
+    bounds : ndarray of int64, shape (cores + 1,)
+        Where each core's results begin, and the end of the last.
+    is_s : ndarray of bool, shape (arrivals,)
+        Side of each arriving tuple.
+    interval_rows : int
+        Rows of the stored stream, of all cores together, from one punctuation to the next; 0 if
+        there is one at the end of each arriving tuple only.
+    out_r, out_s : ndarray of uint32, shape (results,)
+        Receive rows of R and S.
+    """
+    heads = bounds[:-1].copy()
+    within = U64(interval_rows)
+    at = U64(0)
+    while True:
+        least = NOTHING_LEFT
+        for core in range(len(heads)):
+            head = heads[core]
+            if head < bounds[core + 1]:
+                place = found[0, head]
+                own = _interval(place, found[1, head], found[2, head], is_s[place], within)
+                least = min(least, own)
+        if least == NOTHING_LEFT:
+            return
+        for core in range(len(heads)):
+            head = heads[core]
+            while head < bounds[core + 1]:
+                place = found[0, head]
+                own = _interval(place, found[1, head], found[2, head], is_s[place], within)
+                if own != least:
+                    break
+                out_r[at], out_s[at] = found[1, head], found[2, head]
+                at += U64(1)
+                head += 1
+            heads[core] = head

@@ -1,0 +1,233 @@
+"""The parallel join over merge trees: tasks, pending insertions, results in arrival order.
+
+PIM-Tree, section 4; the trees and their edge are in
+:mod:`~streamjoin.engines.kernels.mergetrees`.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels.atomics import fetch_add, load_acquire, store_release
+from streamjoin.engines.kernels.btree import ENTRIES, REGION_WORDS
+from streamjoin.engines.kernels.immutable import descend
+from streamjoin.engines.kernels.jit import fused, kernel, uncounted
+from streamjoin.engines.kernels.mergetrees import (
+    AT,
+    DEPTH,
+    END,
+    FROZEN,
+    HELD,
+    LIMIT,
+    NEXT,
+    PENDING,
+    PENDING_DONE,
+    PENDING_END,
+    PLAN,
+    PLAN_WORDS,
+    SIDE_WORDS,
+    SIDES,
+    STOP,
+    TREE,
+    WRITTEN,
+    MergeTrees,
+    count_rows,
+    edges,
+    insert_row,
+    look_up,
+    move_edge,
+    plan,
+    side,
+)
+from streamjoin.engines.kernels.probing import Arrivals, Codes, Columns, Int64s
+
+U32, U64 = np.uint32, np.uint64
+
+DONE, FULL, MERGE, STOPPED, TAKEN = 0, 1, 2, 3, 4
+"""Why a thread comes back, and that it has a task."""
+
+PENDING_ROWS = U64(64)
+OFFSET_BITS = U64(44)
+
+
+@uncounted
+def _insert_pending(columns: Columns, index: MergeTrees) -> None:
+    """Insert some of the rows that had to wait for a merge."""
+    state, trees = index.state, index.trees
+    begin, stop = fetch_add(state, PENDING, PENDING_ROWS), state[PENDING_END]
+    if begin >= stop:
+        return
+    end = min(begin + PENDING_ROWS, stop)
+    own = U64(begin >= U64(columns.r.shape[1]))
+    for row in range(begin, end):
+        tree, depth = side(state, own, TREE), side(state, own, DEPTH)
+        part = descend(trees, tree, columns.keys[row], U64(0), U64(0), depth)
+        insert_row(columns, index, row, own, part, True)
+    count_rows(index, own, end - begin, True)
+    # Whoever inserts the last of them lets the edge go on.
+    if fetch_add(state, PENDING_DONE, end - begin) + (end - begin) == stop:
+        store_release(state, SIDES + own * SIDE_WORDS + HELD, U64(0xFFFFFFFFFFFFFFFF))
+
+
+@fused
+def _take(
+    columns: Columns, index: MergeTrees, size: np.uint64, total: np.uint64, shared: bool
+) -> tuple[int, np.uint64]:
+    """Take the next task, or insert rows that had to wait; say where it begins, or why not."""
+    state, counters = index.state, index.forest.counters
+    if shared:
+        if load_acquire(state, STOP) != U64(0):
+            return STOPPED, total
+        while load_acquire(state, PENDING) < state[PENDING_END]:
+            _insert_pending(columns, index)
+    for stream in range(U64(2)):
+        entries = load_acquire(counters, stream * REGION_WORDS + ENTRIES)
+        if entries >= side(state, stream, LIMIT):
+            return MERGE, total
+    if shared:
+        at = fetch_add(state, NEXT, size)
+    else:
+        at = state[NEXT]
+        state[NEXT] = at + size
+    return TAKEN if at < total else DONE, at
+
+
+@uncounted
+def join(
+    columns: Columns,
+    arrivals: Arrivals,
+    index: MergeTrees,
+    task: int,
+    shared: bool,
+    mine: NDArray[np.uint64],
+    thread: int,
+    finished: NDArray[np.uint32],
+    places: NDArray[np.uint64],
+    counts: NDArray[np.uint32],
+    out: Codes,
+) -> tuple[int, int]:
+    """Take tasks and join them until all are taken, or something has to be done outside.
+
+    Parameters
+    ----------
+    columns, arrivals, index
+        See there.
+    task : int
+        Arrivals of a task.
+    shared : bool
+        Whether other threads work on the same.
+    mine : ndarray of uint64, shape (at least PLAN + task * PLAN_WORDS,)
+        The thread's own state.
+    thread : int
+        Its number.
+    finished : ndarray of uint32, shape (tasks,)
+        If ``shared``: 0 for a task that is not finished.
+    places : ndarray of uint64, shape (arrivals,)
+        If ``shared``: receives ``thread << OFFSET_BITS``, plus where among the pairs of that
+        thread those of an arrival begin.
+    counts : ndarray of uint32, shape (arrivals,)
+        If ``shared``: receives each arrival's pairs.
+    out : ndarray of uint32, shape (2, room)
+        Receives rows of R and of S.
+
+    Returns
+    -------
+    why : int
+        DONE; FULL if an arrival's pairs had no room: it is done again in the next call; MERGE if
+        mutable trees have reached their limit; STOPPED if the state says so.
+    found : int
+        Pairs written.
+    """
+    state, found, size = index.state, U64(0), U64(task)
+    total, r_rows = U64(len(arrivals.rows)), U64(columns.r.shape[1])
+    while True:
+        at, end = mine[AT], mine[END]
+        if at >= end:
+            why, at = _take(columns, index, size, total, shared)
+            if why != TAKEN:
+                return why, int(found)
+            end = min(at + size, total)
+        plan(columns, arrivals, index, at, end, mine)
+        begin, inserted, inserted_s = at, U64(0), U64(0)
+        edge = edge_s = U64(0xFFFFFFFFFFFFFFFF)
+        if shared:
+            edge, edge_s = edges(columns, arrivals, index, size)
+        while at < end:
+            row, before = U64(arrivals.rows[at]), found
+            own = U64(row >= r_rows)
+            first, last = U64(arrivals.firsts[at]), U64(arrivals.ends[at])
+            words = PLAN + (at - begin) * PLAN_WORDS
+            found = look_up(
+                columns,
+                index,
+                row,
+                U64(1) - own,
+                first,
+                last,
+                mine[words],
+                mine[words + U64(1)],
+                edge if own == U64(1) else edge_s,
+                shared,
+                out,
+                found,
+            )
+            if found > U64(out.shape[1]):
+                mine[AT], mine[END] = at, end
+                count_rows(index, U64(0), inserted, shared)
+                count_rows(index, U64(1), inserted_s, shared)
+                return FULL, int(before)
+            if shared:
+                places[at] = (U64(thread) << OFFSET_BITS) + mine[WRITTEN] + before
+                counts[at] = U32(found - before)
+            if side(state, own, FROZEN) == U64(0):
+                insert_row(columns, index, row, own, mine[words + U64(2)], shared)
+                inserted += U64(1) - own
+                inserted_s += own
+            at += U64(1)
+        mine[AT], mine[END] = U64(0), U64(0)
+        count_rows(index, U64(0), inserted, shared)
+        count_rows(index, U64(1), inserted_s, shared)
+        if shared:
+            move_edge(index, finished, (end - U64(1)) // size)
+
+
+@uncounted
+def last_of_each(rows: Int64s, taken: int, r_rows: int) -> tuple[int, int]:
+    """Places of the last R tuple and the last S tuple of the first arrivals, -1 without one."""
+    last_r = last_s = -1
+    place = taken - 1
+    while place >= 0 and (last_r < 0 or last_s < 0):
+        if rows[place] < r_rows:
+            last_r = max(last_r, place)
+        else:
+            last_s = max(last_s, place)
+        place -= 1
+    return last_r, last_s
+
+
+@kernel
+def in_order(
+    places: NDArray[np.uint64],
+    counts: NDArray[np.uint32],
+    bases: NDArray[np.uint64],
+    pairs: Codes,
+    out: Codes,
+) -> None:
+    """Propagate the pairs of all threads in arrival order.
+
+    Parameters
+    ----------
+    places, counts
+        As :func:`join` gave them.
+    bases : ndarray of uint64, shape (threads,)
+        Where the pairs of each thread begin in ``pairs``.
+    pairs, out : ndarray of uint32, shape (2, pairs)
+    """
+    to = U64(0)
+    for arrival in range(U64(len(places))):
+        thread = places[arrival] >> OFFSET_BITS
+        place = bases[thread] + (places[arrival] & ((U64(1) << OFFSET_BITS) - U64(1)))
+        for _ in range(U64(counts[arrival])):
+            out[U64(0), to] = pairs[U64(0), place]
+            out[U64(1), to] = pairs[U64(1), place]
+            place += U64(1)
+            to += U64(1)

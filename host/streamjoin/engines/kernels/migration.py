@@ -1,0 +1,162 @@
+"""Cache migration: join values on their way between H_S and the cache H_R.
+
+See :mod:`streamjoin.engines.kernels.semistream` for the tables. These steps run between two cycles
+through R, never within one.
+"""
+
+from streamjoin.engines.kernels.jit import kernel
+from streamjoin.engines.kernels.semistream import (
+    COUNT_MASK,
+    COUNTING,
+    EMPTY,
+    ENTRIES,
+    FIRST,
+    FREE,
+    FREE_VALUES,
+    HALF,
+    HEAD,
+    LOW,
+    MATCHED,
+    NODES,
+    PAGE_RECORDS_LOG2,
+    PAGE_WORDS,
+    RECORD_WORDS,
+    RECORDS,
+    SLOTS,
+    SPECIAL,
+    STATE,
+    TAG_MASK,
+    U32,
+    U64,
+    VALUE_COLUMNS,
+    Codes,
+    Values,
+    Words,
+    _hash,
+    find,
+    insert,
+    remove,
+)
+
+
+@kernel
+def nominate(
+    more_than: int,
+    numbers: Words,
+    arena: Words,
+    directory: Words,
+    value_keys: Words,
+    values: Values,
+    free_values: Codes,
+    queue: Codes,
+    record_pages: Codes,
+    free_pages: Codes,
+) -> int:
+    """Make a value of every join value with more nodes than that and a row in R; count from here.
+
+    Returns
+    -------
+    int
+        Join values that found no free value.
+    """
+    left_out = 0
+    for slot in range(U64(len(directory))):
+        entry = directory[slot]
+        if entry == EMPTY or entry & SPECIAL:
+            continue
+        newest = entry & LOW
+        count = arena[newest + U64(2)]
+        nodes = count & COUNT_MASK
+        if nodes <= U64(more_than) or count & MATCHED == U64(0):
+            continue
+        if numbers[FREE_VALUES] == U64(0):
+            left_out += 1
+            continue
+        numbers[FREE_VALUES] -= U64(1)
+        value = U64(free_values[numbers[FREE_VALUES]])
+        value_keys[value] = arena[newest]
+        for column in range(VALUE_COLUMNS):
+            values[value, column] = U32(0)
+        values[value, STATE] = U32(COUNTING)
+        values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes)
+        directory[slot] = SPECIAL | (entry & (TAG_MASK << HALF)) | value
+    return left_out
+
+
+@kernel
+def demote(
+    chosen: Codes,
+    numbers: Words,
+    arena: Words,
+    directory: Words,
+    value_keys: Words,
+    values: Values,
+    free_values: Codes,
+    queue: Codes,
+    record_pages: Codes,
+    free_pages: Codes,
+) -> None:
+    """Make plain join values of these values again; those without nodes are forgotten."""
+    slots = numbers[SLOTS]
+    for value in chosen:
+        tag = _hash(value_keys[value])
+        slot = find(directory, slots, arena, value_keys, value_keys[value], tag)
+        if values[value, NODES] == U32(0):
+            remove(directory, slots, slot)
+            numbers[ENTRIES] -= U64(1)
+        else:
+            newest = U64(values[value, HEAD])
+            arena[newest + U64(2)] = U64(values[value, NODES]) | MATCHED
+            directory[slot] = tag << HALF | newest
+        values[value, STATE] = U32(FREE)
+        free_values[numbers[FREE_VALUES]] = value
+        numbers[FREE_VALUES] += U64(1)
+
+
+@kernel
+def compact(
+    order: Codes,
+    numbers: Words,
+    arena: Words,
+    directory: Words,
+    value_keys: Words,
+    values: Values,
+    free_values: Codes,
+    queue: Codes,
+    record_pages: Codes,
+    free_pages: Codes,
+) -> int:
+    """Slide the records of these values, ordered by their first one, down over what is unused.
+
+    Returns
+    -------
+    int
+        Records in use.
+    """
+    page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
+    log2 = numbers[PAGE_RECORDS_LOG2]
+    mask = (U64(1) << log2) - U64(1)
+    end = U64(0)
+    for value in order:
+        first, many = U64(values[value, FIRST]), U64(values[value, RECORDS])
+        values[value, FIRST] = U32(end)
+        for number in range(first, first + many):
+            if number != end:
+                page = U64(record_pages[number >> log2])
+                source = page * page_words + (number & mask) * record_words
+                page = U64(record_pages[end >> log2])
+                to = page * page_words + (end & mask) * record_words
+                for word in range(record_words):
+                    arena[to + word] = arena[source + word]
+            end += U64(1)
+    return int(end)
+
+
+@kernel
+def rehash(old: Words, numbers: Words, directory: Words, arena: Words, value_keys: Words) -> None:
+    """Enter all entries of an old directory into a new, empty one."""
+    slots = numbers[SLOTS]
+    for entry in old:
+        if entry != EMPTY:
+            key = value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]
+            insert(directory, find(directory, slots, arena, value_keys, key, _hash(key)), entry)

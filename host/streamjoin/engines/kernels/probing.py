@@ -1,0 +1,206 @@
+"""What an arriving tuple asks of the opposite window's index, and which candidates join.
+
+Rows of both streams are numbered through: those of S follow those of R. A column of the index is
+then one array for both, and a row says which stream it is of.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels.btree import NO_NODE, NOTHING, WIDTH, Forest, find_leaf
+from streamjoin.engines.kernels.immutable import COUNT, ROW, SHAPE_WORDS, Sorted, first_entry
+from streamjoin.engines.kernels.jit import fused, kernel
+from streamjoin.engines.kernels.nodes import count_below
+
+Codes = NDArray[np.uint32]
+Int64s = NDArray[np.int64]
+
+U32, U64 = np.uint32, np.uint64
+
+
+class Columns(NamedTuple):
+    """The predicate's codes, and the part of it that the index answers.
+
+    Attributes
+    ----------
+    keys : ndarray of uint32, shape (r rows + s rows,)
+        What each tuple is indexed by.
+    lows, highs : ndarray of uint32, shape (r rows + s rows,)
+        The keys of the opposite stream, both ends included, outside of which none joins with it.
+    r : ndarray of uint32, shape (terms, r rows)
+    s_lo, s_hi : ndarray of uint32, shape (terms, s rows)
+        The whole predicate (:class:`~streamjoin.engines.encode.IntervalCodes`).
+    checked : bool
+        Whether a candidate has still to be held against the whole predicate.
+    """
+
+    keys: Codes
+    lows: Codes
+    highs: Codes
+    r: Codes
+    s_lo: Codes
+    s_hi: Codes
+    checked: bool
+
+
+class Arrivals(NamedTuple):
+    """Tuples of both streams in arrival order.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (arrivals,)
+        Which ones.
+    firsts, ends : ndarray of int64, shape (arrivals,)
+        The opposite window when each arrives: rows ``first`` to below ``end``.
+    expired : ndarray of int64, shape (arrivals,)
+        The first row of its own stream that is live after it.
+    """
+
+    rows: Int64s
+    firsts: Int64s
+    ends: Int64s
+    expired: Int64s
+
+
+@fused
+def entry_of(key: np.uint32, row: np.uint64) -> np.uint64:
+    """Pack an index entry."""
+    return U64(key) << U64(32) | row
+
+
+@fused
+def joins(columns: Columns, row: np.uint64, other: np.uint64) -> bool:
+    """Whether two tuples satisfy the whole predicate."""
+    r_rows = U64(columns.r.shape[1])
+    r_row = min(row, other)
+    s_row = max(row, other) - r_rows
+    hit = True
+    for term in range(U64(columns.r.shape[0])):
+        key = columns.r[term, r_row]
+        hit &= (columns.s_lo[term, s_row] <= key) & (key <= columns.s_hi[term, s_row])
+    return hit
+
+
+@fused
+def offer(
+    columns: Columns,
+    row: np.uint64,
+    other: np.uint64,
+    first: np.uint64,
+    end: np.uint64,
+    out: Codes,
+    found: np.uint64,
+) -> np.uint64:
+    """Write a candidate down if it is in the window and joins; return the pairs so far.
+
+    One beyond the room is counted and not written: the arrival has then to be done again.
+    """
+    if (other >= first) & (other < end):
+        hit = True
+        if columns.checked:
+            hit = joins(columns, row, other)
+        if hit:
+            if found < U64(out.shape[1]):
+                out[U64(0), found] = U32(min(row, other))
+                out[U64(1), found] = U32(max(row, other) - U64(columns.r.shape[1]))
+            found += U64(1)
+    return found
+
+
+@fused
+def scan_sorted(
+    columns: Columns,
+    row: np.uint64,
+    first: np.uint64,
+    end: np.uint64,
+    trees: Sorted,
+    tree: np.uint64,
+    place: np.uint64,
+    out: Codes,
+    found: np.uint64,
+) -> np.uint64:
+    """Offer an immutable tree's entries from a place on, up to the tuple's highest key."""
+    stop = first_entry(trees, tree) + trees.shapes[tree * SHAPE_WORDS + COUNT]
+    highest = entry_of(columns.highs[row], ROW)
+    room = U64(out.shape[1])
+    while place < stop and trees.entries[place] <= highest and found <= room:
+        other = trees.entries[place] & ROW
+        found = offer(columns, row, other, first, end, out, found)
+        place += U64(1)
+    return found
+
+
+@fused
+def scan_tree(
+    columns: Columns,
+    row: np.uint64,
+    first: np.uint64,
+    end: np.uint64,
+    forest: Forest,
+    tree: np.uint64,
+    out: Codes,
+    found: np.uint64,
+) -> np.uint64:
+    """Offer a mutable tree's entries in the tuple's range of keys."""
+    if forest.roots[tree] != NO_NODE:
+        lowest, highest = entry_of(columns.lows[row], U64(0)), entry_of(columns.highs[row], ROW)
+        room = U64(out.shape[1])
+        leaf = find_leaf(forest, tree, lowest)
+        place = leaf * WIDTH + count_below(forest.leaves, leaf * WIDTH, lowest)
+        stop = leaf * WIDTH + WIDTH
+        going = True
+        while going and found <= room:
+            entry = forest.leaves[place] if place < stop else NOTHING
+            if entry <= highest and entry != NOTHING:
+                found = offer(columns, row, entry & ROW, first, end, out, found)
+                place += U64(1)
+            elif entry == NOTHING and forest.nexts[leaf] != NO_NODE:
+                leaf = U64(forest.nexts[leaf])
+                place, stop = leaf * WIDTH, leaf * WIDTH + WIDTH
+            else:
+                going = False
+    return found
+
+
+@kernel
+def reach(
+    s_lo: Codes, s_hi: Codes, r: Codes, shift: int, widest: int, least: Codes, lows: Codes
+) -> None:
+    """Find for each R tuple the least ``s_lo`` of the S intervals that may hold it.
+
+    An S tuple is indexed by the lower end of its interval. One that holds ``r`` starts at most at
+    ``r``, and at the earliest where the longest interval that ends at ``r`` or beyond does. How
+    long intervals are depends on where they lie (equal widths in values are unequal in the codes
+    of float32, and in ranks), so it is looked up in steps of ``2**shift`` codes.
+
+    Parameters
+    ----------
+    s_lo, s_hi : ndarray of uint32, shape (s rows,)
+        Intervals; empty ones (``lo > hi``) do not count.
+    r : ndarray of uint32, shape (r rows,)
+    shift : int
+        Bits of a code that are below its step.
+    widest : int
+        The greatest ``s_hi - s_lo``.
+    least : ndarray of uint32, shape (at least steps,)
+        Scratch.
+    lows : ndarray of uint32, shape (r rows,)
+        Receives the result; the largest code where no interval holds the tuple.
+    """
+    down, most = U64(shift), U64(widest)
+    least[:] = U32(0xFFFFFFFF)
+    for row in range(U64(len(s_lo))):
+        if s_lo[row] <= s_hi[row]:
+            step = U64(s_hi[row]) >> down
+            least[step] = min(least[step], s_lo[row])
+    for back in range(U64(1), U64(len(least))):
+        step = U64(len(least)) - U64(1) - back
+        least[step] = min(least[step], least[step + U64(1)])
+    for row in range(U64(len(r))):
+        code = U64(r[row])
+        low = U32(0xFFFFFFFF)
+        if code >> down < U64(len(least)):
+            low = max(least[code >> down], U32(code - min(code, most)))
+        lows[row] = low

@@ -1,0 +1,516 @@
+"""Semi-stream joins: the stream's hash table H_S, the cache H_R, and the steps of a loop.
+
+All tuples lie in one arena of 64-bit words, in pages of one size that either table takes from one
+list and gives back to it, so that memory moves between the two as the cache inequality says.
+
+- A *node* of H_S is a stream tuple: its key, ``row | next << 32`` (``next`` is where the tuple of
+  the same key that came before it lies), a count word, its payload. Nodes are placed one behind
+  the other and expire in that order, so the pages in use, in their order, are the queue Q.
+- A *record* of H_R is a master row: row number and payload. Records are numbered; page and place
+  follow from the number. The records of a join value have consecutive numbers.
+- The *directory* has an entry for each join value that is in either table: 31 bits of its hash,
+  and where its newest node lies or which *value* it is. The count word of that node holds how many
+  nodes the value has. Open
+  addressing, entries ordered by hash, deletion by shifting back.
+- A *value* is a join value with a state of its own: on its way into the cache, or in it. Its nodes
+  hang on it, so they can still expire when it has been moved.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels.jit import inlined, kernel
+from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
+
+Words = NDArray[np.uint64]
+Codes = NDArray[np.uint32]
+Values = NDArray[np.uint32]
+
+U32, U64 = np.uint32, np.uint64
+EMPTY = U64(0xFFFFFFFFFFFFFFFF)
+SPECIAL = U64(1 << 63)
+LOW = U64(0xFFFFFFFF)
+HALF = U64(32)
+TAG_MASK = U64(0x7FFFFFFF)
+TAG_BITS = 30
+"""So that what is masked out of an empty slot is above every tag."""
+
+OVERFLOW = 64
+"""Slots behind the last that is anybody's best; one more, behind them, is always empty."""
+
+NODE_HEADER = 3
+"""Words of a node before its payload."""
+
+COUNT_MASK = U64((1 << 32) - 1)
+MATCHED = U64(1 << 32)
+"""In a count word: a row of R with this join value came by since the value has been here."""
+
+MISSING = U64(1 << 33)
+"""In a count word: a tuple of the value has seen all of R without a match."""
+
+# Columns of the table of values.
+STATE, HEAD, NODES, RECORDS, FIRST, USES, SEEN, SINCE = range(8)
+VALUE_COLUMNS = 8
+VALUE_BYTES = 4 * VALUE_COLUMNS + 8 + 4
+"""Its columns, its key, its place in the list of free ones."""
+
+ABSENT_NODES = 3
+"""Tuples of a value without a row in R that pass for more than the value's bytes: twice them, as
+what was seen in one cycle is often seen by chance."""
+
+# States of a value.
+FREE, COUNTING, LOADING, CACHED, ABSENT = range(5)
+BROKEN = U32(1 << 31)
+"""SEEN when rows came otherwise than they were counted."""
+
+# Places of the numbers that the steps share.
+(
+    OLDEST,
+    NEXT,
+    OLDEST_AT,
+    OLDEST_LEFT,
+    NEXT_AT,
+    NEXT_LEFT,
+    FIRST_PAGE,
+    PAGES_USED,
+    FREE_PAGES,
+    ENTRIES,
+    MOST_ENTRIES,
+    SLOTS,
+    NODE_WORDS,
+    PAGE_WORDS,
+    PAGE_NODES,
+    RECORD_WORDS,
+    PAGE_RECORDS_LOG2,
+    QUOTA,
+    PLACE,
+    WITHIN,
+    AT,
+    FROM_CACHE,
+    MISSED,
+    FREE_VALUES,
+    UNMATCHED,
+    KEPT_VALUES,
+) = range(26)
+NUMBERS = 26
+
+# What a step ended with.
+DONE, FULL_OUTPUT, NO_PAGE, NO_ENTRY, AT_QUOTA, NO_VALUE = range(6)
+
+
+@inlined
+def _hash(key: np.uint64) -> np.uint64:
+    # Two rounds: a directory keeps only upper bits, and keys may differ in upper bits alone.
+    mixed = (key ^ (key >> U64(32))) * U64(0x9E3779B97F4A7C15)
+    return ((mixed ^ (mixed >> U64(29))) * U64(0xBF58476D1CE4E5B9)) >> U64(64 - TAG_BITS)
+
+
+@inlined
+def _tag(entry: np.uint64) -> np.uint64:
+    return (entry >> HALF) & TAG_MASK
+
+
+@inlined
+def _home(tag: np.uint64, slots: np.uint64) -> np.uint64:
+    return U64((tag * slots) >> U64(TAG_BITS))
+
+
+@kernel
+def find(
+    directory: Words,
+    slots: np.uint64,
+    arena: Words,
+    value_keys: Words,
+    key: np.uint64,
+    tag: np.uint64,
+) -> np.uint64:
+    """Return a key's slot, or the one before which it would go: then its tag is another one.
+
+    Entries are in the order of their tags, and so of the slots that they would like best: a search
+    for what is not there ends at the first entry above it. The steps of a loop repeat these lines:
+    a call with arrays costs more than the search.
+    """
+    slot = _home(tag, slots)
+    while _tag(directory[slot]) < tag:
+        slot += U64(1)
+    while _tag(directory[slot]) == tag:
+        entry = directory[slot]
+        held = value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]
+        if held == key:
+            break
+        slot += U64(1)
+    return slot
+
+
+@kernel
+def insert(directory: Words, slot: np.uint64, entry: np.uint64) -> None:
+    """Enter where :func:`find` said, and move what is behind on by one."""
+    carried = entry
+    while carried != EMPTY:
+        directory[slot], carried = carried, directory[slot]
+        slot += U64(1)
+
+
+@kernel
+def remove(directory: Words, slots: np.uint64, slot: np.uint64) -> None:
+    """Empty a slot and shift back what had to step over it."""
+    while True:
+        behind = directory[slot + U64(1)]
+        if behind == EMPTY or _home(_tag(behind), slots) == slot + U64(1):
+            break
+        directory[slot] = behind
+        slot += U64(1)
+    directory[slot] = EMPTY
+
+
+@kernel
+def take(
+    keys: Words,
+    end: int,
+    first_row: int,
+    stream_payload: Words,
+    numbers: Words,
+    arena: Words,
+    directory: Words,
+    value_keys: Words,
+    values: Values,
+    free_values: Codes,
+    queue: Codes,
+    record_pages: Codes,
+    free_pages: Codes,
+    out_r: Codes,
+    out_s: Codes,
+    out_payload: Words,
+) -> tuple[int, int]:
+    """Cache phase: join stream tuples with the cache, put those that it lacks into H_S.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64
+        The stream's keys; taken from ``numbers[PLACE]`` on.
+    end : int
+        Place to stop before.
+    first_row : int
+        Row number of the first key.
+    stream_payload : ndarray of uint64
+        Payload words of the tuples, one behind the other, or of one tuple for all.
+    numbers, arena, directory, value_keys, values, free_values, queue, record_pages, free_pages
+        The tables.
+    out_r, out_s : ndarray of uint32
+        Receive rows of R and S.
+    out_payload : ndarray of uint64
+        Receives the records' payloads where it is not empty.
+
+    Returns
+    -------
+    found : int
+        Pairs written.
+    status : int
+        Why it ended; after FULL_OUTPUT it goes on where it was when it is called again.
+    """
+    slots, node_words = numbers[SLOTS], numbers[NODE_WORDS]
+    page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
+    log2 = numbers[PAGE_RECORDS_LOG2]
+    mask = (U64(1) << log2) - U64(1)
+    carried = record_words - U64(1) if len(out_payload) else U64(0)
+    stream_words = node_words - U64(NODE_HEADER)
+    shared = U64(len(stream_payload)) == stream_words
+    place, last = numbers[PLACE], U64(end)
+    found, room = U64(0), U64(len(out_r))
+    status = DONE
+    while place < last:
+        far, near = place + U64(2 * AHEAD), place + U64(AHEAD)
+        far, near = (far if far < last else place), (near if near < last else place)
+        prefetch(directory, _home(_hash(keys[far]), slots))
+        entry = directory[_home(_hash(keys[near]), slots)]
+        if entry & SPECIAL == U64(0):
+            prefetch(arena, entry & LOW)
+        key = keys[place]
+        tag = _hash(key)
+        slot = _home(tag, slots)
+        while _tag(directory[slot]) < tag:
+            slot += U64(1)
+        while _tag(directory[slot]) == tag:
+            entry = directory[slot]
+            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+                break
+            slot += U64(1)
+        entry = directory[slot]
+        value, older, count = U64(0), U64(0), U64(0)
+        known = _tag(entry) == tag
+        special = known and entry & SPECIAL != U64(0)
+        if special:
+            value = entry & LOW
+            state = values[value, STATE]
+            if state == ABSENT:
+                values[value, USES] += U32(1)
+                numbers[MISSED] += U64(1)
+                place += U64(1)
+                continue
+            if state == CACHED:
+                done, many = numbers[WITHIN], U64(values[value, RECORDS])
+                upto = min(many, done + room - found)
+                first = U64(values[value, FIRST])
+                for number in range(first + done, first + upto):
+                    page = U64(record_pages[number >> log2])
+                    at = page * page_words + (number & mask) * record_words
+                    out_r[found] = U32(arena[at])
+                    out_s[found] = U32(U64(first_row) + place)
+                    for word in range(carried):
+                        out_payload[found * carried + word] = arena[at + U64(1) + word]
+                    found += U64(1)
+                if upto < many:
+                    numbers[WITHIN] = upto
+                    status = FULL_OUTPUT
+                    break
+                numbers[WITHIN] = U64(0)
+                values[value, USES] += U32(1)
+                numbers[FROM_CACHE] += U64(1)
+                place += U64(1)
+                continue
+            older, count = U64(values[value, HEAD]), U64(values[value, NODES])
+        elif known:
+            older = entry & LOW
+            count = arena[older + U64(2)]
+            if count & MISSING:
+                numbers[MISSED] += U64(1)
+                place += U64(1)
+                continue
+        if numbers[NEXT] >= numbers[QUOTA]:
+            status = AT_QUOTA
+            break
+        if not known and (
+            numbers[ENTRIES] >= numbers[MOST_ENTRIES]
+            or directory[slots + U64(OVERFLOW - 1)] != EMPTY
+        ):
+            status = NO_ENTRY
+            break
+        if numbers[NEXT_LEFT] == U64(0):
+            if numbers[FREE_PAGES] == U64(0):
+                status = NO_PAGE
+                break
+            numbers[FREE_PAGES] -= U64(1)
+            page = U64(free_pages[numbers[FREE_PAGES]])
+            behind = numbers[FIRST_PAGE] + numbers[PAGES_USED]
+            queue[behind if behind < U64(len(queue)) else behind - U64(len(queue))] = U32(page)
+            numbers[PAGES_USED] += U64(1)
+            numbers[NEXT_AT], numbers[NEXT_LEFT] = page * page_words, numbers[PAGE_NODES]
+            if numbers[OLDEST] == numbers[NEXT]:
+                numbers[OLDEST_AT] = numbers[NEXT_AT]
+                numbers[OLDEST_LEFT] = numbers[PAGE_NODES]
+        at = numbers[NEXT_AT]
+        arena[at] = key
+        arena[at + U64(1)] = (U64(first_row) + place) | older << HALF
+        start = U64(0) if shared else place * stream_words
+        for word in range(stream_words):
+            arena[at + U64(NODE_HEADER) + word] = stream_payload[start + word]
+        if special:
+            values[value, HEAD], values[value, NODES] = U32(at), U32(count + U64(1))
+        else:
+            arena[at + U64(2)] = count + U64(1)
+            if known:
+                directory[slot] = tag << HALF | at
+            else:
+                insert(directory, slot, tag << HALF | at)
+                numbers[ENTRIES] += U64(1)
+        numbers[NEXT_AT] += node_words
+        numbers[NEXT_LEFT] -= U64(1)
+        numbers[NEXT] += U64(1)
+        place += U64(1)
+    numbers[PLACE] = place
+    return int(found), status
+
+
+@kernel
+def probe(
+    r_keys: Words,
+    r_rows: Words,
+    payload: Words,
+    first: int,
+    stride: int,
+    numbers: Words,
+    arena: Words,
+    directory: Words,
+    value_keys: Words,
+    values: Values,
+    free_values: Codes,
+    queue: Codes,
+    record_pages: Codes,
+    free_pages: Codes,
+    out_r: Codes,
+    out_s: Codes,
+    out_payload: Words,
+) -> tuple[int, int]:
+    """Disk phase: look the rows of a partition up in H_S, from ``numbers[PLACE]`` on.
+
+    On the way it counts the rows of values that may be moved, loads those that are being moved,
+    and renews those that are in the cache; rows come in the same order in every cycle.
+
+    Parameters
+    ----------
+    r_keys, r_rows, payload, first, stride
+        The partition.
+    numbers, arena, directory, value_keys, values, free_values, queue, record_pages, free_pages
+    out_r, out_s, out_payload
+        As for :func:`take`.
+
+    Returns
+    -------
+    found, status : int
+        As for :func:`take`.
+    """
+    slots, page_words = numbers[SLOTS], numbers[PAGE_WORDS]
+    record_words, log2 = numbers[RECORD_WORDS], numbers[PAGE_RECORDS_LOG2]
+    mask = (U64(1) << log2) - U64(1)
+    words = record_words - U64(1)
+    carried = words if len(out_payload) else U64(0)
+    place, last = numbers[PLACE], U64(len(r_keys))
+    found, room = U64(0), U64(len(out_r))
+    while place < last:
+        far, near = place + U64(2 * AHEAD), place + U64(AHEAD)
+        far, near = (far if far < last else place), (near if near < last else place)
+        prefetch(directory, _home(_hash(r_keys[far]), slots))
+        entry = directory[_home(_hash(r_keys[near]), slots)]
+        if entry & SPECIAL == U64(0):
+            prefetch(arena, entry & LOW)
+        key = r_keys[place]
+        tag = _hash(key)
+        slot = _home(tag, slots)
+        while _tag(directory[slot]) < tag:
+            slot += U64(1)
+        while _tag(directory[slot]) == tag:
+            entry = directory[slot]
+            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+                break
+            slot += U64(1)
+        entry = directory[slot]
+        if _tag(entry) != tag:
+            place += U64(1)
+            continue
+        source = U64(first) + place * U64(stride)
+        left, at = numbers[WITHIN], numbers[AT]
+        if left == U64(0):
+            if entry & SPECIAL:
+                value = entry & LOW
+                state = values[value, STATE]
+                left, at = U64(values[value, NODES]), U64(values[value, HEAD])
+                seen = values[value, SEEN]
+                if state == COUNTING:
+                    values[value, RECORDS] += U32(1)
+                elif state == ABSENT or seen >= values[value, RECORDS]:
+                    values[value, SEEN] = BROKEN
+                else:
+                    number = U64(values[value, FIRST]) + U64(seen)
+                    page = U64(record_pages[number >> log2])
+                    to = page * page_words + (number & mask) * record_words
+                    if state == LOADING:
+                        arena[to] = r_rows[place]
+                    if arena[to] == r_rows[place]:
+                        for word in range(words):
+                            arena[to + U64(1) + word] = payload[source + word]
+                        values[value, SEEN] = seen + U32(1)
+                    else:
+                        values[value, SEEN] = BROKEN
+            else:
+                at = entry & LOW
+                count = arena[at + U64(2)]
+                left = count & COUNT_MASK
+                arena[at + U64(2)] = left | MATCHED
+        upto = min(left, room - found)
+        for _ in range(upto):
+            link = arena[at + U64(1)]
+            out_r[found] = U32(r_rows[place])
+            out_s[found] = U32(link & LOW)
+            for word in range(carried):
+                out_payload[found * carried + word] = payload[source + word]
+            found += U64(1)
+            at = link >> HALF
+        numbers[WITHIN], numbers[AT] = left - upto, at
+        if upto < left:
+            numbers[PLACE] = place
+            return int(found), FULL_OUTPUT
+        place += U64(1)
+    numbers[PLACE] = place
+    return int(found), DONE
+
+
+@kernel
+def expire(
+    upto: int,
+    cycle: int,
+    numbers: Words,
+    arena: Words,
+    directory: Words,
+    value_keys: Words,
+    values: Values,
+    free_values: Codes,
+    queue: Codes,
+    record_pages: Codes,
+    free_pages: Codes,
+) -> None:
+    """Delete the oldest nodes up to a sequence number; give emptied pages back.
+
+    A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if others
+    of the same value wait, they need not; and once they are gone the value is kept as absent.
+    """
+    slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
+    while numbers[OLDEST] < U64(upto):
+        at = numbers[OLDEST_AT]
+        if numbers[OLDEST_LEFT] > U64(2 * AHEAD):
+            far, near = at + U64(2 * AHEAD) * node_words, at + U64(AHEAD) * node_words
+            prefetch(directory, _home(_hash(arena[far]), slots))
+            entry = directory[_home(_hash(arena[near]), slots)]
+            if entry & SPECIAL == U64(0):
+                prefetch(arena, entry & LOW)
+        key = arena[at]
+        tag = _hash(key)
+        slot = _home(tag, slots)
+        while _tag(directory[slot]) < tag:
+            slot += U64(1)
+        while _tag(directory[slot]) == tag:
+            entry = directory[slot]
+            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+                break
+            slot += U64(1)
+        entry = directory[slot]
+        if entry & SPECIAL:
+            values[entry & LOW, NODES] -= U32(1)
+        else:
+            newest = entry & LOW
+            count = arena[newest + U64(2)]
+            numbers[UNMATCHED] += U64(count & MATCHED == U64(0))
+            nodes = count & COUNT_MASK
+            if nodes > U64(1):
+                if cycle > 0 and nodes >= U64(ABSENT_NODES) and count & MATCHED == U64(0):
+                    count |= MISSING
+                arena[newest + U64(2)] = count - U64(1)
+            elif count & MISSING and numbers[FREE_VALUES] > numbers[KEPT_VALUES]:
+                numbers[FREE_VALUES] -= U64(1)
+                value = U64(free_values[numbers[FREE_VALUES]])
+                value_keys[value] = key
+                for column in range(VALUE_COLUMNS):
+                    values[value, column] = U32(0)
+                values[value, STATE], values[value, SINCE] = U32(ABSENT), U32(cycle)
+                directory[slot] = SPECIAL | tag << HALF | value
+            else:
+                remove(directory, slots, slot)
+                numbers[ENTRIES] -= U64(1)
+        numbers[OLDEST] += U64(1)
+        numbers[OLDEST_LEFT] -= U64(1)
+        numbers[OLDEST_AT] = at + node_words
+        if numbers[OLDEST_LEFT] == U64(0):
+            _next_page(numbers, queue, free_pages, page_words)
+    if numbers[OLDEST] == numbers[NEXT] and numbers[PAGES_USED] > U64(0):
+        _next_page(numbers, queue, free_pages, page_words)  # a page that is half full, and empty
+        numbers[NEXT_LEFT] = U64(0)
+
+
+@inlined
+def _next_page(numbers: Words, queue: Codes, free_pages: Codes, page_words: np.uint64) -> None:
+    free_pages[numbers[FREE_PAGES]] = queue[numbers[FIRST_PAGE]]
+    numbers[FREE_PAGES] += U64(1)
+    numbers[PAGES_USED] -= U64(1)
+    behind = numbers[FIRST_PAGE] + U64(1)
+    numbers[FIRST_PAGE] = U64(0) if behind == U64(len(queue)) else behind
+    numbers[OLDEST_AT] = U64(queue[numbers[FIRST_PAGE]]) * page_words
+    numbers[OLDEST_LEFT] = numbers[PAGE_NODES]

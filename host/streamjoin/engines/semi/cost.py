@@ -1,0 +1,145 @@
+"""The cost model of MESHJOIN and SSBJ (SSBJ, section 3.2), with measured constants.
+
+Equation 1 gives the memory, equation 2 the cost of a loop, equations 3 to 6 the service rate from
+both. Two things are as they are here rather than in the paper: partitions are read ahead in a
+thread of their own, so a loop takes the longer of reading and joining, not their sum; and matches
+are counted by pairs, as a tuple may have many.
+"""
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from streamjoin.errors import InputError
+
+SHIPPED = Path(__file__).with_name("costs.json")
+
+LEAST_PARTITION_ROWS, MOST_PARTITION_ROWS = 64, 1 << 16
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What one loop, on average, has to do.
+
+    Attributes
+    ----------
+    rows : float
+        Rows of the partition (b).
+    row_bytes : int
+        Their width (v_R).
+    cached : float
+        Stream tuples joined in the cache (w_N).
+    queued : float
+        Stream tuples put into H_S, and as many deleted (w_S).
+    pairs : float
+        Matches of the disk phase.
+    cached_pairs : float
+        Matches of the cache phase.
+    """
+
+    rows: float
+    row_bytes: int
+    cached: float
+    queued: float
+    pairs: float
+    cached_pairs: float
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The constants, in nanoseconds.
+
+    Attributes
+    ----------
+    read, read_byte : float
+        To read a partition, and each of its bytes (c_I/O).
+    loop : float
+        A loop in which nothing is done.
+    lookup : float
+        To look a row of R up in H_S (c_H).
+    hit : float
+        To take a stream tuple and find it in the cache (c_S + c_H).
+    append : float
+        To take a stream tuple and put it into H_S and the queue (c_S + c_A).
+    delete : float
+        To delete one (c_E).
+    output, cached_output : float
+        To write a pair in the disk phase, and in the cache phase (c_O).
+    """
+
+    read: float
+    read_byte: float
+    loop: float
+    lookup: float
+    hit: float
+    append: float
+    delete: float
+    output: float
+    cached_output: float
+
+    def read_ns(self, work: Loop) -> float:
+        """Reading a partition."""
+        return self.read + self.read_byte * work.rows * work.row_bytes
+
+    def join_ns(self, work: Loop) -> float:
+        """Everything but reading: equation 2."""
+        return (
+            self.loop
+            + self.lookup * work.rows
+            + self.hit * work.cached
+            + (self.append + self.delete) * work.queued
+            + self.output * work.pairs
+            + self.cached_output * work.cached_pairs
+        )
+
+    def loop_ns(self, work: Loop) -> float:
+        """Cost of a loop, reading beside joining."""
+        return max(self.read_ns(work), self.join_ns(work))
+
+    def to_dict(self) -> dict[str, float]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+def best_partition_rows(costs: Costs, memory_bytes: float, row_bytes: int) -> int:
+    """Rows of the disk buffer that give MESHJOIN the highest rate (figure 6(b) of the paper).
+
+    A larger one spreads the cost of a loop over more rows, and leaves less for H_S: the tuples in
+    H_S by the time of a cycle are the rate.
+    """
+    rows, best, best_rate = LEAST_PARTITION_ROWS, LEAST_PARTITION_ROWS, 0.0
+    while rows <= MOST_PARTITION_ROWS and 2 * rows * row_bytes <= memory_bytes / 2:
+        loop_ns = costs.loop_ns(Loop(rows, row_bytes, 0.0, 0.0, 0.0, 0.0))
+        rate = (memory_bytes - 2 * rows * row_bytes) * rows / loop_ns
+        if rate > best_rate:
+            best, best_rate = rows, rate
+        rows += rows // 4
+    return best
+
+
+def calibrated_path() -> Path:
+    """Where this machine's own constants are kept."""
+    root = os.environ.get("STREAMJOIN_CACHE") or Path(sys.prefix) / "share" / "streamjoin"
+    return Path(root) / "costs.json"
+
+
+def load(kind: str) -> tuple[Costs, Path]:
+    """Read the constants for a kind of store: this machine's, else those of the package.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged.
+    """
+    path = calibrated_path() if calibrated_path().is_file() else SHIPPED
+    try:
+        plain: dict[str, Any] = json.loads(path.read_text())["costs"][kind]
+        return Costs(**{name: float(value) for name, value in plain.items()}), path
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: holds no costs of store {kind} ({error!r}): type "
+            "streamjoin advise --calibrate-stores to write it anew"
+        ) from None

@@ -1,0 +1,236 @@
+"""MESHJOIN and SSBJ as engines: a job's R goes into a store, its S is the stream.
+
+The store is made in ``prepare``, outside of the time that is measured, and joined engines share
+it. R is at rest: all of it is there from the beginning, whatever its arrival times.
+"""
+
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.encode import encode_keys
+from streamjoin.engines.semi import cost
+from streamjoin.metrics import Meter, arrival_clock_us
+from streamjoin.stores import KINDS, Store, write_store
+from streamjoin.windows import TumblingWindow
+
+DEFAULT_SHARE = 0.1
+"""Of R's bytes: the budget of a stream that arrives all at once where none is named."""
+
+LEAST_DEFAULT_BYTES = 1 << 20
+Words = NDArray[np.uint64]
+
+_KNOBS = (
+    Knob("store", "arrow", "Where R lies.", choices=KINDS),
+    Knob("memory_kib", 0, "Budget of tables and buffers; 0: what the arrival rate needs."),
+    Knob("partition_rows", 0, "Rows of the disk buffer; 0: by the cost model.", 0, 1 << 24),
+    Knob("r_bytes", 16, "Bytes of a master row; beyond 16 it is filler.", 16, 1 << 16),
+    Knob("s_bytes", 12, "Bytes of a stream tuple; beyond 12 it is filler.", 12, 1 << 16),
+    Knob("shed_beyond", 0, "Tuples that may wait, others are dropped; 0: all wait.", 0, 1 << 31),
+    Knob("deadline_s", 10, "Seconds for which the store may fail.", 1, 3600),
+)
+
+
+class _Relation:
+    """R in a store of its own, as long as somebody needs it."""
+
+    def __init__(self, kind: str, keys: Words, row_bytes: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="streamjoin-")
+        try:
+            self.store: Store = write_store(kind, Path(self._folder.name), keys, row_bytes)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+        weakref.finalize(self, _drop, self.store, self._folder)
+
+
+def _drop(store: Store, folder: "tempfile.TemporaryDirectory[str]") -> None:
+    store.close()
+    folder.cleanup()
+
+
+_relations: "weakref.WeakValueDictionary[tuple[Any, ...], _Relation]"
+_relations = weakref.WeakValueDictionary()
+
+
+def _relation(kind: str, keys: Words, row_bytes: int) -> _Relation:
+    """Return the store of these keys, made if there is none yet."""
+    import hashlib
+
+    digest = hashlib.blake2b(keys.tobytes(), digest_size=16).hexdigest()
+    wanted = (kind, digest, row_bytes)
+    found = _relations.get(wanted)
+    if found is None:
+        found = _relations[wanted] = _Relation(kind, keys, row_bytes)
+    return found
+
+
+class JobFeed:
+    """S of a job as it arrives."""
+
+    def __init__(self, job: Job, keys: Words, words: int, meter: Meter) -> None:
+        self.keys, self.words = keys, words
+        self.payload = np.zeros(words, dtype=np.uint64)
+        self.live = job.arrival == "replay"
+        self._meter = meter
+        self._due_us = arrival_clock_us(job.s.ts, job.start_us, job.speedup) if self.live else None
+
+    def arrived(self) -> int:
+        """Tuples that have arrived by now."""
+        if self._due_us is None:
+            return len(self.keys)
+        return int(np.searchsorted(self._due_us, self._meter.now_us(), side="right"))
+
+    def wait(self, taken: int) -> None:
+        """Sleep until the next one is due."""
+        if self._due_us is not None:
+            self._meter.sleep_until_us(float(self._due_us[taken]))
+
+
+def join_keys(job: Job) -> tuple[Words, Words]:
+    """Keys of R and S; under a tumbling window its number is a part of them."""
+    r_codes, s_codes = encode_keys(job.r, job.s, job.predicate)
+    r_keys, s_keys = r_codes.astype(np.uint64), s_codes.astype(np.uint64)
+    if isinstance(job.window, TumblingWindow):
+        length_us = job.window.length_us
+        numbers = np.concatenate([job.r.ts // length_us, job.s.ts // length_us])
+        windows = np.unique(numbers, return_inverse=True)[1].astype(np.uint64) << np.uint64(32)
+        r_keys |= windows[: job.r.rows]
+        s_keys |= windows[job.r.rows :]
+    return r_keys, s_keys
+
+
+class SemiStreamEngine(Engine):
+    """An equi-join of a stream with a relation in a store."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi"}),
+        windows=frozenset({"all", "tumbling"}),
+        order="none",
+        platform="cpu",
+    )
+    caching: ClassVar[bool]
+    knobs: ClassVar[tuple[Knob, ...]] = _KNOBS
+
+    def __init__(self) -> None:
+        self._made: tuple[Job, _Relation, Words] | None = None
+
+    def unusable(self) -> str | None:
+        """Say so where Numba or pyarrow has no wheel."""
+        from importlib.util import find_spec
+
+        return without_numba() or (None if find_spec("pyarrow") else "pyarrow is not installed")
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Write R into its store, and have the kernels compiled by a small join."""
+        if self._made is not None and self._made[0] is job:
+            return
+        r_keys, s_keys = join_keys(job)
+        kind, row_bytes = str(job.knobs["store"]), int(job.knobs["r_bytes"])
+        report(f"writing R to {kind}, {len(r_keys)} rows of {row_bytes} bytes")
+        self._made = (job, _relation(kind, r_keys, row_bytes), s_keys)
+        report("compiling kernels")
+        self._warm_up(job, self._made[1].store)
+
+    def _warm_up(self, job: Job, store: Store) -> None:
+        """Compile the kernels, or load them from the cache, by calling each with nothing to do."""
+        from streamjoin.engines.kernels import migration, semistream
+        from streamjoin.engines.semi.tables import Tables
+
+        tables = Tables(_stream_words(job), store.payload_words, 1 << 16, caching=True)
+        nothing, room = np.zeros(0, dtype=np.uint64), np.zeros(1, dtype=np.uint32)
+        payload = np.zeros(_stream_words(job), dtype=np.uint64)
+        outs: tuple[NDArray[Any], ...] = (room, room.copy(), np.zeros(0, dtype=np.uint64))
+        semistream.take(nothing, 0, 0, payload, *tables.shared, *outs)
+        semistream.probe(nothing, nothing, nothing, 0, 0, *tables.shared, *outs)
+        semistream.expire(0, 0, *tables.shared)
+        migration.nominate(0, *tables.shared)
+        migration.demote(room[:0].copy(), *tables.shared)
+        migration.compact(room[:0].copy(), *tables.shared)
+
+    def run(self, job: Job, meter: Meter) -> None:
+        """Join, emitting pairs as chunks meet partitions."""
+        from streamjoin.engines.semi.join import SemiStreamJoin
+
+        if self._made is None or self._made[0] is not job:
+            self.prepare(job, lambda _: None)
+        assert self._made is not None
+        _, relation, s_keys = self._made
+        store = relation.store
+        feed = JobFeed(job, s_keys, _stream_words(job), meter)
+
+        def sink(r_rows: Any, s_rows: Any, _: Any) -> None:
+            meter.emit(r_rows, s_rows)
+            meter.progress(min(job.tuples, join.tally.taken), job.tuples)
+
+        join = SemiStreamJoin(store, feed, self._settings(job, store), meter, sink)
+        try:
+            join.run()
+        finally:
+            costs, _ = cost.load(store.kind)
+            work = join.work()
+            model = {
+                "loop_us": costs.loop_ns(work) / 1e3,
+                "join_us": costs.join_ns(work) / 1e3,
+                "read_us": costs.read_ns(work) / 1e3,
+            }
+            meter.device["semi_stream"] = {
+                "store": store.kind,
+                **join.details(),
+                "cost_model": model,
+            }
+        meter.sleep_until_arrived(job)
+
+    def _settings(self, job: Job, store: Store) -> Any:
+        from streamjoin.engines.semi.settings import Settings
+
+        knobs = {name: int(value) for name, value in job.knobs.items() if name != "store"}
+        budget: int | None = knobs["memory_kib"] * 1024
+        if not budget:
+            relation_bytes = store.places * store.row_bytes
+            by_default = max(LEAST_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
+            budget = None if job.arrival == "replay" else by_default
+        rows = knobs["partition_rows"]
+        if not rows:
+            costs, _ = cost.load(store.kind)
+            memory = budget or LEAST_DEFAULT_BYTES
+            rows = cost.best_partition_rows(costs, memory, store.row_bytes)
+        return Settings(
+            budget,
+            rows,
+            self.caching,
+            knobs.get("switching_percent", 100) / 100,
+            knobs.get("eviction_cycles", 10),
+            float(knobs["deadline_s"]),
+            knobs["shed_beyond"],
+        )
+
+
+def _stream_words(job: Job) -> int:
+    from streamjoin.engines.semi.tables import stream_words
+
+    return stream_words(int(job.knobs["s_bytes"]))
+
+
+class MeshJoin(SemiStreamEngine):
+    """MESHJOIN: stream chunks staggered in a queue meet R, read from its store in a cycle."""
+
+    name: ClassVar[str] = "meshjoin"
+    caching: ClassVar[bool] = False
+
+
+class Ssbj(SemiStreamEngine):
+    """Semi-Stream Balanced Join: MESHJOIN behind a cache that the cache inequality fills."""
+
+    name: ClassVar[str] = "ssbj"
+    caching: ClassVar[bool] = True
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        *_KNOBS,
+        Knob("switching_percent", 100, "Switching factor of the inequality, in percent.", 1, 10000),
+        Knob("eviction_cycles", 10, "Cycles between two evictions.", 1, 10000),
+    )

@@ -1,0 +1,309 @@
+"""The loop of MESHJOIN and SSBJ: a chunk of the stream, a partition of R, the oldest chunk out.
+
+MESHJOIN as in the SSBJ paper's section 2.2: every chunk of stream tuples stays for one cycle
+through R, chunks are staggered, a chunk's size is settled when it is made. SSBJ (algorithm 1) asks
+the cache first and migrates join values between two cycles.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels import semistream
+from streamjoin.engines.kernels.semistream import (
+    AT,
+    FROM_CACHE,
+    FULL_OUTPUT,
+    MISSED,
+    NEXT,
+    NO_ENTRY,
+    NO_PAGE,
+    PAGE_NODES,
+    PLACE,
+    QUOTA,
+    WITHIN,
+)
+from streamjoin.engines.semi.cache import Cache
+from streamjoin.engines.semi.cost import Loop
+from streamjoin.engines.semi.reader import Reader, Stretch
+from streamjoin.engines.semi.settings import Feed, Settings
+from streamjoin.engines.semi.tables import NO_LIMIT, Tables
+from streamjoin.engines.semi.tally import Tally, Timed, service_rate
+from streamjoin.errors import EngineError
+from streamjoin.metrics import Meter
+from streamjoin.stores import Store
+
+LOOP_TUPLES = 1 << 18
+"""Most stream tuples of a loop: results are handed over, and the partition waits, no longer."""
+
+OUTPUT_PAIRS = 1 << 17
+LEAST_ROOM_PAIRS = 1 << 13
+RESERVE_EVERY = 16
+"""Loops of a cycle after which the pages that the cache will want are counted again."""
+
+MOST_POINTS = 512
+
+Words = NDArray[np.uint64]
+Sink = Callable[[NDArray[np.uint32], NDArray[np.uint32], Words | None], None]
+
+
+class SemiStreamJoin:
+    """Joins a stream with a store.
+
+    Parameters
+    ----------
+    store : Store
+        R.
+    feed : Feed
+        S.
+    settings : Settings
+        How.
+    meter : Meter
+        Clock and phases.
+    sink : callable
+        Given rows of R, rows of S and, with ``carry``, the kept columns of each pair's master row.
+    carry : bool
+        Whether the sink wants those.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        feed: Feed,
+        settings: Settings,
+        meter: Meter,
+        sink: Sink,
+        *,
+        carry: bool = False,
+    ) -> None:
+        self._store, self._feed, self._settings = store, feed, settings
+        self._meter, self._sink = meter, sink
+        self.tables = Tables(
+            feed.words, store.payload_words, settings.table_bytes(store), settings.caching
+        )
+        self.cache = (
+            Cache(self.tables, settings.switching_factor, settings.eviction_cycles)
+            if settings.caching
+            else None
+        )
+        self.tally = Tally()
+        self._carried = store.payload_words if carry else 0
+        self._chunks: deque[tuple[tuple[int, int], int]] = deque()
+        self._reserved_pages = 0
+        self._cycle = 0
+        self._out_r, self._out_s, self._out_payload = self._new_output()
+
+    def run(self) -> None:
+        """Join until the stream has ended and its last tuple has seen all of R."""
+        reader = Reader(self._store, self._settings.partition_rows, self._settings.deadline_s)
+        try:
+            stretch = self._wait_for(reader)
+            while self.turn(stretch):
+                stretch = self._wait_for(reader)
+        finally:
+            reader.close()
+
+    def turn(self, stretch: Stretch) -> bool:
+        """Do one loop with the partition that comes next; False where nothing is left to do."""
+        self._shed()
+        if self.tables.live == 0:
+            while self._feed.arrived() == self._taken:
+                if self._taken == len(self._feed.keys):
+                    return False
+                self._feed.wait(self._taken)
+        if stretch.index == 0:
+            self._new_cycle()
+        here = (self._cycle, stretch.index)
+        with self._timed("expire"):
+            self._expire_before((self._cycle - 1, stretch.index))
+        if (
+            self.cache is not None
+            and self.tally.loops % max(1, stretch.partitions // RESERVE_EVERY) == 0
+        ):
+            self._reserved_pages = self.cache.wanted_pages()
+        before = self.tables.live
+        with self._timed("cache"), self._meter.phase("build_or_sort"):
+            self._take(stretch.partitions)
+        if self.tables.live > before:
+            self._chunks.append((here, int(self.tables.numbers[NEXT])))
+        with self._timed("disk"), self._meter.phase("probe"):
+            self._probe(stretch)
+        self._count(stretch)
+        return True
+
+    @property
+    def _taken(self) -> int:
+        return self.tally.taken
+
+    def _wait_for(self, reader: Reader) -> Stretch:
+        with self._timed("wait"), self._meter.phase("wait"):
+            found = reader.next()
+        self.tally.read_ns += found.read_ns
+        return found
+
+    def _new_cycle(self) -> None:
+        self._cycle += 1
+        self.tally.cycles = self._cycle
+        if self.cache is not None:
+            with self._timed("migrate"):
+                self.cache.new_cycle(self._cycle)
+        numbers = self.tables.numbers
+        records = float(self.cache.counts()["records"]) if self.cache is not None else 0.0
+        point = [self._meter.now_us(), float(self._taken), float(numbers[FROM_CACHE]), records]
+        self.tally.curve.append(point)
+        if len(self.tally.curve) > MOST_POINTS:
+            self.tally.curve = self.tally.curve[::2]
+
+    def _expire_before(self, entered: tuple[int, int]) -> None:
+        """Delete chunks that entered there or before: they have seen every partition since."""
+        upto = None
+        while self._chunks and self._chunks[0][0] <= entered:
+            _, upto = self._chunks.popleft()
+        if upto is not None:
+            cycle = self._cycle if self.cache is not None else 0
+            semistream.expire(upto, cycle, *self.tables.shared)
+
+    def _quota(self, partitions: int) -> int:
+        """Tuples that H_S may take now: the chunk's size."""
+        tables = self.tables
+        if tables.grows:
+            return NO_LIMIT
+        page_nodes = int(tables.numbers[PAGE_NODES])
+        free = max(0, tables.free_pages - self._reserved_pages) * page_nodes
+        # A chunk stays for all partitions, and the next one comes before it goes.
+        share = max(1, (tables.live + free) // (partitions + 1))
+        return max(share, free // 2) if self._feed.live else share
+
+    def work(self) -> Loop:
+        """What a loop had to do on average."""
+        tally, numbers = self.tally, self.tables.numbers
+        loops = max(1, tally.loops)
+        return Loop(
+            tally.rows / loops,
+            self._store.row_bytes,
+            float(numbers[FROM_CACHE] + numbers[MISSED]) / loops,
+            float(numbers[NEXT]) / loops,
+            tally.pairs / loops,
+            tally.cached_pairs / loops,
+        )
+
+    def _take(self, partitions: int) -> None:
+        tables, feed, numbers = self.tables, self._feed, self.tables.numbers
+        end = min(feed.arrived(), self._taken + LOOP_TUPLES)
+        numbers[QUOTA] = min(NO_LIMIT, int(numbers[NEXT]) + self._quota(partitions))
+        numbers[PLACE], numbers[WITHIN] = self._taken, 0
+        while True:
+            found, status = semistream.take(
+                feed.keys, end, 0, feed.payload, *tables.shared, *self._room()
+            )
+            self._written(found)
+            self.tally.cached_pairs += found
+            self.tally.taken = int(numbers[PLACE])
+            if status in {NO_PAGE, NO_ENTRY} and tables.grows:
+                tables.grow()
+            elif status != FULL_OUTPUT:
+                break
+        if status in {NO_PAGE, NO_ENTRY} and tables.live == 0:
+            raise EngineError(
+                f"the budget of {self._settings.memory_bytes} bytes is full of cached rows and "
+                "holds no stream tuple: give more memory"
+            )
+
+    def _probe(self, stretch: Stretch) -> None:
+        numbers, rows = self.tables.numbers, stretch.rows
+        numbers[PLACE], numbers[WITHIN], numbers[AT] = 0, 0, 0
+        status = FULL_OUTPUT
+        while status == FULL_OUTPUT:
+            found, status = semistream.probe(
+                rows.keys,
+                rows.rows,
+                rows.payload,
+                rows.first,
+                rows.stride,
+                *self.tables.shared,
+                *self._room(),
+            )
+            self._written(found)
+            self.tally.pairs += found
+
+    def _shed(self) -> None:
+        """Drop the oldest of what waits beyond the limit, and count it."""
+        waiting = self._feed.arrived() - self._taken
+        self.tally.most_waiting = max(self.tally.most_waiting, waiting)
+        limit = self._settings.shed_beyond
+        if limit and waiting > limit:
+            self.tally.shed += waiting - limit
+            self.tally.taken += waiting - limit
+
+    def _room(self) -> tuple[NDArray[Any], ...]:
+        return self._out_r, self._out_s, self._out_payload
+
+    def _written(self, found: int) -> None:
+        """Hand over what a kernel wrote; its room is not used again."""
+        if found:
+            words = found * self._carried
+            payload = self._out_payload[:words].reshape(found, -1) if self._carried else None
+            self._sink(self._out_r[:found], self._out_s[:found], payload)
+            self._out_r, self._out_s = self._out_r[found:], self._out_s[found:]
+            self._out_payload = self._out_payload[words:]
+        if len(self._out_r) < LEAST_ROOM_PAIRS:
+            self._out_r, self._out_s, self._out_payload = self._new_output()
+
+    def _new_output(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Words]:
+        return (
+            np.empty(OUTPUT_PAIRS, dtype=np.uint32),
+            np.empty(OUTPUT_PAIRS, dtype=np.uint32),
+            np.empty(OUTPUT_PAIRS * self._carried, dtype=np.uint64),
+        )
+
+    def _timed(self, step: str) -> Timed:
+        return Timed(self._meter, self.tally.step_ns, step)
+
+    def _count(self, stretch: Stretch) -> None:
+        tally = self.tally
+        tally.loops += 1
+        tally.rows += len(stretch.rows)
+        tally.partitions = stretch.partitions
+        buffers = 2 * self._settings.partition_rows * self._store.row_bytes
+        components = {**self.tables.components(), "buffers": buffers}
+        total = sum(components.values())
+        used = total - components["free"]
+        if used > sum(tally.components.values()) - tally.components.get("free", 0):
+            tally.components = components
+        if total > tally.most_bytes:
+            self._meter.holds(total - tally.most_bytes)
+            tally.most_bytes = total
+
+    def details(self) -> dict[str, Any]:
+        """What the metrics say of a semi-stream join."""
+        numbers, tally = self.tables.numbers, self.tally
+        told = {
+            "service_rate_tuples_per_s": service_rate(tally.curve, tally.taken),
+            "cycles": tally.cycles,
+            "loops": tally.loops,
+            "partitions": tally.partitions,
+            "partition_rows": self._settings.partition_rows,
+            "loop_us": {
+                step: spent / 1e3 / max(1, tally.loops) for step, spent in tally.step_ns.items()
+            },
+            "work": asdict(self.work()),
+            "read_us": tally.read_ns / 1e3 / max(1, tally.loops),
+            "memory_bytes": dict(tally.components),
+            "budget_bytes": self._settings.memory_bytes,
+            "cache_share": float(numbers[FROM_CACHE] + numbers[MISSED]) / max(1, tally.taken),
+            "shed_tuples": tally.shed,
+            "most_waiting_tuples": tally.most_waiting,
+        }
+        if self.cache is not None:
+            cache = self.cache
+            told |= {
+                "cached": cache.counts(),
+                "switched_values": cache.switched,
+                "evicted_values": cache.evicted,
+                "broken_values": cache.broken,
+            }
+        return told

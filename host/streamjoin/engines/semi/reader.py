@@ -1,0 +1,157 @@
+"""Reads a relation in a cycle, one partition ahead, in a thread of its own."""
+
+import threading
+import time
+from dataclasses import dataclass
+
+from streamjoin.errors import DeadlineError, InputError, StoreError, StreamJoinError
+from streamjoin.stores import Partition, Store
+
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 1.0
+POLL_S = 0.2
+GRACE_S = 2.0
+"""How much longer than the reading thread the waiting one is patient: the former knows more."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """One partition where it stands in its cycle.
+
+    Attributes
+    ----------
+    index, partitions : int
+        Its number, from 0, of so many in this cycle.
+    rows : Partition
+        What was read.
+    read_ns : int
+        How long that took, retries included.
+    """
+
+    index: int
+    partitions: int
+    rows: Partition
+    read_ns: int
+
+
+class Reader:
+    """The scan of a store: :meth:`next` gives its partitions in turn, for ever.
+
+    Two partitions are in memory at most, the one that was given last and the one that is read
+    ahead. A read that fails is repeated on a store that is opened anew, until the deadline: its
+    rows have not been joined yet, so none is lost or joined twice.
+
+    Parameters
+    ----------
+    store : Store
+        Read by this reader alone as long as it runs.
+    partition_rows : int
+        Places of a partition.
+    deadline_s : float
+        How long a partition may fail, or a read hang.
+    """
+
+    def __init__(self, store: Store, partition_rows: int, deadline_s: float) -> None:
+        self.retries = 0
+        self._store, self._rows, self._deadline_s = store, partition_rows, deadline_s
+        self._changed = threading.Condition()
+        self._ready: Stretch | None = None
+        self._error: StreamJoinError | None = None
+        self._stopping = threading.Event()
+        self._at = "partition 0"
+        self._thread = threading.Thread(target=self._run, name="read-ahead", daemon=True)
+        self._thread.start()
+
+    def next(self) -> Stretch:
+        """Wait for the next partition, and have the one after it read.
+
+        Raises
+        ------
+        StoreError
+            If the store fails until the deadline, naming the partition.
+        DeadlineError
+            If a read hangs until the deadline.
+        InputError
+            If the relation is not what it was, as a column of another type.
+        """
+        patient_until = time.monotonic() + self._deadline_s + GRACE_S
+        with self._changed:
+            while self._ready is None and self._error is None:
+                if time.monotonic() > patient_until:
+                    self._store.interrupt()
+                    raise DeadlineError(
+                        f"{self._store.place}: {self._at} could not be read within "
+                        f"{self._deadline_s:g} s"
+                    )
+                self._changed.wait(POLL_S)
+            if self._error is not None:
+                raise self._error
+            found, self._ready = self._ready, None
+            assert found is not None
+            self._changed.notify_all()
+        return found
+
+    def close(self) -> None:
+        """End the thread; a read that hangs is interrupted, or left to itself."""
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+        self._thread.join(GRACE_S)
+        if self._thread.is_alive():
+            self._store.interrupt()
+            self._thread.join(GRACE_S)
+
+    def _run(self) -> None:
+        index, partitions = 0, 1
+        try:
+            while not self._stopping.is_set():
+                began = time.perf_counter_ns()
+                rows, places = self._read(index)
+                if index == 0:
+                    partitions = max(1, -(-places // self._rows))
+                found = Stretch(index, partitions, rows, time.perf_counter_ns() - began)
+                with self._changed:
+                    self._ready = found
+                    self._changed.notify_all()
+                    while self._ready is not None and not self._stopping.is_set():
+                        self._changed.wait(POLL_S)
+                index = (index + 1) % partitions
+        except StreamJoinError as error:
+            self._fail(error)
+        except Exception as error:  # a thread must not die in silence
+            self._fail(StoreError(f"{self._store.place}: {self._at} could not be read: {error!r}"))
+
+    def _fail(self, error: StreamJoinError) -> None:
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+
+    def _read(self, index: int) -> tuple[Partition, int]:
+        """Read a partition, and how many places there are, however often it takes."""
+        first = index * self._rows
+        self._at = f"partition {index} (rows {first} to {first + self._rows - 1})"
+        give_up = time.monotonic() + self._deadline_s
+        pause_s = FIRST_PAUSE_S
+        broken = False
+        while True:
+            try:
+                if broken:
+                    self._store.reopen()
+                places = self._store.places
+                end = max(first, min(first + self._rows, places))
+                return self._store.read(first, end), places
+            except InputError as error:
+                if not broken or time.monotonic() > give_up:  # what is gone may come back
+                    raise InputError(f"{error} (at {self._at})") from None
+                reason: Exception = error
+            except (StoreError, OSError) as error:
+                reason = error
+            broken = True
+            self.retries += 1
+            if self._stopping.is_set() or time.monotonic() > give_up:
+                raise StoreError(
+                    f"{self._store.place}: {self._at} could not be read for "
+                    f"{self._deadline_s:g} s: {reason}"
+                ) from None
+            self._stopping.wait(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -1,0 +1,292 @@
+"""The memory of a semi-stream join: one arena for both hash tables, within one budget."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels import migration, semistream
+from streamjoin.engines.kernels.semistream import (
+    ENTRIES,
+    FREE_PAGES,
+    FREE_VALUES,
+    KEPT_VALUES,
+    MOST_ENTRIES,
+    NEXT,
+    NODE_HEADER,
+    NODE_WORDS,
+    NUMBERS,
+    OLDEST,
+    PAGE_NODES,
+    PAGE_RECORDS_LOG2,
+    PAGE_WORDS,
+    PAGES_USED,
+    QUOTA,
+    RECORD_WORDS,
+    SLOTS,
+    VALUE_BYTES,
+    VALUE_COLUMNS,
+)
+
+WORD_BYTES = 8
+STREAM_HEADER_BYTES = 12
+"""Of a stream tuple: key and row number."""
+
+LOAD = 0.75
+"""Share of the directory's slots that are used at most."""
+
+VALUES_SHARE = 0.05
+"""Share of a budget for the table of values: more than are cached and absent at skew 1, and what
+SSBJ gives away where nothing is worth caching."""
+
+MOST_PAGE_BYTES = 1 << 16
+LEAST_PAGES = 8
+PAGES = 256
+"""Pages that a budget is cut into where they get no larger than :data:`MOST_PAGE_BYTES`."""
+
+FIXED_BYTES = (semistream.OVERFLOW + 3 + NUMBERS) * WORD_BYTES + 3 * 4
+"""What the directory, the numbers and the lists of pages take beside what grows with the pages."""
+
+GROWTH = 1.25
+START_BYTES = 1 << 20
+
+NO_LIMIT = (1 << 63) - 1
+
+
+class Tables:
+    """Arena, directory and values.
+
+    Parameters
+    ----------
+    node_payload_words, record_payload_words : int
+        What is kept of a stream tuple and of a master row.
+    memory_bytes : int or None
+        The budget; None lets the tables grow as they must.
+    caching : bool
+        Whether values are needed at all.
+
+    Attributes
+    ----------
+    shared : tuple of ndarray
+        What every kernel takes, in its order.
+    records : int
+        Records in use, gaps among them.
+    """
+
+    def __init__(
+        self,
+        node_payload_words: int,
+        record_payload_words: int,
+        memory_bytes: int | None,
+        caching: bool,
+    ) -> None:
+        node_words, record_words = NODE_HEADER + node_payload_words, 1 + record_payload_words
+        self.grows = memory_bytes is None
+        budget = START_BYTES if memory_bytes is None else memory_bytes
+        log2 = _page_records_log2(budget, node_words, record_words)
+        self.page_words = record_words << log2
+        page_nodes = self.page_words // node_words
+        value_count = int(budget * VALUES_SHARE) // VALUE_BYTES if caching else 0
+        value_count = max(1, value_count)
+        # A page, its entries in the directory, and its places in three lists of pages.
+        each = self.page_words * WORD_BYTES + page_nodes / LOAD * WORD_BYTES + 3 * 4
+        left = budget - FIXED_BYTES - value_count * VALUE_BYTES
+        pages = max(LEAST_PAGES, int(left / each))
+        self.numbers = np.zeros(NUMBERS, dtype=np.uint64)
+        for place, number in (
+            (NODE_WORDS, node_words),
+            (PAGE_WORDS, self.page_words),
+            (PAGE_NODES, page_nodes),
+            (RECORD_WORDS, record_words),
+            (PAGE_RECORDS_LOG2, log2),
+            (QUOTA, NO_LIMIT),
+        ):
+            self.numbers[place] = number
+        self.record_bytes, self.node_bytes = record_words * WORD_BYTES, node_words * WORD_BYTES
+        self.page_records = 1 << log2
+        self.record_pages_used = 0
+        self.records = 0
+        self.pages = 0
+        self._arena = np.empty(0, dtype=np.uint64)
+        self._lists = [np.empty(0, dtype=np.uint32) for _ in range(3)]
+        self._value_keys = np.zeros(0, dtype=np.uint64)
+        self._values = np.zeros((0, VALUE_COLUMNS), dtype=np.uint32)
+        self._free_values = np.empty(0, dtype=np.uint32)
+        self._directory = np.empty(0, dtype=np.uint64)
+        self._add_values(value_count)
+        self._add_pages(pages)
+        self._make_directory(int(pages * page_nodes / LOAD) + 2)
+
+    @property
+    def shared(self) -> tuple[NDArray[Any], ...]:
+        """What every kernel takes, in its order."""
+        queue, record_pages, free_pages = self._lists
+        return (
+            self.numbers,
+            self._arena,
+            self._directory,
+            self._value_keys,
+            self._values,
+            self._free_values,
+            queue,
+            record_pages,
+            free_pages,
+        )
+
+    @property
+    def values(self) -> NDArray[np.uint32]:
+        """The table of values, a row each."""
+        return self._values
+
+    @property
+    def value_keys(self) -> NDArray[np.uint64]:
+        """Their join values."""
+        return self._value_keys
+
+    @property
+    def live(self) -> int:
+        """Tuples in H_S."""
+        return int(self.numbers[NEXT] - self.numbers[OLDEST])
+
+    @property
+    def free_pages(self) -> int:
+        """Pages that neither table uses."""
+        return int(self.numbers[FREE_PAGES])
+
+    @property
+    def free_values(self) -> int:
+        """Values that are not used."""
+        return int(self.numbers[FREE_VALUES])
+
+    @property
+    def node_pages(self) -> int:
+        """Pages that hold stream tuples."""
+        return int(self.numbers[PAGES_USED])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self.shared)
+
+    def components(self) -> dict[str, int]:
+        """Bytes by component: what each uses, and what of the arena is free."""
+        page_bytes = self.page_words * WORD_BYTES
+        lists = sum(pages.nbytes for pages in self._lists)
+        values = self._value_keys.nbytes + self._values.nbytes + self._free_values.nbytes
+        return {
+            "h_s": self.node_pages * page_bytes + self._directory.nbytes,
+            "h_r": self.record_pages_used * page_bytes + values,
+            "queue": lists + self.numbers.nbytes,
+            "free": self.free_pages * page_bytes,
+        }
+
+    def grow(self) -> None:
+        """Make what is short larger; only without a budget."""
+        if self.free_pages == 0:
+            self._add_pages(max(LEAST_PAGES, int(self.pages * (GROWTH - 1))))
+        overflown = self._directory[-2] != semistream.EMPTY
+        if overflown or self.numbers[ENTRIES] >= self.numbers[MOST_ENTRIES]:
+            old = self._directory
+            self._make_directory(int(self.numbers[SLOTS] * GROWTH) + 2)
+            migration.rehash(old, self.numbers, self._directory, self._arena, self._value_keys)
+
+    def grow_values(self) -> None:
+        """Double the table of values; only without a budget."""
+        self._add_values(len(self._values))
+
+    def take_record_pages(self, records: int) -> int:
+        """Take free pages for so many more records; return for how many there was room."""
+        room = self.record_pages_used * self.page_records - self.records
+        wanted = max(0, -(-(records - room) // self.page_records))
+        if self.grows and wanted > self.free_pages:
+            self._add_pages(wanted - self.free_pages)
+        taken = min(wanted, self.free_pages)
+        _, record_pages, free_pages = self._lists
+        for _ in range(taken):
+            self.numbers[FREE_PAGES] -= np.uint64(1)
+            record_pages[self.record_pages_used] = free_pages[int(self.numbers[FREE_PAGES])]
+            self.record_pages_used += 1
+        return min(records, room + taken * self.page_records)
+
+    def give_back_record_pages(self) -> None:
+        """Give back the pages behind the last record."""
+        needed = -(-self.records // self.page_records)
+        _, record_pages, free_pages = self._lists
+        while self.record_pages_used > needed:
+            self.record_pages_used -= 1
+            free_pages[int(self.numbers[FREE_PAGES])] = record_pages[self.record_pages_used]
+            self.numbers[FREE_PAGES] += np.uint64(1)
+
+    def _add_pages(self, count: int) -> None:
+        """Add free pages; the arena is extended in place, its pages are not copied."""
+        before, self.pages = self.pages, self.pages + count
+        self._arena.resize(self.pages * self.page_words, refcheck=False)
+        queue = self._lists[0]
+        used, first = self.node_pages, int(self.numbers[semistream.FIRST_PAGE])
+        unrolled = np.roll(queue, -first) if len(queue) else queue
+        lists = [np.zeros(self.pages + 1, dtype=np.uint32) for _ in range(3)]
+        lists[0][:used] = unrolled[:used]
+        self.numbers[semistream.FIRST_PAGE] = 0
+        lists[1][: self.record_pages_used] = self._lists[1][: self.record_pages_used]
+        free = self.free_pages
+        lists[2][:free] = self._lists[2][:free]
+        # The lowest page is taken first.
+        lists[2][free : free + count] = np.arange(self.pages - 1, before - 1, -1)
+        self.numbers[FREE_PAGES] += np.uint64(count)
+        self._lists = lists
+
+    def _add_values(self, count: int) -> None:
+        before = len(self._values)
+        self._values.resize((before + count, VALUE_COLUMNS), refcheck=False)
+        self._value_keys.resize(before + count, refcheck=False)
+        self._free_values.resize(before + count, refcheck=False)
+        free = self.free_values
+        self._free_values[free : free + count] = np.arange(before + count - 1, before - 1, -1)
+        self.numbers[FREE_VALUES] += np.uint64(count)
+        self.numbers[KEPT_VALUES] = (before + count) // 2
+
+    def _make_directory(self, slots: int) -> None:
+        whole = slots + semistream.OVERFLOW + 1
+        self._directory = np.full(whole, semistream.EMPTY, dtype=np.uint64)
+        self.numbers[SLOTS] = slots
+        self.numbers[MOST_ENTRIES] = int(slots * LOAD)
+
+
+def layout_bytes(row_bytes: int, stream_bytes: int) -> dict[str, float]:
+    """Bytes of what the tables hold for master rows and stream tuples of these widths.
+
+    Parameters
+    ----------
+    row_bytes : int
+        Of a master row: key and number take 16.
+    stream_bytes : int
+        Of a stream tuple: key and row number take :data:`STREAM_HEADER_BYTES`.
+
+    Returns
+    -------
+    dict
+        ``row`` in the disk buffer, ``record`` in the cache, ``node`` in H_S, ``entry`` of the
+        directory, ``value`` that is cached.
+    """
+    words = max(0, -(-(row_bytes - 2 * WORD_BYTES) // WORD_BYTES))
+    return {
+        "row": (2 + words) * WORD_BYTES,
+        "record": float((1 + words) * WORD_BYTES),
+        "node": float((NODE_HEADER + stream_words(stream_bytes)) * WORD_BYTES),
+        "entry": WORD_BYTES / LOAD,
+        "value": float(VALUE_BYTES),
+    }
+
+
+def stream_words(stream_bytes: int) -> int:
+    """Payload words of a stream tuple."""
+    return max(0, -(-(stream_bytes - STREAM_HEADER_BYTES) // WORD_BYTES))
+
+
+def _page_records_log2(budget: int, node_words: int, record_words: int) -> int:
+    """Records of a page as a power of two: pages hold a node at least, and are many."""
+    most_words = min(MOST_PAGE_BYTES, budget // PAGES) // WORD_BYTES
+    log2 = 0
+    while record_words << log2 < node_words or record_words << (log2 + 1) <= most_words:
+        log2 += 1
+    return log2

@@ -1,0 +1,225 @@
+"""Handshake join in software: both windows flow past each other through a chain of cores.
+
+Handshake join, section 4. Each core holds a segment of both windows; R moves right, S moves left.
+A tuple that a core receives is held against its opposite segment at once, and stored.
+
+Two tuples that are on their way between the same two cores would miss each other (figure 7). So a
+core that sends S tuples to its left keeps copies until the neighbour acknowledges them (two-phase
+forwarding, figure 8): an R tuple sent before the acknowledgment finds the copies, one sent behind
+it has met the S tuples already. An acknowledgment leaves before any later R tuple does. Rings keep
+order, so every pair meets on exactly one core.
+
+Cores forward by load (section 4.3): when the own segment is longer than the neighbour's, half of
+the difference moves. Each core publishes up to which row it has sent a stream on; with that, a
+sender knows the neighbour's segment with all that is on its way there.
+
+Ends (section 4.4): the driver says at each end what has expired for the tuples that enter there
+next, and the core at the far end of a window drops it. This alone would be exact only if expired
+tuples had reached that core. Exact it is made by what each tuple knows: the first row of the
+opposite stream that it meets. An arriving R tuple passes over S tuples before that row, wherever it
+encounters them, and over later S tuples whose own first row is behind it. Dropping early cannot
+happen: the driver's word comes in the ring behind all tuples that still meet what it expires, and
+a tuple that arrives at the far end when it has expired already is held against the segment
+before it is dropped.
+
+At the end of the input nobody pushes any more. R stays where it is, and S flows to the left end
+past all of it: every pair that is owed is made, no other.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.crew import Crew
+from streamjoin.engines.sliding.chain import Chain, ChainCore, ChainEngine, Kind
+from streamjoin.engines.sliding.scanning import Ranges, Scanner, run_of
+from streamjoin.metrics import Meter
+
+CACHE_LINE_WORDS = 16
+"""64-bit words from one core's published row to the next one's: two lines, that none is shared."""
+
+
+class Encounters:
+    """Which rows of the opposite stream a tuple joins with, whichever of the two came first.
+
+    Attributes
+    ----------
+    r_first, r_end : ndarray of int64, shape (r rows,)
+        Rows of S: from the first that lives when the R tuple arrives to the last on whose arrival
+        the R tuple lives.
+    s_first, s_end : ndarray of int64, shape (s rows,)
+        The same of R for S tuples.
+    """
+
+    def __init__(self, ranges: Ranges) -> None:
+        r_rows, s_rows = np.arange(ranges.r.rows), np.arange(ranges.s.rows)
+        self.r_first, self.s_first = ranges.r_first, ranges.s_first
+        self.r_end = np.searchsorted(ranges.s_first, r_rows, side="right")
+        self.s_end = np.searchsorted(ranges.r_first, s_rows, side="right")
+
+    @property
+    def longest(self) -> int:
+        """The most tuples that one tuple joins with."""
+        lengths = (self.r_end - self.r_first, self.s_end - self.s_first)
+        return max((int(some.max()) for some in lengths if len(some)), default=0)
+
+
+class Published:
+    """Rows up to which each core has sent a stream on: what its neighbours know of it."""
+
+    def __init__(self, cores: int) -> None:
+        from streamjoin.engines.kernels import rings
+
+        self._kernels = rings
+        self._rows = np.zeros(cores * CACHE_LINE_WORDS, dtype=np.int64)
+
+    def __getitem__(self, core: int) -> int:
+        return int(self._kernels.published(self._rows, core * CACHE_LINE_WORDS))
+
+    def __setitem__(self, core: int, row: int) -> None:
+        self._kernels.publish(self._rows, core * CACHE_LINE_WORDS, row)
+
+
+class HandshakeChain(Chain):
+    """The rings, what joins with what, and what the cores publish.
+
+    Parameters
+    ----------
+    ranges : Ranges
+        The input.
+    cores : int
+        Length of the chain.
+    least_moved : int
+        Tuples that move to a neighbour together, at least, before the input ends.
+    """
+
+    def __init__(self, ranges: Ranges, cores: int, least_moved: int) -> None:
+        super().__init__(cores)
+        self.encounters, self.least_moved = Encounters(ranges), least_moved
+        self.r_sent, self.s_sent = Published(cores), Published(cores)
+
+
+class HandshakeCore(ChainCore):
+    """One core: a segment of R, rows ``r_begin`` to ``r_end``, and one of S.
+
+    The S tuples before row ``s_sent`` are copies that the left neighbour has not acknowledged.
+    """
+
+    def __init__(
+        self, ranges: Ranges, chain: HandshakeChain, number: int, crew: Crew, meter: Meter
+    ) -> None:
+        super().__init__(ranges, chain, number, crew, meter)
+        self._chain = chain
+        self._scanner = Scanner(ranges.codes, ranges.codes, chain.encounters.longest)
+        self.r_begin = self.r_end = 0
+        self.s_begin = self.s_sent = self.s_end = 0
+        self._r_expired = self._s_expired = 0
+        self._r_ended = self._s_ended = self._r_end_sent = self._s_end_sent = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether both streams have ended, and all S has gone on and was acknowledged."""
+        flowed = self.to_left is None or self.s_begin == self.s_end
+        return self._r_end_sent and self._s_end_sent and flowed
+
+    def take_left(self) -> bool:
+        """Receive R tuples, acknowledgments for S or, at the left end, what of S has expired."""
+        message = self.from_left.take()
+        if message is None:
+            return False
+        kind, row = message
+        if kind is Kind.TUPLES:
+            self._meet(False, slice(self.r_end, row), self.s_begin, self.s_end)
+            self.r_end = row
+        elif kind is Kind.ACKNOWLEDGED:
+            self.s_begin = row
+        elif kind is Kind.EXPIRED:
+            self._s_expired = row
+        else:
+            self._r_ended = True
+        return True
+
+    def take_right(self) -> bool:
+        """Receive S tuples and acknowledge them, or, at the right end, what of R has expired."""
+        if self.to_right is not None and not self.to_right.has_room:
+            return False
+        message = self.from_right.take()
+        if message is None:
+            return False
+        kind, row = message
+        if kind is Kind.TUPLES:
+            self._meet(True, slice(self.s_end, row), self.r_begin, self.r_end)
+            self.s_end = row
+            if self.to_right is not None:
+                self.to_right.put(Kind.ACKNOWLEDGED, row)
+        elif kind is Kind.EXPIRED:
+            self._r_expired = row
+        else:
+            self._s_ended = True
+        return True
+
+    def _meet(self, is_s: bool, rows: slice, begin: int, end: int) -> None:
+        """Hold received tuples against the opposite segment."""
+        of = self._chain.encounters
+        firsts, ends = (of.s_first, of.s_end) if is_s else (of.r_first, of.r_end)
+        lows, highs = np.maximum(firsts[rows], begin), np.minimum(ends[rows], end)
+        self._scanner.begin(run_of(is_s, rows, lows, highs))
+        self.emit_from(self._scanner)
+
+    def go_on(self) -> bool:
+        """Forward by load, or drop what has expired at a far end."""
+        before = (self.r_begin, self.s_begin, self.s_sent, self._r_end_sent, self._s_end_sent)
+        self._forward_s()
+        self._forward_r()
+        after = (self.r_begin, self.s_begin, self.s_sent, self._r_end_sent, self._s_end_sent)
+        return before != after
+
+    def _forward_s(self) -> None:
+        if self.to_left is None:
+            self.s_begin = self.s_sent = max(self.s_begin, min(self._s_expired, self.s_end))
+            self._s_end_sent = self._s_ended
+        else:
+            theirs = self.s_sent - self._chain.s_sent[self.number - 1]
+            moved = self._surplus(self.s_end - self.s_sent, theirs, self._s_ended)
+            if moved and self.to_left.put(Kind.TUPLES, self.s_sent + moved):
+                self.s_sent += moved
+            if self._s_ended and self.s_sent == self.s_end and not self._s_end_sent:
+                self._s_end_sent = self.to_left.put(Kind.END, 0)
+        self._chain.s_sent[self.number] = self.s_sent
+
+    def _forward_r(self) -> None:
+        if self.to_right is None:
+            self.r_begin = max(self.r_begin, min(self._r_expired, self.r_end))
+            self._r_end_sent = self._r_ended
+        elif self._r_ended:
+            self._r_end_sent = self._r_end_sent or self.to_right.put(Kind.END, 0)
+        else:
+            theirs = self.r_begin - self._chain.r_sent[self.number + 1]
+            moved = self._surplus(self.r_end - self.r_begin, theirs, False)
+            if moved and self.to_right.put(Kind.TUPLES, self.r_begin + moved):
+                self.r_begin += moved
+        self._chain.r_sent[self.number] = self.r_begin
+
+    def _surplus(self, mine: int, theirs: int, all_of_it: bool) -> int:
+        """Tuples to forward: half of what this segment is longer by, rounded up."""
+        if all_of_it:
+            return mine
+        moved = (mine - theirs + 1) // 2
+        return moved if moved >= self._chain.least_moved else 0
+
+
+class Handshake(ChainEngine):
+    """Handshake join: both windows flow past each other through a chain of threads."""
+
+    name: ClassVar[str] = "handshake"
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        *ChainEngine.knobs,
+        Knob("move", 64, "Tuples that move to a neighbour together, at least.", 1, 1 << 20),
+    )
+
+    def cores(self, job: Job, ranges: Ranges, crew: Crew, meter: Meter) -> list[ChainCore]:
+        """Make the cores of one chain."""
+        meter.holds(ranges.bytes)
+        chain = HandshakeChain(ranges, job.threads, int(job.knobs["move"]))
+        return [HandshakeCore(ranges, chain, number, crew, meter) for number in range(job.threads)]

@@ -1,0 +1,153 @@
+"""What all index-based window joins share: PIM-Tree, section 2.2.
+
+An arriving tuple looks its partners up in the index of the opposite window, then it is inserted
+into the index of its own. The index is on the term of the predicate that lets the fewest pairs
+through, ordered, so that a range of keys holds all candidates; these are held against the rest of
+the predicate. Results come grouped by the later tuple, in arrival order.
+
+A count or time window (a tumbling one, or all) is a stretch of each stream's rows, so whether an
+index entry is live is a comparison of row numbers, and what an index still holds of expired
+tuples is skipped exactly.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from streamjoin.engines.arrivals import most_live, numbered_batches
+from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.crew import Crew
+from streamjoin.engines.encode import IntervalCodes, encode_intervals
+from streamjoin.metrics import Meter
+
+if TYPE_CHECKING:
+    from streamjoin.engines.kernels.probing import Arrivals, Columns
+
+OUTPUT_PAIRS = 1 << 16
+"""Pairs that a kernel has room for; more where a single arrival has more partners."""
+
+SAMPLE_ROWS = 1 << 10
+STEPS_LOG2 = 20
+"""Steps of codes in which the reach of intervals is looked up: a table of 4 MB at most."""
+
+BATCH = Knob("batch", 1 << 14, "Arrivals that are joined at once, at most.", 1, 1 << 20)
+
+
+class WindowIndex(ABC):
+    """The indexes of both windows, and the kernel that joins arrivals over them."""
+
+    @abstractmethod
+    def join(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
+        """Join arrivals and emit their pairs."""
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Bytes that the indexes have in use."""
+
+
+class Output:
+    """Room for pairs, and the way from there to the meter."""
+
+    def __init__(self) -> None:
+        self.room = np.empty((2, OUTPUT_PAIRS), dtype=np.uint32)
+
+    def emit(self, found: int, meter: Meter) -> None:
+        """Hand over what was found; a kernel that found nothing and stopped needs more room."""
+        if found:
+            pairs = self.room[:, :found].copy()
+            meter.emit(pairs[0], pairs[1])
+
+    def grow(self) -> None:
+        """Make more room: a single arrival has more partners than there was."""
+        self.room = np.empty((2, 2 * self.room.shape[1]), dtype=np.uint32)
+
+
+class IndexJoin(Engine):
+    """An index-based window join; a subclass says which indexes."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi", "band"}),
+        windows=frozenset({"all", "tumbling", "count", "time"}),
+        order="outer",
+        platform="cpu",
+    )
+    knobs: ClassVar[tuple[Knob, ...]] = (BATCH,)
+
+    def unusable(self) -> str | None:
+        """Say so where Numba has no wheel."""
+        return without_numba()
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Compile the kernels, or load them from the cache, by joining one tuple with another."""
+        from streamjoin.engines.kernels.probing import Arrivals
+
+        report("compiling kernels")
+        codes = IntervalCodes(*(np.zeros((1, 1), dtype=np.uint32) for _ in range(3)))
+        rows, firsts, ends = np.array([[0, 1], [1, 0], [1, 1]])
+        index = self.index(index_columns(codes), (1, 1), job)
+        with Crew(job.threads) as crew:
+            index.join(Arrivals(rows, firsts, ends, np.array([0, 1])), Meter(), crew)
+
+    def run(self, job: Job, meter: Meter) -> None:
+        """Join what arrives, batch by batch."""
+        from streamjoin.engines.kernels.probing import Arrivals
+
+        with meter.phase("partition"):
+            columns = index_columns(encode_intervals(job.r, job.s, job.predicate))
+            live = (
+                max(1, most_live(job.r.ts, job.window, of_r=True)),
+                max(1, most_live(job.s.ts, job.window, of_r=False)),
+            )
+            index = self.index(columns, live, job)
+        held = 0
+        with Crew(job.threads) as crew:
+            for batch in numbered_batches(job, meter, int(job.knobs["batch"])):
+                index.join(Arrivals(*batch), meter, crew)
+                meter.holds(max(0, index.bytes - held))
+                held = max(held, index.bytes)
+
+    @abstractmethod
+    def index(self, columns: "Columns", live: tuple[int, int], job: Job) -> WindowIndex:
+        """Make the indexes of windows that never hold more than ``live`` tuples of R and of S."""
+
+
+def index_columns(codes: IntervalCodes) -> "Columns":
+    """Choose the term to index and find the range of keys that each tuple has to look up."""
+    from streamjoin.engines.kernels import probing
+
+    term = _most_selective(codes)
+    r, s_lo, s_hi = codes.r[term], codes.s_lo[term], codes.s_hi[term]
+    lows = np.empty(len(r) + len(s_lo), dtype=np.uint32)
+    widths = s_hi.astype(np.int64) - s_lo
+    widest = int(widths.max(initial=0))
+    top = int(s_hi.max(initial=0))
+    shift = max(0, top.bit_length() - STEPS_LOG2)
+    least = np.empty((top >> shift) + 1, dtype=np.uint32)
+    probing.reach(s_lo, s_hi, r, shift, widest, least, lows[: len(r)])
+    lows[len(r) :] = s_lo
+    # Where all intervals are equally wide the range is exact.
+    checked = len(codes.r) > 1 or int(widths.min(initial=widest)) < widest
+    return probing.Columns(
+        np.concatenate([r, s_lo]),
+        lows,
+        np.concatenate([r, s_hi]),
+        codes.r,
+        codes.s_lo,
+        codes.s_hi,
+        checked,
+    )
+
+
+def _most_selective(codes: IntervalCodes) -> int:
+    """Return the term that the fewest pairs of sampled tuples satisfy."""
+    if len(codes.r) == 1:
+        return 0
+    r = codes.r[:, :: max(1, codes.r.shape[1] // SAMPLE_ROWS)]
+    step = max(1, codes.s_lo.shape[1] // SAMPLE_ROWS)
+    passed = [
+        int(np.count_nonzero((lo[:, None] <= keys) & (keys <= hi[:, None])))
+        for keys, lo, hi in zip(r, codes.s_lo[:, ::step], codes.s_hi[:, ::step], strict=True)
+    ]
+    return int(np.argmin(passed))

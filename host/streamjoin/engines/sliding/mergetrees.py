@@ -1,0 +1,352 @@
+"""Index-based window joins over IM-Tree and PIM-Tree: PIM-Tree, sections 3.2, 3.3 and 4.
+
+A window's index is an immutable tree and mutable B+-trees that take what arrives. When these hold
+``merge_ratio`` of the window they are merged into a new immutable tree, without what has expired.
+``ibwj-im`` has one mutable tree; ``ibwj-pim`` has one for the range of each node of the immutable
+tree at ``insertion_depth``, each with a lock, and so lets threads work beside each other.
+
+The parallel join (section 4.1) takes tasks of ``task`` tuples from a common counter, keeps an edge
+for each stream and propagates results in arrival order. Departures from the study:
+
+- results are propagated when a batch of arrivals is done, not by whichever thread finds time;
+- a search that leaves a mutable tree goes on in the next one by its number, so leaves are not
+  linked across trees and their last ones need no flag;
+- the rows that had to wait for a merge are inserted by all threads, not by the merging one;
+- a batch waits for its merge, so that a merge is beside the joins of one batch at most;
+- one thread merges with nothing beside it.
+
+Memory for each stream and window of W tuples: two immutable trees of 8.1 bytes a tuple (one is
+what the next merge writes to), and for ``merge_ratio`` W tuples, plus a batch where threads share,
+12 to 24 bytes each in mutable trees, and 4 bytes for each mutable tree and its lock.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.base import Capabilities, Job, Knob
+from streamjoin.engines.crew import Crew
+from streamjoin.engines.encode import Codes
+from streamjoin.engines.sliding.ibwj import BATCH, IndexJoin, Output, WindowIndex
+from streamjoin.metrics import Meter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamjoin.engines.kernels.probing import Arrivals, Columns
+
+Places = NDArray[np.uint64]
+NO_PLACES: Places = np.empty(0, dtype=np.uint64)
+NO_CODES: Codes = np.empty(0, dtype=np.uint32)
+
+LEAST_MERGED = 256
+"""A merge is not worth its call for fewer tuples, however small the window."""
+
+MOST_DEPTH = 6
+NEVER = (1 << 64) - 1
+RATIOS = ("1/8", "1", "1/2", "1/4", "1/16", "1/32", "1/64", "1/128")
+
+MERGE_RATIO = Knob("merge_ratio", "1/8", "Share of a window that is merged.", choices=RATIOS)
+TASK = Knob("task", 8, "Arrivals that a thread takes at once.", 1, 1 << 10)
+
+
+class _Thread:
+    """What one thread of a join keeps: its place in a task, and its pairs."""
+
+    def __init__(self, number: int, task: int) -> None:
+        from streamjoin.engines.kernels import mergetrees
+
+        self.number = number
+        words = int(mergetrees.PLAN) + task * int(mergetrees.PLAN_WORDS)
+        self.state = np.zeros(words, dtype=np.uint64)
+        self.output = Output()
+        self.pairs: list[Codes] = [np.empty((2, 0), dtype=np.uint32)]
+
+    def keep(self, found: int) -> None:
+        """Put the pairs so far aside."""
+        from streamjoin.engines.kernels import mergetrees
+
+        self.pairs.append(self.output.room[:, :found].copy())
+        self.state[mergetrees.WRITTEN] += np.uint64(found)
+
+
+class MergeTreeIndex(WindowIndex):
+    """IM-Trees (insertion depth 0) or PIM-Trees of both windows.
+
+    Parameters
+    ----------
+    columns : Columns
+        What is indexed and looked up.
+    live : tuple of int
+        The most tuples that each window ever holds.
+    ratio : Fraction
+        Merge ratio.
+    depth : int
+        Insertion depth; the depth of the immutable tree's deepest inner nodes at most.
+    task, batch : int
+        Arrivals of a task, and the most that are joined at once.
+    threads : int
+        Threads that join.
+    """
+
+    def __init__(
+        self,
+        columns: "Columns",
+        live: tuple[int, int],
+        *,
+        ratio: Fraction,
+        depth: int,
+        task: int,
+        batch: int,
+        threads: int = 1,
+    ) -> None:
+        from streamjoin.engines.kernels import btree, immutable, mergejoin, mergetrees, nodes
+
+        self._join, self._state = mergejoin, mergetrees
+        self._btree, self._immutable = btree, immutable
+        self._columns, self._depth, self._task = columns, depth, task
+        self._threads = [_Thread(number, task) for number in range(threads)]
+        self._shared = threads > 1
+        self._limits = [max(LEAST_MERGED, int(ratio * tuples)) for tuples in live]
+        # Threads that share have begun tasks when the limit is reached, and a batch may wait.
+        most = max(self._limits) + task + (2 * batch if self._shared else 0)
+        trees = immutable.reserve(4, max(live))
+        parts = min(nodes.NODE**depth, -(-max(live) // nodes.NODE) + 1)
+        forest = btree.plant(2 * parts, 2, btree.leaves_for(most, nodes.NODE // 2) + parts)
+        locks = np.zeros(2 * parts + 1, dtype=np.uint32)
+        state = np.zeros(mergetrees.STATE_WORDS, dtype=np.uint64)
+        self.index = mergetrees.MergeTrees(trees, forest, locks, state)
+        self._expired = [0, columns.r.shape[1]]
+        self._taken = [0, columns.r.shape[1]]
+        for side in range(2):
+            self._set(side, mergetrees.TREE, 2 * side)
+            self._set(side, mergetrees.HELD, NEVER)
+            self._set(side, mergetrees.LIMIT, self._limits[side])
+            self._merge(side)  # of nothing: the kernel is compiled before time is taken
+            self._swap(side)
+
+    def _set(self, side: int, word: np.uint64, value: int) -> None:
+        place = self._state.SIDES + np.uint64(side) * self._state.SIDE_WORDS + word
+        self.index.state[place] = value
+
+    def _tree(self, side: int) -> int:
+        words = self._state
+        return int(self.index.state[words.SIDES + np.uint64(side) * words.SIDE_WORDS])
+
+    def _entries(self, side: int) -> int:
+        words = self._btree.REGION_WORDS
+        return int(self.index.forest.counters[np.uint64(side) * words + self._btree.ENTRIES])
+
+    def join(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
+        """Join arrivals and emit their pairs."""
+        self.index.state[self._state.NEXT] = self.index.state[self._state.EDGE] = 0
+        if self._shared:
+            self._join_together(arrivals, meter, crew)
+        else:
+            self._join_alone(arrivals, meter)
+
+    def _join_alone(self, arrivals: "Arrivals", meter: Meter) -> None:
+        thread = self._threads[0]
+        why = self._join.FULL
+        while why != self._join.DONE:
+            with meter.phase("probe"):
+                why, found = self._call(arrivals, thread)
+            thread.output.emit(found, meter)
+            if why == self._join.FULL and not found:
+                thread.output.grow()
+            elif why == self._join.MERGE:
+                self._note(arrivals)
+                for side in self._full():
+                    with meter.phase("merge"):
+                        self._merge(side)
+                    self._swap(side)
+
+    def _call(
+        self,
+        arrivals: "Arrivals",
+        thread: _Thread,
+        finished: Codes = NO_CODES,
+        places: Places = NO_PLACES,
+        counts: Codes = NO_CODES,
+    ) -> tuple[int, int]:
+        return self._join.join(
+            self._columns,
+            arrivals,
+            self.index,
+            self._task,
+            self._shared,
+            thread.state,
+            thread.number,
+            finished,
+            places,
+            counts,
+            thread.output.room,
+        )
+
+    def _full(self) -> list[int]:
+        return [side for side in range(2) if self._entries(side) >= self._limits[side]]
+
+    def _note(self, arrivals: "Arrivals") -> None:
+        """Note what the arrivals that were taken so far have expired and left to be indexed."""
+        taken = min(int(self.index.state[self._state.NEXT]), len(arrivals.rows))
+        lasts = self._join.last_of_each(arrivals.rows, taken, self._columns.r.shape[1])
+        for side, last in enumerate(lasts):
+            if last >= 0:
+                self._expired[side] = int(arrivals.expired[last])
+                self._taken[side] = int(arrivals.rows[last]) + 1
+
+    def _merge(self, side: int) -> None:
+        """Build a new immutable tree beside the old one."""
+        parts = len(self.index.forest.roots) // 2
+        old = self._tree(side)
+        self._immutable.merge(
+            self.index.trees,
+            old,
+            old ^ 1,
+            self.index.forest,
+            side * parts,
+            (side + 1) * parts,
+            self._expired[side],
+        )
+
+    def _swap(self, side: int) -> None:
+        """Let the new immutable tree take the place of the old one and of the mutable trees."""
+        words, immutable = self._state, self._immutable
+        parts = len(self.index.forest.roots) // 2
+        tree = self._tree(side) ^ 1
+        self._btree.clear(self.index.forest, side, side * parts, (side + 1) * parts)
+        depths = int(
+            self.index.trees.shapes[np.uint64(tree) * immutable.SHAPE_WORDS + immutable.DEPTHS]
+        )
+        self._set(side, words.TREE, tree)
+        self._set(side, words.DEPTH, min(self._depth, max(0, depths - 1)))
+
+    def _join_together(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
+        words, threads = self._state, self._threads
+        places = np.empty(len(arrivals.rows), dtype=np.uint64)
+        counts = np.empty(len(arrivals.rows), dtype=np.uint32)
+        finished = np.zeros(-(-len(arrivals.rows) // self._task), dtype=np.uint32)
+
+        def work(thread: _Thread) -> None:
+            why = self._join.FULL
+            while why == self._join.FULL:
+                crew.check()
+                with meter.phase("probe"):
+                    why, found = self._call(arrivals, thread, finished, places, counts)
+                if why == self._join.FULL and not found:
+                    thread.output.grow()
+                elif found:
+                    thread.keep(found)
+
+        while True:
+            crew.each(work, threads)
+            self._note(arrivals)
+            full = self._full()
+            if full:
+                self._merge_beside(full[0], work, meter, crew)
+                self._catch_up(full[0], arrivals)
+            elif int(self.index.state[words.NEXT]) >= len(arrivals.rows):
+                break
+        with meter.phase("other"):
+            self._propagate(places, counts, meter)
+
+    def _merge_beside(
+        self, side: int, work: "Callable[[_Thread], None]", meter: Meter, crew: Crew
+    ) -> None:
+        """Merge in one thread while the others join without indexing (section 4.2)."""
+        words, state = self._state, self.index.state
+        self._set(side, words.FROZEN, 1)
+        self._set(side, words.HELD, self._taken[side])
+        for each in range(2):
+            self._set(each, words.LIMIT, NEVER)
+
+        def merge_or_work(thread: _Thread) -> None:
+            if thread.number:
+                work(thread)
+                return
+            try:
+                with meter.phase("merge"):
+                    self._merge(side)
+            finally:
+                state[words.STOP] = 1  # the others come back after their present task
+
+        crew.each(merge_or_work, self._threads)
+        self._swap(side)
+        state[words.STOP] = 0
+        self._set(side, words.FROZEN, 0)
+        for each in range(2):
+            self._set(each, words.LIMIT, self._limits[each])
+
+    def _catch_up(self, side: int, arrivals: "Arrivals") -> None:
+        """Let the rows that arrived during a merge be inserted."""
+        words, state, waiting = self._state, self.index.state, self._taken[side]
+        self._note(arrivals)
+        state[words.PENDING] = state[words.PENDING_DONE] = waiting
+        state[words.PENDING_END] = self._taken[side]
+        if waiting == self._taken[side]:
+            self._set(side, words.HELD, NEVER)
+
+    def _propagate(self, places: Places, counts: Codes, meter: Meter) -> None:
+        """Emit the pairs of all threads in arrival order."""
+        words = self._state
+        written = [int(thread.state[words.WRITTEN]) for thread in self._threads]
+        pairs = np.concatenate([kept for thread in self._threads for kept in thread.pairs], axis=1)
+        bases = np.cumsum([0, *written[:-1]]).astype(np.uint64)
+        ordered = np.empty_like(pairs)
+        self._join.in_order(places, counts, bases, pairs, ordered)
+        meter.emit(ordered[0], ordered[1])
+        for thread in self._threads:
+            thread.pairs = [np.empty((2, 0), dtype=np.uint32)]
+            thread.state[words.WRITTEN] = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the entries, the nodes in use, the locks and the marks."""
+        index = self.index
+        roots = index.forest.roots.nbytes + index.forest.heights.nbytes
+        return (
+            self._immutable.bytes_in_use(index.trees)
+            + self._btree.bytes_in_use(index.forest)
+            + index.locks.nbytes
+            + roots
+        )
+
+
+class MergeTreeJoin(IndexJoin):
+    """A join over merge trees; a subclass says at which depth they take insertions."""
+
+    capabilities: ClassVar[Capabilities] = replace(IndexJoin.capabilities, parallel=True)
+
+    def index(self, columns: "Columns", live: tuple[int, int], job: Job) -> WindowIndex:
+        """Make a merge tree for each window."""
+        return MergeTreeIndex(
+            columns,
+            live,
+            ratio=Fraction(str(job.knobs["merge_ratio"])),
+            depth=int(job.knobs.get("insertion_depth", 0)),
+            task=int(job.knobs["task"]),
+            batch=int(job.knobs["batch"]),
+            threads=job.threads,
+        )
+
+
+class ImTreeJoin(MergeTreeJoin):
+    """Index-based window join over IM-Trees: a mutable tree, merged into an immutable one."""
+
+    name: ClassVar[str] = "ibwj-im"
+    knobs: ClassVar[tuple[Knob, ...]] = (MERGE_RATIO, TASK, BATCH)
+
+
+class PimTreeJoin(MergeTreeJoin):
+    """Index-based window join over PIM-Trees: IM-Trees whose mutable part is partitioned."""
+
+    name: ClassVar[str] = "ibwj-pim"
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        MERGE_RATIO,
+        Knob("insertion_depth", 2, "Depth whose nodes have a mutable tree each.", 0, MOST_DEPTH),
+        TASK,
+        BATCH,
+    )

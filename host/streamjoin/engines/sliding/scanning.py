@@ -1,0 +1,158 @@
+"""What joins that scan share: who has to meet whom, and a scan handed over part by part."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamjoin.engines.arrivals import scan_ranges
+from streamjoin.engines.base import Job
+from streamjoin.engines.encode import Codes, OffsetCodes, encode_offsets
+from streamjoin.tuples import Int64s, Stream, arrival_order
+
+if TYPE_CHECKING:
+    from streamjoin.engines.kernels.scan import Arrivals
+
+OUTPUT_PAIRS = 1 << 16
+
+Found = tuple[Codes, Codes, Codes]
+
+CALL_COMPARISONS = 1 << 28
+"""Comparisons of one call of the kernel, some ten milliseconds: it cannot be interrupted."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The input as scans take it.
+
+    Attributes
+    ----------
+    r, s : Stream
+        The inputs.
+    codes : OffsetCodes
+        Their join columns.
+    r_first, r_end : ndarray of int64, shape (r rows,)
+        Rows of S that each R tuple meets on its arrival, none before ``r_first``.
+    s_first, s_end : ndarray of int64, shape (s rows,)
+        Rows of R that each S tuple meets.
+    """
+
+    r: Stream
+    s: Stream
+    codes: OffsetCodes
+    r_first: Int64s
+    r_end: Int64s
+    s_first: Int64s
+    s_end: Int64s
+
+    @classmethod
+    def of(cls, job: Job) -> "Ranges":
+        """Encode a job's input and bound its windows."""
+        from streamjoin.engines.kernels.vectors import LANES
+
+        codes = encode_offsets(job.r, job.s, job.predicate, LANES)
+        return cls(job.r, job.s, codes, *scan_ranges(job.r.ts, job.s.ts, job.window))
+
+    @property
+    def longest(self) -> int:
+        """The most tuples that one tuple meets on its arrival."""
+        lengths = (self.r_end - self.r_first, self.s_end - self.s_first)
+        return max((int(some.max()) for some in lengths if len(some)), default=0)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the codes."""
+        return sum(part.nbytes for part in self.codes)
+
+    def arrivals(self, r_rows: slice, s_rows: slice) -> "Arrivals":
+        """Merge rows of both streams in arrival order, each with the rows that it meets."""
+        from streamjoin.engines.kernels.scan import Arrivals
+
+        is_s, rows = arrival_order(self.r.ts[r_rows], self.s.ts[s_rows])
+        rows += np.where(is_s, s_rows.start, r_rows.start)
+        firsts, ends = np.empty_like(rows), np.empty_like(rows)
+        firsts[~is_s], firsts[is_s] = self.r_first[r_rows], self.s_first[s_rows]
+        ends[~is_s], ends[is_s] = self.r_end[r_rows], self.s_end[s_rows]
+        return Arrivals(is_s, rows, firsts, ends)
+
+
+def run_of(is_s: bool, rows: slice, firsts: Int64s, ends: Int64s) -> "Arrivals":
+    """Make arrivals of consecutive rows of one stream."""
+    from streamjoin.engines.kernels.scan import Arrivals
+
+    places = np.arange(rows.start, rows.stop, dtype=np.int64)
+    return Arrivals(np.full(len(places), is_s), places, firsts, ends)
+
+
+class Scanner:
+    """One thread's scan of arriving tuples over stored ones.
+
+    Parameters
+    ----------
+    arriving, stored : OffsetCodes
+        Codes by row, and by slot.
+    longest : int
+        The most slots that an arrival has to meet.
+
+    Attributes
+    ----------
+    stored : OffsetCodes
+        May be replaced while all that was taken is done.
+    rows_of : tuple of int
+        Stride, offset of R, offset of S: the row of a slot is ``slot * stride + offset``.
+    """
+
+    def __init__(self, arriving: OffsetCodes, stored: OffsetCodes, longest: int) -> None:
+        from streamjoin.engines.kernels import scan
+
+        self._kernels = scan
+        self._arriving, self.stored = arriving, stored
+        self.rows_of = (1, 0, 0)
+        self._work = scan.work_for(len(arriving.r), longest)
+        self._out = np.empty((3, OUTPUT_PAIRS), dtype=np.uint32)
+        self._count = 0
+        self._pieces = max(1, CALL_COMPARISONS // (scan.PIECE_ARRIVALS * max(longest, 1)))
+
+    def begin(self, arrivals: "Arrivals") -> None:
+        """Take the next arrivals."""
+        self._arrivals, self._count = arrivals, len(arrivals.rows)
+        self._work.state[:] = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether all that was taken has been joined."""
+        return int(self._work.state[self._kernels.PLACE]) == self._count
+
+    def more(self) -> Found:
+        """Join until all is done, the output is full or a while is over.
+
+        Returns
+        -------
+        places, r_rows, s_rows : ndarray of uint32, shape (pairs,)
+            Place among the arrivals, row of R and row of S of each result: by place, ascending
+            within.
+        """
+        found = self._kernels.scan(
+            self._arriving,
+            self.stored,
+            self.rows_of,
+            self._arrivals,
+            self._work,
+            self._out,
+            self._pieces,
+        )
+        # Copies of the few that were found leave the large buffer for the next.
+        places, r_rows, s_rows = (column[:found].copy() for column in self._out)
+        return places, r_rows, s_rows
+
+
+def compile_scan() -> None:
+    """Compile the scan, or load it from the cache."""
+    from streamjoin.engines.kernels.scan import Arrivals
+    from streamjoin.engines.kernels.vectors import LANES
+
+    codes = OffsetCodes(*(np.zeros((1, LANES), dtype=np.uint32) for _ in range(3)))
+    none = np.zeros(0, dtype=np.int64)
+    scanner = Scanner(codes, codes, 0)
+    scanner.begin(Arrivals(none.astype(np.bool_), none, none, none))
+    scanner.more()

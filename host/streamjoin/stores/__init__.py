@@ -1,0 +1,6 @@
+"""Stores of a relation that does not fit into memory, all read in one way: by ranges of rows."""
+
+from streamjoin.stores.base import Partition, Projection, Store
+from streamjoin.stores.catalog import KINDS, open_store, write_store
+
+__all__ = ["KINDS", "Partition", "Projection", "Store", "open_store", "write_store"]

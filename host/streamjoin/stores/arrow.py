@@ -1,0 +1,60 @@
+"""Arrow IPC file, mapped into memory: the embedded default."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from streamjoin.errors import InputError
+from streamjoin.files import arrow
+from streamjoin.stores import batches
+from streamjoin.stores.base import Partition, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+
+class ArrowStore(Store):
+    """An Arrow IPC file; of the kept columns only the pages that are needed are ever read."""
+
+    kind: ClassVar[str] = "arrow"
+
+    def _open(self) -> None:
+        pa = arrow()
+        try:
+            self._source = pa.memory_map(str(self.place))
+            self._table: Any = pa.ipc.open_file(self._source).read_all()
+        except (OSError, pa.ArrowException) as error:
+            reason = " ".join(str(error).split())[:160]
+            raise InputError(f"{self.place}: cannot be read as Arrow IPC: {reason}") from None
+        self.dtype = batches.layout(self._table.schema, self.projection, self.place)
+        self._table = self._table.select(self.projection.names)
+
+    @property
+    def places(self) -> int:
+        """Rows of the file."""
+        return int(self._table.num_rows)
+
+    def read(self, first: int, end: int) -> Partition:
+        """View the rows; keys and numbers are copied, which reads them from disk here and now."""
+        found = batches.partition(
+            self._table.slice(first, end - first), self.projection, self.dtype, first, self.place
+        )
+        return Partition(
+            np.array(found.keys), np.array(found.rows), found.payload, found.first, found.stride
+        )
+
+    def close(self) -> None:
+        """Unmap; what was handed out keeps its own hold."""
+        self._table = None
+        self._source.close()
+
+    @classmethod
+    def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
+        """Write a relation."""
+        pa = arrow()
+        with pa.OSFile(str(place), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for stretch in stretches:
+                writer.write_batch(stretch)

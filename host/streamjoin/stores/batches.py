@@ -1,0 +1,136 @@
+"""Arrow batches as partitions: what the columnar stores share."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamjoin.errors import InputError
+from streamjoin.files import arrow
+from streamjoin.stores.base import (
+    KEY_TYPES,
+    WORD_BYTES,
+    Partition,
+    Projection,
+    Words,
+    key_words,
+    packed,
+    refuse_column,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def layout(schema: "pa.Schema", projection: Projection, place: Path) -> np.dtype[Any]:
+    """Check a relation's columns and say how the kept ones are packed.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or of a type that cannot be a key or be kept.
+    """
+    types = arrow().types
+    for name in projection.names:
+        if name not in schema.names:
+            raise refuse_column(place, name, schema.names)
+    for name in filter(None, (projection.key, projection.row)):
+        if not types.is_integer(schema.field(name).type):
+            kind = schema.field(name).type
+            raise InputError(f"{place}: column {name!r} is {kind}; it must hold {KEY_TYPES}")
+    fields = []
+    for name in projection.columns:
+        kind = schema.field(name).type
+        if types.is_fixed_size_binary(kind):
+            fields.append((name, f"V{kind.byte_width}"))
+        elif types.is_integer(kind) or types.is_floating(kind):
+            fields.append((name, str(kind.to_pandas_dtype()().dtype)))
+        elif types.is_timestamp(kind) or types.is_duration(kind) or types.is_time64(kind):
+            fields.append((name, "int64"))
+        elif types.is_date32(kind) or types.is_time32(kind):
+            fields.append((name, "int32"))
+        elif types.is_boolean(kind):
+            fields.append((name, "uint8"))
+        else:
+            raise InputError(
+                f"{place}: column {name!r} is {kind}; only columns of a fixed width can be kept: "
+                "leave it out of the projection"
+            )
+    return packed(fields)
+
+
+def partition(
+    table: "pa.Table", projection: Projection, dtype: np.dtype[Any], first: int, place: Path
+) -> Partition:
+    """Turn a stretch of a relation into a partition, without copying what lies right.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The stretch.
+    projection, dtype
+        What is kept, and how :func:`layout` packs it.
+    first : int
+        Place of the stretch's first row.
+    place : Path
+        For errors.
+    """
+    key = table.column(projection.key)
+    if key.null_count:  # rows without a value join with nothing
+        numbers = np.arange(first, first + table.num_rows, dtype=np.uint64)
+        present = np.flatnonzero(key.is_valid().to_numpy())
+        table = table.take(present)
+        rows = numbers[present]
+        key = table.column(projection.key)
+    else:
+        rows = np.arange(first, first + table.num_rows, dtype=np.uint64)
+    if projection.row is not None:
+        rows = key_words(_values(table, projection.row, place))
+    keys = key_words(key.to_numpy())
+    if not dtype.itemsize or not table.num_rows:
+        return Partition(keys, rows, np.zeros(1, dtype=np.uint64))
+    as_it_lies = _mapped(table, projection, dtype, place)
+    if as_it_lies is not None:
+        return Partition(keys, rows, as_it_lies, 0, dtype.itemsize // WORD_BYTES)
+    kept = np.zeros(table.num_rows, dtype=dtype)
+    for name in projection.columns:
+        kept[name] = _values(table, name, place, dtype[name])
+    words = kept.view(np.uint64).reshape(-1)
+    return Partition(keys, rows, words, 0, dtype.itemsize // WORD_BYTES)
+
+
+def _mapped(
+    table: "pa.Table", projection: Projection, dtype: np.dtype[Any], place: Path
+) -> Words | None:
+    """Return the payload as it lies in the table where it is one column of whole words."""
+    if len(projection.columns) != 1:
+        return None
+    values = _values(table, projection.columns[0], place, dtype[0])
+    if values.dtype.itemsize != dtype.itemsize or not values.flags.c_contiguous:
+        return None
+    if values.ctypes.data % WORD_BYTES:
+        return None
+    return np.asarray(values.view(np.uint64).reshape(-1))
+
+
+def _values(table: "pa.Table", name: str, place: Path, kind: Any = None) -> Any:
+    """Return a column's values; fixed binaries as opaque bytes."""
+    pa = arrow()
+    column: Any = table.column(name)
+    if column.null_count:
+        raise InputError(f"{place}: column {name!r} has a missing value, which cannot be kept")
+    if kind is not None and np.dtype(kind).kind == "V":
+        width = np.dtype(kind).itemsize
+        if not pa.types.is_fixed_size_binary(column.type):
+            column = column.cast(pa.binary(width))
+        pieces = []
+        for chunk in column.chunks:
+            data = np.frombuffer(chunk.buffers()[1], dtype=np.dtype(kind))
+            pieces.append(data[chunk.offset : chunk.offset + len(chunk)])
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    values = column.to_numpy()
+    if values.dtype.kind in "mM":
+        values = values.view(np.int64)
+    return values

@@ -1,0 +1,100 @@
+"""Every store by its kind; modules are imported when a kind is asked for."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamjoin.errors import InputError
+from streamjoin.files import arrow
+from streamjoin.stores.base import WORD_BYTES, Projection, Store, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+_PLACES = {
+    "arrow": "arrow:ArrowStore",
+    "parquet": "parquet:ParquetStore",
+    "raw": "raw:RawStore",
+    "sqlite": "sqlite:SqliteStore",
+    "duckdb": "duckdb:DuckDbStore",
+}
+KINDS = tuple(_PLACES)
+SUFFIXES = {"arrow": ".arrow", "parquet": "", "raw": ".raw", "sqlite": ".sqlite", "duckdb": ".db"}
+OWN = Projection(key="key", row="row", columns=("payload",))
+"""Of the relations that :func:`write_store` makes."""
+
+STRETCH_ROWS = 1 << 16
+LEAST_ROW_BYTES = 2 * WORD_BYTES
+
+
+def store_class(kind: str) -> Any:
+    """Return a kind's class.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if kind not in _PLACES:
+        raise InputError(f"there is no store {kind!r}; choose one of {', '.join(KINDS)}")
+    module, _, name = _PLACES[kind].partition(":")
+    return getattr(import_module(f"streamjoin.stores.{module}"), name)
+
+
+def open_store(kind: str, place: Path, projection: Projection) -> Store:
+    """Open a relation.
+
+    Raises
+    ------
+    InputError
+        If it cannot be opened, or lacks what the projection names.
+    """
+    store: Store = store_class(kind)(place, projection)
+    return store
+
+
+def write_store(kind: str, folder: Path, keys: Words, row_bytes: int) -> Store:
+    """Write keys as a relation of a width, in their order, and open it.
+
+    Parameters
+    ----------
+    kind : str
+        One of :data:`KINDS`.
+    folder : Path
+        Receives it.
+    keys : ndarray of uint64
+        The join column.
+    row_bytes : int
+        Bytes of a row: key and row number take 16, filler the rest, rounded up to whole words. The
+        filler cannot be compressed, and begins with the row's number.
+    """
+    words = max(0, -(-(row_bytes - LEAST_ROW_BYTES) // WORD_BYTES))
+    place = folder / f"r{SUFFIXES[kind]}"
+    pa = arrow()
+    fields = [("key", pa.int64()), ("row", pa.int64())]
+    if words:
+        fields.append(("payload", pa.binary(words * WORD_BYTES)))
+    schema = pa.schema(fields)
+    store_class(kind).write(place, _stretches(keys, words, schema), schema)
+    own = OWN if words else Projection(key="key", row="row")
+    return open_store(kind, place, own)
+
+
+def _stretches(keys: Words, words: int, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
+    pa = arrow()
+    noise = np.random.default_rng(len(keys)).integers(
+        0, 1 << 64, (STRETCH_ROWS, words), dtype=np.uint64
+    )
+    for first in range(0, len(keys), STRETCH_ROWS):
+        piece = keys[first : first + STRETCH_ROWS].view(np.int64)
+        columns = [pa.array(piece), pa.array(np.arange(first, first + len(piece)))]
+        if words:
+            noise[: len(piece), 0] = np.arange(first, first + len(piece))
+            data = pa.py_buffer(noise[: len(piece)].tobytes())
+            kind = schema.field("payload").type
+            columns.append(pa.Array.from_buffers(kind, len(piece), [None, data]))
+        yield pa.record_batch(columns, schema=schema)

@@ -1,0 +1,96 @@
+"""Folder of Parquet files, read a row group at a time."""
+
+from bisect import bisect_right
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from streamjoin.errors import InputError
+from streamjoin.files import arrow
+from streamjoin.stores import batches
+from streamjoin.stores.base import Partition, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+ROW_GROUP_ROWS = 1 << 16
+
+
+class ParquetStore(Store):
+    """A Parquet file or a folder of them, in the order of their names.
+
+    The last row group that was decoded is kept, so that a scan decodes each once.
+    """
+
+    kind: ClassVar[str] = "parquet"
+
+    def _open(self) -> None:
+        pa = arrow()
+        import pyarrow.parquet as pq
+
+        self._files: list[Any] = []
+        self._groups: list[tuple[int, int]] = []
+        self._firsts = [0]
+        self._decoded: tuple[int, Any] = (-1, None)
+        try:
+            paths = sorted(self.place.glob("*.parquet")) if self.place.is_dir() else [self.place]
+            for path in paths:
+                file = pq.ParquetFile(path)
+                self._files.append(file)
+                for group in range(file.metadata.num_row_groups):
+                    self._groups.append((len(self._files) - 1, group))
+                    rows = file.metadata.row_group(group).num_rows
+                    self._firsts.append(self._firsts[-1] + rows)
+        except (OSError, pa.ArrowException) as error:
+            reason = " ".join(str(error).split())[:160]
+            raise InputError(f"{self.place}: cannot be read as Parquet: {reason}") from None
+        if not self._files:
+            raise InputError(f"{self.place}: holds no file that ends in .parquet")
+        dtypes = [
+            batches.layout(file.schema_arrow, self.projection, self.place) for file in self._files
+        ]
+        self.dtype = dtypes[0]
+        if any(dtype != self.dtype for dtype in dtypes):
+            raise InputError(f"{self.place}: its files keep columns of different types")
+
+    @property
+    def places(self) -> int:
+        """Rows of all files."""
+        return self._firsts[-1]
+
+    def read(self, first: int, end: int) -> Partition:
+        """Decode the row groups that hold these rows."""
+        pa = arrow()
+        pieces, at = [], first
+        while at < end:
+            group = bisect_right(self._firsts, at) - 1
+            upto = min(end, self._firsts[group + 1])
+            pieces.append(self._group(group).slice(at - self._firsts[group], upto - at))
+            at = upto
+        table = pa.concat_tables(pieces)
+        return batches.partition(table, self.projection, self.dtype, first, self.place)
+
+    def _group(self, number: int) -> Any:
+        if self._decoded[0] != number:
+            self._decoded = (-1, None)  # the old one goes before the new one comes
+            file, group = self._groups[number]
+            table = self._files[file].read_row_group(group, columns=self.projection.names)
+            self._decoded = (number, table)
+        return self._decoded[1]
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files:
+            file.close()
+        self._decoded = (-1, None)
+
+    @classmethod
+    def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
+        """Write a relation as a folder of one file."""
+        import pyarrow.parquet as pq
+
+        place.mkdir()
+        with pq.ParquetWriter(place / "part-0.parquet", schema, use_dictionary=False) as writer:
+            for stretch in stretches:
+                writer.write_batch(stretch, row_group_size=ROW_GROUP_ROWS)

@@ -1,0 +1,157 @@
+"""File of packed rows of one width, read past the page cache (O_DIRECT) where the system can.
+
+Beside the file, its name with ``.json``: the columns in their order, ``[[name, type], ...]`` with
+NumPy's names of types, packed without gaps.
+"""
+
+import json
+import mmap
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from streamjoin.errors import InputError, StoreError
+from streamjoin.stores.base import (
+    KEY_TYPES,
+    WORD_BYTES,
+    Partition,
+    Store,
+    key_words,
+    packed,
+    refuse_column,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+SECTOR_BYTES = 4096
+"""What offsets, lengths and addresses of direct reads must be multiples of."""
+
+
+class RawStore(Store):
+    """A file of packed rows.
+
+    Attributes
+    ----------
+    direct : bool
+        Whether reads bypass the page cache; where the file system refuses that, what was read is
+        dropped from the cache.
+    """
+
+    kind: ClassVar[str] = "raw"
+
+    def _open(self) -> None:
+        self._file = -1
+        description = self.place.with_name(self.place.name + ".json")
+        try:
+            fields = [(str(name), str(kind)) for name, kind in json.loads(description.read_text())]
+            self._row = np.dtype(fields)
+        except (OSError, ValueError, TypeError) as error:
+            raise InputError(f"{description}: does not describe the columns: {error}") from None
+        for name in self.projection.names:
+            if name not in (self._row.names or ()):
+                raise refuse_column(self.place, name, list(self._row.names or ()))
+        for name in filter(None, (self.projection.key, self.projection.row)):
+            if self._row[name].kind not in "iu":
+                kind = self._row[name]
+                raise InputError(
+                    f"{self.place}: column {name!r} is {kind}; it must hold {KEY_TYPES}"
+                )
+        self.dtype = packed([(name, self._row[name]) for name in self.projection.columns])
+        flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
+        try:
+            try:
+                self._file = os.open(self.place, flags | getattr(os, "O_DIRECT", 0))
+                self.direct = hasattr(os, "O_DIRECT")
+                os.preadv(self._file, [mmap.mmap(-1, SECTOR_BYTES)], 0)
+            except OSError:  # a file system in memory has no direct reads
+                self._close_file()
+                self._file = os.open(self.place, flags)
+                self.direct = False
+        except OSError as error:
+            raise InputError(f"{self.place}: cannot be read: {error.strerror}") from None
+
+    @property
+    def places(self) -> int:
+        """Whole rows of the file."""
+        return os.fstat(self._file).st_size // self._row.itemsize
+
+    def read(self, first: int, end: int) -> Partition:
+        """Read the rows, with one system call where the system allows."""
+        width = self._row.itemsize
+        low, high = first * width, end * width
+        start = low // SECTOR_BYTES * SECTOR_BYTES
+        length = -(-(high - start) // SECTOR_BYTES) * SECTOR_BYTES
+        memory = mmap.mmap(-1, max(length, SECTOR_BYTES))  # begins at a page
+        done = 0
+        while done < high - start:
+            got = os.preadv(self._file, [memoryview(memory)[done:]], start + done)
+            done += got
+            if got == 0 or (got % SECTOR_BYTES and done < high - start):
+                raise StoreError(f"{self.place}: ends before row {end - 1}")
+        if not self.direct:
+            os.posix_fadvise(self._file, start, length, os.POSIX_FADV_DONTNEED)
+        rows = np.frombuffer(memory, dtype=self._row, count=end - first, offset=low - start)
+        numbers = np.arange(first, end, dtype=np.uint64)
+        if self.projection.row is not None:
+            numbers = key_words(rows[self.projection.row])
+        keys = key_words(rows[self.projection.key])
+        as_it_lies = self._as_it_lies(memory, low - start)
+        if as_it_lies is not None:
+            return Partition(keys, numbers, *as_it_lies)
+        kept = np.zeros(len(rows), dtype=self.dtype)
+        for name in self.projection.columns:
+            kept[name] = rows[name]
+        words = kept.view(np.uint64).reshape(-1) if self.dtype.itemsize else np.zeros(1, np.uint64)
+        return Partition(keys, numbers, words, 0, self.payload_words)
+
+    def _as_it_lies(self, memory: mmap.mmap, begin: int) -> tuple[Any, int, int] | None:
+        """Return the payload within the rows where that is whole words in one piece."""
+        fields, columns = self._row.fields, self.projection.columns
+        if not columns or not fields or self._row.itemsize % WORD_BYTES:
+            return None
+        at = fields[columns[0]][1]
+        behind = at
+        for name in columns:
+            if fields[name][1] != behind:
+                return None
+            behind += fields[name][0].itemsize
+        if (begin + at) % WORD_BYTES or behind - at != self.dtype.itemsize:
+            return None
+        words = np.frombuffer(memory, dtype=np.uint64)
+        return words, (begin + at) // WORD_BYTES, self._row.itemsize // WORD_BYTES
+
+    def close(self) -> None:
+        """Close the file."""
+        self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    @classmethod
+    def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
+        """Write a relation of numbers and fixed binaries."""
+        fields: list[tuple[str, Any]] = []
+        for field in schema:
+            wide = getattr(field.type, "byte_width", None)
+            opaque = str(field.type).startswith("fixed_size_binary")
+            kind = f"V{wide}" if opaque else np.dtype(field.type.to_pandas_dtype()).str
+            fields.append((field.name, kind))
+        place.with_name(place.name + ".json").write_text(json.dumps(fields))
+        with place.open("wb") as sink:
+            for stretch in stretches:
+                rows = np.empty(stretch.num_rows, dtype=np.dtype(fields))
+                for name, kind in fields:
+                    column: Any = stretch.column(name)
+                    rows[name] = (
+                        np.frombuffer(column.buffers()[1], dtype=kind)[: len(column)]
+                        if kind.startswith("V")
+                        else column.to_numpy()
+                    )
+                sink.write(rows.tobytes())

@@ -1,0 +1,42 @@
+"""Emitted Verilog in fewer lines: a memory of zeros is cleared in a loop.
+
+Amaranth's backend writes a statement for each word of a memory. Verilator makes code of each, and a
+design with tens of thousands of words then takes minutes to compile.
+"""
+
+import re
+
+_CLEARED = re.compile(
+    r"^(?P<indent> *)initial begin\n"
+    r"(?P<words>(?: *(?P<memory>\w+)\[\d+\] = \d+'h0+;\n)(?: *(?P=memory)\[\d+\] = \d+'h0+;\n)*)"
+    r"(?P=indent)end\n",
+    flags=re.MULTILINE,
+)
+_WORD = re.compile(r"\[(\d+)\] = (\d+)'h")
+
+
+def _loop(found: re.Match[str]) -> str:
+    words = _WORD.findall(found["words"])
+    if [int(place) for place, _ in words] != list(range(len(words))):
+        return found[0]
+    indent, memory, bits = found["indent"], found["memory"], words[0][1]
+    # A name of its own: the module may have a port of any plain one.
+    word = f"clear_{memory}_word"
+    return (
+        f"{indent}initial begin : clear_{memory}\n"
+        f"{indent}  integer {word};\n"
+        f"{indent}  for ({word} = 0; {word} < {len(words)}; {word} = {word} + 1)\n"
+        f"{indent}    {memory}[{word}] = {bits}'h0;\n"
+        f"{indent}end\n"
+    )
+
+
+def compact(verilog: str) -> str:
+    """Return Verilog of the same meaning with loops that clear memories.
+
+    Parameters
+    ----------
+    verilog : str
+        As the backend wrote it; what has another form is left as it is.
+    """
+    return _CLEARED.sub(_loop, verilog)

@@ -1,0 +1,121 @@
+"""The join that looks tuples up, small: what a window owes comes out once, in order."""
+
+from typing import Any
+
+from amaranth.hdl import Const, Module, Mux, Signal, Value
+
+from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
+from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.hash_join import HashJoin
+from streamjoin_hw.streams import r_layout
+
+NUMBER_BITS = 4
+MOST_TUPLES = 15
+"""Tuples are numbered from 0, whatever their side; a proof has at most this many."""
+
+
+class Lookup(Harness):
+    """Index, rings, queue and walker, from encoded tuples to results.
+
+    The payload of a tuple is its number in the order of arrival. The solver chooses sides, keys of
+    one bit, gaps, stalls, when both windows are emptied (as the intake does: nothing is inside
+    then), and the two tuples that are watched.
+
+    Parameters
+    ----------
+    windows : (int, int)
+        Count windows of R and S in tuples.
+    dense : bool
+        Tuples of one key come without gaps, as many as the solver chooses, and results are taken
+        at once: the search, with less to choose, sees more of them.
+    """
+
+    def __init__(self, windows: tuple[int, int], *, dense: bool = False) -> None:
+        super().__init__()
+        self.params = DesignParams(
+            design="splitjoin-hash",
+            cores=1,
+            segment_tuples=max(windows),
+            lanes=1,
+            payload_bits=8,
+            terms=(Term(TermKind.EQUI, KeyType.UINT32),),
+            buckets=2,
+            ways=2,
+            lead_tuples=8,
+        )
+        self.windows = windows
+        self.side = self.free(1, "side")
+        self.key: Value = Const(0, 1) if dense else self.free(1, "key")
+        self.clear = Const(0) if dense else self.free(1, "clear")
+        self.dense = dense
+        self.offers: Value = (
+            self.constant(NUMBER_BITS, "tuples") if dense else self.free(1, "offers")
+        )
+        self.ready: Value = Const(1) if dense else self.free(1, "ready")
+        self.early = self.constant(NUMBER_BITS, "early")
+        self.late = self.constant(NUMBER_BITS, "late")
+
+    def prove(self, m: Module) -> None:
+        """Number the tuples, watch two, claim."""
+        m.submodules.dut = dut = HashJoin(self.params)
+        # How many tuples of each side the windows hold, as the intake counts them.
+        held = [
+            Signal(range(window + 1), name=f"held_{k}") for k, window in enumerate(self.windows)
+        ]
+        number = Signal(NUMBER_BITS)
+        body: Any = Signal(r_layout(self.params))
+        full = [count == window for count, window in zip(held, self.windows, strict=True)]
+        m.d.comb += [
+            body.code0.eq(self.key),
+            body.payload.eq(number),
+            dut.i.valid.eq((number < self.offers) if self.dense else self.offers & ~self.clear),
+            dut.i.p.side.eq(self.side),
+            dut.i.p.body.eq(body),
+            dut.i.p.full.eq(Mux(self.side == SIDE_S, full[SIDE_S], full[SIDE_R])),
+            dut.clear.eq(self.clear),
+            dut.results.ready.eq(self.ready),
+        ]
+        self.keep_the_rules(m, dut.i)
+        self.claim_the_rules(m, dut.results, "the results")
+        self.assume(m, ~self.clear | ~dut.busy)
+        taken = dut.i.valid & dut.i.ready
+        self.assume(m, ~taken | (number != MOST_TUPLES))
+        self.assume(m, self.early < self.late)
+        with m.If(taken):
+            m.d.sync += number.eq(number + 1)
+        for side in (SIDE_R, SIDE_S):
+            with m.If(self.clear):
+                m.d.sync += held[side].eq(0)
+            with m.Elif(taken & (self.side == side) & ~full[side]):
+                m.d.sync += held[side].eq(held[side] + 1)
+
+        owed, met = Signal(), Signal()
+        self._follow(m, taken, number, owed)
+        r, s = dut.results.p.r_payload, dut.results.p.s_payload
+        later, last = Mux(r > s, r, s), Signal(self.params.payload_bits)
+        is_pair = dut.results.valid & (Mux(r > s, s, r) == self.early) & (later == self.late)
+        with m.If(dut.results.valid & dut.results.ready):
+            m.d.sync += [last.eq(later), met.eq(met | is_pair)]
+        self.claim(m, ~is_pair | owed, "a pair comes out only if the windows owe it")
+        self.claim(m, ~is_pair | ~met, "no pair comes out twice")
+        self.claim(m, dut.busy | (met == owed), "what is owed has come out when nothing is inside")
+        self.claim(
+            m,
+            ~dut.results.valid | ((later < number) & (later >= last)),
+            "results come in the order of the later tuple's arrival",
+        )
+
+    def _follow(self, m: Module, taken: Value, number: Signal, owed: Signal) -> None:
+        """Work out, by the definition, whether the watched pair is owed."""
+        # The early tuple: is it here, its side and key, and tuples of its side since, itself one.
+        here, side, key = Signal(), Signal(), Signal()
+        since = Signal(range(max(self.windows) + 1))
+        window = Mux(side == SIDE_S, self.windows[SIDE_S], self.windows[SIDE_R])
+        with m.If(self.clear):
+            m.d.sync += here.eq(0)
+        with m.Elif(taken & (number == self.early)):
+            m.d.sync += [here.eq(1), side.eq(self.side), key.eq(self.key), since.eq(1)]
+        with m.Elif(taken & here & (self.side == side)):
+            m.d.sync += [since.eq(since + 1), here.eq(since < window)]
+        with m.If(taken & here & (number == self.late)):
+            m.d.sync += owed.eq((self.side != side) & (self.key == key))

@@ -1,0 +1,201 @@
+"""SplitJoin, small: stars and results in their order, and what the windows owe exactly once."""
+
+from typing import Any
+
+from amaranth.hdl import Const, Module, Mux, Signal, Value
+
+from streamjoin_hw.contract import ORDERS, SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
+from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.formal.lookup import MOST_TUPLES, NUMBER_BITS, Lookup
+from streamjoin_hw.split.array import SplitArray
+from streamjoin_hw.split.trees import StarMerger
+from streamjoin_hw.streams import r_layout
+
+EQUI = (Term(TermKind.EQUI, KeyType.UINT32),)
+
+
+class StarOrder(Harness):
+    """A star merger: what was between two stars of an input is between the same two behind it.
+
+    The solver chooses results, stars, gaps and stalls, and one result that is watched, marked by
+    its payload.
+
+    Parameters
+    ----------
+    inputs : int
+        Streams to merge.
+    """
+
+    STAR_BITS = 4
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.params = DesignParams(
+            design="splitjoin",
+            order="outer",
+            cores=inputs,
+            segment_tuples=1,
+            payload_bits=8,
+            terms=EQUI,
+        )
+        self.offers = self.free(inputs, "offers")
+        self.stars = self.free(inputs, "stars")
+        self.marks = self.free(inputs, "marks")
+        self.ready = self.free(1, "ready")
+
+    def prove(self, m: Module) -> None:
+        """Count stars on both sides of the merger, and follow the marked result."""
+        inputs = self.params.cores
+        m.submodules.dut = dut = StarMerger(self.params, inputs)
+        marked, came = Signal(), Signal()
+        before = Signal(self.STAR_BITS)
+        m.d.comb += [dut.control.outer.eq(1), dut.o.ready.eq(self.ready)]
+        self.claim_the_rules(m, dut.o, "the output")
+        for k in range(inputs):
+            each: Any = dut.input(k)
+            stars = Signal(self.STAR_BITS, name=f"stars_{k}")
+            mark = self.marks[k] & ~self.stars[k]
+            m.d.comb += [
+                each.valid.eq(self.offers[k]),
+                each.p.star.eq(self.stars[k]),
+                each.p.r_payload.eq(mark),
+            ]
+            self.keep_the_rules(m, each)
+            # One result is marked, ever.
+            self.assume(m, ~(each.valid & mark & marked))
+            for other in range(k):
+                self.assume(m, ~(self.offers[k] & mark & self.offers[other] & self.marks[other]))
+            taken = each.valid & each.ready
+            self.assume(m, ~(taken & self.stars[k]) | (stars != (1 << self.STAR_BITS) - 1))
+            with m.If(taken & self.stars[k]):
+                m.d.sync += stars.eq(stars + 1)
+            with m.If(taken & mark):
+                m.d.sync += [marked.eq(1), before.eq(stars)]
+        given, stars_out = Signal(), Signal(self.STAR_BITS)
+        m.d.comb += given.eq(dut.o.valid & dut.o.ready)
+        is_star, is_marked = dut.o.p.star, ~dut.o.p.star & (dut.o.p.r_payload != 0)
+        with m.If(given & is_star):
+            m.d.sync += stars_out.eq(stars_out + 1)
+        with m.If(given & is_marked):
+            m.d.sync += came.eq(1)
+        self.claim(m, ~(dut.o.valid & is_marked) | (marked & ~came), "a result comes out once")
+        self.claim(
+            m,
+            ~(dut.o.valid & is_marked) | (stars_out == before),
+            "a result comes behind the stars that it came behind",
+        )
+        self.claim(
+            m,
+            ~(dut.o.valid & is_star & marked & (stars_out == before)) | came,
+            "no star overtakes a result of its input",
+        )
+
+
+class SplitMeeting(Lookup):
+    """The trees, the cores and the combiner, from encoded tuples to results and stars.
+
+    As in :class:`~streamjoin_hw.formal.lookup.Lookup` the payload of a tuple is its number. Stars
+    are given: one a tuple, in the order of arrival, so that the late tuple's tells when all it owes
+    must have come.
+
+    Parameters
+    ----------
+    cores, probes : int
+        The array; a core holds one tuple of each side.
+    windows : (int, int)
+        Count windows of R and S in tuples.
+    dense : bool
+        Tuples come without gaps, and results are taken at once.
+    order : str
+        The order that is built and asked for.
+    """
+
+    def __init__(
+        self,
+        cores: int,
+        probes: int,
+        windows: tuple[int, int],
+        *,
+        dense: bool = False,
+        order: str = "outer",
+    ) -> None:
+        super().__init__(windows)
+        self.params = DesignParams(
+            design="splitjoin",
+            order=order,
+            cores=cores,
+            probes=probes,
+            segment_tuples=1,
+            payload_bits=8,
+            terms=EQUI,
+        )
+        if dense:
+            self.offers = self.ready = Const(1)
+
+    def prove(self, m: Module) -> None:
+        """Number the tuples, watch two, claim."""
+        params = self.params
+        m.submodules.dut = dut = SplitArray(params)
+        first = Signal(init=1)
+        m.d.sync += first.eq(0)
+        held = [
+            Signal(range(window + 1), name=f"held_{k}") for k, window in enumerate(self.windows)
+        ]
+        number = Signal(NUMBER_BITS)
+        body: Any = Signal(r_layout(params))
+        full = [count == window for count, window in zip(held, self.windows, strict=True)]
+        m.d.comb += [
+            body.code0.eq(self.key),
+            body.payload.eq(number),
+            dut.i.valid.eq(self.offers & ~first),
+            dut.i.p.side.eq(self.side),
+            dut.i.p.body.eq(body),
+            dut.i.p.full.eq(Mux(self.side == SIDE_S, full[SIDE_S], full[SIDE_R])),
+            dut.clear.eq(first),
+            dut.idle.eq(first),
+            dut.order.eq(ORDERS.index(params.order)),
+            dut.punctuate.eq(1),
+            dut.results.ready.eq(self.ready),
+        ]
+        if params.order == "inner":
+            m.d.comb += dut.interval.eq(1)
+        self.keep_the_rules(m, dut.i)
+        self.claim_the_rules(m, dut.results, "the results")
+        self.assume(m, ~self.clear)
+        taken = dut.i.valid & dut.i.ready
+        self.assume(m, ~taken | (number != MOST_TUPLES))
+        self.assume(m, self.early < self.late)
+        late_side = Signal()
+        with m.If(taken):
+            m.d.sync += number.eq(number + 1)
+            with m.If(number == self.late):
+                m.d.sync += late_side.eq(self.side)
+        for side in (SIDE_R, SIDE_S):
+            with m.If(taken & (self.side == side) & ~full[side]):
+                m.d.sync += held[side].eq(held[side] + 1)
+
+        owed, met = Signal(), Signal()
+        self._follow(m, taken, number, owed)
+        out = dut.results
+        r, s = out.p.r_payload, out.p.s_payload
+        later, earlier = Mux(r > s, r, s), Mux(r > s, s, r)
+        is_result, is_star = out.valid & ~out.p.star, out.valid & out.p.star
+        is_pair = is_result & (earlier == self.early) & (later == self.late)
+        stars, last = Signal(NUMBER_BITS), Signal(params.payload_bits)
+        inside = Signal()
+        with m.If(out.valid & out.ready):
+            m.d.sync += [met.eq(met | is_pair), inside.eq(~out.p.star), last.eq(earlier)]
+            with m.If(out.p.star):
+                m.d.sync += stars.eq(stars + 1)
+        self.claim(m, ~is_pair | owed, "a pair comes out only if the windows owe it")
+        self.claim(m, ~is_pair | ~met, "no pair comes out twice")
+        self.claim(m, ~is_result | (later == stars), "a result comes before its tuple's star")
+        self.claim(m, ~is_star | (stars < number), "there is no star of a tuple still to come")
+        self.claim(
+            m,
+            ~(is_star & (stars == self.late)) | ((met == owed) & (out.p.side == late_side)),
+            "before a tuple's star all has come out that it owes",
+        )
+        if params.order == "inner":
+            ordered: Value = ~inside | (earlier > last)
+            self.claim(m, ~is_result | ordered, "a tuple's results come by the earlier tuple")

@@ -1,0 +1,99 @@
+"""``streamjoin hw rate``."""
+
+import argparse
+import json
+from typing import Any
+
+from streamjoin_hw.contract import DesignParams, TermKind
+from streamjoin_hw.design_options import UsageError, design_from
+from streamjoin_hw.terminal import print_table, progress, say
+
+USUAL_PRESET = "pynq-z2-hash"
+USUAL_WINDOWS = "256,1024,8192"
+USUAL_RATES = "0,0.25,1,2,4"
+USUAL_KEYS = "uniform,zipf"
+
+
+def configure(action: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    for flag, default, text in (
+        ("--windows", USUAL_WINDOWS, "count windows of both sides in tuples"),
+        ("--rates", USUAL_RATES, "matches that a tuple owes on average"),
+        ("--keys", USUAL_KEYS, "uniform, zipf (R by Zipf's law, S evenly) or zipf-both"),
+    ):
+        action.add_argument(flag, default=default, metavar="A,B,...", help=f"{text} ({default})")
+    action.add_argument("--tuples", type=int, default=50_000, metavar="COUNT", help="of each run")
+    action.add_argument("--seed", type=int, default=1, metavar="SEED", help="default 1")
+    action.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure each load and print a row for each window and kind of keys."""
+    from streamjoin_hw.build import build_model
+    from streamjoin_hw.rate.loads import KEYS, Load, measure
+
+    params = design_from(arguments.preset or USUAL_PRESET, arguments.param)
+    _check(params)
+    windows = [int(_number("--windows", text, 1, whole=True)) for text in _words(arguments.windows)]
+    for window in windows:
+        if window > params.window_capacity:
+            raise UsageError(f"--windows must be at most {params.window_capacity}, not {window}")
+    rates = [_number("--rates", text, 0) for text in _words(arguments.rates)]
+    kinds = _words(arguments.keys)
+    for kind in kinds:
+        if kind not in KEYS:
+            raise UsageError(f"--keys must be among {', '.join(KEYS)}, not {kind!r}")
+    if arguments.tuples < 1:
+        raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
+    folder = build_model(params, report=say)
+    loads = [
+        Load(window, rate, kind, arguments.tuples, arguments.seed)
+        for window in windows
+        for kind in kinds
+        for rate in rates
+    ]
+    rows: list[dict[str, Any]] = []
+    with progress("measuring", len(loads), hidden_below=2) as report:
+        for done, load in enumerate(loads, start=1):
+            found = measure(params, folder, load)
+            rows.append(
+                {
+                    "window": load.window,
+                    "keys": load.keys,
+                    "match_rate": load.match_rate,
+                    "owed_per_tuple": round(found.owed, 3),
+                    "cycles_per_tuple": round(found.cycles, 3),
+                    "comparisons_per_cycle": round(load.window / found.cycles, 1),
+                    "seed": load.seed,
+                    "verdict": "exact",
+                }
+            )
+            report(done)
+    if arguments.json:
+        print(json.dumps(rows))
+    else:
+        columns = tuple(name.replace("_", " ") for name in rows[0])
+        print_table(columns, [tuple(map(str, row.values())) for row in rows])
+    return 0
+
+
+def _check(params: DesignParams) -> None:
+    (kind, *others) = [term.kind for term in params.terms]
+    if others or kind is not TermKind.EQUI or params.timestamp_bits or params.theta is not None:
+        raise UsageError("--param terms must be one equi term, without timestamps and theta")
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",")]
+
+
+def _number(flag: str, text: str, least: int, *, whole: bool = False) -> float:
+    """Read one number of a list."""
+    try:
+        number = int(text) if whole else float(text)
+    except ValueError:
+        number = least - 1
+    if not least <= number < float("inf"):
+        kind = "whole numbers" if whole else "numbers"
+        raise UsageError(f"{flag} must be {kind} from {least} up, as in 1,2,4, not {text!r}")
+    return number

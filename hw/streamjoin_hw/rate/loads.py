@@ -1,0 +1,139 @@
+"""Loads of a known match rate and skew, and what a design makes of them.
+
+Both windows are full when the measurement begins. Tuples of R and S come in random turn, one
+offered in every cycle, and every result is taken at once. Every result is checked, and its place
+where the design promises an order.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from streamjoin_hw.bulk import Chunk, Owed, SlidingJoin
+from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.order import ArrivalOrder
+from streamjoin_hw.simulation import Model, ModelError
+
+KEYS = ("uniform", "zipf", "zipf-both")
+"""How keys are drawn from the domain: evenly; R by Zipf's law (exponent 1) and S evenly, so that a
+tuple still owes the match rate on average; both by Zipf's law, so that it owes far more."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """An input to draw.
+
+    Parameters
+    ----------
+    window : int
+        Count window of both sides in tuples.
+    match_rate : float
+        Matches that a tuple owes on average where at least one side is uniform: there are
+        ``window / match_rate`` keys. At 0 no key is on both sides, and each has ``window`` keys.
+    keys : str
+        One of :data:`KEYS`.
+    tuples : int
+        Tuples of both sides that are measured.
+    seed : int
+        Where randomness comes from.
+    """
+
+    window: int
+    match_rate: float
+    keys: str
+    tuples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What a run gave: results and cycles for each tuple.
+
+    ``cycles`` runs from the first measured tuple's acceptance to the last result's handover.
+    """
+
+    owed: float
+    cycles: float
+
+
+def _ranks(rng: np.random.Generator, domain: int, count: int, zipf: bool) -> Any:
+    """Draw key numbers: evenly, or number ``k`` with a weight of ``1 / (k + 1)``."""
+    if not zipf:
+        return rng.integers(0, domain, count)
+    weights = np.cumsum(1 / np.arange(1, domain + 1))
+    return np.searchsorted(weights, rng.random(count) * weights[-1], side="right")
+
+
+def _scattered(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    """Spread numbers over all 32-bit keys, each to one of its own."""
+    bits = numbers.astype(np.uint32)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        bits = (bits ^ (bits >> np.uint32(shift))) * np.uint32(factor)
+    return bits
+
+
+def draw(load: Load) -> tuple[Chunk, Chunk]:
+    """Draw the tuples that fill the windows, and those that are measured."""
+    rng = np.random.default_rng(load.seed)
+    # Enough that both windows are full, although sides come at random.
+    filling = 2 * load.window + 8 * int(np.sqrt(2 * load.window)) + 16
+    count = filling + load.tuples
+    sides = rng.integers(0, 2, count, np.uint8)
+    rows = np.where(sides == SIDE_S, np.cumsum(sides == SIDE_S), np.cumsum(sides == SIDE_R)) - 1
+    domain = max(1, round(load.window / load.match_rate)) if load.match_rate else load.window
+    numbers = np.empty(count, np.int64)
+    for side in (SIDE_R, SIDE_S):
+        mine = sides == side
+        zipf = load.keys == "zipf-both" or (load.keys == "zipf" and side == SIDE_R)
+        drawn = _ranks(rng, domain, int(mine.sum()), zipf)
+        numbers[mine] = drawn if load.match_rate else 2 * drawn + side
+    keys = _scattered(numbers)[:, None]
+    payloads, times = rows.astype(np.uint32), np.zeros(count, np.uint32)
+    fill, rest = slice(None, filling), slice(filling, None)
+    return (
+        Chunk(sides[fill], keys[fill], payloads[fill], times[fill]),
+        Chunk(sides[rest], keys[rest], payloads[rest], times[rest]),
+    )
+
+
+def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
+    """Run a load on a model.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design; its first term an equality, its only one.
+    folder : Path
+        What :func:`streamjoin_hw.build.build_model` returned.
+    load : Load
+        The input.
+
+    Raises
+    ------
+    ModelError
+        If a result is missing, surplus or out of a promised order.
+    """
+    windows = (load.window, load.window)
+    join, owed, order = SlidingJoin(params, windows, {}), Owed(), ArrivalOrder(params)
+    results = first = last = 0
+    with Model(params, folder) as model:
+        model.set_registers({"window_r": load.window, "window_s": load.window})
+        for chunk, is_last in zip(draw(load), (False, True), strict=True):
+            order.take(chunk)
+            accepted = np.empty(len(chunk.sides), np.int64)
+            pieces = list(model.feed(chunk, last=is_last, accepted=accepted, max_cycles=1 << 40))
+            for piece in pieces:
+                order.see(piece.r, piece.s)
+            found = np.concatenate([piece.r << np.uint64(32) | piece.s for piece in pieces])
+            expected = join.join(chunk)
+            owed.settle(expected, found)
+            if is_last:
+                results = len(expected)
+                first, last = int(accepted[0]), max(int(p.stamps[-1]) for p in pieces if p.cycles)
+    wrong = owed.difference() or order.fault
+    if wrong:
+        raise ModelError(f"window {load.window}, {load.keys} keys, seed {load.seed}: {wrong}")
+    return Rate(results / load.tuples, (last - first) / load.tuples)

@@ -1,0 +1,144 @@
+"""What a region is to do next: probes side by side, and what changes between them."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.intake import ordered_layout
+from streamjoin_hw.region import Turn
+from streamjoin_hw.split.layouts import body_layout
+from streamjoin_hw.streams import Component, View
+
+
+def batch_layout(params: DesignParams, side: int) -> data.StructLayout:
+    """Layout of a batch of probes against the stored ``side``.
+
+    ``count`` probes, in arrival order; for each of them whether the tuple that expires is already
+    ``gone`` and whether the one that is stored is already ``there``.
+    """
+    probe = body_layout(params, 1 - side)
+    return data.StructLayout(
+        {
+            "count": bits_for(params.probes),
+            "probes": data.ArrayLayout(probe, params.probes),
+            "gone": params.probes,
+            "there": params.probes,
+        }
+    )
+
+
+class Collector(Component):
+    """Collect arriving tuples while the last batch is compared.
+
+    A tuple of the other side is a probe; one of the stored side is stored, or makes the oldest one
+    expire, when it is the core's turn, by the core's own count. A batch holds up to ``probes``
+    probes, at most one tuple to store and at most one that expires; what would not fit waits at
+    the input. Probes before and after a change of the window are told apart by a bit each.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    side : int
+        The side that is stored.
+
+    Members
+    -------
+    index : In(bits_for(cores - 1))
+        The core's number, constant.
+    clear : In(1)
+        Begin to count anew; needed once before the first tuple.
+    i : In(stream.Signature(ordered_layout(params)))
+        Tuples of both sides in arrival order. ``ready`` depends on the payload.
+    begin : In(1)
+        The batch is taken over; a new one begins. The probes themselves stay a cycle longer.
+    waiting : Out(1)
+        There is something to do.
+    batch : Out(batch_layout(params, side))
+    store, expire : Out(1), enter : Out(body_layout(params, side))
+    now : Out(timestamp_bits), if there are timestamps
+        The time of the tuple that makes the oldest one expire.
+    """
+
+    index: Signal
+    clear: Signal
+    i: stream.Interface
+    begin: Signal
+    waiting: Signal
+    batch: View
+    store: Signal
+    expire: Signal
+    enter: View
+    now: Signal
+
+    def __init__(self, params: DesignParams, side: int) -> None:
+        self.params = params
+        self.side = side
+        super().__init__(
+            {
+                "index": In(bits_for(params.cores - 1)),
+                "clear": In(1),
+                "i": In(stream.Signature(ordered_layout(params))),
+                "begin": In(1),
+                "waiting": Out(1),
+                "batch": Out(batch_layout(params, side)),
+                "store": Out(1),
+                "expire": Out(1),
+                "enter": Out(body_layout(params, side)),
+                **({"now": Out(params.timestamp_bits)} if params.timestamp_bits else {}),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the turns and the registers of a batch."""
+        m = Module()
+        params, batch = self.params, self.batch
+        probe_layout = body_layout(params, 1 - self.side)
+        arrives, is_probe = Signal(), Signal()
+        turns = {}
+        for name, event in (("storing", 1), ("expiring", self.i.p.full)):
+            m.submodules[name] = turn = Turn(params.cores)
+            m.d.comb += [
+                turn.index.eq(self.index),
+                turn.clear.eq(self.clear),
+                turn.event.eq(arrives & ~is_probe & event),
+            ]
+            turns[name] = turn.mine & event
+        stores, expires = turns["storing"], turns["expiring"]
+
+        with m.If(is_probe):
+            m.d.comb += self.i.ready.eq((batch.count != params.probes) & ~self.begin)
+        with m.Else():
+            fits = (~stores | ~self.store) & (~expires | ~self.expire)
+            m.d.comb += self.i.ready.eq(fits & ~self.begin)
+        m.d.comb += [
+            is_probe.eq(self.i.p.side != self.side),
+            arrives.eq(self.i.valid & self.i.ready),
+            self.waiting.eq((batch.count != 0) | self.store | self.expire),
+        ]
+
+        with m.If(arrives & is_probe):
+            m.d.sync += [
+                batch.count.eq(batch.count + 1),
+                batch.probes[batch.count].eq(self.i.p.body[: probe_layout.size]),
+                batch.gone.bit_select(batch.count, 1).eq(self.expire),
+                batch.there.bit_select(batch.count, 1).eq(self.store),
+            ]
+        with m.Elif(arrives):
+            with m.If(stores):
+                m.d.sync += [
+                    self.store.eq(1),
+                    self.enter.eq(self.i.p.body[: self.enter.shape().size]),
+                ]
+            with m.If(expires):
+                m.d.sync += self.expire.eq(1)
+                if params.timestamp_bits:
+                    entering = body_layout(params, self.side)(
+                        self.i.p.body[: self.enter.shape().size]
+                    )
+                    m.d.sync += self.now.eq(entering.ts)
+        with m.If(self.begin | self.clear):
+            m.d.sync += [batch.count.eq(0), self.store.eq(0), self.expire.eq(0)]
+        return m

@@ -1,0 +1,129 @@
+"""Both sides' results as one stream."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.split.layouts import token_layout
+from streamjoin_hw.split.trees import control_layout
+from streamjoin_hw.streams import Component
+
+
+def combined_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of what the combiner gives: a result, or the ``star`` that ends a tuple's results.
+
+    ``side`` is that of the tuple whose results these are.
+    """
+    return data.StructLayout(
+        {
+            "r_payload": params.payload_bits,
+            "s_payload": params.payload_bits,
+            "side": 1,
+            "star": 1,
+        }
+    )
+
+
+def sides_kept(params: DesignParams) -> int:
+    """Count the arrivals whose side the combiner remembers: twice what the cores hold."""
+    return 32 + 4 * params.probes
+
+
+class Combiner(Component):
+    """Give the results of both sides, and a star with its side after each tuple's.
+
+    With the outer order, in arrival order of the later tuples: the sides of the arrivals are
+    remembered, and the side that is due is given up to its star. SplitJoin, section 5, flags the
+    stars and leaves the two sides unordered with each other. Without order the sides take turns
+    and there are no stars. No latency: the output follows the inputs, and a register stage has to
+    be behind it.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    control : In(control_layout(params))
+    side : In(1), arrives : In(1), room : Out(1)
+        The side of a tuple that sets out for the cores; only if there is ``room``.
+    i0, i1 : In(stream.Signature(token_layout(params)))
+        Results of R tuples, of S tuples.
+    o : Out(stream.Signature(combined_layout(params)))
+    busy : Out(1)
+        Some tuple's star is still owed; from a register.
+    """
+
+    control: Any
+    side: Signal
+    arrives: Signal
+    room: Signal
+    i0: stream.Interface
+    i1: stream.Interface
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        token = stream.Signature(token_layout(params))
+        super().__init__(
+            {
+                "control": In(control_layout(params)),
+                "side": In(1),
+                "arrives": In(1),
+                "room": Out(1),
+                "i0": In(token),
+                "i1": In(token),
+                "o": Out(stream.Signature(combined_layout(params))),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the memory of sides and the choice between the two streams."""
+        m = Module()
+        chosen, kept, keeps = Signal(), Signal(), Signal()
+        offered = Mux(chosen == SIDE_R, self.i0.valid, self.i1.valid)
+        star = Mux(chosen == SIDE_R, self.i0.p.star, self.i1.p.star)
+        goes, given = Signal(), Signal()
+        m.d.comb += given.eq(self.o.valid & self.o.ready)
+        if self.params.order == "none":
+            due_valid, due_side = Signal(), Signal()
+            m.d.comb += self.room.eq(1)
+        else:
+            m.submodules.due = due = SyncFIFOBuffered(width=1, depth=sides_kept(self.params))
+            due_valid, due_side = due.r_rdy, due.r_data
+            m.d.comb += [
+                self.room.eq(due.w_rdy),
+                due.w_data.eq(self.side),
+                due.w_en.eq(self.arrives & self.control.outer),
+                due.r_en.eq(given & star),
+            ]
+        # Without order: the other side than last time if it has something, unless what is offered
+        # still waits.
+        other = Mux(kept == SIDE_R, self.i1.valid, self.i0.valid)
+        with m.If(self.control.outer):
+            m.d.comb += [chosen.eq(due_side), goes.eq(due_valid)]
+        with m.Else():
+            m.d.comb += [chosen.eq(Mux(other & ~keeps, ~kept, kept)), goes.eq(1)]
+        m.d.sync += keeps.eq(self.o.valid & ~self.o.ready)
+        with m.If(self.o.valid):
+            m.d.sync += kept.eq(chosen)
+        r_payloads = (self.i0.p.r_payload, self.i1.p.r_payload)
+        s_payloads = (self.i0.p.s_payload, self.i1.p.s_payload)
+        m.d.comb += [
+            self.o.valid.eq(goes & offered),
+            self.o.p.side.eq(chosen),
+            self.o.p.star.eq(star),
+            self.o.p.r_payload.eq(Mux(chosen == SIDE_R, *r_payloads)),
+            self.o.p.s_payload.eq(Mux(chosen == SIDE_R, *s_payloads)),
+            self.i0.ready.eq(goes & (chosen == SIDE_R) & self.o.ready),
+            self.i1.ready.eq(goes & (chosen == SIDE_S) & self.o.ready),
+        ]
+        m.d.sync += self.busy.eq(due_valid)
+        return m

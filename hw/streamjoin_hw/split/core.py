@@ -1,0 +1,95 @@
+"""A core of SplitJoin: two regions that know nothing of each other."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.intake import ordered_layout
+from streamjoin_hw.split.layouts import token_layout
+from streamjoin_hw.split.region import Region
+from streamjoin_hw.split.trees import Fork
+from streamjoin_hw.streams import Component
+
+
+def split_core_members(params: DesignParams) -> dict[str, wiring.Member]:
+    """Ports of a core, the same for the component and for its instance in Verilog."""
+    return {
+        "index": In(bits_for(params.cores - 1)),
+        **{name: In(1) for name in ("clear", "masked", "ordered")},
+        "i": In(stream.Signature(ordered_layout(params))),
+        "r_results": Out(stream.Signature(token_layout(params))),
+        "s_results": Out(stream.Signature(token_layout(params))),
+        "hold": Out(1),
+        "busy": Out(1),
+        **({"evicted": Out(2)} if params.timestamp_bits else {}),
+    }
+
+
+class SplitCore(Component):
+    """The left region stores S and compares R, the right one stores R and compares S.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    index : In(bits_for(cores - 1))
+        Its number, a constant.
+    clear : In(1)
+        Empty it; needed once before the first tuple.
+    masked, ordered : In(1)
+        See :class:`~streamjoin_hw.split.region.Region`.
+    i : In(stream.Signature(ordered_layout(params)))
+    r_results, s_results : Out(stream.Signature(token_layout(params)))
+        What R tuples found, what S tuples found.
+    hold : Out(1)
+        A region waits for the output; from a register.
+    busy : Out(1)
+        Something is inside; from a register.
+    evicted : Out(2), if there are timestamps
+        Tuples that expired by count before their time, in this cycle.
+    """
+
+    index: Signal
+    clear: Signal
+    masked: Signal
+    ordered: Signal
+    i: stream.Interface
+    r_results: stream.Interface
+    s_results: stream.Interface
+    hold: Signal
+    busy: Signal
+    evicted: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        super().__init__(split_core_members(params))
+
+    def elaborate(self, _platform: object) -> Module:
+        """Hand every tuple to both regions."""
+        m = Module()
+        m.submodules.fork = fork = Fork(ordered_layout(self.params), 2, buffered=False)
+        m.submodules.left = left = Region(self.params, SIDE_S)
+        m.submodules.right = right = Region(self.params, SIDE_R)
+        wiring.connect(m, wiring.flipped(self.i), fork.i)
+        for k, region in enumerate((left, right)):
+            wiring.connect(m, fork.output(k), region.i)
+            m.d.comb += [
+                region.index.eq(self.index),
+                region.clear.eq(self.clear),
+                region.masked.eq(self.masked),
+                region.ordered.eq(self.ordered),
+            ]
+        wiring.connect(m, left.o, wiring.flipped(self.r_results))
+        wiring.connect(m, right.o, wiring.flipped(self.s_results))
+        m.d.comb += [
+            self.hold.eq(left.held | right.held),
+            self.busy.eq(left.busy | right.busy),
+        ]
+        if self.params.timestamp_bits:
+            m.d.comb += self.evicted.eq(left.evicted + right.evicted)
+        return m

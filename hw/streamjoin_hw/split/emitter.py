@@ -1,0 +1,258 @@
+"""From words with matches to results in order, each tuple's ended by a star."""
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from streamjoin_hw.contract import SIDE_S, DesignParams
+from streamjoin_hw.split.layouts import row_member, token_layout
+from streamjoin_hw.split.subwindow import word_bits
+from streamjoin_hw.streams import Component, View, signal_of
+from streamjoin_hw.window import lane_bits
+
+IN_FLIGHT = 4
+"""Words that may still come after the list was found to be nearly full."""
+
+
+def hit_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of a word with matches: ``mask[p][l]`` is 1 if probe ``p`` matches lane ``l``.
+
+    The last word of a pass is there whether it has matches or not, with ``last``.
+    """
+    return data.StructLayout(
+        {
+            "mask": data.ArrayLayout(params.lanes, params.probes),
+            "word": word_bits(params),
+            **row_member(params),
+            "last": 1,
+        }
+    )
+
+
+class Emitter(Component):
+    """Give the results of a batch, and a star after those of each probe.
+
+    Matches are kept in a list of words and looked through once for each probe, so that results
+    come by probe although all probes were compared at once. Should the list be too short for a
+    batch, it goes on for the first probe alone, word by word as they come, and asks for a pass of
+    its own for each other one. Without order the list is a FIFO.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    side : int
+        The side that is stored; probes are of the other one.
+
+    Members
+    -------
+    ordered : In(1)
+        Results by probe, with stars.
+    hit : In(hit_layout(params)), push : In(1)
+        A word for the list.
+    nearly_full : Out(1)
+        Do not scan on: fewer than :data:`IN_FLIGHT` words are free.
+    settled : In(1)
+        There are words still to be read, and nothing is on its way to the list.
+    ready_batch : In(1), count : In, payloads : In
+        A batch whose words were or will be pushed next: how many probes, and their payloads.
+    take : Out(1)
+        The batch is taken; its payloads need not be kept.
+    alone : Out(1), probe : Out, again : Out(1)
+        Compare one probe alone from now on, this one; with ``again`` in a pass from the start.
+    fetch : Out(1), fetch_word, fetch_lane : Out, payload : In(payload_bits)
+        Read of a stored payload, there a cycle later.
+    o : Out(stream.Signature(token_layout(params)))
+    busy : Out(1)
+        There is something to give.
+    """
+
+    ordered: Signal
+    hit: View
+    push: Signal
+    nearly_full: Signal
+    settled: Signal
+    ready_batch: Signal
+    count: Signal
+    payloads: View
+    take: Signal
+    alone: Signal
+    probe: Signal
+    again: Signal
+    fetch: Signal
+    fetch_word: Signal
+    fetch_lane: Signal
+    payload: Signal
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(self, params: DesignParams, side: int) -> None:
+        self.params = params
+        self.side = side
+        bits_in = ("ordered", "push", "settled", "ready_batch")
+        bits_out = ("nearly_full", "take", "alone", "again", "fetch", "busy")
+        super().__init__(
+            {
+                **{name: In(1) for name in bits_in},
+                **{name: Out(1) for name in bits_out},
+                "hit": In(hit_layout(params)),
+                "count": In(bits_for(params.probes)),
+                "payloads": In(data.ArrayLayout(params.payload_bits, params.probes)),
+                "probe": Out(bits_for(params.probes - 1)),
+                "fetch_word": Out(word_bits(params)),
+                "fetch_lane": Out(lane_bits(params)),
+                "payload": In(params.payload_bits),
+                "o": Out(stream.Signature(token_layout(params))),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the list, the walk through it, and the read of payloads."""
+        m = Module()
+        params = self.params
+        probes = range(params.probes)
+        active, closing, many = Signal(), Signal(), Signal()
+        payloads = signal_of(self.payloads.shape())
+        count = Signal.like(self.count)
+        last_probe = Signal()
+        m.d.comb += [
+            self.take.eq(self.ready_batch & ~active),
+            last_probe.eq(self.probe + 1 == count),
+            many.eq(self.ordered & ~self.alone & ~last_probe),
+        ]
+        with m.If(self.take):
+            m.d.sync += [active.eq(1), count.eq(self.count), payloads.eq(self.payloads)]
+
+        # The list: written at `end`, looked at from `here`, free before `start`.
+        next_word, empty, settle = self._list(m, params, many)
+
+        # What is left of the word that is being looked at.
+        rest = signal_of(hit_layout(params))
+        chosen = signal_of(data.ArrayLayout(params.lanes, params.probes))
+        left = rest.mask.as_value()
+        lowest = left & (~left + 1)[: len(left)]
+        step, ends, loads = Signal(), Signal(), Signal()
+        nothing_left = Signal()
+        m.d.comb += [
+            nothing_left.eq((left == 0) | (step & (left == lowest))),
+            loads.eq(active & nothing_left & ~closing & ~empty),
+            ends.eq(active & (left == 0) & closing),
+        ]
+        for p in probes:
+            wanted = ~self.ordered | (self.probe == p)
+            m.d.comb += chosen[p].eq(Mux(wanted, next_word.mask[p], 0))
+        with m.If(loads):
+            m.d.sync += [rest.eq(next_word), rest.mask.eq(chosen), closing.eq(next_word.last)]
+        with m.Elif(step):
+            m.d.sync += rest.mask.eq(left & ~lowest)
+        m.d.comb += settle["look"].eq(loads)
+
+        # The end of a probe's results.
+        given = Signal()
+        m.d.comb += given.eq(ends & (step | ~self.ordered))
+        with m.If(given):
+            m.d.sync += closing.eq(0)
+            with m.If(last_probe | ~self.ordered):
+                m.d.sync += [active.eq(0), self.probe.eq(0), self.alone.eq(0)]
+            with m.Else():
+                m.d.sync += self.probe.eq(self.probe + 1)
+                m.d.comb += [settle["rewind"].eq(~self.alone), self.again.eq(self.alone)]
+        # The list cannot hold the batch: the first probe, whose results so far were given, goes on
+        # alone.
+        starved = active & many & (left == 0) & ~closing & empty & self.nearly_full & self.settled
+        with m.If(starved):
+            m.d.sync += self.alone.eq(1)
+            m.d.comb += settle["forget"].eq(1)
+
+        self._give(m, rest, (lowest, step, ends), payloads)
+        m.d.comb += self.busy.eq(active | settle["held"] | self.o.valid)
+        return m
+
+    def _list(self, m: Module, params: DesignParams, many: Signal) -> tuple[View, Signal, Any]:
+        """Build the list of words; returns the word looked at, whether there is none, and ports."""
+        depth = params.result_fifo_words
+        words: Any = Memory(shape=hit_layout(params), depth=depth, init=[])
+        m.submodules.words = words
+        write, read = words.write_port(), words.read_port(domain="comb")
+        end, here, start = (Signal(range(depth), name=name) for name in ("end", "here", "start"))
+        level, unseen = Signal(range(depth + 1)), Signal(range(depth + 1))
+        empty = Signal()
+        ports = {name: Signal(name=name) for name in ("look", "rewind", "forget", "held")}
+
+        def after(position: Signal) -> Value:
+            return Mux(position == depth - 1, 0, position + 1)
+
+        m.d.comb += [
+            write.addr.eq(end),
+            write.data.eq(self.hit),
+            write.en.eq(self.push),
+            read.addr.eq(here),
+            empty.eq(unseen == 0),
+            ports["held"].eq(level != 0),
+            self.nearly_full.eq(level > depth - IN_FLIGHT),
+            Assert(~self.push | (level != depth), "a list of matches overflowed"),
+        ]
+        with m.If(self.push):
+            m.d.sync += end.eq(after(end))
+        frees = ports["look"] & ~many
+        with m.If(ports["look"]):
+            m.d.sync += here.eq(after(here))
+        with m.If(frees):
+            m.d.sync += start.eq(after(start))
+        m.d.sync += [
+            level.eq(level + self.push - frees),
+            unseen.eq(unseen + self.push - ports["look"]),
+        ]
+        with m.If(ports["rewind"]):
+            m.d.sync += [here.eq(start), unseen.eq(level + self.push)]
+        with m.If(ports["forget"]):
+            m.d.sync += [start.eq(here), level.eq(0)]
+        return read.data, empty, ports
+
+    def _give(
+        self, m: Module, rest: View, walk: tuple[Value, Signal, Signal], payloads: View
+    ) -> None:
+        """Build the output register; the stored payload comes out of memory beside it."""
+        params = self.params
+        lowest, step, ends = walk
+        valid, token = Signal(), signal_of(token_layout(params))
+        probing = Signal(params.payload_bits)
+        stored_side = self.side
+        left = rest.mask.as_value()
+        rows = [lowest.word_select(p, params.lanes) for p in range(params.probes)]
+        lanes = reduce(or_, rows)
+        m.d.comb += [
+            step.eq((~valid | self.o.ready) & ((left != 0) | ends)),
+            self.fetch.eq(step),
+            self.fetch_word.eq(rest.word),
+            self.fetch_lane.eq(_index(lanes, params.lanes)),
+            self.o.valid.eq(valid),
+            self.o.payload.eq(token),
+        ]
+        if stored_side == SIDE_S:
+            m.d.comb += [self.o.p.r_payload.eq(probing), self.o.p.s_payload.eq(self.payload)]
+        else:
+            m.d.comb += [self.o.p.r_payload.eq(self.payload), self.o.p.s_payload.eq(probing)]
+        gives = step & ((left != 0) | self.ordered)
+        with m.If(~valid | self.o.ready):
+            m.d.sync += valid.eq(gives)
+        with m.If(step):
+            picked = [Mux(rows[p].any(), payloads[p], 0) for p in range(params.probes)]
+            m.d.sync += [token.star.eq(left == 0), probing.eq(reduce(or_, picked))]
+            if params.order == "inner":
+                m.d.sync += token.row.eq(rest.row + _index(lanes, params.lanes))
+
+
+def _index(onehot: Value, count: int) -> Value:
+    """Return the number of the bit that is 1."""
+    bits = []
+    for bit in range(bits_for(count - 1)):
+        places = [onehot[k] for k in range(count) if k >> bit & 1]
+        bits.append(Cat(*places).any() if places else onehot[:0].any())
+    return Cat(*bits)

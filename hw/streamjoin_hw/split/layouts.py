@@ -1,0 +1,54 @@
+"""What travels inside SplitJoin, and how large a core's rings are."""
+
+from amaranth.lib import data
+from amaranth.utils import bits_for
+
+from streamjoin_hw.contract import SIDE_R, DesignParams
+from streamjoin_hw.streams import r_layout, s_layout
+
+
+def ring_words(params: DesignParams) -> int:
+    """Count the words of a sub-window's ring.
+
+    A pass looks at one tuple more than a sub-window holds: the one that expires and the one that
+    is stored while its probes are collected. With a word to spare these never share a slot, no
+    word is both the first and the last of a pass, and the next tuple to be stored is never in the
+    way of a pass: there are at least two slots more than a sub-window has tuples.
+    """
+    return params.segment_words + (2 if params.lanes == 1 else 1)
+
+
+def row_bits(params: DesignParams) -> int:
+    """Bits of a row number, so many that cyclic differences within a ring are signed numbers."""
+    return bits_for(2 * ring_words(params) * params.lanes)
+
+
+def row_member(params: DesignParams) -> dict[str, int]:
+    """``row``, a tuple's number in its core's order of storing, if the inner order needs it."""
+    return {"row": row_bits(params)} if params.order == "inner" else {}
+
+
+def body_layout(params: DesignParams, side: int) -> data.StructLayout:
+    """Layout of a tuple of a side."""
+    return r_layout(params) if side == SIDE_R else s_layout(params)
+
+
+def key_layout(params: DesignParams, side: int) -> data.StructLayout:
+    """Layout of what a comparison looks at: a tuple without its payload unless theta sees it."""
+    members = body_layout(params, side).members
+    return data.StructLayout(
+        {
+            name: shape
+            for name, shape in members.items()
+            if name != "payload" or params.theta is not None
+        }
+    )
+
+
+def token_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of what a region gives: a result, or the ``star`` that ends a tuple's results.
+
+    ``row`` is that of the earlier tuple.
+    """
+    payloads = {"r_payload": params.payload_bits, "s_payload": params.payload_bits}
+    return data.StructLayout({"star": 1, **payloads, **row_member(params)})

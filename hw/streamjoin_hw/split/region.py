@@ -1,0 +1,319 @@
+"""One region of a core: it stores one stream's tuples and compares the other's with them.
+
+SplitJoin, section 4: storing and processing are two things that a region does at the same time,
+each by its own counters. Here ``probes`` tuples are compared in one pass over the sub-window.
+
+**Why no pair is missed or met twice.** All cores receive all tuples in one order. A pair's earlier
+tuple is stored in one core, its home, and only there; its later tuple is a probe in every core's
+region of the other side and is in exactly one batch. So the pair is looked at in its home, in the
+one pass of that batch, if the earlier tuple's slot is within the pass, and the slot counts for this
+probe. While a batch is collected at most one tuple is stored and at most one expires. The pass
+looks at every slot that was live before the batch and at the one stored during it: what is live for
+any of its probes. For each probe these two slots, and no others, may differ from the state at its
+arrival, and the batch keeps for each probe whether it came before or after them. The ring changes
+only as a pass begins and the slot then written is in no pass before it
+(:func:`~streamjoin_hw.split.layouts.ring_words`), so what a pass reads, and reads again for a list
+that was too short, is what it saw at its beginning.
+"""
+
+from typing import NamedTuple
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from streamjoin_hw.contract import SIDE_R, DesignParams
+from streamjoin_hw.core import evicted_member
+from streamjoin_hw.intake import ordered_layout
+from streamjoin_hw.predicates import matches
+from streamjoin_hw.split.collector import Collector, batch_layout
+from streamjoin_hw.split.emitter import Emitter, hit_layout
+from streamjoin_hw.split.layouts import ring_words, row_bits, token_layout
+from streamjoin_hw.split.subwindow import SubWindow, range_layout, word_bits
+from streamjoin_hw.streams import Component, signal_of
+
+
+class Region(Component):
+    """Store the tuples of one side in turn, compare those of the other, give results.
+
+    A batch of up to ``probes`` tuples costs a cycle for each word that holds a tuple, at least
+    one.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    side : int
+        The side that is stored.
+
+    Members
+    -------
+    index : In(bits_for(cores - 1))
+        The core's number, constant.
+    clear : In(1)
+        Empty it; needed once before the first tuple.
+    masked : In(1)
+        Find no match: the core counts and stores as ever and is taken for failed.
+    ordered : In(1)
+        Give results by probe, and a star after each probe's.
+    i : In(stream.Signature(ordered_layout(params)))
+        Tuples of both sides in arrival order.
+    o : Out(stream.Signature(token_layout(params)))
+        Results and stars.
+    held : Out(1)
+        Scanning waits for the output; from a register.
+    busy : Out(1)
+        Something is inside; from a register.
+    evicted : Out(1), if there are timestamps
+        Pulse: a tuple expired by count before its time.
+    """
+
+    index: Signal
+    clear: Signal
+    masked: Signal
+    ordered: Signal
+    i: stream.Interface
+    o: stream.Interface
+    held: Signal
+    busy: Signal
+    evicted: Signal
+
+    def __init__(self, params: DesignParams, side: int) -> None:
+        self.params = params
+        self.side = side
+        super().__init__(
+            {
+                "index": In(bits_for(params.cores - 1)),
+                **{name: In(1) for name in ("clear", "masked", "ordered")},
+                "i": In(stream.Signature(ordered_layout(params))),
+                "o": Out(stream.Signature(token_layout(params))),
+                "held": Out(1),
+                "busy": Out(1),
+                **evicted_member(params),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the pass over the sub-window."""
+        m = Module()
+        params = self.params
+        m.submodules.collector = collector = Collector(params, self.side)
+        m.submodules.ring = ring = SubWindow(params, self.side)
+        m.submodules.emitter = emitter = Emitter(params, self.side)
+        wiring.connect(m, wiring.flipped(self.i), collector.i)
+        wiring.connect(m, emitter.o, wiring.flipped(self.o))
+        w = _Wires(params, self.side)
+
+        # A pass may begin with the last read of the one before: the batch is taken over in two
+        # cycles, where to read in the first, what to compare with in the second.
+        reads, reads_last = Signal(), Signal()
+        m.d.comb += [
+            reads.eq((w.left != 0) & ~emitter.nearly_full),
+            reads_last.eq(reads & (w.left == 1)),
+        ]
+        may_begin = ((w.left == 0) | reads_last) & ~w.waits & ~emitter.alone
+        # A batch waits until the one before it was taken, so that at most one tuple is stored
+        # while results of a batch are given; without probes there is nothing to take.
+        may_begin &= (collector.batch.count != 0) | ~emitter.busy
+        if params.timestamp_bits:
+            # What is found past its time is dropped before the ring changes again.
+            may_begin &= (w.left == 0) & ~w.compares
+        m.d.comb += w.begin.eq(collector.waiting & may_begin)
+        m.d.comb += [
+            collector.index.eq(self.index),
+            collector.clear.eq(self.clear),
+            collector.begin.eq(w.begin),
+            ring.clear.eq(self.clear),
+            ring.begin.eq(w.begin),
+            ring.store.eq(collector.store),
+            ring.expire.eq(collector.expire),
+            ring.enter.eq(collector.enter),
+            ring.fetch.eq(emitter.fetch),
+            ring.fetch_word.eq(emitter.fetch_word),
+            ring.fetch_lane.eq(emitter.fetch_lane),
+            emitter.payload.eq(ring.payload),
+            emitter.ordered.eq(self.ordered),
+        ]
+        self._walk(m, w, _Parts(collector, ring, emitter), reads)
+        self._compare(m, w, ring, emitter)
+        if params.timestamp_bits:
+            self._expire(m, w, ring, collector, emitter.alone)
+
+        m.d.comb += [
+            emitter.ready_batch.eq(w.loaded),
+            emitter.count.eq(w.batch.count),
+            emitter.settled.eq((w.left != 0) & ~w.compares & ~w.loads),
+        ]
+        for p in range(params.probes):
+            m.d.comb += emitter.payloads[p].eq(w.batch.probes[p].payload)
+        working = collector.waiting | (w.left != 0) | w.compares | w.waits | emitter.busy
+        m.d.sync += [self.busy.eq(working | w.begin), self.held.eq(emitter.nearly_full)]
+        return m
+
+    def _walk(self, m: Module, w: "_Wires", parts: "_Parts", reads: Signal) -> None:
+        """Take a batch over and read its words, again from the first where the emitter asks."""
+        collector, ring, emitter = parts
+        probing = collector.batch.count != 0
+        words = Mux(self.masked, 0, ring.range.words)
+        with m.If(w.begin):
+            m.d.sync += [
+                w.range.eq(ring.range),
+                w.range.words.eq(words),
+                w.count.eq(collector.batch.count),
+                w.gone.eq(collector.batch.gone),
+                w.there.eq(collector.batch.there),
+                w.probing.eq(probing),
+                w.word.eq(ring.range.first_word),
+                w.first.eq(1),
+                # A pass of no word still ends for its probes; one without probes reads the tuple
+                # that expires, if anybody wants to know its time.
+                w.left.eq(Mux(probing, Mux(words == 0, 1, words), self._looks_back(collector))),
+                w.waits.eq(probing),
+            ]
+            if self.params.order == "inner":
+                m.d.sync += w.row.eq(ring.range.row)
+        with m.Elif(emitter.again):
+            m.d.sync += [
+                w.word.eq(w.range.first_word),
+                w.first.eq(1),
+                w.left.eq(Mux(w.range.words == 0, 1, w.range.words)),
+            ]
+            if self.params.order == "inner":
+                m.d.sync += w.row.eq(w.range.row)
+        with m.Elif(reads):
+            m.d.sync += [
+                w.left.eq(w.left - 1),
+                w.first.eq(0),
+                w.word.eq(Mux(w.word == ring_words(self.params) - 1, 0, w.word + 1)),
+            ]
+            if self.params.order == "inner":
+                m.d.sync += w.row.eq(w.row + self.params.lanes)
+
+        # The second cycle: the probes are still there.
+        m.d.sync += w.loads.eq(w.begin & probing)
+        with m.If(w.loads):
+            m.d.sync += [
+                w.batch.eq(collector.batch),
+                w.batch.count.eq(w.count),
+                w.batch.gone.eq(w.gone),
+                w.batch.there.eq(w.there),
+                w.loaded.eq(1),
+            ]
+        with m.If(emitter.take):
+            m.d.sync += [w.loaded.eq(0), w.waits.eq(0)]
+        m.d.comb += [ring.read_word.eq(w.word), w.reads.eq(reads)]
+
+    def _looks_back(self, collector: Collector) -> Value:
+        """Tell whether a pass without probes has a word to read."""
+        return collector.expire if self.params.timestamp_bits else Const(0, 1)
+
+    def _compare(self, m: Module, w: "_Wires", ring: SubWindow, emitter: Emitter) -> None:
+        """Compare the word that was read with all probes, and hand over what matches."""
+        params, lanes = self.params, self.params.lanes
+        last = w.left == 1
+        filled = (w.range.words != 0) & w.probing
+        from_first = ~((Const(1, lanes + 1) << w.range.first_lane) - 1)[:lanes]
+        below_end = ((Const(1, lanes + 1) << w.range.end_lane) - 1)[:lanes]
+        live = Mux(w.first, from_first, ~Const(0, lanes))
+        live &= Mux(last & (w.range.end_lane != 0), below_end, ~Const(0, lanes))
+        oldest = Cat(*(w.range.first_lane == lane for lane in range(lanes)))
+        newest = Cat(*(w.range.end_lane == (lane + 1) % lanes for lane in range(lanes)))
+        m.d.sync += [
+            w.live.eq(Mux(w.reads & filled, live, 0)),
+            w.old.eq(Mux(w.reads & w.first & w.range.old, oldest, 0)),
+            w.new.eq(Mux(w.reads & last & w.range.new, newest, 0)),
+        ]
+        m.d.sync += [
+            w.scanned.eq(w.reads & w.probing),
+            w.scanned_last.eq(last),
+            w.scanned_word.eq(w.word),
+        ]
+        hit = w.hit
+        for p in range(params.probes):
+            probe = w.batch.probes[p]
+            wanted = Mux(emitter.alone, emitter.probe == p, w.batch.count > p)
+            for lane in range(lanes):
+                slot = ring.slots[lane]
+                r, s = (slot, probe) if self.side == SIDE_R else (probe, slot)
+                counts = (
+                    wanted
+                    & w.live[lane]
+                    & ~(w.old[lane] & w.batch.gone[p])
+                    & ~(w.new[lane] & ~w.batch.there[p])
+                )
+                m.d.sync += hit.mask[p][lane].eq(counts & matches(params, r, s))
+        m.d.sync += [
+            hit.word.eq(w.scanned_word),
+            hit.last.eq(w.scanned_last),
+            w.compared.eq(w.scanned),
+        ]
+        if params.order == "inner":
+            m.d.sync += [w.scanned_row.eq(w.row), hit.row.eq(w.scanned_row)]
+        m.d.comb += [
+            emitter.hit.eq(hit),
+            emitter.push.eq(w.compared & (hit.mask.as_value().any() | hit.last)),
+            w.compares.eq(w.scanned | w.compared | w.old.any()),
+        ]
+
+    def _expire(
+        self, m: Module, w: "_Wires", ring: SubWindow, collector: Collector, alone: Signal
+    ) -> None:
+        """Drop leading words that are past their time for the batch's first probe, so for all.
+
+        SplitJoin, algorithm 4; a word at a time, in the pass that finds them so. A tuple that
+        expired by count is looked at once more: it should be past its time as well. A pass that
+        is repeated has been through this.
+        """
+        params = self.params
+        early = Signal(params.timestamp_bits)
+        leading, dropping = Signal(), Signal()
+        with m.If(w.begin):
+            m.d.sync += [early.eq(collector.now), leading.eq(1)]
+        ends = [ring.slots[lane].end for lane in range(params.lanes)]
+        too_early = Cat(*(w.old[lane] & (end > early) for lane, end in enumerate(ends)))
+        m.d.sync += self.evicted.eq(too_early.any() & ~alone)
+        now = w.batch.probes[0].ts
+        held = w.live & ~w.old
+        any_alive = Cat(*(held[lane] & (end > now) for lane, end in enumerate(ends))).any()
+        m.d.comb += [
+            dropping.eq(w.scanned & leading & ~any_alive & held.any() & ~alone),
+            ring.drop.eq(dropping),
+            ring.drop_slots.eq(sum((held[lane] for lane in range(params.lanes)), Const(0, 1))),
+            ring.drop_all.eq(w.scanned_last & (w.range.end_lane != 0)),
+        ]
+        with m.If(w.scanned & any_alive):
+            m.d.sync += leading.eq(0)
+
+
+class _Parts(NamedTuple):
+    """The components of a region."""
+
+    collector: Collector
+    ring: SubWindow
+    emitter: Emitter
+
+
+class _Wires:
+    """Registers of the running pass."""
+
+    def __init__(self, params: DesignParams, side: int) -> None:
+        self.begin, self.reads = Signal(), Signal()
+        # The batch: `waits` until the emitter has taken it, `loaded` once its probes are here.
+        self.batch = signal_of(batch_layout(params, side))
+        self.count = Signal(bits_for(params.probes))
+        self.gone, self.there = Signal(params.probes), Signal(params.probes)
+        self.probing, self.waits, self.loads, self.loaded = (Signal() for _ in range(4))
+        # The words: how many are to be read, the next one, whether it is the first.
+        self.range = signal_of(range_layout(params))
+        self.left = Signal(bits_for(ring_words(params)))
+        self.word, self.first = Signal(word_bits(params)), Signal()
+        # Read a cycle ago.
+        self.live, self.old, self.new = (Signal(params.lanes) for _ in range(3))
+        self.scanned, self.scanned_last = Signal(), Signal()
+        self.scanned_word = Signal(word_bits(params))
+        # Compared a cycle ago.
+        self.hit = signal_of(hit_layout(params))
+        self.compared, self.compares = Signal(), Signal()
+        if params.order == "inner":
+            self.row, self.scanned_row = Signal(row_bits(params)), Signal(row_bits(params))

@@ -1,0 +1,222 @@
+"""A core's share of one stream's window: a ring of words, stored and expired in turn."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.split.layouts import body_layout, key_layout, ring_words, row_bits, row_member
+from streamjoin_hw.streams import Component, View, signal_of
+from streamjoin_hw.window import RAM_STYLES, lane_bits
+
+
+def word_bits(params: DesignParams) -> int:
+    """Bits of a word number of a ring."""
+    return bits_for(ring_words(params) - 1)
+
+
+def range_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of the slots that a pass looks at.
+
+    ``words`` from ``first_word`` on, round the ring; of the first one the lanes from
+    ``first_lane`` on, of the last one those below ``end_lane``, all if it is 0. The oldest slot is
+    the one that expires if ``old``, the newest the one that is stored if ``new``. ``row`` is the
+    number of lane 0 of the first word.
+    """
+    return data.StructLayout(
+        {
+            "words": bits_for(ring_words(params)),
+            "first_word": word_bits(params),
+            "first_lane": lane_bits(params),
+            "end_lane": lane_bits(params),
+            "old": 1,
+            "new": 1,
+            **row_member(params),
+        }
+    )
+
+
+class SubWindow(Component):
+    """The ring of one side in one core, and what a pass over it looks at.
+
+    Keys lie in one memory a lane, so that a word of ``lanes`` slots is read in one cycle; payloads
+    in a memory of their own, read one at a time for results.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    side : int
+        The side that is stored.
+
+    Members
+    -------
+    clear : In(1)
+        Empty it; needed once before the first tuple.
+    begin : In(1)
+        A pass begins; with it ``store``, ``expire`` : In(1), what is done to the ring.
+    enter : In(body_layout(params, side))
+        The tuple to store.
+    range : Out(range_layout(params))
+        With ``begin``: what the pass looks at, both the tuple that expires and the one stored.
+    read_word : In(word_bits(params))
+    slots : Out(ArrayLayout(key_layout, lanes))
+        The word read a cycle ago.
+    fetch : In(1), fetch_word, fetch_lane : In, payload : Out(payload_bits)
+        The payload of a slot, a cycle later; it stays until the next ``fetch``.
+    drop : In(1), drop_slots : In, drop_all : In(1), if there are timestamps
+        The oldest word's tuples, so many, are past their time; all that the ring holds.
+    """
+
+    clear: Signal
+    begin: Signal
+    store: Signal
+    expire: Signal
+    enter: View
+    range: View
+    read_word: Signal
+    slots: View
+    fetch: Signal
+    fetch_word: Signal
+    fetch_lane: Signal
+    payload: Signal
+    drop: Signal
+    drop_slots: Signal
+    drop_all: Signal
+
+    def __init__(self, params: DesignParams, side: int) -> None:
+        self.params = params
+        self.body = body_layout(params, side)
+        self.key = key_layout(params, side)
+        flags = ("clear", "begin", "store", "expire", "fetch", "drop", "drop_all")
+        super().__init__(
+            {
+                **{name: In(1) for name in flags},
+                "enter": In(self.body),
+                "range": Out(range_layout(params)),
+                "read_word": In(word_bits(params)),
+                "slots": Out(data.ArrayLayout(self.key, params.lanes)),
+                "fetch_word": In(word_bits(params)),
+                "fetch_lane": In(lane_bits(params)),
+                "payload": Out(params.payload_bits),
+                "drop_slots": In(bits_for(params.lanes)),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build pointers and memories."""
+        m = Module()
+        params, lanes = self.params, self.params.lanes
+        head, tail = self._position("head"), self._position("tail")
+        count = Signal(range(ring_words(params) * lanes))
+        # Words from the oldest tuple's to the one that the next tuple is stored in, if that holds
+        # a tuple or held one since it was entered.
+        span = Signal(range(ring_words(params) + 1))
+
+        stores, moves = Signal(), Signal()
+        m.d.comb += [stores.eq(self.begin & self.store), moves.eq(self.begin & self.expire)]
+        if params.timestamp_bits:
+            # Tuples that were dropped before it was their turn to expire.
+            ahead = Signal.like(count)
+            m.d.comb += moves.eq(self.begin & self.expire & (ahead == 0))
+            with m.If(self.begin & self.expire & (ahead != 0)):
+                m.d.sync += ahead.eq(ahead - 1)
+
+        opens, leaves, next_lane = Signal(), Signal(), Signal.like(head["lane"])
+        m.d.comb += [
+            opens.eq(stores & (head["lane"] == 0)),
+            leaves.eq(moves & (tail["lane"] == lanes - 1)),
+            next_lane.eq(Mux(head["lane"] == lanes - 1, 0, head["lane"] + 1)),
+            self.range.words.eq(Mux((count == 0) & ~stores, 0, span + opens)),
+            self.range.first_word.eq(tail["word"]),
+            self.range.first_lane.eq(tail["lane"]),
+            self.range.end_lane.eq(Mux(stores, next_lane, head["lane"])),
+            self.range.old.eq(moves),
+            self.range.new.eq(stores),
+        ]
+        self._advance(m, head, stores)
+        self._advance(m, tail, moves)
+        m.d.sync += [count.eq(count + stores - moves), span.eq(span + opens - leaves)]
+        if params.order == "inner":
+            row = Signal(row_bits(params))
+            m.d.comb += self.range.row.eq(row - tail["lane"])
+            m.d.sync += row.eq(row + moves)
+        if params.timestamp_bits:
+            with m.If(self.drop):
+                m.d.sync += [count.eq(count - self.drop_slots), ahead.eq(ahead + self.drop_slots)]
+                if params.order == "inner":
+                    m.d.sync += row.eq(row + self.drop_slots)
+                with m.If(self.drop_all):
+                    m.d.sync += [tail["word"].eq(head["word"]), tail["lane"].eq(head["lane"])]
+                with m.Else():
+                    m.d.sync += [tail["lane"].eq(0), span.eq(span - 1)]
+                    m.d.sync += tail["word"].eq(self._after(tail["word"]))
+        with m.If(self.clear):
+            cleared = [*head.values(), *tail.values(), count, span]
+            cleared += [ahead] if params.timestamp_bits else []
+            cleared += [row] if params.order == "inner" else []
+            m.d.sync += [each.eq(0) for each in cleared]
+
+        self._memories(m, head, stores)
+        return m
+
+    def _position(self, name: str) -> dict[str, Signal]:
+        """Make the registers of a slot's position."""
+        return {
+            "word": Signal(word_bits(self.params), name=f"{name}_word"),
+            "lane": Signal(lane_bits(self.params), name=f"{name}_lane"),
+        }
+
+    def _after(self, word: Signal) -> Any:
+        """Return the word after one."""
+        return Mux(word == ring_words(self.params) - 1, 0, word + 1)
+
+    def _advance(self, m: Module, position: dict[str, Signal], step: Signal) -> None:
+        """Move a position by one slot round the ring."""
+        with m.If(step & (position["lane"] == self.params.lanes - 1)):
+            m.d.sync += [
+                position["lane"].eq(0),
+                position["word"].eq(self._after(position["word"])),
+            ]
+        with m.Elif(step):
+            m.d.sync += position["lane"].eq(position["lane"] + 1)
+
+    def _memories(self, m: Module, head: dict[str, Signal], stores: Signal) -> None:
+        """Build one memory of keys a lane, and the one of payloads."""
+        params = self.params
+        style = RAM_STYLES.get(params.window_memory)
+        attributes = {} if style is None else {"ram_style": style}
+        entering = signal_of(self.key)
+        for name in self.key.members:
+            m.d.comb += entering[name].eq(self.enter[name])
+        for lane in range(params.lanes):
+            memory: Any = Memory(
+                shape=self.key, depth=ring_words(params), init=[], attrs=attributes
+            )
+            m.submodules[f"lane{lane}"] = memory
+            write, read = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                write.addr.eq(head["word"]),
+                write.data.eq(entering),
+                write.en.eq(stores & (head["lane"] == lane)),
+                read.addr.eq(self.read_word),
+                self.slots[lane].eq(read.data),
+            ]
+        # Lanes that are no power of two leave addresses unused.
+        used = 0 if params.lanes == 1 else lane_bits(params)
+        depth = ring_words(params) << used
+        payloads: Any = Memory(shape=params.payload_bits, depth=depth, init=[], attrs=attributes)
+        m.submodules.payloads = payloads
+        write, read = payloads.write_port(), payloads.read_port()
+        m.d.comb += [
+            write.addr.eq(Cat(head["lane"][:used], head["word"])),
+            write.data.eq(self.enter.payload),
+            write.en.eq(stores),
+            read.addr.eq(Cat(self.fetch_lane[:used], self.fetch_word)),
+            read.en.eq(self.fetch),
+            self.payload.eq(read.data),
+        ]

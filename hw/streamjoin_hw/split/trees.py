@@ -1,0 +1,321 @@
+"""The trees around the cores: tuples spread to all, results collected side by side."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.split.layouts import row_bits, token_layout
+from streamjoin_hw.streams import Component, PipeReg
+from streamjoin_hw.trees import tree_levels
+
+
+class Fork(Component):
+    """Hand every payload to several takers, each in its own time.
+
+    Throughput 1 payload a cycle if all takers are ready. Latency 1 cycle, or none if it is not
+    ``buffered``: then its ``ready`` follows those of the takers.
+
+    Parameters
+    ----------
+    layout : Layout
+        Layout of the payload.
+    outputs : int
+        Takers, at least 1.
+    buffered : bool
+        Have a register stage in front.
+
+    Members
+    -------
+    i : In(stream.Signature(layout))
+    o<k> : Out(stream.Signature(layout)), k from 0 to outputs - 1
+    busy : Out(1)
+        A payload is inside.
+    """
+
+    i: stream.Interface
+    busy: Signal
+
+    def __init__(self, layout: data.Layout, outputs: int, *, buffered: bool = True) -> None:
+        self.layout = layout
+        self.outputs = outputs
+        self.buffered = buffered
+        super().__init__(
+            {
+                "i": In(stream.Signature(layout)),
+                **{f"o{k}": Out(stream.Signature(layout)) for k in range(outputs)},
+                "busy": Out(1),
+            }
+        )
+
+    def output(self, k: int) -> stream.Interface:
+        """Return output stream ``k``."""
+        found: stream.Interface = getattr(self, f"o{k}")
+        return found
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the register stage and a bit for each taker that was served already."""
+        m = Module()
+        front: Any = self.i
+        if self.buffered:
+            m.submodules.front = stage = PipeReg(self.layout)
+            wiring.connect(m, wiring.flipped(self.i), stage.i)
+            m.d.comb += self.busy.eq(stage.busy)
+            front = stage.o
+        served, ready = Signal(self.outputs), Signal(self.outputs)
+        for k in range(self.outputs):
+            each = self.output(k)
+            m.d.comb += [
+                each.payload.eq(front.payload),
+                each.valid.eq(front.valid & ~served[k]),
+                ready[k].eq(each.ready | served[k]),
+            ]
+        m.d.comb += front.ready.eq(ready.all())
+        m.d.sync += served.eq(Mux(front.valid & ~ready.all(), ready, 0))
+        return m
+
+
+class DistributionTree(Component):
+    """A tree of forks: every payload reaches every leaf, in order.
+
+    Latency ``levels`` cycles. SplitJoin, section 4.3.
+
+    Parameters
+    ----------
+    layout : Layout
+        Layout of the payload.
+    leaves : int
+        Takers, at least 1.
+    arity : int
+        Most outputs of one fork, at least 2.
+
+    Members
+    -------
+    i : In(stream.Signature(layout))
+    o<k> : Out(stream.Signature(layout)), k from 0 to leaves - 1
+    busy : Out(1)
+        A payload is inside; from a register, one cycle late.
+    """
+
+    i: stream.Interface
+    busy: Signal
+
+    def __init__(self, layout: data.Layout, leaves: int, arity: int) -> None:
+        self.levels = tree_levels(leaves, arity)
+        self.layout = layout
+        self.leaves = leaves
+        self.arity = arity
+        super().__init__(
+            {
+                "i": In(stream.Signature(layout)),
+                **{f"o{k}": Out(stream.Signature(layout)) for k in range(leaves)},
+                "busy": Out(1),
+            }
+        )
+
+    def output(self, k: int) -> stream.Interface:
+        """Return output stream ``k``."""
+        found: stream.Interface = getattr(self, f"o{k}")
+        return found
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build level after level from the leaves to the root."""
+        m = Module()
+        takers: list[Any] = [wiring.flipped(self.output(k)) for k in range(self.leaves)]
+        busy = []
+        for level in range(self.levels):
+            above: list[Any] = []
+            for first in range(0, len(takers), self.arity):
+                group = takers[first : first + self.arity]
+                fork = Fork(self.layout, len(group))
+                m.submodules[f"fork{level}_{len(above)}"] = fork
+                for k, each in enumerate(group):
+                    wiring.connect(m, fork.output(k), each)
+                above.append(fork.i)
+                busy.append(fork.busy)
+            takers = above
+        wiring.connect(m, wiring.flipped(self.i), takers[0])
+        m.d.sync += self.busy.eq(Cat(*busy).any())
+        return m
+
+
+def control_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of what is set for a whole input: which order, how exact.
+
+    ``outer``: stars are there and separate the results of tuples. ``inner``: between two stars
+    results also come by ``row & row_mask``.
+    """
+    inner = {"inner": 1, "row_mask": row_bits(params)} if params.order == "inner" else {}
+    return data.StructLayout({"outer": 1, **inner})
+
+
+class StarMerger(Component):
+    """Merge regions of one side: none gets past its star until all have theirs.
+
+    Results in front of the stars are taken in turns; under the inner order the one of the lowest
+    row, of equal ones the first input's, once every input offers something. The stars of all
+    inputs become one. SplitJoin, algorithm 5. Latency 1 cycle, throughput 1 payload a cycle.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    inputs : int
+        Streams to merge, at least 1.
+
+    Members
+    -------
+    control : In(control_layout(params))
+        Constant while a payload is inside.
+    i<k> : In(stream.Signature(token_layout(params))), k from 0 to inputs - 1
+    o : Out(stream.Signature(token_layout(params)))
+    busy : Out(1)
+        A payload is inside.
+    """
+
+    control: Any
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(self, params: DesignParams, inputs: int) -> None:
+        self.params = params
+        self.inputs = inputs
+        layout = token_layout(params)
+        super().__init__(
+            {
+                "control": In(control_layout(params)),
+                **{f"i{k}": In(stream.Signature(layout)) for k in range(inputs)},
+                "o": Out(stream.Signature(layout)),
+                "busy": Out(1),
+            }
+        )
+
+    def input(self, k: int) -> stream.Interface:
+        """Return input stream ``k``."""
+        found: stream.Interface = getattr(self, f"i{k}")
+        return found
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the choice and the output register."""
+        m = Module()
+        m.submodules.output = output = PipeReg(token_layout(self.params))
+        streams = [self.input(k) for k in range(self.inputs)]
+        # An input is held at its star: it offers no result.
+        results, stars = Signal(self.inputs), Signal(self.inputs)
+        for k, each in enumerate(streams):
+            m.d.comb += [
+                results[k].eq(each.valid & ~each.p.star),
+                stars[k].eq(each.valid & each.p.star),
+            ]
+        grant = self._grant(m, streams, results, stars)
+        together = stars.all()
+        for k, each in enumerate(streams):
+            m.d.comb += each.ready.eq((grant[k] | together) & output.i.ready)
+            with m.If(grant[k] | together):
+                m.d.comb += output.i.payload.eq(each.payload)
+        m.d.comb += [
+            output.i.valid.eq(grant.any() | together),
+            self.busy.eq(output.busy),
+        ]
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        return m
+
+    def _grant(self, m: Module, streams: list[Any], results: Signal, stars: Signal) -> Signal:
+        """Choose one result: in turns, or by row."""
+        # Bit k of `later`: input k comes after the one served last.
+        later, behind = Signal(self.inputs), Signal(self.inputs)
+        grant = Signal(self.inputs)
+        m.d.comb += behind.eq(results & later)
+        candidates = Mux(behind.any(), behind, results)[: self.inputs]
+        m.d.comb += grant.eq(candidates & (~candidates + 1)[: self.inputs])
+        if self.params.order == "inner":
+            with m.If(self.control.inner):
+                m.d.comb += grant.eq(0)
+                with m.If((results | stars).all()):
+                    for k, first in enumerate(self._lowest(streams, results)):
+                        m.d.comb += grant[k].eq(first)
+        for k, each in enumerate(streams):
+            with m.If(grant[k] & each.ready):
+                m.d.sync += later.eq(((1 << self.inputs) - 1) & ~((2 << k) - 1))
+        return grant
+
+    def _lowest(self, streams: list[Any], results: Signal) -> list[Value]:
+        """Tell which input's result has the lowest row; rows are cyclic and near each other."""
+        rows = [(each.p.row & self.control.row_mask)[: row_bits(self.params)] for each in streams]
+
+        def before(a: int, b: int) -> Value:
+            less: Value = (rows[a] - rows[b])[row_bits(self.params) - 1]
+            return less
+
+        chosen = []
+        for k in range(self.inputs):
+            beaten = [results[a] & ~before(k, a) for a in range(k)]
+            beaten += [results[a] & before(a, k) for a in range(k + 1, self.inputs)]
+            chosen.append(results[k] & ~Cat(*beaten).any() if beaten else results[k])
+        return chosen
+
+
+class CollectionTree(Component):
+    """A tree of star mergers over the regions of one side, the leaves in the order of the cores.
+
+    Latency ``levels`` cycles. SplitJoin, section 5.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design: its cores, and the arity of the tree.
+
+    Members
+    -------
+    control : In(control_layout(params))
+    i<k> : In(stream.Signature(token_layout(params))), k from 0 to cores - 1
+    o : Out(stream.Signature(token_layout(params)))
+    busy : Out(1)
+        A payload is inside; from a register, one cycle late.
+    """
+
+    control: Any
+    o: stream.Interface
+    busy: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        self.levels = tree_levels(params.cores, params.merge_arity)
+        layout = token_layout(params)
+        super().__init__(
+            {
+                "control": In(control_layout(params)),
+                **{f"i{k}": In(stream.Signature(layout)) for k in range(params.cores)},
+                "o": Out(stream.Signature(layout)),
+                "busy": Out(1),
+            }
+        )
+
+    def input(self, k: int) -> stream.Interface:
+        """Return input stream ``k``."""
+        found: stream.Interface = getattr(self, f"i{k}")
+        return found
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build level after level until one stream is left."""
+        m = Module()
+        params = self.params
+        streams: list[Any] = [wiring.flipped(self.input(k)) for k in range(params.cores)]
+        busy = []
+        for level in range(self.levels):
+            merged: list[Any] = []
+            for first in range(0, len(streams), params.merge_arity):
+                group = streams[first : first + params.merge_arity]
+                merger = StarMerger(params, len(group))
+                m.submodules[f"merger{level}_{len(merged)}"] = merger
+                m.d.comb += merger.control.eq(self.control)
+                for k, each in enumerate(group):
+                    wiring.connect(m, each, merger.input(k))
+                merged.append(merger.o)
+                busy.append(merger.busy)
+            streams = merged
+        wiring.connect(m, streams[0], wiring.flipped(self.o))
+        m.d.sync += self.busy.eq(Cat(*busy).any())
+        return m

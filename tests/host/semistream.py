@@ -1,0 +1,108 @@
+"""A relation in memory that can fail, a stream that is pushed, and what their join must give."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.semi.join import SemiStreamJoin
+from streamjoin.engines.semi.settings import Settings
+from streamjoin.metrics import Meter
+from streamjoin.stores import Partition, Projection, Store
+from streamjoin.stores.base import packed
+
+Words = NDArray[np.uint64]
+
+
+class ListStore(Store):
+    """Keys in memory; every row's payload is its number and a version."""
+
+    kind = "list"
+
+    def __init__(self, keys: list[int]) -> None:
+        self.keys = np.array(keys, dtype=np.uint64)
+        self.versions = np.zeros(len(keys), dtype=np.uint64)
+        self.before_read: Callable[[int], None] = lambda first: None
+        self.opened = 0
+        super().__init__(Path("list"), Projection("key", ("row", "version")))
+
+    def _open(self) -> None:
+        self.opened += 1
+        self.dtype = packed([("row", "uint64"), ("version", "uint64")])
+
+    @property
+    def places(self) -> int:
+        return len(self.keys)
+
+    def read(self, first: int, end: int) -> Partition:
+        self.before_read(first)
+        rows = np.arange(first, end, dtype=np.uint64)
+        payload = np.stack([rows, self.versions[first:end]], axis=1).reshape(-1)
+        return Partition(self.keys[first:end].copy(), rows, payload, 0, 2)
+
+    def close(self) -> None:
+        pass
+
+
+class PushFeed:
+    """Stream tuples of which the test says how many have arrived."""
+
+    def __init__(self, keys: list[int], arrived: int | None = None, live: bool = False) -> None:
+        self.keys = np.array(keys, dtype=np.uint64)
+        self.payload = np.zeros(1, dtype=np.uint64)
+        self.words = 1
+        self.live = live
+        self.so_far = len(keys) if arrived is None else arrived
+
+    def arrived(self) -> int:
+        return self.so_far
+
+    def wait(self, taken: int) -> None:
+        raise AssertionError(f"nobody comes after {taken}")
+
+
+class Pairs:
+    """Collects what a join emits."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, int]] = []
+        self.payload: list[tuple[int, ...]] = []
+
+    def __call__(
+        self, r_rows: NDArray[np.uint32], s_rows: NDArray[np.uint32], payload: Words | None
+    ) -> None:
+        self.found += zip(r_rows.tolist(), s_rows.tolist(), strict=True)
+        if payload is not None:
+            self.payload += map(tuple, payload.tolist())
+
+
+def joined(
+    store: Store, feed: PushFeed, settings: Settings, carry: bool = True
+) -> tuple[Pairs, SemiStreamJoin]:
+    """Run a join to its end."""
+    pairs, meter = Pairs(), Meter()
+    meter.start()
+    join = SemiStreamJoin(store, feed, settings, meter, pairs, carry=carry)
+    try:
+        join.run()
+    finally:
+        meter.stop()
+    return pairs, join
+
+
+def expected(r_keys: Words, s_keys: Words) -> list[tuple[int, int]]:
+    """The plain double loop."""
+    rows = {int(key): np.flatnonzero(r_keys == key).tolist() for key in np.unique(s_keys)}
+    return sorted((r, s) for s, key in enumerate(s_keys.tolist()) for r in rows[key])
+
+
+def settings(memory_bytes: int | None = 40_000, rows: int = 16, **more: object) -> Settings:
+    """Small, so that every boundary is met often."""
+    return Settings(memory_bytes, rows, **{"caching": True, **more})  # type: ignore[arg-type]
+
+
+def hang(seconds: float) -> Callable[[int], None]:
+    """A read that takes that long once it gets to the second partition."""
+    return lambda first: time.sleep(seconds if first else 0)

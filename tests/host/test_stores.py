@@ -1,0 +1,161 @@
+"""Every store gives the rows of a relation by their place, and refuses what it cannot keep."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamjoin.errors import InputError, StoreError
+from streamjoin.stores import KINDS, Projection, Store, open_store, write_store
+from streamjoin.stores.catalog import SUFFIXES, store_class
+
+COLUMNAR = ("arrow", "parquet", "duckdb")
+
+
+def relation(kind: str, folder: Path, columns: dict[str, Any]) -> Path:
+    """Write columns as a relation of that kind."""
+    table = pa.table(columns)
+    place = folder / f"own{SUFFIXES[kind]}"
+    store_class(kind).write(place, iter(table.to_batches(max_chunksize=7)), table.schema)
+    return place
+
+
+def rows_of(store: Store, step: int) -> tuple[list[int], list[int], list[tuple[Any, ...]]]:
+    """All keys, row numbers and kept columns, read in steps."""
+    keys: list[int] = []
+    rows: list[int] = []
+    kept: list[tuple[Any, ...]] = []
+    for first in range(0, store.places, step):
+        part = store.read(first, min(first + step, store.places))
+        keys += part.keys.view(np.int64).tolist()
+        rows += part.rows.tolist()
+        places = part.first + np.arange(len(part))[:, None] * part.stride
+        words = part.payload[places + np.arange(store.payload_words)]
+        if store.payload_words:
+            kept += np.ascontiguousarray(words).view(store.dtype).reshape(-1).tolist()
+    return keys, rows, kept
+
+
+@pytest.mark.parametrize("row_bytes", [16, 24, 120])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_written_is_read_whatever_the_partitions(
+    kind: str, row_bytes: int, tmp_path: Path
+) -> None:
+    keys = np.random.default_rng(3).integers(0, 1 << 63, 1000, dtype=np.uint64)
+    store = write_store(kind, tmp_path, keys, row_bytes)
+    assert store.row_bytes == row_bytes
+    for step in (1000, 333, 64):
+        read, rows, kept = rows_of(store, step)
+        assert rows == list(range(1000))
+        assert read == keys.view(np.int64).tolist()
+        if row_bytes > 16:
+            assert [int.from_bytes(bytes(row[0])[:8], "little") for row in kept] == rows
+    store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_columns_of_the_projection_are_kept_in_its_order(
+    kind: str, tmp_path: Path
+) -> None:
+    columns = {
+        "a": np.arange(50, dtype=np.int64) * 3,
+        "k": np.arange(50, dtype=np.int64) - 25,
+        "b": np.arange(50) / 4,
+        "c": np.arange(50, dtype=np.int64) + 7,
+    }
+    place = relation(kind, tmp_path, columns)
+    store = open_store(kind, place, Projection("k", ("b", "a"), row="c"))
+    keys, rows, kept = rows_of(store, 16)
+    assert keys == columns["k"].tolist()
+    assert rows == columns["c"].tolist()
+    assert kept == list(zip(columns["b"].tolist(), columns["a"].tolist(), strict=True))
+    store.close()
+    bare = open_store(kind, place, Projection("k"))
+    assert (bare.payload_words, bare.row_bytes) == (0, 16)
+    assert rows_of(bare, 50)[1] == list(range(50))
+    bare.close()
+
+
+@pytest.mark.parametrize("kind", ["arrow", "parquet", "sqlite", "duckdb"])
+def test_rows_without_a_key_join_with_nothing_and_keep_the_numbers_of_others(
+    kind: str, tmp_path: Path
+) -> None:
+    place = relation(kind, tmp_path, {"k": pa.array([5, None, 6, None], pa.int64())})
+    store = open_store(kind, place, Projection("k"))
+    assert rows_of(store, 2)[:2] == ([5, 6], [0, 2])
+    store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_that_is_missing_is_named_with_what_there_is(kind: str, tmp_path: Path) -> None:
+    place = relation(kind, tmp_path, {"k": np.arange(4), "a": np.arange(4)})
+    with pytest.raises(InputError, match=r"there is no column 'x'; it has k, a$"):
+        open_store(kind, place, Projection("k", ("x",)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_that_is_no_whole_number_is_refused(kind: str, tmp_path: Path) -> None:
+    place = relation(kind, tmp_path, {"k": np.arange(4) / 2})
+    with pytest.raises(InputError, match=r"column 'k' is \w+; it must hold whole numbers"):
+        open_store(kind, place, Projection("k"))
+
+
+@pytest.mark.parametrize("kind", ["arrow", "parquet", "sqlite", "duckdb"])
+def test_text_cannot_be_kept(kind: str, tmp_path: Path) -> None:
+    place = relation(kind, tmp_path, {"k": np.arange(2), "t": ["a", "bcd"]})
+    with pytest.raises(InputError, match=r"'t' .*leave it out of the projection$"):
+        open_store(kind, place, Projection("k", ("t",)))
+
+
+@pytest.mark.parametrize("kind", COLUMNAR)
+def test_a_missing_value_cannot_be_kept(kind: str, tmp_path: Path) -> None:
+    columns = {"k": np.arange(3), "a": pa.array([1, None, 3], pa.int64())}
+    store = open_store(kind, relation(kind, tmp_path, columns), Projection("k", ("a",)))
+    with pytest.raises(InputError, match=r"column 'a' has a missing value, which cannot be kept"):
+        store.read(0, 3)
+    store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_not_there_or_damaged_is_said(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        open_store(kind, tmp_path / f"nowhere{SUFFIXES[kind] or '.parquet'}", Projection("k"))
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(b"no relation" * 400)
+    with pytest.raises((InputError, StoreError), match="damaged"):
+        open_store(kind, damaged, Projection("k"))
+
+
+def test_sqlite_rows_of_another_type_than_the_first_are_refused(tmp_path: Path) -> None:
+    import sqlite3
+
+    place = relation("sqlite", tmp_path, {"k": np.arange(3), "a": np.arange(3)})
+    with sqlite3.connect(place) as connection:
+        connection.execute("UPDATE r SET a = 'x' WHERE k = 1")
+    connection.close()
+    store = open_store("sqlite", place, Projection("k", ("a",)))
+    with pytest.raises(InputError, match=r"column 'a' holds 'x' where int was expected"):
+        store.read(0, 3)
+    store.close()
+
+
+def test_a_parquet_folder_is_read_file_by_file(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    for number in range(3):
+        table = pa.table({"k": np.arange(number * 10, number * 10 + 10)})
+        pq.write_table(table, tmp_path / f"part-{number}.parquet", row_group_size=4)
+    store = open_store("parquet", tmp_path, Projection("k"))
+    assert rows_of(store, 7)[0] == list(range(30))
+    store.close()
+
+
+def test_a_raw_file_that_shrinks_is_an_error_and_not_a_short_answer(tmp_path: Path) -> None:
+    store = write_store("raw", tmp_path, np.arange(5000, dtype=np.uint64), 24)
+    with (tmp_path / "r.raw").open("r+b") as file:
+        file.truncate(24 * 100)
+    with pytest.raises(StoreError, match="ends before row 4999"):
+        store.read(4000, 5000)
+    store.close()

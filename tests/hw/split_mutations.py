@@ -1,0 +1,173 @@
+"""Faults in SplitJoin, each with the test that has to notice."""
+
+from tests.hw.mutations import Mutation
+
+from streamjoin_hw.formal.faults import Fault
+
+RANDOM = "test_split.py::test_random_inputs_are_exact_and_in_order"
+LONG = "test_split.py::test_long_passes_over_changing_windows_are_exact"
+TIMES = "test_split.py::test_time_windows_are_exact"
+MASKED = "test_split.py::test_a_masked_core_costs_the_share_that_it_stores"
+
+SPLIT_MUTATIONS = {
+    "split-no-spare-word": Mutation(
+        Fault(
+            "split.layouts",
+            "return params.segment_words + (2 if params.lanes == 1 else 1)",
+            "return params.segment_words",
+            "what is stored takes the place of what a pass still looks at",
+        ),
+        f"{LONG}[none]",
+        "pairs missing",
+    ),
+    "split-expired-is-met": Mutation(
+        Fault(
+            "split.collector",
+            ".eq(self.expire),",
+            ".eq(0),",
+            "a probe meets what expired while its batch was collected",
+        ),
+        f"{RANDOM}[3-4-2-4-none-0.0-0.0]",
+        "surplus: first surplus",
+    ),
+    "split-later-is-met": Mutation(
+        Fault(
+            "split.collector",
+            ".eq(self.store),",
+            ".eq(1),",
+            "a probe meets what is stored after it",
+        ),
+        f"{LONG}[none]",
+        "surplus: first surplus",
+    ),
+    "split-second-expiry-lost": Mutation(
+        Fault(
+            "split.collector",
+            "(~stores | ~self.store) & (~expires | ~self.expire)",
+            "(~stores | ~self.store)",
+            "a second tuple that expires in a batch is forgotten",
+        ),
+        f"{LONG}[none]",
+        "surplus: first surplus",
+    ),
+    "split-stores-overtake-results": Mutation(
+        Fault(
+            "split.region",
+            "(collector.batch.count != 0) | ~emitter.busy",
+            "(collector.batch.count != 0) | 1",
+            "tuples are stored while results of an old batch are still given",
+        ),
+        f"{RANDOM}[1-1-1-2-outer-0.0-0.0]",
+        "pairs missing",
+    ),
+    "split-stale-slots-are-met": Mutation(
+        Fault(
+            "split.region",
+            "((Const(1, lanes + 1) << w.range.end_lane) - 1)[:lanes]",
+            "Const(-1, lanes)",
+            "the last word counts to its end",
+        ),
+        f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",
+        "surplus: first surplus",
+    ),
+    "split-no-second-look": Mutation(
+        Fault(
+            "split.emitter",
+            'settle["rewind"].eq(~self.alone)',
+            'settle["rewind"].eq(0)',
+            "the list is looked through for the first probe only",
+        ),
+        f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",
+        "payloads came, not",
+    ),
+    "split-full-list": Mutation(
+        Fault(
+            "split.emitter",
+            "m.d.sync += self.alone.eq(1)",
+            "m.d.sync += self.alone.eq(0)",
+            "a list that is too short for a batch loses what it held",
+        ),
+        "test_split.py::test_dense_results_are_exact_and_in_order[outer]",
+        "Error",
+    ),
+    "split-no-repeat": Mutation(
+        Fault(
+            "split.emitter",
+            "self.again.eq(self.alone)",
+            "self.again.eq(0)",
+            "no pass is repeated for the second probe of a batch",
+        ),
+        "test_split.py::test_dense_results_are_exact_and_in_order[outer]",
+        "payloads came, not",
+    ),
+    "split-hasty-star": Mutation(
+        Fault(
+            "split.trees",
+            "together = stars.all()",
+            "together = stars.any()",
+            "one core's star is taken for all",
+        ),
+        f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",
+        "Error",
+    ),
+    "split-row-ties": Mutation(
+        Fault(
+            "split.trees",
+            "results[a] & ~before(k, a) for a in range(k)",
+            "results[a] & before(a, k) for a in range(k)",
+            "of equal rows it is not the first core's result that goes first",
+        ),
+        f"{RANDOM}[5-3-3-3-inner-0.0-0.0]",
+        "Error",
+    ),
+    "split-sides-swapped": Mutation(
+        Fault(
+            "split.combiner",
+            "due.w_data.eq(self.side)",
+            "due.w_data.eq(~self.side)",
+            "the other side's results are waited for",
+        ),
+        f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",
+        "Error",
+    ),
+    "split-served-twice": Mutation(
+        Fault(
+            "split.trees",
+            "served.eq(Mux(front.valid & ~ready.all(), ready, 0))",
+            "served.eq(0)",
+            "a fork hands a tuple again to who has it already",
+        ),
+        f"{RANDOM}[3-4-2-4-none-0.0-0.0]",
+        "Error",
+    ),
+    "split-dropped-expires-again": Mutation(
+        Fault(
+            "split.subwindow",
+            "ahead.eq(ahead + self.drop_slots)",
+            "ahead.eq(ahead)",
+            "a tuple that was dropped for its time makes another one expire",
+        ),
+        f"{TIMES}[outer-0.0-0.0]",
+        "pairs missing",
+    ),
+    "split-drops-the-living": Mutation(
+        Fault(
+            "split.region",
+            "w.scanned & leading & ~any_alive & held.any()",
+            "w.scanned & leading & held.any()",
+            "a word is dropped although a tuple in it lives",
+        ),
+        f"{TIMES}[outer-0.0-0.0]",
+        "pairs missing",
+    ),
+    "split-neighbour-masked": Mutation(
+        Fault(
+            "split.array",
+            "core.masked.eq(masked[index])",
+            "core.masked.eq(masked[index - 1])",
+            "another core than the masked one finds nothing",
+        ),
+        f"{MASKED}[none-1]",
+        "pairs missing",
+    ),
+}

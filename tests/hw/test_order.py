@@ -1,0 +1,132 @@
+"""Results out of a promised order are noticed, wherever in a long input they are."""
+
+import numpy as np
+import pytest
+
+from streamjoin_hw import build, bulk_run, testing
+from streamjoin_hw.bulk import SlidingJoin, draw_chunks
+from streamjoin_hw.contract import SIDE_R, SIDE_S
+from streamjoin_hw.order import ArrivalOrder, out_of_order
+from streamjoin_hw.presets import PRESETS
+from streamjoin_hw.simulation import Model, ModelError
+from streamjoin_hw.testing import Arrival, Workload
+
+SEED = 41
+PARAMS = PRESETS["tiny-hash"]
+ARRIVALS = [Arrival(side, (1,), row) for row in range(3) for side in (SIDE_R, SIDE_S)]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sentence"),
+    [
+        ([(0, 0), (1, 0), (1, 1), (0, 1)], ""),
+        ([(0, 0), (1, 1), (1, 0)], "result (1, 0) of arrival 2 came after one of arrival 3"),
+        ([(2, 2), (0, 0)], "result (0, 0) of arrival 1 came after one of arrival 5"),
+    ],
+)
+def test_a_result_before_its_turn_is_named(pairs: list[tuple[int, int]], sentence: str) -> None:
+    workload = Workload(PARAMS, ARRIVALS, 8, 8)
+    assert out_of_order(workload, pairs) == sentence
+    assert out_of_order(Workload(PRESETS["tiny"], ARRIVALS, 8, 8), pairs) == ""
+
+
+@pytest.mark.parametrize("swap", [None, 0, 700, 1900])
+def test_two_results_swapped_in_a_long_input_are_noticed(swap: int | None) -> None:
+    order = ArrivalOrder(PARAMS)
+    join = SlidingJoin(PARAMS, (48, 48), {})
+    rng = np.random.default_rng(SEED)
+    seen = 0
+    for chunk in draw_chunks(PARAMS, rng, 4000, 20, chunk_tuples=500):
+        order.take(chunk)
+        found = join.join(chunk)
+        r, s = found >> np.uint64(32), found & np.uint64(0xFFFFFFFF)
+        numbers = [dict[int, int](), dict[int, int]()]
+        for place, (side, row) in enumerate(zip(chunk.sides, chunk.payloads, strict=True)):
+            numbers[side][int(row)] = place
+        places = [
+            [numbers[side].get(int(row), -1) for row in rows] for side, rows in enumerate((r, s))
+        ]
+        later = np.max(places, axis=0)
+        sides = np.argmax(places, axis=0).astype(np.uint8)
+        turn = np.argsort(later, kind="stable")
+        if swap is not None and seen <= swap < seen + len(turn):
+            first = swap - seen
+            second = first + int(np.argmax(later[turn][first:] > later[turn][first]))
+            turn[[first, second]] = turn[[second, first]]
+        seen += len(turn)
+        order.see(r[turn], s[turn], sides[turn])
+    assert seen > 2500
+    assert bool(order.fault) == (swap is not None), order.fault
+
+
+@pytest.mark.parametrize("windows", [(48, 48), (1, 48), (37, 5)])
+def test_a_long_input_comes_out_exact_and_in_order(windows: tuple[int, int]) -> None:
+    figures = bulk_run.bulk_run(
+        PARAMS,
+        build.build_model(PARAMS),
+        tuples=300_000,
+        windows=windows,
+        seed=SEED,
+        idle_per_1024=100,
+        stall_per_1024=200,
+        report=lambda _taken: None,
+    )
+    assert figures["verdict"] == bulk_run.EXACT, figures
+    assert figures["results"] > 100_000 // max(1, max(windows) - min(windows))
+
+
+def test_a_long_run_ends_where_the_order_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    see = ArrivalOrder.see
+    monkeypatch.setattr(
+        ArrivalOrder, "see", lambda self, r, s, k: see(self, r[::-1], s[::-1], k[::-1])
+    )
+    figures = bulk_run.bulk_run(
+        PARAMS,
+        build.build_model(PARAMS),
+        tuples=200_000,
+        windows=(8, 8),
+        seed=SEED,
+        idle_per_1024=0,
+        stall_per_1024=0,
+        report=lambda _taken: None,
+    )
+    assert "came after one of arrival" in figures["verdict"]
+    assert figures["tuples"] < 200_000
+
+
+def test_a_tuple_a_cycle_is_taken_at_match_rates_up_to_one() -> None:
+    """The queue has room for 64 tuples, the buckets for the whole window."""
+    from dataclasses import replace
+
+    from streamjoin_hw.rate.loads import Load, measure
+
+    params = replace(PARAMS, segment_tuples=448, lanes=4, buckets=256, ways=8, lead_tuples=64)
+    folder = build.build_model(params)
+    for rate in (0.0, 0.25, 1.0, 3.0):
+        found = measure(params, folder, Load(400, rate, "uniform", 20_000, SEED))
+        assert abs(found.owed - rate) < 0.05
+        assert found.cycles < 1.03 * max(1.0, found.owed)
+    skewed = measure(params, folder, Load(400, 4.0, "zipf-both", 20_000, SEED))
+    assert skewed.owed > 8
+    assert skewed.cycles < 1.03 * skewed.owed
+
+
+def test_a_load_that_gives_a_wrong_result_has_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    from streamjoin_hw.rate.loads import Load, measure
+
+    join = SlidingJoin.join
+    monkeypatch.setattr(SlidingJoin, "join", lambda *given: join(*given)[1:])
+    with pytest.raises(ModelError, match=r"window 20, uniform keys, seed 41: .* 2 surplus"):
+        measure(PARAMS, build.build_model(PARAMS), Load(20, 1.0, "uniform", 500, SEED))
+
+
+def test_the_model_takes_any_input_without_clearing_what_it_holds() -> None:
+    """Many short inputs: numbers wrap several times, buckets keep the names of all of them."""
+    rng = np.random.default_rng(SEED)
+    with Model(PARAMS, build.build_model(PARAMS)) as model:
+        for number in range(60):
+            workload = testing.random_workload(PARAMS, rng, int(rng.integers(1, 120)), domain=9)
+            model.set_up(workload)
+            outcome = model.run(workload.arrivals, seed=number, stall_per_1024=300 * (number % 2))
+            assert testing.difference(testing.reference(workload), outcome.pairs) == ""
+            assert out_of_order(workload, outcome.pairs) == ""
