@@ -19,6 +19,14 @@ DESIGNS = {
     "hash, one lane": DesignParams(
         design="splitjoin-hash", cores=1, segment_tuples=5, buckets=2, ways=3, timestamp_bits=16
     ),
+    "splitjoin": DesignParams(
+        design="splitjoin", cores=5, segment_tuples=12, lanes=4, probes=3, order="outer"
+    ),
+    "splitjoin, all it has": DesignParams(
+        design="splitjoin", order="inner", probes=2, timestamp_bits=16,
+        cores=2, segment_tuples=7, lanes=3, terms=REFERENCE_BAND,
+    ),
+    "splitjoin, smallest": DesignParams(design="splitjoin", cores=1, segment_tuples=1),
     "one core": DesignParams(cores=1, segment_tuples=1),
     "one word": DesignParams(cores=3, segment_tuples=5, lanes=5, terms=REFERENCE_BAND),
     "long segments": DesignParams(cores=2, segment_tuples=300, lanes=7, payload_bits=11),

@@ -73,8 +73,8 @@ class SplitCore(Component):
         """Hand every tuple to both regions."""
         m = Module()
         m.submodules.fork = fork = Fork(ordered_layout(self.params), 2, buffered=False)
-        m.submodules.left = left = Region(self.params, SIDE_S)
-        m.submodules.right = right = Region(self.params, SIDE_R)
+        m.submodules.left_region = left = Region(self.params, SIDE_S)
+        m.submodules.right_region = right = Region(self.params, SIDE_R)
         wiring.connect(m, wiring.flipped(self.i), fork.i)
         for k, region in enumerate((left, right)):
             wiring.connect(m, fork.output(k), region.i)

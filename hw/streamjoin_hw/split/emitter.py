@@ -4,7 +4,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Assert, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -116,7 +116,6 @@ class Emitter(Component):
         """Build the list, the walk through it, and the read of payloads."""
         m = Module()
         params = self.params
-        probes = range(params.probes)
         active, closing, many = Signal(), Signal(), Signal()
         payloads = signal_of(self.payloads.shape())
         count = Signal.like(self.count)
@@ -132,10 +131,14 @@ class Emitter(Component):
         # The list: written at `end`, looked at from `here`, free before `start`.
         next_word, empty, settle = self._list(m, params, many)
 
-        # What is left of the word that is being looked at.
-        rest = signal_of(hit_layout(params))
-        chosen = signal_of(data.ArrayLayout(params.lanes, params.probes))
-        left = rest.mask.as_value()
+        # What is left of the matches of one probe, `serving`, in the word that is being looked at.
+        rest = signal_of(
+            data.StructLayout(
+                {"left": params.lanes, "word": word_bits(params), **row_member(params)}
+            )
+        )
+        serving = Signal(params.probes)
+        left = rest.left
         lowest = left & (~left + 1)[: len(left)]
         step, ends, loads = Signal(), Signal(), Signal()
         nothing_left = Signal()
@@ -144,14 +147,30 @@ class Emitter(Component):
             loads.eq(active & nothing_left & ~closing & ~empty),
             ends.eq(active & (left == 0) & closing),
         ]
-        for p in probes:
-            wanted = ~self.ordered | (self.probe == p)
-            m.d.comb += chosen[p].eq(Mux(wanted, next_word.mask[p], 0))
+        # In order a word is looked at for one probe; else for each that has a match in it.
+        matching, seen, wanted = (Signal(params.probes) for _ in range(3))
+        unseen, leaves = matching & ~seen, Signal()
+        m.d.comb += [
+            matching.eq(Cat(*(next_word.mask[p].any() for p in range(params.probes)))),
+            wanted.eq(unseen & (~unseen + 1)[: params.probes]),
+            leaves.eq(self.ordered | (unseen == wanted)),
+            settle["look"].eq(loads & leaves),
+        ]
+        with m.If(self.ordered):
+            m.d.comb += wanted.eq((Const(1, params.probes) << self.probe)[: params.probes])
+        chosen = [Mux(wanted[p], next_word.mask[p], 0) for p in range(params.probes)]
         with m.If(loads):
-            m.d.sync += [rest.eq(next_word), rest.mask.eq(chosen), closing.eq(next_word.last)]
+            m.d.sync += [
+                rest.left.eq(reduce(or_, chosen)),
+                rest.word.eq(next_word.word),
+                serving.eq(wanted),
+                seen.eq(Mux(leaves, 0, seen | wanted)),
+                closing.eq(next_word.last & leaves),
+            ]
+            if params.order == "inner":
+                m.d.sync += rest.row.eq(next_word.row)
         with m.Elif(step):
-            m.d.sync += rest.mask.eq(left & ~lowest)
-        m.d.comb += settle["look"].eq(loads)
+            m.d.sync += rest.left.eq(left & ~lowest)
 
         # The end of a probe's results.
         given = Signal()
@@ -170,7 +189,8 @@ class Emitter(Component):
             m.d.sync += self.alone.eq(1)
             m.d.comb += settle["forget"].eq(1)
 
-        self._give(m, rest, (lowest, step, ends), payloads)
+        picked = [Mux(serving[p], payloads[p], 0) for p in range(params.probes)]
+        self._give(m, rest, (lowest, step, ends), reduce(or_, picked))
         m.d.comb += self.busy.eq(active | settle["held"] | self.o.valid)
         return m
 
@@ -216,7 +236,7 @@ class Emitter(Component):
         return read.data, empty, ports
 
     def _give(
-        self, m: Module, rest: View, walk: tuple[Value, Signal, Signal], payloads: View
+        self, m: Module, rest: View, walk: tuple[Value, Signal, Signal], payload: Value
     ) -> None:
         """Build the output register; the stored payload comes out of memory beside it."""
         params = self.params
@@ -224,14 +244,12 @@ class Emitter(Component):
         valid, token = Signal(), signal_of(token_layout(params))
         probing = Signal(params.payload_bits)
         stored_side = self.side
-        left = rest.mask.as_value()
-        rows = [lowest.word_select(p, params.lanes) for p in range(params.probes)]
-        lanes = reduce(or_, rows)
+        left = rest.left
         m.d.comb += [
             step.eq((~valid | self.o.ready) & ((left != 0) | ends)),
             self.fetch.eq(step),
             self.fetch_word.eq(rest.word),
-            self.fetch_lane.eq(_index(lanes, params.lanes)),
+            self.fetch_lane.eq(_index(lowest, params.lanes)),
             self.o.valid.eq(valid),
             self.o.payload.eq(token),
         ]
@@ -243,10 +261,9 @@ class Emitter(Component):
         with m.If(~valid | self.o.ready):
             m.d.sync += valid.eq(gives)
         with m.If(step):
-            picked = [Mux(rows[p].any(), payloads[p], 0) for p in range(params.probes)]
-            m.d.sync += [token.star.eq(left == 0), probing.eq(reduce(or_, picked))]
+            m.d.sync += [token.star.eq(left == 0), probing.eq(payload)]
             if params.order == "inner":
-                m.d.sync += token.row.eq(rest.row + _index(lanes, params.lanes))
+                m.d.sync += token.row.eq(rest.row + _index(lowest, params.lanes))
 
 
 def _index(onehot: Value, count: int) -> Value:
