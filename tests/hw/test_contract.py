@@ -93,11 +93,12 @@ def test_layouts_are_packed_without_gaps(layout: Any) -> None:
 def test_registers_are_unique_aligned_and_in_order() -> None:
     band = Term(TermKind.BAND, KeyType.INT32)
     for params in (BASE, dataclasses.replace(SPLIT, order="inner", terms=(band,) * 4)):
-        offsets = [each.offset for each in contract.registers(params)]
+        found = contract.registers(params)
+        offsets = [each.offset for each in found]
         assert offsets == sorted(set(offsets))
         assert all(offset % 4 == 0 for offset in offsets)
-    assert len({each.name for each in found}) == len(found)
-    assert {each.access for each in found} <= {"ro", "rw", "wo"}
+        assert len({each.name for each in found}) == len(found)
+        assert {each.access for each in found} <= {"ro", "rw", "wo"}
 
 
 def test_only_band_terms_have_width_registers() -> None:
