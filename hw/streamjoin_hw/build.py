@@ -17,7 +17,7 @@ from streamjoin_hw import cache, contract, toolchain
 from streamjoin_hw.compact import compact
 from streamjoin_hw.contract import LIBRARY_NAME, DesignParams
 
-VERILOG_NAME = "streamjoin_handshake.v"
+VERILOG_NAME = "streamjoin_top.v"
 MANIFEST_NAME = "manifest.json"
 
 BUILD_DEADLINE_S = 900
@@ -168,7 +168,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def emit_verilog(params: DesignParams, folder: Path) -> Path:
-    """Write ``streamjoin_handshake.v`` and ``manifest.json``.
+    """Write ``streamjoin_top.v`` and ``manifest.json``.
 
     Parameters
     ----------

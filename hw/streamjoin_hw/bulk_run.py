@@ -107,19 +107,29 @@ def bulk_run(
             if len(owed.surplus) or order.fault:
                 break
         counters = {name: model.read(name) for name in COUNTERS}
+    passes: dict[str, Any] = {}
+    steps: dict[str, Any] = {
+        "step_cycles_r": step_cycles(params, windows[1], active),
+        "step_cycles_s": step_cycles(params, windows[0], active),
+    }
+    if params.design == "splitjoin":
+        passes, steps = {"probes": params.probes}, {}
+    if params.order_promise != "none":
+        passes["order_checked"] = params.order_promise
     return {
         "digest": params.digest,
         "seed": seed,
+        "design": params.design,
         "cores": params.cores,
         "lanes": params.lanes,
+        **passes,
         "window_r": windows[0],
         "window_s": windows[1],
         "tuples": taken,
         "results": results,
         "cycles": cycles,
         "cycles_per_tuple": round((last_cycle - first_cycle) / max(1, taken - 1), 3),
-        "step_cycles_r": step_cycles(params, windows[1], active),
-        "step_cycles_s": step_cycles(params, windows[0], active),
+        **steps,
         **counters,
         "seconds": round(time.monotonic() - start, 1),
         "verdict": order.fault or owed.difference() or EXACT,

@@ -77,7 +77,9 @@ def _theta_in(text: str) -> Theta:
     """Load the predicate of ``FILE.py:FUNCTION``."""
     file, colon, name = text.rpartition(":")
     path = Path(file)
-    if not colon or path.suffix != ".py" or not path.is_file():
+    if colon and path.suffix == ".py" and not path.is_file():
+        raise UsageError(f"--param theta: there is no file {file}")
+    if not colon or path.suffix != ".py":
         raise UsageError(f"--param theta must be FILE.py:FUNCTION, not {text!r}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None  # as its name ends in .py

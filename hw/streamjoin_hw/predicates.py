@@ -91,9 +91,11 @@ def _own_condition(params: DesignParams, theta: Theta, r: View, s: View) -> Valu
     except ThetaError:
         raise
     except Exception as error:
-        hint = "use & and | for and and or, and two comparisons for a < b < c"
+        hint = ""
+        if "boolean" in str(error):
+            hint = ": use & and | for and and or, and two comparisons for a < b < c"
         raise ThetaError(
-            f"theta {theta.name} gives no expression: {type(error).__name__}: {error}; {hint}"
+            f"theta {theta.name} gives no expression: {type(error).__name__}: {error}{hint}"
         ) from None
     if not isinstance(found, Value | ValueCastable | int):
         raise ThetaError(f"theta {theta.name} must return an Amaranth value, not {found!r}")

@@ -21,7 +21,7 @@ from streamjoin_hw.registers import Counters, RegisterFile, axi_lite_members, li
 from streamjoin_hw.split.array import setting_members
 from streamjoin_hw.streams import Component
 
-TOP_MODULE = "streamjoin_handshake"
+TOP_MODULE = "streamjoin_top"
 """Verilog module of the top level."""
 
 

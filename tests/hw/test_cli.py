@@ -81,7 +81,7 @@ def test_a_parameter_goes_over_the_preset(
 
 def test_verilog_writes_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verilog", "--preset", "tiny", "--out", str(tmp_path / "v")) == 0
-    verilog, manifest = tmp_path / "v" / "streamjoin_handshake.v", tmp_path / "v" / "manifest.json"
+    verilog, manifest = tmp_path / "v" / "streamjoin_top.v", tmp_path / "v" / "manifest.json"
     assert capsys.readouterr() == (f"{verilog}\n", f"wrote {verilog} and {manifest}\n")
 
 
@@ -326,7 +326,7 @@ def test_no_path_is_no_place_to_write_to(action: str) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--windows", "49"), "--windows must be at most 48, not 49"),
+        (("--windows", "49"), "--windows must be at most 48, which the design holds, not 49"),
         (("--windows", "8,x"), "--windows must be whole numbers from 1 up, as in 1,2,4, not 'x'"),
         (("--rates", "-1"), "--rates must be numbers from 0 up, as in 1,2,4, not '-1'"),
         (("--keys", "some"), "--keys must be among uniform, zipf, zipf-both, not 'some'"),

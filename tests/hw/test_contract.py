@@ -30,6 +30,11 @@ CHANGES: dict[str, Any] = {
     "lead_tuples": 16,
 }
 
+SPLIT_CHANGES: dict[str, Any] = {"probes": 3, "order": "outer"}
+"""For each parameter of SplitJoin alone another value."""
+
+SPLIT = DesignParams(design="splitjoin", cores=40, segment_tuples=8, timestamp_bits=16)
+
 HASH = DesignParams(design="splitjoin-hash", cores=1, segment_tuples=8, lanes=2)
 
 
@@ -42,12 +47,29 @@ def test_parameters_survive_json(params: DesignParams) -> None:
 
 def test_every_parameter_but_the_design_has_a_change_here() -> None:
     assert HASH.digest != dataclasses.replace(HASH, design="handshake").digest
-    assert {f.name for f in dataclasses.fields(DesignParams)} == {"design", *CHANGES}
+    assert {f.name for f in dataclasses.fields(DesignParams)} == {
+        "design",
+        *CHANGES,
+        *SPLIT_CHANGES,
+    }
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_every_parameter_changes_the_digest(name: str) -> None:
     assert dataclasses.replace(BASE, **{name: CHANGES[name]}).digest != BASE.digest
+
+
+@pytest.mark.parametrize("name", SPLIT_CHANGES)
+def test_every_parameter_of_splitjoin_changes_its_digest_and_is_of_no_other_design(
+    name: str,
+) -> None:
+    change = {name: SPLIT_CHANGES[name]}
+    assert dataclasses.replace(SPLIT, **change).digest != SPLIT.digest
+    for other in (BASE, HASH):
+        with pytest.raises(
+            ParameterError, match=f"^{name} must be .* in the design {other.design}"
+        ):
+            dataclasses.replace(other, **change)
 
 
 def test_the_interface_version_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,12 +91,14 @@ def test_layouts_are_packed_without_gaps(layout: Any) -> None:
 
 
 def test_registers_are_unique_aligned_and_in_order() -> None:
-    found = contract.registers(BASE)
-    offsets = [each.offset for each in found]
-    assert offsets == sorted(set(offsets))
-    assert all(offset % 4 == 0 for offset in offsets)
-    assert len({each.name for each in found}) == len(found)
-    assert {each.access for each in found} <= {"ro", "rw", "wo"}
+    band = Term(TermKind.BAND, KeyType.INT32)
+    for params in (BASE, dataclasses.replace(SPLIT, order="inner", terms=(band,) * 4)):
+        found = contract.registers(params)
+        offsets = [each.offset for each in found]
+        assert offsets == sorted(set(offsets))
+        assert all(offset % 4 == 0 for offset in offsets)
+        assert len({each.name for each in found}) == len(found)
+        assert {each.access for each in found} <= {"ro", "rw", "wo"}
 
 
 def test_only_band_terms_have_width_registers() -> None:
@@ -134,7 +158,7 @@ def test_a_parameter_out_of_range_is_named(changes: dict[str, Any], sentence: st
     ("changes", "sentence"),
     [
         ({"cores": 2}, "cores must be 1 for splitjoin-hash, not 2"),
-        ({"forward": "fast"}, "forward must be 'step' for splitjoin-hash, not 'fast'"),
+        ({"forward": "fast"}, "forward must be step in the design splitjoin-hash, not 'fast'"),
         ({"lanes": 3}, "lanes must be a power of two up to 64, not 3"),
         ({"buckets": 12}, "buckets must be a power of two from 2 to 65536, not 12"),
         ({"lead_tuples": 4}, "lead_tuples must be a power of two from 8 to 4096, not 4"),

@@ -23,8 +23,14 @@ DESIGNS = {
         design="splitjoin", cores=5, segment_tuples=12, lanes=4, probes=3, order="outer"
     ),
     "splitjoin, all it has": DesignParams(
-        design="splitjoin", order="inner", probes=2, timestamp_bits=16,
-        cores=2, segment_tuples=7, lanes=3, terms=REFERENCE_BAND,
+        design="splitjoin",
+        order="inner",
+        probes=2,
+        timestamp_bits=16,
+        cores=2,
+        segment_tuples=7,
+        lanes=3,
+        terms=REFERENCE_BAND,
     ),
     "splitjoin, smallest": DesignParams(design="splitjoin", cores=1, segment_tuples=1),
     "one core": DesignParams(cores=1, segment_tuples=1),

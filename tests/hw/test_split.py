@@ -11,7 +11,7 @@ from tests.hw.test_handshake import beats_of, set_up
 from streamjoin_hw.contract import ORDERS, SIDE_R, DesignParams, TUser
 from streamjoin_hw.handshake import HandshakeJoin
 from streamjoin_hw.presets import EQUI, REFERENCE_BAND
-from streamjoin_hw.testing import Workload, difference, random_workload, reference
+from streamjoin_hw.testing import Arrival, Workload, difference, random_workload, reference
 
 SEED = 29
 Pairs = list[tuple[int, int]]
@@ -208,6 +208,22 @@ def test_an_interval_leaves_groups_of_rows_in_order(interval: int, exact: int) -
     found = [(beat & mask, beat >> bits & mask) for beat in beats]
     expected = groups_of(workload, reference(workload), exact)
     assert groups_of(workload, found, exact) == expected
+
+
+@pytest.mark.parametrize("interval", [1, 8, 16, 32, 1 << 20])
+@pytest.mark.parametrize("partners", [(21, 50), (21, 23, 49, 50), (44, 45, 49), (30, 48)])
+def test_groups_of_rows_are_told_apart_however_far_they_lie(
+    interval: int, partners: tuple[int, ...]
+) -> None:
+    """An S tuple meets rows that lie in the first group and in the last."""
+    params = design(cores=3, segment_tuples=10, lanes=1, order="inner")
+    stored = [Arrival(0, (int(row in partners),), row) for row in range(51)]
+    workload = Workload(params, [*stored, Arrival(1, (1,), 0)], 30, 30)
+    beats: list[int] = []
+    run_ordered([workload], "inner", interval=interval, kept=beats)
+    found = [beat & (1 << params.payload_bits) - 1 for beat in beats]
+    groups = [row // (3 * interval) for row in found]
+    assert groups == sorted(groups)
 
 
 def found_under_mask(workload: Workload, masked: int) -> Pairs:

@@ -221,7 +221,7 @@ def test_animate_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("animate", "--preset", "tiny"), "--out must name the HTML file to write"),
         (
             ("animate", "--preset", "tiny", "--out", "w.html", "--param", "forward=fast"),
-            "only the lock-step chain is watched from inside: leave out --param forward=fast",
+            "hw animate shows the lock-step chain: leave out --param forward=fast",
         ),
         (
             ("animate", "--preset", "tiny", "--out", "w.html", "--window-r", "32"),

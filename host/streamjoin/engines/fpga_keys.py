@@ -33,13 +33,13 @@ def design_term(term: PredicateTerm, job: Job) -> Term:
         return Term(TermKind.BAND, KeyType.FLOAT32)
     if r.dtype.kind == "f":
         raise UnsupportedError(
-            f"fpga-handshake: band {term.text} is on float64 columns; the design compares "
+            f"hardware engines: band {term.text} is on float64 columns; the design compares "
             "float32: cast both columns"
         )
     for width in (term.lo, term.hi):
         if not _INT32.min <= width <= _INT32.max:
             raise UnsupportedError(
-                f"fpga-handshake: band {term.text}: a width must fit in 32 bits, not {width}"
+                f"hardware engines: band {term.text}: a width must fit in 32 bits, not {width}"
             )
     return Term(TermKind.BAND, _whole_type(r, s, term))
 
@@ -53,7 +53,7 @@ def _whole_type(r: NDArray[Any], s: NDArray[Any], term: Band) -> KeyType:
     if low >= 0 and high <= np.iinfo(np.uint32).max:
         return KeyType.UINT32
     raise UnsupportedError(
-        f"fpga-handshake: band {term.text}: the values run from {low} to {high}; the design "
+        f"hardware engines: band {term.text}: the values run from {low} to {high}; the design "
         "compares 32 bits"
     )
 

@@ -46,7 +46,8 @@ def _time_registers(params: DesignParams) -> list[Register]:
             0x38 + 4 * place,
             "rw",
             f"Time window of {side}: a pair of which this side's tuple came first joins if the "
-            f"other came less than this later; 1 at least; {most}, as after reset, is no limit.",
+            f"other came less than this later; from 1 to {most - 1}; {most}, as after reset, is "
+            "no limit.",
             NEXT_TUPLE,
         )
         for place, side in enumerate("RS")
@@ -238,4 +239,4 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                         NEXT_TUPLE,
                     )
                 )
-    return tuple(found)
+    return tuple(sorted(found, key=lambda each: each.offset))

@@ -41,7 +41,10 @@ class TupleView:
         fields = self.__dict__.get("_fields", {})
         if name not in fields:
             known = ", ".join(fields)
-            raise ThetaError(f"theta can look at {known} of {self.__dict__['_side']}, not {name}")
+            raise ThetaError(
+                f"theta can look at {known} of {self.__dict__['_side']}, not {name}: give a term "
+                "key:TYPE for every column that it looks at"
+            )
         return fields[name]
 
 

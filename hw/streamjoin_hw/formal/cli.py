@@ -10,9 +10,15 @@ from streamjoin_hw.terminal import print_table, say
 
 def configure(action: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    action.add_argument("names", nargs="*", metavar="NAME", help="proofs (default: all)")
+    action.add_argument(
+        "names", nargs="*", metavar="NAME", help="proofs (default: all); a wrong name lists them"
+    )
     action.add_argument("--depth", type=int, metavar="COUNT", help="cycles to search")
-    action.add_argument("--quick", action="store_true", help="search as deep as the tests do")
+    action.add_argument(
+        "--quick",
+        action="store_true",
+        help="search as deep as the tests do: up to two minutes each",
+    )
     action.add_argument("--json", action="store_true", help="print JSON")
     action.add_argument(
         "--out", metavar="PATH", help="folder for counterexamples (default: build/proofs)"

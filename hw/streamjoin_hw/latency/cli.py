@@ -87,15 +87,15 @@ def _row(params: DesignParams) -> dict[str, Any]:
     first = min(ages, key=lambda age: latency_cycles(params, age))
     last = max(ages, key=lambda age: latency_cycles(params, age))
     soon, late = measure(params, folder, first), measure(params, folder, last)
-    # In SplitJoin a pass is shared by several tuples, of both sides, and not always full.
+    # In SplitJoin tuples share passes, more or fewer of them: there is no closed form.
     is_split = params.design == "splitjoin"
-    shared = 2 * params.probes if is_split else 1
+    period = step_cycles(params, params.window_capacity, params.cores)
     row: dict[str, Any] = {
         "variant": "splitjoin" if is_split else params.forward,
         "cores": params.cores,
         "window": params.window_capacity,
         "cycles_per_tuple": round(late.cycles_per_tuple, 3),
-        "formula": step_cycles(params, params.window_capacity, params.cores) / shared,
+        "formula": "-" if is_split else period,
         "first_match_cycles": soon.latency_cycles,
         "first_formula": latency_cycles(params, first),
         "last_match_cycles": late.latency_cycles,

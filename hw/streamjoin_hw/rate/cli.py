@@ -17,12 +17,15 @@ USUAL_KEYS = "uniform,zipf"
 def configure(action: argparse.ArgumentParser) -> None:
     """Add the flags."""
     for flag, default, text in (
-        ("--windows", USUAL_WINDOWS, "count windows of both sides in tuples"),
+        ("--windows", None, f"count windows of both sides in tuples ({USUAL_WINDOWS}, as held)"),
         ("--rates", USUAL_RATES, "matches that a tuple owes on average"),
         ("--keys", USUAL_KEYS, "uniform, zipf (R by Zipf's law, S evenly) or zipf-both"),
     ):
-        action.add_argument(flag, default=default, metavar="A,B,...", help=f"{text} ({default})")
-    action.add_argument("--tuples", type=int, default=50_000, metavar="COUNT", help="of each run")
+        told = text if default is None else f"{text} ({default})"
+        action.add_argument(flag, default=default, metavar="A,B,...", help=told)
+    action.add_argument(
+        "--tuples", type=int, default=50_000, metavar="COUNT", help="of each run (50000)"
+    )
     action.add_argument("--seed", type=int, default=1, metavar="SEED", help="default 1")
     action.add_argument("--json", action="store_true", help="print JSON")
 
@@ -34,10 +37,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     params = design_from(arguments.preset or USUAL_PRESET, arguments.param)
     _check(params)
-    windows = [int(_number("--windows", text, 1, whole=True)) for text in _words(arguments.windows)]
+    capacity = params.window_capacity
+    usual = [word for word in _words(USUAL_WINDOWS) if int(word) <= capacity] or [str(capacity)]
+    asked = usual if arguments.windows is None else _words(arguments.windows)
+    windows = [int(_number("--windows", text, 1, whole=True)) for text in asked]
     for window in windows:
         if window > params.window_capacity:
-            raise UsageError(f"--windows must be at most {params.window_capacity}, not {window}")
+            raise UsageError(
+                f"--windows must be at most {capacity}, which the design holds, not {window}"
+            )
     rates = [_number("--rates", text, 0) for text in _words(arguments.rates)]
     kinds = _words(arguments.keys)
     for kind in kinds:

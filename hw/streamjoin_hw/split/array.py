@@ -152,10 +152,10 @@ class SplitArray(Component):
                     punctuate.eq(self.punctuate & (self.order >= OUTER)),
                 ]
             if params.order == "inner":
-                # Of the interval its lowest 1; rows above that bit count.
+                # Of the interval its lowest 1; rows from that bit up count, the highest always.
                 bits = row_bits(params)
                 low = (self.interval & (~self.interval + 1))[:32]
-                mask = ~(low - 1)[:bits]
+                mask = (~(low - 1)[:bits]) | (1 << (bits - 1))
                 m.d.sync += [
                     control.inner.eq(self.order >= INNER),
                     control.row_mask.eq(Mux(self.interval == 0, 0, mask)),

@@ -242,12 +242,16 @@ class StarMerger(Component):
         return grant
 
     def _lowest(self, streams: list[Any], results: Signal) -> list[Value]:
-        """Tell which input's result has the lowest row; rows are cyclic and near each other."""
-        rows = [(each.p.row & self.control.row_mask)[: row_bits(self.params)] for each in streams]
+        """Tell which input's result has the lowest row, of one group the first input's.
+
+        Rows are cyclic and near each other; their groups are not, so that rows are compared whole.
+        """
+        rows = [each.p.row for each in streams]
 
         def before(a: int, b: int) -> Value:
             less: Value = (rows[a] - rows[b])[row_bits(self.params) - 1]
-            return less
+            apart: Value = ((rows[a] ^ rows[b]) & self.control.row_mask).any()
+            return less & apart
 
         chosen = []
         for k in range(self.inputs):

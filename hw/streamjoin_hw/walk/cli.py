@@ -46,12 +46,6 @@ def _small_workload(arguments: argparse.Namespace, params: Any, windows: tuple[i
     from streamjoin_hw import testing
     from streamjoin_hw.walk.waves import MOST_TUPLES
 
-    if params.stores_in_turn:
-        raise UsageError(
-            "only the lock-step chain is watched from inside: leave out --param forward=fast"
-            if params.design == "handshake"
-            else f"only the lock-step chain is watched from inside, not {params.design}"
-        )
     check_seed(arguments.seed)
     if not 1 <= arguments.tuples <= MOST_TUPLES:
         raise UsageError(
@@ -112,6 +106,8 @@ def animate(arguments: argparse.Namespace) -> int:
     if not arguments.out:
         raise UsageError("--out must name the HTML file to write")
     check_array(params, "animate")
+    if params.stores_in_turn:
+        raise UsageError("hw animate shows the lock-step chain: leave out --param forward=fast")
     # Two tuples of each side in a core: enough to see that a segment is more than one.
     usual = params.cores * min(2, params.segment_tuples)
     windows = chosen_windows(arguments, usual)

@@ -13,7 +13,7 @@ from amaranth.sim import Simulator
 
 from streamjoin_hw import core as core_module
 from streamjoin_hw import handshake
-from streamjoin_hw.contract import SIDE_R, SIDE_S, TUser
+from streamjoin_hw.contract import ORDERS, SIDE_R, SIDE_S, TUser
 from streamjoin_hw.testing import Workload
 from streamjoin_hw.walk.watch import Watch
 
@@ -196,6 +196,10 @@ class _Recorder:
         if workload.params.timestamp_bits:
             ctx.set(join.time_r, workload.time_r)
             ctx.set(join.time_s, workload.time_s)
+        if workload.params.order != "none":
+            ctx.set(join.order, ORDERS.index(workload.params.order))
+        if workload.params.order == "inner":
+            ctx.set(join.interval, 1)
         ctx.set(join.windows_written, 1)
         await ctx.tick()
         ctx.set(join.windows_written, 0)
