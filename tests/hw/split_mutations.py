@@ -137,7 +137,7 @@ SPLIT_MUTATIONS = {
             "served.eq(0)",
             "a fork hands a tuple again to who has it already",
         ),
-        f"{RANDOM}[3-4-2-4-none-0.0-0.0]",
+        "test_split.py::test_a_fork_hands_every_payload_to_every_taker_once[False]",
         "Error",
     ),
     "split-dropped-expires-again": Mutation(

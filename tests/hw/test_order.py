@@ -30,6 +30,16 @@ def test_a_result_before_its_turn_is_named(pairs: list[tuple[int, int]], sentenc
     assert out_of_order(Workload(PRESETS["tiny"], ARRIVALS, 8, 8), pairs) == ""
 
 
+def test_under_the_inner_order_the_earlier_tuples_are_in_turn_too() -> None:
+    workload = Workload(PARAMS, ARRIVALS, 8, 8)
+    inner = [(0, 0), (1, 0), (0, 1), (1, 1)]
+    assert out_of_order(workload, inner, "inner") == ""
+    swapped = [(0, 0), (1, 0), (1, 1), (0, 1)]
+    wrong = "result (0, 1) of arrival 3 came after one of arrival 3"
+    assert out_of_order(workload, swapped, "inner") == wrong
+    assert out_of_order(workload, swapped, "outer") == ""
+
+
 @pytest.mark.parametrize("swap", [None, 0, 700, 1900])
 def test_two_results_swapped_in_a_long_input_are_noticed(swap: int | None) -> None:
     order = ArrivalOrder(PARAMS)
@@ -47,14 +57,13 @@ def test_two_results_swapped_in_a_long_input_are_noticed(swap: int | None) -> No
             [numbers[side].get(int(row), -1) for row in rows] for side, rows in enumerate((r, s))
         ]
         later = np.max(places, axis=0)
-        sides = np.argmax(places, axis=0).astype(np.uint8)
         turn = np.argsort(later, kind="stable")
         if swap is not None and seen <= swap < seen + len(turn):
             first = swap - seen
             second = first + int(np.argmax(later[turn][first:] > later[turn][first]))
             turn[[first, second]] = turn[[second, first]]
         seen += len(turn)
-        order.see(r[turn], s[turn], sides[turn])
+        order.see(r[turn], s[turn])
     assert seen > 2500
     assert bool(order.fault) == (swap is not None), order.fault
 
@@ -77,9 +86,7 @@ def test_a_long_input_comes_out_exact_and_in_order(windows: tuple[int, int]) -> 
 
 def test_a_long_run_ends_where_the_order_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     see = ArrivalOrder.see
-    monkeypatch.setattr(
-        ArrivalOrder, "see", lambda self, r, s, k: see(self, r[::-1], s[::-1], k[::-1])
-    )
+    monkeypatch.setattr(ArrivalOrder, "see", lambda self, r, s: see(self, r[::-1], s[::-1]))
     figures = bulk_run.bulk_run(
         PARAMS,
         build.build_model(PARAMS),

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 from tests.hw.test_handshake import beats_of, set_up
 
 from streamjoin_hw.contract import ORDERS, SIDE_R, DesignParams, TUser
 from streamjoin_hw.handshake import HandshakeJoin
 from streamjoin_hw.presets import EQUI, REFERENCE_BAND
+from streamjoin_hw.split.trees import Fork
 from streamjoin_hw.testing import Arrival, Workload, difference, random_workload, reference
 
 SEED = 29
@@ -256,3 +258,21 @@ def test_uneven_and_smallest_windows_are_exact() -> None:
 def test_streams_of_uneven_rates_are_exact(share_r: float) -> None:
     params = design(cores=3, probes=3, order="outer")
     run_ordered(inputs(params, 8, share_r=share_r), "outer", idle=0.3)
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_fork_hands_every_payload_to_every_taker_once(buffered: bool) -> None:
+    fork = Fork(data.StructLayout({"number": 8}), 3, buffered=buffered)
+    numbers = list(range(1, 60))
+
+    async def source(ctx: Any) -> None:
+        await give(ctx, fork.i, [{"number": number} for number in numbers], pauses(SEED, 0.2))
+
+    def taker(k: int) -> Any:
+        async def taking(ctx: Any) -> None:
+            stalls = pauses(SEED + k, 0.3 * k)
+            assert await take(ctx, fork.output(k), len(numbers), stalls) == numbers
+
+        return taking
+
+    simulate(fork, source, *(taker(k) for k in range(3)))

@@ -293,15 +293,15 @@ PROOFS = {
         partial(SplitMeeting, 2, 1, (2, 1)),
         LATE_STORE,
         quick_depth=18,
-        depth=22,
+        depth=20,
         fault_depth=24,
     ),
     "split-probes": Proof(
         "SplitJoin, two probes a pass, inner order: owed pairs once, in order",
         partial(SplitMeeting, 2, 2, (2, 2), dense=True, order="inner"),
         EARLY_GONE,
-        quick_depth=20,
-        depth=24,
+        quick_depth=18,
+        depth=20,
         fault_depth=26,
     ),
 }
