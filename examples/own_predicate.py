@@ -7,6 +7,7 @@
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from streamjoin_hw.build import emit_verilog
 from streamjoin_hw.contract import DesignParams, Theta, parse_term
@@ -14,7 +15,7 @@ from streamjoin_hw.contract import DesignParams, Theta, parse_term
 REACH = 1
 
 
-def near(r, s):  # type: ignore[no-untyped-def]
+def near(r: Any, s: Any) -> Any:
     """Return an Amaranth expression: the points are at most REACH steps apart."""
     return abs(r.key0 - s.key0) + abs(r.key1 - s.key1) <= REACH
 

@@ -108,6 +108,8 @@ class MergeTree(Component):
         Streams to merge, at least 1.
     arity : int
         Inputs of one merger, at least 2.
+    **more : Member
+        Ports of a tree that has more of them.
 
     Members
     -------
@@ -120,13 +122,14 @@ class MergeTree(Component):
     o: stream.Interface
     busy: Signal
 
-    def __init__(self, layout: data.Layout, leaves: int, arity: int) -> None:
+    def __init__(self, layout: data.Layout, leaves: int, arity: int, **more: wiring.Member) -> None:
         self.levels = tree_levels(leaves, arity)
         self.layout = layout
         self.leaves = leaves
         self.arity = arity
         super().__init__(
             {
+                **more,
                 **{f"i{k}": In(stream.Signature(layout)) for k in range(leaves)},
                 "o": Out(stream.Signature(layout)),
                 "busy": Out(1),
@@ -147,7 +150,7 @@ class MergeTree(Component):
             merged: list[stream.Interface] = []
             for first in range(0, len(streams), self.arity):
                 group = streams[first : first + self.arity]
-                merger = Merger(self.layout, len(group))
+                merger = self.merger(m, len(group))
                 m.submodules[f"merger{level}_{len(merged)}"] = merger
                 for k, each in enumerate(group):
                     wiring.connect(m, each, merger.input(k))
@@ -157,3 +160,7 @@ class MergeTree(Component):
         wiring.connect(m, streams[0], wiring.flipped(self.o))
         m.d.sync += self.busy.eq(Cat(*busy).any())
         return m
+
+    def merger(self, _m: Module, inputs: int) -> Any:
+        """Make one of its mergers; another tree may have others."""
+        return Merger(self.layout, inputs)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,9 +99,9 @@ def expected(r_keys: Words, s_keys: Words) -> list[tuple[int, int]]:
     return sorted((r, s) for s, key in enumerate(s_keys.tolist()) for r in rows[key])
 
 
-def settings(memory_bytes: int | None = 40_000, rows: int = 16, **more: object) -> Settings:
+def settings(memory_bytes: int | None = 40_000, rows: int = 16, **more: Any) -> Settings:
     """Small, so that every boundary is met often."""
-    return Settings(memory_bytes, rows, **{"caching": True, **more})  # type: ignore[arg-type]
+    return Settings(memory_bytes, rows, **{"caching": True, **more})
 
 
 def hang(seconds: float) -> Callable[[int], None]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import streamjoin as sj
-from streamjoin.advise.semistream import Model, Sizes, Values, values_of
+from streamjoin.advise.semistream import Model, Values, values_of
 from streamjoin.bench.calibrate_stores import fit
 from streamjoin.cli import main
 from streamjoin.engines.base import Job
@@ -21,7 +21,7 @@ from streamjoin.tuples import Stream
 from streamjoin.windows import AllWindow
 
 COSTS = Costs(20_000, 0.5, 30_000, 10, 20, 30, 25, 40, 15)
-SIZES = Sizes(**layout_bytes(120, 20))  # type: ignore[arg-type]
+SIZES = layout_bytes(120, 20)
 
 
 def zipf_values(count: int, skew: float) -> Values:
@@ -92,9 +92,9 @@ def test_the_models_sizes_are_those_of_the_tables(row_bytes: int, stream_bytes: 
     from streamjoin.engines.semi.tables import stream_words
 
     sizes = layout_bytes(row_bytes, stream_bytes)
-    words = int(sizes["row"]) // 8 - 2
+    words = sizes.row // 8 - 2
     tables = Tables(stream_words(stream_bytes), words, 1 << 16, caching=True)
-    assert (tables.node_bytes, tables.record_bytes) == (sizes["node"], sizes["record"])
+    assert (tables.node_bytes, tables.record_bytes) == (sizes.node, sizes.record)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,6 +1,6 @@
 """Faults in SplitJoin, each with the test that has to notice."""
 
-from tests.hw.mutations import Mutation
+from tests.hw.mutation import Mutation
 
 from streamjoin_hw.formal.faults import Fault
 

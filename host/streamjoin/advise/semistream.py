@@ -6,6 +6,7 @@ take (theorems 1 and 2: each value lies where it needs less), the cost model how
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,28 +15,12 @@ from streamjoin.engines.base import Job
 from streamjoin.engines.encode import encode_keys
 from streamjoin.engines.semi.cost import Costs, Loop
 
+if TYPE_CHECKING:
+    from streamjoin.engines.semi.tables import Sizes
+
 SAMPLE_TUPLES = 1 << 20
 STEPS = 50
 MOST_TUPLES = 1e13
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Bytes of what the tables hold.
-
-    Attributes
-    ----------
-    node, entry, record, value : float
-        A stream tuple, a join value's entry, a cached master row, a cached join value.
-    row : int
-        A master row in the disk buffer.
-    """
-
-    node: float
-    entry: float
-    record: float
-    value: float
-    row: int
 
 
 @dataclass(frozen=True)
@@ -107,7 +92,7 @@ class Model:
     """
 
     values: Values
-    sizes: Sizes
+    sizes: "Sizes"
     costs: Costs
     partition_rows: int
     caching: bool

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from streamjoin.advise.semistream import Forecast, Model, Sizes, values_of
+from streamjoin.advise.semistream import Forecast, Model, values_of
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.engines.base import Job
 from streamjoin.engines.semi import cost
@@ -47,7 +47,9 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
         if width < least:
             raise InputError(f"{flag} must be at least {least}, not {width}")
     costs, path = cost.load(args.store)
-    values, sizes = values_of(job), _sizes(args)
+    from streamjoin.engines.semi.tables import layout_bytes
+
+    values, sizes = values_of(job), layout_bytes(args.r_bytes, args.s_bytes)
     relation_bytes = values.r_rows * sizes.row
     found: dict[str, Forecast | None] = {}
     for name, caching in ENGINES:
@@ -112,13 +114,6 @@ def _save(document: dict[str, Any], path: Path) -> None:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _sizes(args: argparse.Namespace) -> Sizes:
-    from streamjoin.engines.semi.tables import layout_bytes
-
-    sizes = layout_bytes(args.r_bytes, args.s_bytes)
-    return Sizes(**{**sizes, "row": int(sizes["row"])})  # type: ignore[arg-type]
 
 
 def _plain(name: str, found: Forecast | None, relation_bytes: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.split.layouts import row_bits, token_layout
 from streamjoin_hw.streams import Component, PipeReg
-from streamjoin_hw.trees import tree_levels
+from streamjoin_hw.trees import MergeTree, tree_levels
 
 
 class Fork(Component):
@@ -261,10 +261,10 @@ class StarMerger(Component):
         return chosen
 
 
-class CollectionTree(Component):
+class CollectionTree(MergeTree):
     """A tree of star mergers over the regions of one side, the leaves in the order of the cores.
 
-    Latency ``levels`` cycles. SplitJoin, section 5.
+    SplitJoin, section 5.
 
     Parameters
     ----------
@@ -274,52 +274,23 @@ class CollectionTree(Component):
     Members
     -------
     control : In(control_layout(params))
-    i<k> : In(stream.Signature(token_layout(params))), k from 0 to cores - 1
-    o : Out(stream.Signature(token_layout(params)))
-    busy : Out(1)
-        A payload is inside; from a register, one cycle late.
+
+    The other members are those of :class:`~streamjoin_hw.trees.MergeTree`.
     """
 
     control: Any
-    o: stream.Interface
-    busy: Signal
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
-        self.levels = tree_levels(params.cores, params.merge_arity)
-        layout = token_layout(params)
         super().__init__(
-            {
-                "control": In(control_layout(params)),
-                **{f"i{k}": In(stream.Signature(layout)) for k in range(params.cores)},
-                "o": Out(stream.Signature(layout)),
-                "busy": Out(1),
-            }
+            token_layout(params),
+            params.cores,
+            params.merge_arity,
+            control=In(control_layout(params)),
         )
 
-    def input(self, k: int) -> stream.Interface:
-        """Return input stream ``k``."""
-        found: stream.Interface = getattr(self, f"i{k}")
-        return found
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build level after level until one stream is left."""
-        m = Module()
-        params = self.params
-        streams: list[Any] = [wiring.flipped(self.input(k)) for k in range(params.cores)]
-        busy = []
-        for level in range(self.levels):
-            merged: list[Any] = []
-            for first in range(0, len(streams), params.merge_arity):
-                group = streams[first : first + params.merge_arity]
-                merger = StarMerger(params, len(group))
-                m.submodules[f"merger{level}_{len(merged)}"] = merger
-                m.d.comb += merger.control.eq(self.control)
-                for k, each in enumerate(group):
-                    wiring.connect(m, each, merger.input(k))
-                merged.append(merger.o)
-                busy.append(merger.busy)
-            streams = merged
-        wiring.connect(m, streams[0], wiring.flipped(self.o))
-        m.d.sync += self.busy.eq(Cat(*busy).any())
-        return m
+    def merger(self, m: Module, inputs: int) -> Any:
+        """Make a star merger."""
+        made = StarMerger(self.params, inputs)
+        m.d.comb += made.control.eq(self.control)
+        return made

@@ -1,5 +1,6 @@
 """The memory of a semi-stream join: one arena for both hash tables, within one budget."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -252,7 +253,26 @@ class Tables:
         self.numbers[MOST_ENTRIES] = int(slots * LOAD)
 
 
-def layout_bytes(row_bytes: int, stream_bytes: int) -> dict[str, float]:
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of what the tables hold.
+
+    Attributes
+    ----------
+    node, entry, record, value : float
+        A stream tuple, a join value's entry, a cached master row, a cached join value.
+    row : int
+        A master row in the disk buffer.
+    """
+
+    node: float
+    entry: float
+    record: float
+    value: float
+    row: int
+
+
+def layout_bytes(row_bytes: int, stream_bytes: int) -> Sizes:
     """Bytes of what the tables hold for master rows and stream tuples of these widths.
 
     Parameters
@@ -261,21 +281,15 @@ def layout_bytes(row_bytes: int, stream_bytes: int) -> dict[str, float]:
         Of a master row: key and number take 16.
     stream_bytes : int
         Of a stream tuple: key and row number take :data:`STREAM_HEADER_BYTES`.
-
-    Returns
-    -------
-    dict
-        ``row`` in the disk buffer, ``record`` in the cache, ``node`` in H_S, ``entry`` of the
-        directory, ``value`` that is cached.
     """
     words = max(0, -(-(row_bytes - 2 * WORD_BYTES) // WORD_BYTES))
-    return {
-        "row": (2 + words) * WORD_BYTES,
-        "record": float((1 + words) * WORD_BYTES),
-        "node": float((NODE_HEADER + stream_words(stream_bytes)) * WORD_BYTES),
-        "entry": WORD_BYTES / LOAD,
-        "value": float(VALUE_BYTES),
-    }
+    return Sizes(
+        node=float((NODE_HEADER + stream_words(stream_bytes)) * WORD_BYTES),
+        entry=WORD_BYTES / LOAD,
+        record=float((1 + words) * WORD_BYTES),
+        value=float(VALUE_BYTES),
+        row=(2 + words) * WORD_BYTES,
+    )
 
 
 def stream_words(stream_bytes: int) -> int:

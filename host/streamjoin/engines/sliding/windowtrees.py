@@ -15,6 +15,7 @@ insertions, four times with deletions); a B-chain holds L / (L - 1) of a window,
 bytes for each of its tuples besides the active sub-index.
 """
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -47,9 +48,9 @@ class _Resumed(WindowIndex):
                 self._output.grow()
             arrival = reached
 
+    @abstractmethod
     def step(self, arrivals: "Arrivals", arrival: int, output: Output) -> tuple[int, int]:
         """Join from an arrival on; return where to go on and the pairs found."""
-        raise NotImplementedError
 
 
 class _Trees(_Resumed):

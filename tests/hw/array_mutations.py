@@ -1,0 +1,288 @@
+"""Faults in what all designs share and in the chains of cores."""
+
+from tests.hw.mutation import Mutation
+
+from streamjoin_hw.formal.faults import Fault
+
+ARRAY_MUTATIONS = {
+    "expiry-one-late": Mutation(
+        Fault(
+            "segments",
+            "divider.dividend.eq(divider.quotient - 1)",
+            "divider.dividend.eq(divider.quotient)",
+            "every segment is one tuple longer than planned",
+        ),
+        "test_handshake.py::test_windows_of_any_legal_size_are_exact[windows4]",
+        "surplus: first surplus",
+    ),
+    "expiry-one-early": Mutation(
+        Fault(
+            "window",
+            "(here.word == self.last.word) & (here.lane == self.last.lane)",
+            "(here.word == self.last.word) & (here.lane + 1 == self.last.lane)",
+            "a ring turns one slot early",
+        ),
+        "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[3-8]",
+        "assert",
+    ),
+    "ready-dropped": Mutation(
+        Fault(
+            "handshake",
+            "results.ready.eq(output.i.ready)",
+            "results.ready.eq(1)",
+            "results are taken whether or not there is room",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.7]",
+        "pairs missing",
+    ),
+    "side-swapped": Mutation(
+        Fault(
+            "core",
+            "probe_side.eq(Mux(command.step_s, SIDE_S, SIDE_R))",
+            "probe_side.eq(Mux(command.step_s, SIDE_R, SIDE_S))",
+            "the core takes R's step for one of S",
+        ),
+        "test_core.py::test_a_core_compares_what_enters_with_the_opposite_segment",
+        "payloads came, not",
+    ),
+    "merger-forgets": Mutation(
+        Fault(
+            "trees",
+            "each.ready.eq(grant[k] & output.i.ready)",
+            "each.ready.eq(grant[k])",
+            "a merger takes what it cannot hold",
+        ),
+        "test_trees.py::test_a_merger_passes_everything_once[0.5-0.5-3]",
+        "payloads came, not",
+    ),
+    "merger-unfair": Mutation(
+        Fault(
+            "trees",
+            "Mux(behind.any(), behind, offered)",
+            "Mux(behind.any(), offered, offered)",
+            "a merger always serves the first input",
+        ),
+        "test_trees.py::test_a_busy_input_cannot_starve_another",
+        "Counter",
+    ),
+    "bound-excluded": Mutation(
+        Fault(
+            "predicates",
+            'code <= s[f"hi{index}"]',
+            'code < s[f"hi{index}"]',
+            "the upper bound of a band does not count",
+        ),
+        "test_handshake.py::test_the_reference_band_query_is_exact",
+        "pairs missing",
+    ),
+    "bound-wraps": Mutation(
+        Fault(
+            "encode",
+            "hi = Mux(high_bits > most,",
+            "hi = Mux(high_bits > most + (1 << 32),",
+            "an integer bound wraps at the limit of its type",
+        ),
+        "test_encode.py::test_intervals_hold_exactly_the_keys_that_match[int32]",
+        "assert",
+    ),
+    "nan-equals-nan": Mutation(
+        Fault(
+            "encode",
+            "code = Mux(is_nan(late_key), NAN_CODE_S, code)",
+            "code = Mux(is_nan(late_key), code, code)",
+            "NaN equals NaN",
+        ),
+        "test_encode.py::test_equal_keys_and_only_they_have_equal_codes[float32]",
+        "assert",
+    ),
+    "hold-ignored": Mutation(
+        Fault(
+            "handshake",
+            "sequencer.held.eq(chain.held)",
+            "sequencer.held.eq(0)",
+            "the scan goes on while a result FIFO is full",
+        ),
+        "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[step]",
+        "a result FIFO overflowed",
+    ),
+    "hold-late": Mutation(
+        Fault(
+            "matching",
+            "params.result_fifo_words - HOLD_WORDS",
+            "params.result_fifo_words - 1",
+            "a core asks to hold when there is no room for what is on its way",
+        ),
+        "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[step]",
+        "a result FIFO overflowed",
+    ),
+    "punctuation-early": Mutation(
+        Fault(
+            "sequencer",
+            "m.If(~w.steppable | self.busy)",
+            "m.If(~w.steppable)",
+            "the punctuation does not wait for the results inside",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.7]",
+        "pairs missing",
+    ),
+    "drain-short": Mutation(
+        Fault(
+            "sequencer",
+            "w.bubbles.eq(planner.window)",
+            "w.bubbles.eq(planner.window >> 1)",
+            "the drain pushes half the bubbles",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact[3-0.0-0.0]",
+        "pairs missing",
+    ),
+    "reset-leaves-an-offer": Mutation(
+        Fault(
+            "streams",
+            "front_valid, spare_valid = Signal(), Signal()",
+            "front_valid, spare_valid = Signal(reset_less=True), Signal()",
+            "a register stage keeps its payload through a reset",
+        ),
+        "test_handshake.py::test_a_reset_in_the_middle_leaves_an_empty_design[0.5]",
+        "a result outlived a reset",
+    ),
+    "clear-incomplete": Mutation(
+        Fault(
+            "window",
+            "                filled_words.eq(0),\n",
+            "",
+            "a ring that was emptied still shows words",
+        ),
+        "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[1-7]",
+        "assert",
+    ),
+    "row-wrong": Mutation(
+        Fault(
+            "core",
+            "matcher.r_probe.eq(ring_r.entered)",
+            "matcher.r_probe.eq(ring_r.oldest)",
+            "a result carries another tuple's row",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact[1-0.0-0.0]",
+        "pairs missing",
+    ),
+    "last-lane-ignored": Mutation(
+        Fault(
+            "matching",
+            "for lane in range(params.lanes):\n            r_slot",
+            "for lane in range(params.lanes - 1):\n            r_slot",
+            "the last lane compares nothing",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact[1-0.0-0.0]",
+        "pairs missing",
+    ),
+    "result-skipped": Mutation(
+        Fault(
+            "matching",
+            "self.results.ready & (rest == 0)",
+            "(rest == 0)",
+            "the last result of a word does not wait to be taken",
+        ),
+        "test_core.py::test_a_serialiser_gives_each_match_once_lowest_lane_first[0.5]",
+        "an offered payload",
+    ),
+    "entry-missed": Mutation(
+        Fault(
+            "core",
+            "entry.eq(self.index + 1 == self.plan.active)",
+            "entry.eq(self.index == self.plan.active)",
+            "arriving S tuples enter behind the last active core",
+        ),
+        "test_handshake.py::test_windows_of_any_legal_size_are_exact[windows0]",
+        "pairs missing",
+    ),
+    "turn-one-late": Mutation(
+        Fault(
+            "region",
+            "Mux(self.mine, self.cores - 1, left - 1)",
+            "Mux(self.mine, self.cores, left - 1)",
+            "a core's turn comes one tuple late",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
+        "pairs missing",
+    ),
+    "expiry-one-early-fast": Mutation(
+        Fault(
+            "intake",
+            "full = [count == window for",
+            "full = [count + 1 == window for",
+            "a window is full one tuple early",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
+        "pairs missing",
+    ),
+    "count-not-cleared": Mutation(
+        Fault(
+            "intake",
+            "w.settled.eq(0), *(count.eq(0) for count in seen)]",
+            "w.settled.eq(0)]",
+            "a window counts the tuples of the last input",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
+        "pairs missing",
+    ),
+    "expired-still-seen": Mutation(
+        Fault(
+            "region",
+            "older = Mux(self.scan_first, after_tail[:lanes], ~Const(0, lanes))",
+            "older = ~Const(0, lanes)",
+            "the first word of a scan shows expired tuples",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
+        "surplus: first surplus",
+    ),
+    "forwarded-twice": Mutation(
+        Fault(
+            "fast",
+            "forward.i.valid.eq(free & self.i.valid)",
+            "forward.i.valid.eq(self.i.valid)",
+            "a tuple is forwarded before the core has taken it, and again",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.0-0.0]",
+        "surplus: first",
+    ),
+    "hold-ignored-fast": Mutation(
+        Fault(
+            "fast",
+            "goes_on = (left != 0) & ~matcher.hold",
+            "goes_on = left != 0",
+            "the scan goes on while the result FIFO is full",
+        ),
+        "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[fast]",
+        "a result FIFO overflowed",
+    ),
+    "time-window-closed": Mutation(
+        Fault(
+            "predicates",
+            "[r.ts < s.end, s.ts < r.end]",
+            "[r.ts <= s.end, s.ts < r.end]",
+            "a time window holds its end",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-12-3-0.0-0.0]",
+        "surplus: first surplus",
+    ),
+    "time-window-of-the-other": Mutation(
+        Fault(
+            "encode",
+            "Mux(self.i.p.side == SIDE_S, self.time_s, self.time_r)",
+            "Mux(self.i.p.side == SIDE_S, self.time_r, self.time_s)",
+            "a tuple gets the other stream's time window",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_under_time_windows[3-0.0-0.0]",
+        "pairs missing",
+    ),
+    "window-too-wide": Mutation(
+        Fault(
+            "segments",
+            "(window != 0) & (window <= self.params.window_capacity)",
+            "(window != 0)",
+            "a window of more bits than are kept passes the check",
+        ),
+        "test_segments.py::test_a_plan_adds_up_to_the_windows[3-1-1]",
+        "cannot be held",
+    ),
+}
