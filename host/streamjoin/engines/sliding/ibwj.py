@@ -72,6 +72,7 @@ class IndexJoin(Engine):
         windows=frozenset({"all", "tumbling", "count", "time"}),
         order="outer",
         platform="cpu",
+        live=True,
     )
     knobs: ClassVar[tuple[Knob, ...]] = (BATCH,)
 
