@@ -93,6 +93,12 @@ class Stream:
         """What results call these rows."""
         return rows if self.numbers is None else self.numbers[rows]
 
+    def take(self, rows: Int64s) -> "Stream":
+        """Copy of these rows, which are in order."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        missing = None if self.missing is None else self.missing[rows]
+        return Stream(columns, self.ts[rows], self.source, missing=missing)
+
     def slice(self, start: int, stop: int) -> "Stream":
         """View of the rows ``start`` to ``stop``, sharing memory."""
         columns = {name: column[start:stop] for name, column in self.columns.items()}
