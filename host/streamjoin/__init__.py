@@ -23,11 +23,14 @@ if TYPE_CHECKING:
         UnavailableError,
         UnsupportedError,
     )
+    from streamjoin.live import Matches, StreamJoiner
     from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
 
 _PLACES = {
     "join": "api",
     "JoinResult": "api",
+    "StreamJoiner": "live",
+    "Matches": "live",
     "AllWindow": "windows",
     "CountWindow": "windows",
     "TimeWindow": "windows",
@@ -49,9 +52,11 @@ __all__ = [
     "DeviceError",
     "InputError",
     "JoinResult",
+    "Matches",
     "MismatchError",
     "StoreError",
     "StreamJoinError",
+    "StreamJoiner",
     "TimeWindow",
     "TumblingWindow",
     "UnavailableError",

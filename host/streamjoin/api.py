@@ -13,7 +13,8 @@ from streamjoin.files import arrow
 from streamjoin.inputs import as_streams
 from streamjoin.outputs import pairs_table
 from streamjoin.predicates import Predicate
-from streamjoin.windows import AllWindow, Window, parse_window
+from streamjoin.tuples import Rows
+from streamjoin.windows import AllWindow, Window, parse_duration, parse_window
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +34,8 @@ class JoinResult:
     def __init__(self, outcome: run.Outcome) -> None:
         self._outcome = outcome
         self.metrics = outcome.metrics
-        self.r_rows, self.s_rows = outcome.pairs.r_rows, outcome.pairs.s_rows
+        rows = outcome.rows
+        self.r_rows, self.s_rows = rows.r_rows, rows.s_rows
 
     def __repr__(self) -> str:
         metrics = self.metrics
@@ -55,27 +57,38 @@ class JoinResult:
         InputError
             If the inputs were not Arrow data, or two columns would get the same name.
         """
-        pa = arrow()
         job = self._outcome.job
-        if job.r.table is None or job.s.table is None:
-            raise InputError("table() needs Arrow inputs; use r_rows and s_rows to look rows up")
-        clashing = set(job.r.table.column_names) & set(job.s.table.column_names)
-        names, columns = [], []
-        for stream, rows, suffix in (
-            (job.r, self.r_rows, r_suffix),
-            (job.s, self.s_rows, s_suffix),
-        ):
-            taken = stream.table.take(pa.array(rows))
-            for name, column in zip(taken.column_names, taken.columns, strict=True):
-                names.append(name + suffix if name in clashing else name)
-                columns.append(column)
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"two columns would be called {twice!r}: choose other suffixes")
-        return pa.table(columns, names=names)  # type: ignore[no-any-return]  # see arrow()
+        return joined_table(
+            (job.r.table, self.r_rows, r_suffix), (job.s.table, self.s_rows, s_suffix)
+        )
 
 
-def _window(window: Window | str | None) -> Window:
+def joined_table(*sides: tuple[Any, Rows, str]) -> "pa.Table":
+    """Look the rows of pairs up: for each side its table, the rows to take and a suffix.
+
+    Raises
+    ------
+    InputError
+        If a side has no table, or two columns would get the same name.
+    """
+    pa = arrow()
+    if any(table is None for table, _, _ in sides):
+        raise InputError("table() needs Arrow inputs; use r_rows and s_rows to look rows up")
+    clashing = set.intersection(*(set(table.column_names) for table, _, _ in sides))
+    names, columns = [], []
+    for table, rows, suffix in sides:
+        taken = table.take(pa.array(rows))
+        for name, column in zip(taken.column_names, taken.columns, strict=True):
+            names.append(name + suffix if name in clashing else name)
+            columns.append(column)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two columns would be called {twice!r}: choose other suffixes")
+    return pa.table(columns, names=names)  # type: ignore[no-any-return]  # see arrow()
+
+
+def as_window(window: Window | str | None) -> Window:
+    """Take a window, its text, or None for all."""
     if window is None:
         return AllWindow()
     if isinstance(window, str):
@@ -100,6 +113,7 @@ def join(
     arrival: str = "instant",
     speedup: float = 1.0,
     ts: str | None = None,
+    lateness: str | None = None,
     backend: str | None = None,
     knobs: Mapping[str, Any] | None = None,
     check: bool = False,
@@ -128,6 +142,9 @@ def join(
         A replay runs this much faster.
     ts : str, optional
         The arrival column; ``ts`` where there is one by default.
+    lateness : str, optional
+        Put tuples in order that are so late at most (``"10ms"``); later ones are left out and
+        counted in ``metrics["late"]``. Arrival times that go back are refused by default.
     backend : str, optional
         Where a hardware engine runs.
     knobs : dict, optional
@@ -158,11 +175,12 @@ def join(
     [(0, 1), (2, 0), (2, 2)]
     """
     predicate = Predicate.parse(on, band)
-    window = _window(window)
+    window = as_window(window)
     if knobs is not None and not isinstance(knobs, Mapping):
         raise InputError(f"knobs must be a mapping of names to values, not {knobs!r}")
     run.check_options(threads=threads, speedup=speedup, order=order, arrival=arrival)
-    r_stream, s_stream = as_streams(r, s, predicate, ts)
+    lateness_us = None if lateness is None else parse_duration(lateness)
+    r_stream, s_stream = as_streams(r, s, predicate, ts, lateness_us)
     if engine != "auto":
         catalog.get(engine)  # a wrong name is told first
     asked = Job(

@@ -1,7 +1,7 @@
 """From files, Arrow data and NumPy arrays to streams, refused early and in one sentence."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,9 @@ from streamjoin.columns import (
 )
 from streamjoin.errors import InputError
 from streamjoin.files import arrow, read_table, require_columns
+from streamjoin.lateness import beyond, in_order
 from streamjoin.predicates import Equi, Predicate, Term
-from streamjoin.tuples import Stream
+from streamjoin.tuples import Int64s, Stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,8 +29,81 @@ MOST_ROWS = 1 << 31
 """Row numbers travel as 32-bit payloads, and hash tables link them as signed ones."""
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Tuples of one stream as they were given, in any order.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray
+        The join columns.
+    ts : ndarray of int64, or None
+        Arrival times in microseconds; None where there is no arrival column.
+    rows : int
+        Number of tuples.
+    missing : ndarray of bool, or None
+        Which lack a join column's value.
+    table : pyarrow.Table or None
+        All columns, where they came from Arrow.
+    """
+
+    columns: dict[str, NDArray[Any]]
+    ts: Int64s | None
+    rows: int
+    missing: Missing
+    table: Any
+
+    def take(self, places: NDArray[Any] | slice) -> "Batch":
+        """Return the tuples at these places."""
+        ts = None if self.ts is None else self.ts[places]
+        missing = None if self.missing is None else self.missing[places]
+        columns = {name: column[places] for name, column in self.columns.items()}
+        table = self.table
+        if table is not None and isinstance(places, slice):
+            table = table.slice(places.start, places.stop - places.start)
+        elif table is not None:
+            table = table.take(places)
+        rows = places.stop - places.start if isinstance(places, slice) else len(places)
+        return Batch(columns, ts, rows, missing, table)
+
+    def stream(self, source: str, lateness_us: int | None = None) -> Stream:
+        """Make a stream of it: refused where it is out of order, or put in order.
+
+        Parameters
+        ----------
+        source : str
+            What errors call it.
+        lateness_us : int, optional
+            Tuples that are so late at most are put in order; the others are left out and counted.
+
+        Raises
+        ------
+        InputError
+            If there are too many rows, or arrival times go back and no lateness is given.
+        """
+        if self.rows >= MOST_ROWS:
+            raise InputError(f"{source}: {self.rows} rows; fewer than {MOST_ROWS} can be numbered")
+        if self.ts is None:
+            ts = np.zeros(self.rows, dtype=np.int64)
+            return Stream(self.columns, ts, source, self.table, self.missing)
+        if lateness_us is None or in_order(self.ts) is None:
+            return Stream(self.columns, self.ts, source, self.table, self.missing)
+        kept = np.flatnonzero(~beyond(self.ts, lateness_us))
+        order = in_order(self.ts[kept])
+        numbers = kept if order is None else kept[order]
+        ordered = replace(self, table=None).take(numbers)
+        late = self.rows - ordered.rows
+        return Stream(
+            ordered.columns, self.ts[numbers], source, self.table, ordered.missing, numbers, late
+        )
+
+
 def read_streams(
-    r: Path, s: Path, predicate: Predicate, ts_column: str | None = None
+    r: Path,
+    s: Path,
+    predicate: Predicate,
+    ts_column: str | None = None,
+    lateness_us: int | None = None,
 ) -> tuple[Stream, Stream]:
     """Read both inputs of a join, only the columns that the predicate needs.
 
@@ -41,6 +115,8 @@ def read_streams(
         Names the columns.
     ts_column : str, optional
         The arrival column; ``ts`` where there is one by default, else the data is at rest.
+    lateness_us : int, optional
+        Put tuples in order that are so late at most, and leave out and count the others.
 
     Raises
     ------
@@ -51,12 +127,17 @@ def read_streams(
     streams = []
     for path, columns in ((r, r_columns(predicate)), (s, s_columns(predicate))):
         table = read_table(path, columns, ts_column)
-        streams.append(from_arrow(table, columns, ts_column, str(path)))
-    return _comparable(streams[0], streams[1], predicate)
+        batch = from_arrow(table, columns, ts_column, str(path))
+        streams.append(batch.stream(str(path), lateness_us))
+    return comparable(streams[0], streams[1], predicate)
 
 
 def as_streams(
-    r: Any, s: Any, predicate: Predicate, ts_column: str | None = None
+    r: Any,
+    s: Any,
+    predicate: Predicate,
+    ts_column: str | None = None,
+    lateness_us: int | None = None,
 ) -> tuple[Stream, Stream]:
     """Take both inputs from Python: Arrow-like data or mappings of NumPy arrays.
 
@@ -65,18 +146,29 @@ def as_streams(
     InputError
         As :func:`read_streams`, calling the inputs ``r`` and ``s``.
     """
-    streams = []
-    for data, columns, name in ((r, r_columns(predicate), "r"), (s, s_columns(predicate), "s")):
-        if isinstance(data, Mapping):
-            streams.append(from_arrays(data, columns, ts_column, name))
-        elif hasattr(data, "__arrow_c_stream__"):
-            streams.append(from_arrow(_table(data, name), columns, ts_column, name))
-        else:
-            raise InputError(
-                f"{name} must be Arrow data, a data frame or a mapping of NumPy arrays, "
-                f"not {type(data).__name__}"
-            )
-    return _comparable(streams[0], streams[1], predicate)
+    streams = [
+        as_batch(data, columns, ts_column, name).stream(name, lateness_us)
+        for data, columns, name in ((r, r_columns(predicate), "r"), (s, s_columns(predicate), "s"))
+    ]
+    return comparable(streams[0], streams[1], predicate)
+
+
+def as_batch(data: Any, columns: list[str], ts_column: str | None, name: str) -> Batch:
+    """Take tuples of one stream from Python.
+
+    Raises
+    ------
+    InputError
+        If it is neither Arrow-like data nor a mapping of arrays, or a column does not fit.
+    """
+    if isinstance(data, Mapping):
+        return from_arrays(data, columns, ts_column, name)
+    if hasattr(data, "__arrow_c_stream__"):
+        return from_arrow(_table(data, name), columns, ts_column, name)
+    raise InputError(
+        f"{name} must be Arrow data, a data frame or a mapping of NumPy arrays, "
+        f"not {type(data).__name__}"
+    )
 
 
 def r_columns(predicate: Predicate) -> list[str]:
@@ -89,8 +181,8 @@ def s_columns(predicate: Predicate) -> list[str]:
     return list(dict.fromkeys(term.s_column for term in predicate.terms))
 
 
-def from_arrow(table: "pa.Table", columns: list[str], ts_column: str | None, source: str) -> Stream:
-    """Make a stream of an Arrow table, keeping the table for late materialisation."""
+def from_arrow(table: "pa.Table", columns: list[str], ts_column: str | None, source: str) -> Batch:
+    """Take an Arrow table, keeping the table for late materialisation."""
     pa = arrow()
     have = table.column_names
     require_columns(have, columns, ts_column, source)
@@ -99,13 +191,13 @@ def from_arrow(table: "pa.Table", columns: list[str], ts_column: str | None, sou
     if ts_column is not None or "ts" in have:
         name = ts_column or "ts"
         ts = arrow_arrivals(pa, table.column(name), name, source)
-    return _stream(found, ts, table.num_rows, source, table)
+    return _batch(found, ts, table.num_rows, table)
 
 
 def from_arrays(
     data: Mapping[str, Any], columns: list[str], ts_column: str | None, source: str
-) -> Stream:
-    """Make a stream of NumPy arrays by column name."""
+) -> Batch:
+    """Take NumPy arrays by column name."""
     require_columns(list(data), columns, ts_column, source)
     found = {name: numpy_column(data[name], name, source) for name in columns}
     name = ts_column or "ts"
@@ -113,7 +205,7 @@ def from_arrays(
     lengths = {len(array) for array, _ in found.values()} | ({len(ts)} if ts is not None else set())
     if len(lengths) > 1:
         raise InputError(f"{source}: the columns have different lengths: {sorted(lengths)}")
-    return _stream(found, ts, lengths.pop(), source, None)
+    return _batch(found, ts, lengths.pop(), None)
 
 
 def _table(data: Any, name: str) -> "pa.Table":
@@ -125,25 +217,19 @@ def _table(data: Any, name: str) -> "pa.Table":
         raise InputError(f"{name}: is no table: {reason}") from None
 
 
-def _stream(
-    found: dict[str, tuple[NDArray[Any], Missing]],
-    ts: NDArray[Any] | None,
-    rows: int,
-    source: str,
-    table: Any,
-) -> Stream:
-    if rows >= MOST_ROWS:
-        raise InputError(f"{source}: {rows} rows; fewer than {MOST_ROWS} can be numbered")
-    if ts is None:
-        ts = np.zeros(rows, dtype=np.int64)
+def _batch(
+    found: dict[str, tuple[NDArray[Any], Missing]], ts: Int64s | None, rows: int, table: Any
+) -> Batch:
     # In a conjunction one missing value is enough: the row matches nothing.
     masks = [missing for _, missing in found.values() if missing is not None]
     missing = np.logical_or.reduce(masks) if masks else None
     arrays = {name: column for name, (column, _) in found.items()}
-    return Stream(arrays, ts.astype(np.int64, copy=False), source, table, missing)
+    return Batch(
+        arrays, None if ts is None else ts.astype(np.int64, copy=False), rows, missing, table
+    )
 
 
-def _comparable(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stream]:
+def comparable(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stream]:
     """Refuse what does not compare; a side without any value takes the other's types."""
     for term in predicate.terms:
         r_column, s_column = r.column(term.r_column), s.column(term.s_column)

@@ -46,7 +46,7 @@ def whole(paths: list[Path]) -> Iterator[list[Path]]:
 def pairs_table(outcome: Outcome) -> object:
     """Return a result as an Arrow table ``r_row, s_row, ts``."""
     pa = arrow()
-    pairs = outcome.pairs
+    pairs = outcome.rows
     return pa.table({"r_row": pairs.r_rows, "s_row": pairs.s_rows, "ts": outcome.ts})
 
 

@@ -41,11 +41,22 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave: the pairs and the metrics of :doc:`docs/metrics`."""
+    """What a run gave: the pairs and the metrics of :doc:`docs/metrics`.
+
+    Attributes
+    ----------
+    pairs : Pairs
+        By place in the job's streams, which are in arrival order.
+    """
 
     job: Job
     pairs: Pairs
     metrics: dict[str, Any]
+
+    @property
+    def rows(self) -> Pairs:
+        """The pairs by row of the input."""
+        return self.job.named(self.pairs)
 
     @property
     def ts(self) -> Int64s:
@@ -133,8 +144,9 @@ def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> dict[str, 
         "backend": job.backend,
         "n_r": job.r.rows,
         "n_s": job.s.rows,
+        "late": [job.r.late, job.s.late],
         "pairs": len(pairs),
-        "digest": pairs.digest,
+        "digest": job.named(pairs).digest,
         "threads": job.threads,
         "wall_s": meter.wall_s,
         "cpu_s": meter.cpu_s,

@@ -38,6 +38,10 @@ class Stream:
     missing : ndarray of bool, shape (rows,), or None
         Rows that lack the value of a column: they arrive, they take their place in a count
         window, and they match nothing. None where no row does.
+    numbers : ndarray of int64, shape (rows,), or None
+        What each row is called in results; None where it is called by its position.
+    late : int
+        Tuples that came too late to be among the rows.
 
     Raises
     ------
@@ -50,6 +54,8 @@ class Stream:
     source: str
     table: Any = None
     missing: NDArray[np.bool_] | None = None
+    numbers: Int64s | None = None
+    late: int = 0
 
     def __post_init__(self) -> None:
         for name, column in self.columns.items():
@@ -62,7 +68,7 @@ class Stream:
             row = int(back[0]) + 1
             raise InputError(
                 f"{self.source}: ts goes back at row {row}, from {self.ts[row - 1]} to "
-                f"{self.ts[row]}: sort the input by ts"
+                f"{self.ts[row]}: sort the input by ts, or give a lateness"
             )
 
     @property
@@ -82,6 +88,16 @@ class Stream:
             have = ", ".join(sorted(self.columns)) or "none"
             raise InputError(f"{self.source}: there is no column {name!r}; it has {have}")
         return self.columns[name]
+
+    def named(self, rows: Rows) -> Rows:
+        """What results call these rows."""
+        return rows if self.numbers is None else self.numbers[rows]
+
+    def take(self, rows: Int64s) -> "Stream":
+        """Copy of these rows, which are in order."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        missing = None if self.missing is None else self.missing[rows]
+        return Stream(columns, self.ts[rows], self.source, missing=missing)
 
     def slice(self, start: int, stop: int) -> "Stream":
         """View of the rows ``start`` to ``stop``, sharing memory."""

@@ -9,13 +9,13 @@ import pytest
 from tests.host import cases
 
 import streamjoin as sj
-from streamjoin.advise import advise, choose, measure, thresholds
+from streamjoin.advise import advise, choose, measure, sliding, thresholds
 from streamjoin.advise.features import Features
 from streamjoin.advise.thresholds import Thresholds
 from streamjoin.advise.tree import walk
 from streamjoin.bench import calibrate
 from streamjoin.engines.base import Job
-from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.errors import InputError
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
 from streamjoin.windows import parse_window
@@ -126,8 +126,65 @@ def test_auto_joins_what_the_tree_knows_nothing_of() -> None:
     assert sj.join(ts, ts, band="k=k:1:1").metrics["engine"] == "kang"
     assert sj.join(ts, ts, on="k", order="outer").metrics["engine"] == "kang"
     assert sj.join(ts, ts, on="k").metrics["engine"] == "npj"
-    with pytest.raises(UnsupportedError, match="advice is for equi-joins"):
-        advise(job_of(keyed(np.arange(3), "r"), keyed(np.arange(3), "s"), window="count:2"))
+
+
+MEETS_MANY = sliding.SlidingFeatures(10**6, 10**6, 10**5, 1, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "order", "threads", "engine"),
+    [
+        ({}, "none", 1, "ibwj-pim"),
+        ({}, "outer", 2, "ibwj-pim"),
+        ({}, "inner", 1, "kang"),
+        ({}, "inner", 2, "splitjoin"),
+        ({"passed": 0.5}, "none", 1, "kang"),
+        ({"passed": 0.5}, "none", 2, "splitjoin"),
+        ({"comparisons": 1000}, "none", 2, "ibwj-bptree"),
+        ({"comparisons": 1000, "terms": 2}, "none", 2, "kang"),
+        ({"comparisons": 5000, "terms": 3}, "none", 2, "ibwj-bptree"),
+        ({"comparisons": 100}, "none", 2, "kang"),
+    ],
+)
+def test_every_leaf_of_the_tree_of_sliding_windows_is_reached(
+    changes: dict[str, float], order: str, threads: int, engine: str
+) -> None:
+    chosen, reasons = sliding.walk(replace(MEETS_MANY, **changes), order, threads)  # type: ignore[arg-type]
+    assert chosen == engine
+    assert reasons
+
+
+@pytest.mark.parametrize(
+    ("window", "band", "engine"),
+    [
+        ("count:50", "k=k:0:0", "kang"),
+        ("count:2000", "k=k:0:0", "ibwj-bptree"),
+        ("time:20000us", "k=k:0:0", "ibwj-pim"),
+        ("count:2000", "k=k:9000:9000", "kang"),
+    ],
+)
+def test_a_sliding_window_gets_the_engine_for_what_an_arrival_meets(
+    window: str, band: str, engine: str
+) -> None:
+    rng = np.random.default_rng(7)
+    r, s = (keyed(rng.integers(0, 10_000, 30_000), name, np.arange(30_000)) for name in "rs")
+    job = Job(r, s, Predicate.parse(band=band), parse_window(window))
+    advice = advise(job)
+    assert advice.engine == choose(job).name == engine
+    met = dict(advice.features.told())
+    assert met["tuples, R and S"] == "30,000, 30,000"
+    assert isinstance(advice.features, sliding.SlidingFeatures)
+    length = int("".join(filter(str.isdigit, window)))
+    assert advice.features.comparisons == pytest.approx(length, rel=0.4)
+    assert advice.features.passed == pytest.approx(1e-4 if ":0" in band else 0.99, rel=0.4)
+
+
+def test_advice_survives_empty_streams_and_missing_values() -> None:
+    empty, some = keyed(np.arange(0), "r"), keyed(np.arange(9), "s", np.arange(9))
+    none = replace(some, missing=np.ones(9, dtype=np.bool_))
+    for r, s in ((empty, some), (some, empty), (empty, empty), (none, some), (some, none)):
+        job = Job(r, s, Predicate.parse(on="k"), parse_window("count:3"))
+        assert choose(job).name == "kang"
 
 
 def point(tuples: int, duplication: float, skew: float, seconds: dict[str, float]) -> object:

@@ -59,6 +59,22 @@ def words(
     return ["join", "--engine", engine, "--r", str(folder / r), "--s", str(folder / s)]
 
 
+def test_late_rows_are_joined_within_a_lateness_and_counted_beyond(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [*words(files, r="unsorted.parquet"), "--on", "k", "--window", "count:9", "--verify"]
+    counts = []
+    for lateness, told in (("57us", ""), ("56us", "unsorted.parquet: 1 tuples came too late")):
+        assert main([*given, "--arrival", "instant", "--lateness", lateness, "--json"]) == 0
+        printed = capsys.readouterr()
+        metrics = json.loads(printed.out)
+        counts.append((metrics["n_r"], metrics["late"]))
+        assert told in printed.err
+    assert counts == [(500, [0, 0]), (499, [1, 0])]
+    assert main([*given, "--lateness", "soon"]) == 2
+    assert "a duration is a number with us, ms, s, min or h, not 'soon'" in capsys.readouterr().err
+
+
 MISTAKES = {
     "a missing column": (["--on", "nothere"], {}, "there is no column 'nothere'; it has k"),
     "a missing S column": (["--on", "x=nothere"], {}, "no column 'nothere'"),

@@ -66,6 +66,20 @@ class Features:
         """Plain JSON values."""
         return asdict(self)
 
+    def told(self) -> list[tuple[str, str]]:
+        """Names and values, for a table."""
+        rate = "at rest"
+        if self.r_rate is not None and self.s_rate is not None:
+            rate = f"{self.r_rate:,.4g} tuples/s, {self.s_rate:,.4g} tuples/s"
+        return [
+            ("tuples in a window, R and S", f"{self.r_tuples:,}, {self.s_tuples:,}"),
+            ("arrival rate, R and S", rate),
+            ("tuples a key, R and S", f"{self.r_duplication:.2f}, {self.s_duplication:.2f}"),
+            ("share of the heaviest key", f"{self.key_skew:.3%}"),
+            ("busiest hundredth of time", f"{self.time_skew:.2f} x the mean"),
+            ("expected pairs in a window", f"{self.pairs:,.4g}"),
+        ]
+
 
 def measure(job: Job) -> Features:
     """Measure a workload on a sample.
@@ -123,10 +137,7 @@ def _sample(stream: Stream, seed: int) -> Stream:
     if stream.rows <= SAMPLE_TUPLES:
         return stream
     rng = np.random.default_rng(seed)
-    rows = np.unique(rng.integers(0, stream.rows, SAMPLE_TUPLES))
-    columns = {name: column[rows] for name, column in stream.columns.items()}
-    missing = None if stream.missing is None else stream.missing[rows]
-    return Stream(columns, stream.ts[rows], stream.source, missing=missing)
+    return stream.take(np.unique(rng.integers(0, stream.rows, SAMPLE_TUPLES)))
 
 
 def _rate(stream: Stream, job: Job) -> float | None:

@@ -1,13 +1,15 @@
-"""The decision tree of the IaWJ study's figure 4, with measured branches."""
+"""The decision tree of the IaWJ study's figure 4, with measured branches, and beside it another one
+for what the study leaves out: sliding windows, band predicates, orders.
+"""
 
 from dataclasses import dataclass
 
+from streamjoin.advise import sliding
 from streamjoin.advise import thresholds as stored
 from streamjoin.advise.features import Features, measure
 from streamjoin.advise.thresholds import NEVER, Thresholds
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine, Job
-from streamjoin.errors import UnsupportedError
 
 GOALS = ("throughput", "latency")
 MEDIUM_SHARE = 0.5
@@ -29,15 +31,15 @@ class Advice:
         The engine's name.
     reasons : tuple of str
         One for each branch taken, from the root.
-    features : Features
+    features : Features or SlidingFeatures
         What was measured.
     goal : str
-        ``"throughput"`` or ``"latency"``.
+        ``"throughput"`` or ``"latency"``; only the study's tree asks for it.
     """
 
     engine: str
     reasons: tuple[str, ...]
-    features: Features
+    features: Features | sliding.SlidingFeatures
     goal: str
 
 
@@ -124,17 +126,11 @@ def advise(job: Job, goal: str | None = None) -> Advice:
     -------
     Advice
         The engine, reasons and features.
-
-    Raises
-    ------
-    UnsupportedError
-        If the tree knows nothing of such a job: it is the study's, of intra-window equi-joins.
     """
     if not covers(job):
-        raise UnsupportedError(
-            f"advice is for equi-joins under windows all and tumbling without an order, not for "
-            f"{job.predicate.text} under {job.window.text}: see streamjoin engines"
-        )
+        met = sliding.measure(job)
+        engine, reasons = sliding.walk(met, job.order, job.threads)
+        return Advice(engine, reasons, met, "throughput")
     features = measure(job)
     aim = goal or ("latency" if job.arrival == "replay" else "throughput")
     thresholds, _ = stored.load()
@@ -143,7 +139,7 @@ def advise(job: Job, goal: str | None = None) -> Advice:
 
 
 def covers(job: Job) -> bool:
-    """Whether the tree has a leaf for such a job."""
+    """Whether the study's tree has a leaf for such a job."""
     return (
         job.predicate.kind == "equi"
         and job.window.kind in {"all", "tumbling"}
@@ -152,9 +148,8 @@ def covers(job: Job) -> bool:
 
 
 def choose(job: Job) -> Engine:
-    """Choose for ``engine="auto"``: by the tree where it applies, else the first that fits."""
-    if covers(job):
-        engine = catalog.get(advise(job).engine)
-        if engine.unusable() is None:
-            return engine
+    """Choose for ``engine="auto"``: by advice where that runs here, else the first that fits."""
+    engine = catalog.get(advise(job).engine)
+    if engine.unusable() is None:
+        return engine
     return catalog.choose(job.predicate, job.window, job.order)

@@ -145,6 +145,7 @@ def compare_one(
         "n_r": r.rows,
         "n_s": s.rows,
         "pairs": len(right),
+        "comparisons": verify.comparisons(asked),
         "digest": right.digest,
         "oracle": oracle,
         "oracle_s": oracle_s,

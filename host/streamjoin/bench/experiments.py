@@ -4,7 +4,8 @@ An experiment looks like a suite, with three things more. Any value may be a tab
 and ``full``, one for each size. A ``[[workload]]`` may hold ``sweep``, a table of lists by the
 path of what they replace (``threads``, ``"params.rate"``, ``"knobs.prj.radix_bits"``): every
 combination is a point; a table in a list sets several things at once and is called by its first.
-And it says its ``title``, ``source`` and ``limit``.
+And it says its ``title``, ``source`` and ``limit``, and ``against`` which measured limit the
+engines are held: ``memory`` (the default) or ``comparisons``.
 """
 
 import hashlib
@@ -25,7 +26,8 @@ else:
     import tomli as tomllib
 
 SIZES = ("quick", "full")
-KEYS = ("name", "title", "source", "limit", "baseline", "workload")
+KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload")
+LIMITS = ("memory", "comparisons")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Experiment:
     ----------
     name, title, source, limit : str
         What it is called, shows, comes from, and runs against.
+    against : str
+        The measured limit, one of :data:`LIMITS`.
     baseline : str
         Engine that others are divided by.
     points : tuple of Point
@@ -73,6 +77,7 @@ class Experiment:
     title: str
     source: str
     limit: str
+    against: str
     baseline: str
     points: tuple[Point, ...]
 
@@ -110,6 +115,9 @@ def read(name: str, size: str) -> Experiment:
     for key in ("title", "source", "limit"):
         if not isinstance(plain.get(key), str):
             raise InputError(f"{path}: {key} must be a text, not {plain.get(key)!r}")
+    against = plain.get("against", LIMITS[0])
+    if against not in LIMITS:
+        raise InputError(f"{path}: against must be one of {', '.join(LIMITS)}, not {against!r}")
     tables = plain.get("workload")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError(f"{path}: must hold [[workload]] tables")
@@ -125,7 +133,13 @@ def read(name: str, size: str) -> Experiment:
     if baseline not in entered:
         raise InputError(f"{path}: baseline must be an engine of a workload, not {baseline!r}")
     return Experiment(
-        path.stem, plain["title"], plain["source"], plain["limit"], baseline, tuple(points)
+        path.stem,
+        plain["title"],
+        plain["source"],
+        plain["limit"],
+        against,
+        baseline,
+        tuple(points),
     )
 
 

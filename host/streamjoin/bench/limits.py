@@ -1,4 +1,4 @@
-"""The physical limit that a join of data at rest runs against: memory bandwidth."""
+"""The physical limits that joins run against: memory bandwidth, and comparisons of a scan."""
 
 import time
 
@@ -9,6 +9,11 @@ PROBE_BYTES = 1 << 26
 
 TUPLE_BYTES = 8
 PAIR_BYTES = 8
+
+CACHED_TUPLES = 2048
+"""Tuples of two terms that stay in the nearest cache: 16 KiB."""
+
+CACHED_PASSES = 2000
 
 
 def copy_bandwidth() -> float:
@@ -31,3 +36,33 @@ def copy_bandwidth() -> float:
 def least_bytes(tuples: int, pairs: int) -> int:
     """Bytes that any join must move: every tuple read once, every pair written once."""
     return tuples * TUPLE_BYTES + pairs * PAIR_BYTES
+
+
+def comparison_rate(terms: int) -> float:
+    """Measure how many pairs one thread tests in a second when nothing else is to be done.
+
+    The interval test of the scanning joins, on tuples in the nearest cache: no windows to respect,
+    no results to write, no memory to wait for.
+
+    Parameters
+    ----------
+    terms : int
+        Terms of the predicate; scans test the first two of more.
+
+    Returns
+    -------
+    float
+        The best of five runs, comparisons a second.
+    """
+    from streamjoin.engines.kernels import vectors
+    from streamjoin.engines.kernels.scan import passes
+
+    codes = np.zeros((2, CACHED_TUPLES), dtype=np.uint32)
+    probes = np.ones((3, 2, vectors.PROBES), dtype=np.uint32)
+    passes(codes, probes, terms > 1, 1)  # compiled, or loaded from the cache
+    best = float("inf")
+    for _ in range(5):
+        began = time.perf_counter()
+        passes(codes, probes, terms > 1, CACHED_PASSES)
+        best = min(best, time.perf_counter() - began)
+    return CACHED_PASSES * CACHED_TUPLES * vectors.PROBES / best

@@ -36,6 +36,38 @@ class Place:
     threads: int
 
 
+class Limit:
+    """The rate that bounds engines, measured when it is first asked for.
+
+    Parameters
+    ----------
+    against : str
+        ``"memory"`` or ``"comparisons"``.
+
+    Attributes
+    ----------
+    rates : dict of str to float
+        What was measured, a second: bytes copied, or comparisons of one thread by terms.
+    """
+
+    def __init__(self, against: str) -> None:
+        self.against = against
+        self.rates: dict[str, float] = {}
+
+    def least_s(self, workload: Mapping[str, Any], terms: int, threads: int) -> float:
+        """Return the seconds below which no engine can do a workload."""
+        if self.against == "comparisons":
+            rate = self._rate(f"comparisons, terms={terms}", lambda: limits.comparison_rate(terms))
+            return float(workload["comparisons"] / rate / threads)
+        least = limits.least_bytes(workload["n_r"] + workload["n_s"], workload["pairs"])
+        return least / self._rate("bytes copied", limits.copy_bandwidth)
+
+    def _rate(self, name: str, measure: Callable[[], float]) -> float:
+        if name not in self.rates:
+            self.rates[name] = measure()
+        return self.rates[name]
+
+
 def check(experiment: Experiment, size: str) -> None:
     """Refuse an experiment that cannot be run, before anything is generated.
 
@@ -83,7 +115,7 @@ def run_experiment(
     suite.write_text(experiments.suite_text(experiment.name, experiment.points))
     keys = list(dict.fromkeys(point.data_key for point in experiment.points))
     folders = dict(zip(keys, generate(suite, place.data), strict=True))
-    bandwidth = limits.copy_bandwidth()
+    limit = Limit(experiment.against)
     workloads, records = [], []
     told: set[str] = set()
 
@@ -102,7 +134,7 @@ def run_experiment(
         if found is None:
             say(progress)
             comparison = replace(as_table(point.table, folder, place.threads), name=point.label)
-            found = _measure(comparison, point, bandwidth, show, once)
+            found = _measure(comparison, point, limit, show, once)
             if all(record["status"] == "ok" for record in found["records"]):
                 _write(kept, found)
         else:
@@ -115,7 +147,8 @@ def run_experiment(
         "source": experiment.source,
         "limit": experiment.limit,
         "baseline": experiment.baseline,
-        "copy_bytes_per_s": bandwidth,
+        "against": limit.against,
+        "limit_per_s": limit.rates,
     }
     return whole, write_run(whole, place.out)
 
@@ -123,19 +156,18 @@ def run_experiment(
 def _measure(
     comparison: Comparison,
     point: Point,
-    bandwidth: float,
+    limit: "Limit",
     show: ShowProgress,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     workload, records = compare_one(comparison, show, say)
     workload |= {"family": point.family, "settings": dict(point.settings)}
-    tuples = workload["n_r"] + workload["n_s"]
     for record in records:
         record |= {"family": point.family, "settings": dict(point.settings)}
         wall_s = (record.get("wall_s") or {}).get("median")
         if wall_s and comparison.arrival == "instant" and record["platform"] != "fpga":
-            least = limits.least_bytes(tuples, workload["pairs"])
-            record["share_of_limit"] = least / bandwidth / wall_s
+            least_s = limit.least_s(workload, len(comparison.predicate.terms), record["threads"])
+            record["share_of_limit"] = least_s / wall_s
     return {"workload": workload, "records": records}
 
 

@@ -9,7 +9,7 @@ from streamjoin import run
 from streamjoin.advise import GOALS, Advice, advise, thresholds
 from streamjoin.bench.workloads import read_workload
 from streamjoin.cli import options, semistream
-from streamjoin.cli.terminal import print_json, print_table, progress, say, si
+from streamjoin.cli.terminal import print_json, print_table, progress, say
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import read_streams
@@ -32,7 +32,7 @@ class AdviseVerb:
         """Add the verb's flags."""
         parser.epilog = EPILOG
         parser.add_argument("what", type=Path, metavar="DIR", nargs="?", help="a workload folder")
-        parser.add_argument("--window", help="instead of the workload's own: all or tumbling:DUR")
+        parser.add_argument("--window", help="instead of the workload's own")
         options.add_predicate(parser)
         cores = os.cpu_count() or 1
         parser.add_argument("--threads", type=int, default=cores, help=f"default {cores}")
@@ -92,19 +92,7 @@ def _plain(advice: Advice, source: str) -> dict[str, Any]:
 
 
 def _print(advice: Advice, source: str) -> None:
-    features = advice.features
-    rate = "at rest"
-    if features.r_rate is not None and features.s_rate is not None:
-        rate = f"{si(features.r_rate, 'tuples/s')}, {si(features.s_rate, 'tuples/s')}"
-    rows = [
-        ["tuples in a window, R and S", f"{features.r_tuples:,}, {features.s_tuples:,}"],
-        ["arrival rate, R and S", rate],
-        ["tuples a key, R and S", f"{features.r_duplication:.2f}, {features.s_duplication:.2f}"],
-        ["share of the heaviest key", f"{features.key_skew:.3%}"],
-        ["busiest hundredth of time", f"{features.time_skew:.2f} x the mean"],
-        ["expected pairs in a window", si(features.pairs)],
-    ]
-    print_table(["feature", "estimate"], rows)
+    print_table(["feature", "estimate"], [list(row) for row in advice.features.told()])
     print_table(
         ["step", "because"],
         [[str(step), reason] for step, reason in enumerate(advice.reasons, start=1)],

@@ -15,7 +15,7 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import read_streams
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, whole, write_pairs
-from streamjoin.windows import parse_window
+from streamjoin.windows import parse_duration, parse_window
 
 EPILOG = """\
 example:
@@ -47,6 +47,12 @@ class JoinVerb:
             help="all, tumbling:DUR, count:W[,W] or time:DUR[,DUR]; default all",
         )
         parser.add_argument("--ts", metavar="COL", help="the arrival column; default ts")
+        parser.add_argument(
+            "--lateness",
+            metavar="DUR",
+            help="put tuples in order that are so late at most, leave out and count the others; "
+            "default: refuse arrival times that go back",
+        )
         options.add_running(parser)
         parser.add_argument("--output", type=Path, metavar="PAIRS", help="where the pairs go")
         parser.add_argument("--metrics", type=Path, metavar="JSON", help="where the metrics go")
@@ -60,7 +66,11 @@ class JoinVerb:
         if args.engine != "auto":
             catalog.get(args.engine)  # a wrong name is told before anything is read
         targets = _targets(args)
-        r, s = read_streams(args.r, args.s, predicate, args.ts)
+        lateness_us = None if args.lateness is None else parse_duration(args.lateness)
+        r, s = read_streams(args.r, args.s, predicate, args.ts, lateness_us)
+        for stream in (r, s):
+            if stream.late:
+                say(f"{stream.source}: {stream.late} tuples came too late and are left out")
         asked = Job(
             r,
             s,

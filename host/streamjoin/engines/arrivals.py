@@ -96,14 +96,16 @@ def numbered_batches(
             offset, other_offset = (0, many) if side == 0 else (many, 0)
             own_ts, other_ts = ts[side][own], ts[1 - side]
             rows[at], ends[at] = numbers + offset, met + other_offset
-            firsts[at] = _first_live(other_ts, own_ts, met, job.window, side == 1) + other_offset
-            expired[at] = _first_live(ts[side], own_ts, numbers + 1, job.window, side == 0) + offset
+            firsts[at] = first_live(other_ts, own_ts, met, job.window, side == 1) + other_offset
+            expired[at] = first_live(ts[side], own_ts, numbers + 1, job.window, side == 0) + offset
+            carried = at[: max(0, job.carried[side] - own.start)]
+            ends[carried] = firsts[carried]
         yield rows, firsts, ends, expired
 
 
 def live_rows(ts: Int64s, window: Window, of_r: bool) -> Int64s:
     """Return, for each tuple of a stream, the first row that is live once it has arrived."""
-    return _first_live(ts, ts, np.arange(1, len(ts) + 1), window, of_r)
+    return first_live(ts, ts, np.arange(1, len(ts) + 1), window, of_r)
 
 
 def most_live(ts: Int64s, window: Window, of_r: bool) -> int:
@@ -140,16 +142,16 @@ def scan_ranges(
 def met_by_r(r_ts: Int64s, s_ts: Int64s, window: Window) -> tuple[Int64s, Int64s]:
     """Return the first half of :func:`scan_ranges`; ``r_ts`` may be a part of R."""
     end = np.searchsorted(s_ts, r_ts, side="left")
-    return _first_live(s_ts, r_ts, end, window, of_r=False), end
+    return first_live(s_ts, r_ts, end, window, of_r=False), end
 
 
 def met_by_s(r_ts: Int64s, s_ts: Int64s, window: Window) -> tuple[Int64s, Int64s]:
     """Return the second half of :func:`scan_ranges`; ``s_ts`` may be a part of S."""
     end = np.searchsorted(r_ts, s_ts, side="right")
-    return _first_live(r_ts, s_ts, end, window, of_r=True), end
+    return first_live(r_ts, s_ts, end, window, of_r=True), end
 
 
-def _first_live(ts: Int64s, now: Int64s, end: Int64s, window: Window, of_r: bool) -> Int64s:
+def first_live(ts: Int64s, now: Int64s, end: Int64s, window: Window, of_r: bool) -> Int64s:
     """Return the first live row of a stream, R or S, at times when ``end`` rows have come."""
     if isinstance(window, TumblingWindow):
         return np.searchsorted(ts, _window_start(now, window), side="left")

@@ -16,7 +16,7 @@ import numpy as np
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
-from streamjoin.tuples import Stream
+from streamjoin.tuples import Pairs, Stream
 from streamjoin.windows import Window
 
 ORDERS = ("none", "outer", "inner")
@@ -46,6 +46,8 @@ class Capabilities:
         Where it can run, the default first; empty for software.
     arrivals : frozenset of str
         Of ``"instant"`` and ``"replay"``.
+    live : bool
+        Whether it can go on from windows that are filled: :attr:`Job.carried`.
     """
 
     predicates: frozenset[str]
@@ -55,6 +57,7 @@ class Capabilities:
     parallel: bool = False
     backends: tuple[str, ...] = ()
     arrivals: frozenset[str] = frozenset(ARRIVALS)
+    live: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,9 @@ class Job:
         Every knob of the engine with its value.
     backend : str or None
         Where a hardware engine runs.
+    carried : tuple of int
+        Leading rows of R and of S that arrived before everything else and have met one another
+        already: they only fill the windows.
     """
 
     r: Stream
@@ -126,6 +132,13 @@ class Job:
     order: str = "none"
     knobs: Mapping[str, int | str] = field(default_factory=dict)
     backend: str | None = None
+    carried: tuple[int, int] = (0, 0)
+
+    def named(self, pairs: Pairs) -> Pairs:
+        """Return pairs by row of the input, from pairs by place in the streams."""
+        if self.r.numbers is None and self.s.numbers is None:
+            return pairs
+        return Pairs(self.r.named(pairs.r_rows), self.s.named(pairs.s_rows))
 
     @property
     def tuples(self) -> int:

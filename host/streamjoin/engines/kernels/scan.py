@@ -201,6 +201,28 @@ def _note(
 
 
 @kernel
+def passes(codes: Codes, probes: NDArray[np.uint32], two_terms: bool, times: int) -> int:
+    """Hold one group of probes against the same tuples so many times: the bare test, to time it.
+
+    Parameters
+    ----------
+    codes : ndarray of uint32, shape (2, tuples)
+        Of R, by term.
+    probes : ndarray of uint32, shape (3, 2, probes)
+        Keys, lower ends and widths by term.
+    """
+    span, met = U64(codes.shape[1]) // _LANES, U64(0)
+    keys, lo, width = probes[0], probes[1], probes[2]
+    for turn in range(U64(times)):
+        lo[0, 0] = U32(turn)  # every pass is another one, or the compiler makes one of them all
+        if two_terms:
+            met += U64(_r_2(codes, codes, codes, U64(0), span, keys, lo, width, U64(0)))
+        else:
+            met += U64(_r_1(codes, codes, codes, U64(0), span, keys, lo, width, U64(0)))
+    return int(met)
+
+
+@kernel
 def scan(
     arriving: OffsetCodes,
     stored: OffsetCodes,

@@ -178,6 +178,7 @@ class ChainEngine(Engine):
         windows=frozenset({"all", "tumbling", "count", "time"}),
         order="none",
         platform="cpu",
+        live=True,
         parallel=True,
     )
     knobs: ClassVar[tuple[Knob, ...]] = (

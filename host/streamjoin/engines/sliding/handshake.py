@@ -54,7 +54,10 @@ class Encounters:
 
     def __init__(self, ranges: Ranges) -> None:
         r_rows, s_rows = np.arange(ranges.r.rows), np.arange(ranges.s.rows)
-        self.r_first, self.s_first = ranges.r_first, ranges.s_first
+        self.r_first, self.s_first = ranges.r_first.copy(), ranges.s_first.copy()
+        r_carried, s_carried = ranges.carried
+        np.maximum(self.r_first[:r_carried], s_carried, out=self.r_first[:r_carried])
+        np.maximum(self.s_first[:s_carried], r_carried, out=self.s_first[:s_carried])
         self.r_end = np.searchsorted(ranges.s_first, r_rows, side="right")
         self.s_end = np.searchsorted(ranges.r_first, s_rows, side="right")
 

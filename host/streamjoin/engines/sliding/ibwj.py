@@ -72,6 +72,7 @@ class IndexJoin(Engine):
         windows=frozenset({"all", "tumbling", "count", "time"}),
         order="outer",
         platform="cpu",
+        live=True,
     )
     knobs: ClassVar[tuple[Knob, ...]] = (BATCH,)
 
@@ -144,10 +145,14 @@ def _most_selective(codes: IntervalCodes) -> int:
     """Return the term that the fewest pairs of sampled tuples satisfy."""
     if len(codes.r) == 1:
         return 0
-    r = codes.r[:, :: max(1, codes.r.shape[1] // SAMPLE_ROWS)]
-    step = max(1, codes.s_lo.shape[1] // SAMPLE_ROWS)
-    passed = [
+    r_step, s_step = (max(1, part.shape[1] // SAMPLE_ROWS) for part in (codes.r, codes.s_lo))
+    sampled = (codes.r[:, ::r_step], codes.s_lo[:, ::s_step], codes.s_hi[:, ::s_step])
+    return int(np.argmin(passed_by_term(IntervalCodes(*sampled))))
+
+
+def passed_by_term(codes: IntervalCodes) -> list[int]:
+    """Count for each term the pairs of these tuples, all of R with all of S, that satisfy it."""
+    return [
         int(np.count_nonzero((lo[:, None] <= keys) & (keys <= hi[:, None])))
-        for keys, lo, hi in zip(r, codes.s_lo[:, ::step], codes.s_hi[:, ::step], strict=True)
+        for keys, lo, hi in zip(codes.r, codes.s_lo, codes.s_hi, strict=True)
     ]
-    return int(np.argmin(passed))

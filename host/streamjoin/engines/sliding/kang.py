@@ -21,6 +21,7 @@ class Kang(Engine):
         windows=frozenset({"all", "tumbling", "count", "time"}),
         order="inner",
         platform="cpu",
+        live=True,
     )
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("batch", 1024, "Arrivals that are joined before results are handed over.", 1, 1 << 20),

@@ -35,6 +35,8 @@ class Ranges:
         Rows of S that each R tuple meets on its arrival, none before ``r_first``.
     s_first, s_end : ndarray of int64, shape (s rows,)
         Rows of R that each S tuple meets.
+    carried : tuple of int
+        Leading rows of R and of S that meet nobody on their arrival, nor one another.
     """
 
     r: Stream
@@ -44,6 +46,7 @@ class Ranges:
     r_end: Int64s
     s_first: Int64s
     s_end: Int64s
+    carried: tuple[int, int]
 
     @classmethod
     def of(cls, job: Job) -> "Ranges":
@@ -51,7 +54,12 @@ class Ranges:
         from streamjoin.engines.kernels.vectors import LANES
 
         codes = encode_offsets(job.r, job.s, job.predicate, LANES)
-        return cls(job.r, job.s, codes, *scan_ranges(job.r.ts, job.s.ts, job.window))
+        r_first, r_end, s_first, s_end = scan_ranges(job.r.ts, job.s.ts, job.window)
+        for first, end, carried in zip(
+            (r_first, s_first), (r_end, s_end), job.carried, strict=True
+        ):
+            end[:carried] = first[:carried]
+        return cls(job.r, job.s, codes, r_first, r_end, s_first, s_end, job.carried)
 
     @property
     def longest(self) -> int:

@@ -116,6 +116,7 @@ class SplitJoin(Engine):
         windows=frozenset({"all", "tumbling", "count", "time"}),
         order="inner",
         platform="cpu",
+        live=True,
         parallel=True,
     )
     knobs: ClassVar[tuple[Knob, ...]] = (
