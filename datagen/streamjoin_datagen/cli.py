@@ -47,7 +47,7 @@ class DataVerb:
             "what",
             nargs="+",
             metavar="WORKLOAD",
-            help="band, equi, SUITE.toml, or: import KIND FILE...",
+            help="a kind listed below, SUITE.toml, or: import KIND FILE...",
         )
         add(
             "--param",
@@ -57,7 +57,7 @@ class DataVerb:
             metavar="K=V",
             help="parameters of a generated workload, listed below",
         )
-        add("--seed", type=int, metavar="N", help="seed; required for band and equi")
+        add("--seed", type=int, metavar="N", help="seed; required for every generated workload")
         add("--out", required=True, type=Path, metavar="DIR", help="folder to write")
         add("--partitions", type=int, metavar="P", help="Spark partitions; changes no byte")
         add("--threads", type=int, metavar="T", help="tasks at a time; every core by default")

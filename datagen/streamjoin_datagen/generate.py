@@ -15,12 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamjoin_datagen.arrivals import gaps_ns
+from streamjoin_datagen.arrivals import Poisson
 from streamjoin_datagen.errors import GenerationError
-from streamjoin_datagen.pairs import key_pairs
-from streamjoin_datagen.seeds import Int64s
+from streamjoin_datagen.pairs import window_pairs
 from streamjoin_datagen.session import Session
-from streamjoin_datagen.spec import EquiSpec, WorkloadSpec
+from streamjoin_datagen.spec import WorkloadSpec
 from streamjoin_datagen.store import (
     BLOCK_ROWS,
     PART_ROWS,
@@ -34,7 +33,7 @@ from streamjoin_datagen.store import (
     write_description,
     write_part,
 )
-from streamjoin_datagen.workloads import SCHEMAS, build, is_poisson
+from streamjoin_datagen.workloads import build, schema
 
 JOB_DEADLINE_S = 3600.0
 _POLL_S = 0.2
@@ -66,14 +65,13 @@ class Task:
 
 def known(spec: WorkloadSpec, name: str | None = None) -> dict[str, Any]:
     """What ``workload.json`` says of a spec before its rows are made."""
-    params = spec.params
     return identity(
         name or spec.name,
         spec.kind,
-        params=params,
-        seed=spec.seed,
+        params=spec.params,
+        seed=None if spec.seedless else spec.seed,
         predicate=spec.predicate,
-        window=params["window"],
+        window=spec.window_text,
     )
 
 
@@ -137,14 +135,9 @@ def generate(
         for stream in STREAMS:
             both = zip(tasks, rows, strict=True)
             size = sum(row["bytes"] for task, row in both if task.stream == stream)
-            schema = SCHEMAS[spec.kind, stream]
-            streams[stream] = stream_entry(stream, schema, spec.rows(stream), size)
-        pairs = None
-        if isinstance(spec, EquiSpec):
-            keys = [read_column(folder, stream, "k") for stream in STREAMS]
-            pairs = key_pairs(keys[0], keys[1], spec.key_domain)
+            streams[stream] = stream_entry(stream, schema(spec, stream), spec.rows(stream), size)
         described = known(spec, name)
-        write_description(folder, described, streams, pairs, session.java_version)
+        write_description(folder, described, streams, _counted(spec, folder), session.java_version)
     return Outcome(
         workload=described["name"],
         status="generated",
@@ -153,6 +146,18 @@ def generate(
         bytes=sum(entry["bytes"] for entry in streams.values()),
         seconds=time.monotonic() - started,
     )
+
+
+def _counted(spec: WorkloadSpec, folder: Path) -> tuple[str, int] | None:
+    """Count the pairs of an equi-join: under its own window where that is all or tumbling."""
+    if spec.counted_key is None:
+        return None
+    window = spec.window_text
+    if not window.startswith(("all", "tumbling")):
+        window = "all"
+    keys = [read_column(folder, stream, spec.counted_key) for stream in STREAMS]
+    times = [read_column(folder, stream, "ts") for stream in STREAMS] if window != "all" else None
+    return window, window_pairs(keys, times, window, spec.key_domain)
 
 
 Manifest = Callable[[int], dict[str, Any]]
@@ -170,7 +175,7 @@ def _writer(spec: WorkloadSpec, tasks: Sequence[Task], folder: Path) -> Manifest
     def write(index: int) -> dict[str, Any]:
         task = tasks[index]
         try:
-            size = write_part(folder / task.path, SCHEMAS[spec.kind, task.stream], blocks(task))
+            size = write_part(folder / task.path, schema(spec, task.stream), blocks(task))
         except OSError as error:
             return {"task": index, "error": f"{task.path}: {error.strerror or error}"}
         return {"task": index, "bytes": size}
@@ -179,26 +184,27 @@ def _writer(spec: WorkloadSpec, tasks: Sequence[Task], folder: Path) -> Manifest
         start_ns = task.start_ns
         for first_row, row_count in task.blocks:
             yield build(spec, task.stream, first_row, row_count, start_ns)
-            if is_poisson(spec, task.stream):
-                start_ns += int(_gaps(spec, task.stream, first_row, row_count).sum())
+            start_ns += _gaps_ns(spec, task.stream, first_row, row_count)
 
     return write
 
 
-def _gaps(spec: WorkloadSpec, stream: str, first_row: int, row_count: int) -> Int64s:
-    return gaps_ns(spec.seed, stream, spec.rate_per_s(stream), first_row, row_count)
+def _gaps_ns(spec: WorkloadSpec, stream: str, first_row: int, row_count: int) -> int:
+    """Sum of the Poisson gaps of a range of rows; 0 where arrivals are of another kind."""
+    timing = spec.timing(stream)
+    return int(timing.gaps_ns(first_row, row_count).sum()) if isinstance(timing, Poisson) else 0
 
 
 def _with_start_times(
     session: Session, spec: WorkloadSpec, tasks: list[Task], partitions: int
 ) -> list[Task]:
     """Sum the Poisson gaps of every part, and tell each part when it starts."""
-    if not any(is_poisson(spec, stream) for stream in STREAMS):
+    if not any(isinstance(spec.timing(stream), Poisson) for stream in STREAMS):
         return tasks
 
     def summed(index: int) -> dict[str, Any]:
         task = tasks[index]
-        total = sum(int(_gaps(spec, task.stream, *block).sum()) for block in task.blocks)
+        total = sum(_gaps_ns(spec, task.stream, *block) for block in task.blocks)
         return {"task": index, "gaps_ns": total}
 
     sums = _run(session, tasks, partitions, summed)

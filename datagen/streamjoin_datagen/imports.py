@@ -89,7 +89,8 @@ def import_tables(
     tables = _with_arrivals(tables, paths, ts)
     pairs = None
     if predicate.kind == "on":
-        pairs = table_pairs(tables["r"], tables["s"], predicate.r_columns, predicate.s_columns)
+        columns = (predicate.r_columns, predicate.s_columns)
+        pairs = ("all", table_pairs(tables["r"], tables["s"], *columns))
     with staged(out) as folder:
         size = write_tables(folder, known, tables, pairs, None)
     rows = sum(table.num_rows for table in tables.values())

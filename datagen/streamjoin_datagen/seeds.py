@@ -63,6 +63,11 @@ def hashes(key: int, first_row: int, row_count: int) -> UInt64s:
     return _mix(counters)
 
 
+def rehashed(values: UInt64s) -> UInt64s:
+    """Second uniform values, one from each of the first, that look independent of them."""
+    return _mix(values + _GOLDEN)
+
+
 def scaled(values: UInt64s, bound: int) -> UInt64s:
     """Map uniform 64-bit values to 0 .. ``bound - 1``: the high word of the 128-bit product.
 

@@ -148,7 +148,7 @@ def write_description(
     folder: Path,
     known: Mapping[str, Any],
     streams: Mapping[str, Mapping[str, Any]],
-    expected_pairs: int | None,
+    counted: tuple[str, int] | None,
     java_version: str | None,
 ) -> None:
     """Write ``workload.json``, the last file of a workload.
@@ -159,15 +159,15 @@ def write_description(
         The workload's :func:`identity`.
     streams : mapping of str to mapping
         The entries of ``"r"`` and ``"s"``.
-    expected_pairs : int or None
-        Pairs under the window ``all``, where known.
+    counted : tuple of str and int, optional
+        A window and the pairs under it, where known.
     java_version : str or None
         Version of Java where Spark did the work.
     """
     head = ("format", "name", "kind", "params", "seed")
     expected = None
-    if expected_pairs is not None:
-        expected = {"window": "all", "pairs": expected_pairs, "digest": None}
+    if counted is not None:
+        expected = {"window": counted[0], "pairs": counted[1], "digest": None}
     description = {
         **{key: known[key] for key in head},
         **{stream: dict(streams[stream]) for stream in STREAMS},
@@ -281,12 +281,12 @@ def write_tables(
     folder: Path,
     known: Mapping[str, Any],
     tables: Mapping[str, pa.Table],
-    expected_pairs: int | None,
+    counted: tuple[str, int] | None,
     java_version: str | None,
 ) -> int:
     """Write a workload whose streams are in memory, and return its streams' size in bytes."""
     entries = {stream: write_stream(folder, stream, tables[stream]) for stream in STREAMS}
-    write_description(folder, known, entries, expected_pairs, java_version)
+    write_description(folder, known, entries, counted, java_version)
     return sum(entry["bytes"] for entry in entries.values())
 
 

@@ -183,7 +183,7 @@ def test_a_renamed_arrival_column_is_said_so(
 
 MISTAKES = [
     (["band"], "workload band needs a seed: give --seed N, or seed = N in a suite"),
-    (["theta", "--seed", "1"], "workload must be one of band, equi, not 'theta'"),
+    (["theta", "--seed", "1"], f"workload must be one of {', '.join(SPECS)}, not 'theta'"),
     (["band", "equi"], "one workload at a time: band is followed by equi"),
     (["band", "--on", "k"], "--on does not go with band: leave it out"),
     (["band", "--threads", "0"], "--threads must be at least 1, not 0"),
@@ -211,7 +211,7 @@ SUITE_MISTAKES = [
     ('name = "a"\nsize = 3', "suite key must be name or workload, not 'size'"),
     (
         'name = "a"\n[[workload]]\nkind = "join"',
-        "workload 1: kind must be one of band, equi, flights, not 'join'",
+        "workload 1: kind must be one of " + ", ".join(SPECS) + ", flights, not 'join'",
     ),
     (
         'name = "a"\n[[workload]]\nkind = "band"',
@@ -312,5 +312,5 @@ def test_help_fits_a_terminal_and_says_when_a_seed_is_required(
 ) -> None:
     shown = shown_help(capsys, monkeypatch)
     assert max(map(len, shown.splitlines())) <= WIDTH
-    assert re.search(r"--seed N +seed; required for band and equi\n", shown)
+    assert re.search(r"--seed N +seed; required for every generated\s+workload\n", shown)
     assert "already sorted by arrival" in shown

@@ -1,0 +1,53 @@
+"""Columns that are only carried along or compared plainly: numbers, texts, truth values."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamjoin_datagen.seeds import Float64s, UInt64s, column_key, hashes, unit
+
+Int32s = NDArray[np.int32]
+
+TEXT_CHARACTERS = 20
+_ALPHABET = np.frombuffer(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", dtype=np.uint8
+)
+_CHARACTERS_A_HASH = 10
+
+
+def payloads(seed: int, stream: str, first_row: int, row_count: int) -> Int32s:
+    """31 random bits a row."""
+    values = hashes(column_key(seed, stream, "v"), first_row, row_count)
+    values >>= np.uint64(33)
+    return values.astype(np.int32)
+
+
+def whole(values: UInt64s) -> Int32s:
+    """Values 0 and up as int32 from 1."""
+    found = values.astype(np.int32)
+    found += np.int32(1)
+    return found
+
+
+def reals(values: UInt64s, domain: int) -> Float64s:
+    """Real numbers uniform in [1, domain]."""
+    return unit(values) * (domain - 1) + 1.0
+
+
+def truths(values: UInt64s) -> NDArray[np.bool_]:
+    """True or false with equal probability."""
+    found: NDArray[np.bool_] = values >> np.uint64(63) != 0
+    return found
+
+
+def texts(values: list[UInt64s]) -> "pa.Array[Any]":
+    """Texts of 20 characters, ten from 60 bits of each value."""
+    rows = len(values[0])
+    letters = np.empty((rows, TEXT_CHARACTERS), dtype=np.uint8)
+    for place in range(TEXT_CHARACTERS):
+        turn, digit = divmod(place, _CHARACTERS_A_HASH)
+        letters[:, place] = _ALPHABET[(values[turn] >> np.uint64(6 * digit)) & np.uint64(63)]
+    offsets = np.arange(0, TEXT_CHARACTERS * rows + 1, TEXT_CHARACTERS, dtype=np.int32)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets.data), pa.py_buffer(letters.data))
