@@ -4,6 +4,7 @@ Importing this module is cheap; Spark and Arrow are imported when something is t
 """
 
 import argparse
+import functools
 import json
 import sys
 import time
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.errors import SpecError, require
+from streamjoin_datagen.params import SPECS
 from streamjoin_datagen.usage import epilog
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ class DataVerb:
             help="banded columns of an import",
         )
         add("--ts", metavar="COL", help="arrival column of an import, ts by default")
+        add("--layout", metavar="NAME", help="of import alliancedb: stock, rovio, ysb or debs")
         add("--json", action="store_true", help="print the table as JSON")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -88,13 +91,16 @@ class DataVerb:
 
 VERB = DataVerb()
 
+IMPORTS = ("flights", "csv", "parquet", "alliancedb", "tpch")
+"""What ``import`` takes, by its first word."""
+
 
 def _jobs(args: argparse.Namespace) -> list[_Job]:
     word, *rest = args.what
     if word == "import":
         _refuse(args, "import", ("param", "seed", "partitions"))
         return [_import_job(args, *rest)]
-    _refuse(args, word, ("on", "band", "ts"))
+    _refuse(args, word, ("on", "band", "ts", "layout"))
     if rest:
         raise SpecError(f"one workload at a time: {word} is followed by {rest[0]}")
     if word.endswith(".toml"):
@@ -151,27 +157,42 @@ def _suite_jobs(path: Path, out: Path, partitions: int | None) -> list[_Job]:
 
 def _import_job(args: argparse.Namespace, kind: str = "", *files: str) -> _Job:
     if kind == "flights":
-        _refuse(args, "import flights", ("on", "band", "ts"))
+        _refuse(args, "import flights", ("on", "band", "ts", "layout"))
         return _flights_job(list(files), args.out)
-    if kind not in ("csv", "parquet"):
-        raise SpecError(f"import takes flights, csv or parquet, not {kind!r}")
+    if kind not in IMPORTS:
+        raise SpecError(f"import takes {', '.join(IMPORTS[:-1])} or {IMPORTS[-1]}, not {kind!r}")
+    if kind != "alliancedb":
+        _refuse(args, f"import {kind}", ("layout",))
     if len(files) != 2:
         raise SpecError(f"import {kind} takes the file of R and that of S, not {len(files)} files")
-    from streamjoin_datagen.imports import import_tables, tables_identity
+    from streamjoin_datagen import imports, layouts
     from streamjoin_datagen.predicates import parse_predicate
 
-    predicate = parse_predicate(args.on, args.band)
     paths = {"r": Path(files[0]), "s": Path(files[1])}
+    window, ts, reader = "all", args.ts, imports.csv_table
+    if kind in ("csv", "parquet"):
+        predicate = parse_predicate(args.on, args.band)
+        if kind == "parquet":
+            reader = imports.parquet_table
+    else:
+        _refuse(args, f"import {kind}", ("on", "band", "ts"))
+        layout = layouts.TPCH
+        if kind == "alliancedb":
+            names = layouts.LAYOUTS
+            require(args.layout in names, "--layout", f"one of {', '.join(names)}", args.layout)
+            layout = names[args.layout]
+        predicate, window = parse_predicate("k", []), layout.window
+        ts, reader = None, functools.partial(layouts.read_layout, layout)
+    known = imports.tables_identity(kind, paths, predicate, ts, layout=args.layout, window=window)
 
     def make(session: "Session | None", progress: "Progress") -> "Outcome":
         assert session is None
-        outcome = import_tables(kind, paths, args.out, predicate, args.ts)
+        outcome = imports.import_tables(known, paths, args.out, predicate, ts, reader=reader)
         progress(1, 1)
         if args.ts not in (None, "ts"):
             _say(f"the arrival column {args.ts!r} is named ts in the workload")
         return outcome
 
-    known = tables_identity(kind, paths, predicate, args.ts)
     return _Job(known, args.out, make, needs_spark=False)
 
 
@@ -223,7 +244,7 @@ def _progress_bars(jobs: int) -> Iterator[Callable[[_Job], "Progress"]]:
         def show(job: _Job) -> Callable[[int, int], None]:
             name = job.known["name"]
             if not console.is_terminal:
-                doing = "importing" if job.known["seed"] is None else "generating"
+                doing = "generating" if job.known["kind"] in SPECS else "importing"
                 _say(f"{doing} {name}{' with Spark' if job.needs_spark else ''}")
             bar = bars.add_task(f"{next(places)}/{jobs} {name}", total=None)
             return lambda done, parts: bars.update(bar, completed=done, total=parts)

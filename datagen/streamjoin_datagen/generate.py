@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin_datagen.arrivals import Poisson
-from streamjoin_datagen.errors import GenerationError
+from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.pairs import window_pairs
 from streamjoin_datagen.session import Session
 from streamjoin_datagen.spec import WorkloadSpec
@@ -107,15 +107,18 @@ def generate(
     Raises
     ------
     SpecError
-        If ``out`` holds something that is not a workload.
+        If ``out`` holds something that is not a workload, or a program is missing.
     GenerationError
         If a worker could not write its part or the job ended before it was done.
     """
     started = time.monotonic()
+    missing = spec.missing()
+    if missing:
+        raise SpecError(missing)
     tasks = [
         Task(stream, *place)
         for stream in STREAMS
-        for place in part_ranges(stream, spec.rows(stream), part_rows)
+        for place in part_ranges(stream, spec.rows(stream), spec.part_rows(stream, part_rows))
     ]
     partitions = partitions or 4 * session.threads
     with staged(out) as folder:

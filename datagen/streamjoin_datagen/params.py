@@ -10,6 +10,7 @@ from streamjoin_datagen.kinds.equi import EquiSpec
 from streamjoin_datagen.kinds.master import MasterSpec
 from streamjoin_datagen.kinds.micro import MicroSpec
 from streamjoin_datagen.kinds.published import DebsSpec, RovioSpec, StockSpec, YsbSpec
+from streamjoin_datagen.kinds.tpch import TpchOrdersSpec
 from streamjoin_datagen.kinds.values import (
     GammaSpec,
     GaussianSpec,
@@ -31,6 +32,7 @@ _CLASSES: tuple[type[WorkloadSpec], ...] = (
     GammaSpec,
     ShiftingGaussianSpec,
     MasterSpec,
+    TpchOrdersSpec,
 )
 
 SPECS: dict[str, type[WorkloadSpec]] = {found.kind: found for found in _CLASSES}

@@ -84,6 +84,14 @@ class WorkloadSpec:
         """Rows of stream ``"r"`` or ``"s"``."""
         raise NotImplementedError
 
+    def part_rows(self, stream: str, most: int) -> int:
+        """Rows of a part file, at most so many."""
+        return most
+
+    def missing(self) -> str | None:
+        """Say what must be installed before this can be generated; None is nothing."""
+        return None
+
     def timing(self, stream: str) -> "Timing":
         """When the rows of a stream arrive."""
         raise NotImplementedError

@@ -20,6 +20,8 @@ _OTHERS = """\
   import flights [FILE FILE]  flights from New York in 2013 and their weather
   import csv R.csv S.csv      tables of your own, already sorted by arrival
   import parquet R S          the same from Parquet files or folders
+  import alliancedb R S       the IaWJ authors' text files, with --layout
+  import tpch CUSTOMER ORDERS TPC-H's tables, .tbl or .parquet
 """
 
 _EXAMPLES = """\
@@ -31,6 +33,8 @@ examples:
   streamjoin data benchmarks/workloads/small.toml --out runs/workloads/small
   streamjoin data import csv orders.csv parcels.csv --on id=order \\
       --out runs/workloads/orders
+  streamjoin data import alliancedb trades.txt quotes.txt --layout stock \\
+      --out runs/workloads/stock
 """
 
 

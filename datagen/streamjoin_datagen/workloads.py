@@ -15,11 +15,12 @@ from streamjoin_datagen.spec import WorkloadSpec
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Column: TypeAlias = "NDArray[Any] | pa.Array[Any]"
+Column: TypeAlias = "NDArray[Any] | pa.Array[Any] | pa.ChunkedArray[Any]"
 
 
 _TYPES: dict[str, pa.DataType] = {
     "int32": pa.int32(),
+    "int64": pa.int64(),
     "float": pa.float32(),
     "double": pa.float64(),
     "bool": pa.bool_(),
