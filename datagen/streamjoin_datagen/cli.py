@@ -63,6 +63,8 @@ class DataVerb:
         add("--out", required=True, type=Path, metavar="DIR", help="folder to write")
         add("--partitions", type=int, metavar="P", help="Spark partitions; changes no byte")
         add("--threads", type=int, metavar="T", help="tasks at a time; every core by default")
+        add("--master", metavar="URL", help="Spark master, such as spark://HOST:7077")
+        add("--yes", action="store_true", help="make it although its result is very large")
         add("--on", metavar="COL[=COL][,COL...]", help="equal columns of an import")
         add(
             "--band",
@@ -81,7 +83,9 @@ class DataVerb:
             value = getattr(args, flag)
             if value is not None and value < 1:
                 raise SpecError(f"--{flag} must be at least 1, not {value}")
-        outcomes = _make(_jobs(args), args.threads)
+        if args.master and args.threads:
+            raise SpecError("--threads does not go with --master: it says so itself")
+        outcomes = _make(_jobs(args), args.threads, args.master)
         if args.json:
             print(json.dumps([_plain(outcome) for outcome in outcomes], indent=2))
         else:
@@ -98,7 +102,7 @@ IMPORTS = ("flights", "csv", "parquet", "alliancedb", "tpch")
 def _jobs(args: argparse.Namespace) -> list[_Job]:
     word, *rest = args.what
     if word == "import":
-        _refuse(args, "import", ("param", "seed", "partitions"))
+        _refuse(args, "import", ("param", "seed", "partitions", "yes"))
         return [_import_job(args, *rest)]
     _refuse(args, word, ("on", "band", "ts", "layout"))
     if rest:
@@ -109,12 +113,16 @@ def _jobs(args: argparse.Namespace) -> list[_Job]:
     from streamjoin_datagen.params import make_spec, parse_params
 
     spec = make_spec(word, args.seed, parse_params(args.param))
+    if not args.yes:
+        from streamjoin_datagen.generate import check_size
+
+        check_size(spec)
     return [_spec_job(spec, args.out, None, args.partitions)]
 
 
 def _refuse(args: argparse.Namespace, what: str, flags: tuple[str, ...]) -> None:
     for flag in flags:
-        if getattr(args, flag) not in (None, []):
+        if getattr(args, flag) not in (None, [], False):
             raise SpecError(f"--{flag} does not go with {what}: leave it out")
 
 
@@ -196,7 +204,7 @@ def _import_job(args: argparse.Namespace, kind: str = "", *files: str) -> _Job:
     return _Job(known, args.out, make, needs_spark=False)
 
 
-def _make(jobs: list[_Job], threads: int | None) -> list["Outcome"]:
+def _make(jobs: list[_Job], threads: int | None, master: str | None) -> list["Outcome"]:
     """Make what is not there yet, all in one Spark session."""
     from streamjoin_datagen.store import STREAMS, Outcome, unchanged
 
@@ -221,7 +229,7 @@ def _make(jobs: list[_Job], threads: int | None) -> list["Outcome"]:
                 if job.needs_spark and session is None:
                     from streamjoin_datagen.session import spark_session
 
-                    session = stack.enter_context(spark_session(threads))
+                    session = stack.enter_context(spark_session(threads, master=master))
                 found[job.out] = job.make(session if job.needs_spark else None, progress)
     except KeyboardInterrupt:
         # With every workload in its place only Spark had still to end, and it has.

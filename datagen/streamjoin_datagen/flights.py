@@ -153,7 +153,7 @@ def import_flights(
 
         tables = _from_common_start(session.run(ordered))
         pairs = ("all", table_pairs(tables["r"], tables["s"], KEYS, KEYS))
-        size = write_tables(folder, known, tables, pairs, session.java_version)
+        size = write_tables(out, folder, known, tables, pairs, java_version=session.java_version)
     rows = sum(table.num_rows for table in tables.values())
     return Outcome(known["name"], "imported", out, rows, size, time.monotonic() - started)
 

@@ -26,6 +26,7 @@ from streamjoin_datagen.store import (
     STREAMS,
     Outcome,
     identity,
+    os_words,
     part_ranges,
     read_column,
     staged,
@@ -37,6 +38,10 @@ from streamjoin_datagen.workloads import build, schema
 
 JOB_DEADLINE_S = 3600.0
 _POLL_S = 0.2
+
+MOST_PAIRS = 1e9
+BYTES_A_PAIR = 8
+"""What a workload's result may have unless the user insists; two 32-bit row numbers a pair."""
 
 Progress = Callable[[int, int], None]
 """Told how many parts are done and how many there are."""
@@ -73,6 +78,23 @@ def known(spec: WorkloadSpec, name: str | None = None) -> dict[str, Any]:
         predicate=spec.predicate,
         window=spec.window_text,
     )
+
+
+def check_size(spec: WorkloadSpec) -> None:
+    """Refuse a workload of which the result would be very large.
+
+    Raises
+    ------
+    SpecError
+        Naming the pairs to be expected and their size.
+    """
+    pairs = spec.estimated_pairs() or 0.0
+    if pairs > MOST_PAIRS:
+        raise SpecError(
+            f"{spec.name} would have about {pairs:.2g} pairs, a result of "
+            f"{pairs * BYTES_A_PAIR / 1e9:,.0f} GB and above {MOST_PAIRS:g} pairs: give --yes if "
+            "that is meant"
+        )
 
 
 def generate(
@@ -140,7 +162,14 @@ def generate(
             size = sum(row["bytes"] for task, row in both if task.stream == stream)
             streams[stream] = stream_entry(stream, schema(spec, stream), spec.rows(stream), size)
         described = known(spec, name)
-        write_description(folder, described, streams, _counted(spec, folder), session.java_version)
+        write_description(
+            folder,
+            described,
+            streams,
+            _counted(spec, folder),
+            session.java_version,
+            estimated_pairs=spec.estimated_pairs(),
+        )
     return Outcome(
         workload=described["name"],
         status="generated",
@@ -180,7 +209,7 @@ def _writer(spec: WorkloadSpec, tasks: Sequence[Task], folder: Path) -> Manifest
         try:
             size = write_part(folder / task.path, schema(spec, task.stream), blocks(task))
         except OSError as error:
-            return {"task": index, "error": f"{task.path}: {error.strerror or error}"}
+            return {"task": index, "error": f"{task.path}: {os_words(error)}"}
         return {"task": index, "bytes": size}
 
     def blocks(task: Task) -> Iterator[pa.Table]:

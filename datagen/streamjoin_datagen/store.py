@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.errors import GenerationError, SpecError
 
 FORMAT = 1
 """Raised whenever the meaning of ``workload.json`` or of the files changes."""
@@ -150,6 +151,8 @@ def write_description(
     streams: Mapping[str, Mapping[str, Any]],
     counted: tuple[str, int] | None,
     java_version: str | None,
+    *,
+    estimated_pairs: float | None = None,
 ) -> None:
     """Write ``workload.json``, the last file of a workload.
 
@@ -163,6 +166,8 @@ def write_description(
         A window and the pairs under it, where known.
     java_version : str or None
         Version of Java where Spark did the work.
+    estimated_pairs : float, optional
+        Pairs that the parameters let expect under the workload's own window.
     """
     head = ("format", "name", "kind", "params", "seed")
     expected = None
@@ -174,6 +179,7 @@ def write_description(
         "predicate": known["predicate"],
         "window": known["window"],
         "expected": expected,
+        "estimated_pairs": estimated_pairs,
         "generator": {
             "streamjoin": metadata.version("streamjoin"),
             "pyspark": metadata.version("pyspark") if java_version else None,
@@ -277,16 +283,38 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def os_words(error: OSError) -> str:
+    """What the system says of a failure, without Arrow's words around it."""
+    found = re.search(r"\[errno \d+\] (.*)", str(error))
+    return found[1].rstrip(". ") if found else error.strerror or str(error)
+
+
 def write_tables(
+    out: Path,
     folder: Path,
     known: Mapping[str, Any],
     tables: Mapping[str, pa.Table],
     counted: tuple[str, int] | None,
-    java_version: str | None,
+    *,
+    java_version: str | None = None,
 ) -> int:
-    """Write a workload whose streams are in memory, and return its streams' size in bytes."""
-    entries = {stream: write_stream(folder, stream, tables[stream]) for stream in STREAMS}
-    write_description(folder, known, entries, counted, java_version)
+    """Write a workload whose streams are in memory, and return its streams' size in bytes.
+
+    Parameters
+    ----------
+    out : Path
+        Where the folder will be.
+
+    Raises
+    ------
+    GenerationError
+        If the folder cannot be written to.
+    """
+    try:
+        entries = {stream: write_stream(folder, stream, tables[stream]) for stream in STREAMS}
+        write_description(folder, known, entries, counted, java_version)
+    except OSError as error:
+        raise GenerationError(f"{out} could not be written: {os_words(error)}") from error
     return sum(entry["bytes"] for entry in entries.values())
 
 

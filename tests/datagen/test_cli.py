@@ -55,7 +55,7 @@ def one_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> list[int |
     asked: list[int | None] = []
 
     @contextmanager
-    def shared(threads: int | None = None) -> Iterator[Session]:
+    def shared(threads: int | None = None, **_: object) -> Iterator[Session]:
         asked.append(threads)
         yield session
 
@@ -96,7 +96,7 @@ def test_an_interrupt_while_spark_ends_does_not_disown_what_is_made(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def interrupted_at_its_end(threads: int | None = None) -> Iterator[Session]:
+    def interrupted_at_its_end(*_: object, **__: object) -> Iterator[Session]:
         yield session
         raise KeyboardInterrupt
 
@@ -189,8 +189,8 @@ MISTAKES = [
     (["band", "--threads", "0"], "--threads must be at least 1, not 0"),
     (["nowhere.toml"], "there is no suite nowhere.toml"),
     (["nowhere.toml", "--seed", "1"], "--seed does not go with a suite: leave it out"),
-    (["import"], "import takes flights, csv or parquet, not ''"),
-    (["import", "xml"], "import takes flights, csv or parquet, not 'xml'"),
+    (["import"], "import takes flights, csv, parquet, alliancedb or tpch, not ''"),
+    (["import", "xml"], "import takes flights, csv, parquet, alliancedb or tpch, not 'xml'"),
     (["import", "csv", "r.csv"], "import csv takes the file of R and that of S, not 1 files"),
     (["import", "csv", "r.csv", "s.csv", "--on", "k"], "there is no file r.csv"),
     (["import", "flights", "--on", "k"], "--on does not go with import flights: leave it out"),
