@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.columns import encode_keys
+from streamjoin.engines.encode import encode_keys
 from streamjoin.predicates import Equi, Predicate
 
 if TYPE_CHECKING:
@@ -101,11 +101,12 @@ def profile(r: Stream, s: Stream, predicate: Predicate) -> Profile:
         [term.r_column for term in predicate.terms],
         [term.s_column for term in predicate.terms],
     )
-    codes = encode_keys(r, s, predicate) if is_equi else (_codes(r, columns[0]), _codes(s, columns[1]))
+    values = [stream.columns[names[0]] for stream, names in zip((r, s), columns, strict=True)]
+    # Bands of several columns have no keys: their first column is described.
+    codes = encode_keys(r, s, predicate) if is_equi else values
     times = [stream.ts for stream in (r, s) if stream.rows]
     start = min((int(ts[0]) for ts in times), default=0)
     end = max((int(ts[-1]) for ts in times), default=0)
-    values = [stream.columns[names[0]] for stream, names in zip((r, s), columns, strict=True)]
     edges = _edges(values)
     found = []
     for place, stream in enumerate((r, s)):
@@ -114,54 +115,36 @@ def profile(r: Stream, s: Stream, predicate: Predicate) -> Profile:
         if is_equi and stream.rows:
             partnered = float(np.isin(codes[place], codes[1 - place]).mean())
         found.append(
-            _stream(
-                "RS"[place], ", ".join(columns[place]), stream, counts, partnered, (start, end),
-                _histogram(values[place], edges),
+            StreamProfile(
+                name="RS"[place],
+                column=", ".join(columns[place] if is_equi else columns[place][:1]),
+                rows=stream.rows,
+                keys=len(counts),
+                duplication=stream.rows / max(1, len(counts)),
+                most_frequent=float(counts[0] / stream.rows) if stream.rows else 0.0,
+                skew=zipf_exponent(counts),
+                partnered=partnered,
+                span_s=(end - start) / 1e6,
+                instants=int(np.count_nonzero(np.diff(stream.ts)) + 1) if stream.rows else 0,
+                frequencies=counts,
+                histogram=_histogram(values[place], edges),
+                **_rates(stream, start, end),
             )
-        )  # fmt: skip
+        )
     return Profile((found[0], found[1]), is_equi, start, edges)
 
 
-def _codes(stream: Stream, names: list[str]) -> NDArray[Any]:
-    """Numbers of a stream's different rows of columns, for its own use."""
-    own = Predicate(tuple(Equi(name, name) for name in names))
-    return encode_keys(stream, stream, own)[0]
-
-
-def _stream(
-    name: str,
-    column: str,
-    stream: Stream,
-    counts: Counts,
-    partnered: float | None,
-    span_us: tuple[int, int],
-    histogram: Counts,
-) -> StreamProfile:
-    start, end = span_us
-    rates, busiest, rate = np.zeros(0), None, None
-    if end > start and stream.rows:
-        edges = np.linspace(start, end + 1, SLOTS + 1)
-        arrived = np.diff(np.searchsorted(stream.ts, edges))
-        rates = arrived / ((end + 1 - start) / SLOTS / 1e6)
-        busiest = float(np.unique(stream.ts // 1000, return_counts=True)[1].max())
-        rate = stream.rows / ((end - start) / 1e6)
-    return StreamProfile(
-        name,
-        column,
-        rows=stream.rows,
-        keys=len(counts),
-        duplication=stream.rows / max(1, len(counts)),
-        most_frequent=float(counts[0] / stream.rows) if stream.rows else 0.0,
-        skew=zipf_exponent(counts),
-        partnered=partnered,
-        span_s=(end - start) / 1e6,
-        rate_per_s=rate,
-        busiest_per_ms=busiest,
-        instants=int(np.count_nonzero(np.diff(stream.ts)) + 1) if stream.rows else 0,
-        slot_rates_per_s=rates,
-        frequencies=counts,
-        histogram=histogram,
-    )
+def _rates(stream: Stream, start: int, end: int) -> dict[str, Any]:
+    """Arrivals over time, from the first to the last of either stream."""
+    if end == start or not stream.rows:
+        return {"rate_per_s": None, "busiest_per_ms": None, "slot_rates_per_s": np.zeros(0)}
+    edges = np.linspace(start, end + 1, SLOTS + 1)
+    arrived = np.diff(np.searchsorted(stream.ts, edges))
+    return {
+        "rate_per_s": stream.rows / ((end - start) / 1e6),
+        "busiest_per_ms": float(np.unique(stream.ts // 1000, return_counts=True)[1].max()),
+        "slot_rates_per_s": arrived / ((end + 1 - start) / SLOTS / 1e6),
+    }
 
 
 def zipf_exponent(counts: Counts) -> float | None:
