@@ -6,6 +6,7 @@ Importing this module is cheap; Spark and Arrow are imported when something is t
 import argparse
 import functools
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -75,6 +76,7 @@ class DataVerb:
         )
         add("--ts", metavar="COL", help="arrival column of an import, ts by default")
         add("--layout", metavar="NAME", help="of import alliancedb: stock, rovio, ysb or debs")
+        add("--rows", type=int, metavar="N", default=20_000_000, help="of speed, for each kind")
         add("--json", action="store_true", help="print the table as JSON")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -85,6 +87,8 @@ class DataVerb:
                 raise SpecError(f"--{flag} must be at least 1, not {value}")
         if args.master and args.threads:
             raise SpecError("--threads does not go with --master: it says so itself")
+        if args.what[0] == "speed":
+            return _speed(args)
         outcomes = _make(_jobs(args), args.threads, args.master)
         if args.json:
             print(json.dumps([_plain(outcome) for outcome in outcomes], indent=2))
@@ -97,6 +101,47 @@ VERB = DataVerb()
 
 IMPORTS = ("flights", "csv", "parquet", "alliancedb", "tpch")
 """What ``import`` takes, by its first word."""
+
+
+def _speed(args: argparse.Namespace) -> int:
+    """Measure how fast kinds are generated, and print a table."""
+    from streamjoin_datagen.session import spark_session
+    from streamjoin_datagen.speed import measure
+
+    _refuse(args, "speed", ("param", "seed", "partitions", "on", "band", "ts", "layout", "yes"))
+    kinds = args.what[1:] or list(SPECS)
+    for kind in kinds:
+        require(kind in SPECS, "workload", f"one of {', '.join(SPECS)}", kind)
+    if args.out.exists():
+        raise SpecError(f"--out must be a new folder, and {args.out} is there: it is removed again")
+    found = []
+    try:
+        with spark_session(args.threads, master=args.master) as session:
+            for row in measure(kinds, args.rows, args.out, session):
+                found.append(row)
+                _say(f"{row['kind']}: {row.get('missing', 'measured')}")
+    finally:
+        shutil.rmtree(args.out, ignore_errors=True)
+    done = [row for row in found if "missing" not in row]
+    if args.json:
+        print(json.dumps(done, indent=2))
+        return 0
+    _print_columns(
+        ("workload", "rows", "rows/s", "rows/CPU s", "NumPy rows/CPU s", "bytes a row"),
+        [
+            (
+                row["kind"],
+                f"{row['rows']:,}",
+                f"{row['rows_per_s'] / 1e6:.1f} M",
+                f"{row['rows_per_cpu_s'] / 1e6:.1f} M",
+                f"{row['numpy_rows_per_cpu_s'] / 1e6:.1f} M",
+                f"{row['bytes'] / row['rows']:.1f}",
+            )
+            for row in done
+        ],
+        left=1,
+    )
+    return 0
 
 
 def _jobs(args: argparse.Namespace) -> list[_Job]:
@@ -276,12 +321,23 @@ def _plain(outcome: "Outcome") -> dict[str, Any]:
 
 
 def _print_table(outcomes: list["Outcome"]) -> None:
-    lines = [("workload", "status", "rows", "bytes", "seconds")]
-    lines += [
-        (o.workload, o.status, f"{o.rows:,}", f"{o.bytes:,}", f"{o.seconds:.2f}") for o in outcomes
-    ]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    _print_columns(
+        ("workload", "status", "rows", "bytes", "seconds"),
+        [
+            (o.workload, o.status, f"{o.rows:,}", f"{o.bytes:,}", f"{o.seconds:.2f}")
+            for o in outcomes
+        ],
+        left=2,
+    )
+
+
+def _print_columns(head: tuple[str, ...], rows: list[tuple[str, ...]], *, left: int) -> None:
+    """Print a table, its first columns aligned on the left."""
+    lines = [head, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
     for line in lines:
-        left = [text.ljust(width) for text, width in zip(line[:2], widths[:2], strict=True)]
-        right = [text.rjust(width) for text, width in zip(line[2:], widths[2:], strict=True)]
-        print("  ".join([*left, *right]).rstrip())
+        padded = [
+            text.ljust(width) if place < left else text.rjust(width)
+            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        print("  ".join(padded).rstrip())

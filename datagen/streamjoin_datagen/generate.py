@@ -105,6 +105,7 @@ def generate(
     name: str | None = None,
     partitions: int | None = None,
     part_rows: int = PART_ROWS,
+    count: bool = True,
     progress: Progress | None = None,
 ) -> Outcome:
     """Write a workload; the same bytes whatever ``partitions`` and the session's threads.
@@ -123,6 +124,8 @@ def generate(
         Spark partitions, four a thread by default.
     part_rows : int
         Rows of a part file.
+    count : bool
+        Whether to count the pairs of an equi-join, which reads the files again.
     progress : callable, optional
         Told parts done and parts in all, now and then.
 
@@ -166,7 +169,7 @@ def generate(
             folder,
             described,
             streams,
-            _counted(spec, folder),
+            _counted(spec, folder) if count else None,
             session.java_version,
             estimated_pairs=spec.estimated_pairs(),
         )
@@ -177,6 +180,7 @@ def generate(
         rows=sum(spec.rows(stream) for stream in STREAMS),
         bytes=sum(entry["bytes"] for entry in streams.values()),
         seconds=time.monotonic() - started,
+        worker_cpu_s=sum(row["cpu_s"] for row in rows),
     )
 
 
@@ -194,23 +198,24 @@ def _counted(spec: WorkloadSpec, folder: Path) -> tuple[str, int] | None:
 
 Manifest = Callable[[int], dict[str, Any]]
 
-_MANIFEST = "task long, bytes long, gaps_ns long, error string"
+_MANIFEST = "task long, bytes long, gaps_ns long, cpu_s double, error string"
 _MANIFEST_FIELDS: dict[str, pa.DataType] = {
     "task": pa.int64(),
     "bytes": pa.int64(),
     "gaps_ns": pa.int64(),
+    "cpu_s": pa.float64(),
     "error": pa.string(),
 }
 
 
 def _writer(spec: WorkloadSpec, tasks: Sequence[Task], folder: Path) -> Manifest:
     def write(index: int) -> dict[str, Any]:
-        task = tasks[index]
+        task, started = tasks[index], time.process_time()
         try:
             size = write_part(folder / task.path, schema(spec, task.stream), blocks(task))
         except OSError as error:
             return {"task": index, "error": f"{task.path}: {os_words(error)}"}
-        return {"task": index, "bytes": size}
+        return {"task": index, "bytes": size, "cpu_s": time.process_time() - started}
 
     def blocks(task: Task) -> Iterator[pa.Table]:
         start_ns = task.start_ns

@@ -5,6 +5,8 @@ is the first row and the row count; ``labels`` names the permutation that turns 
 into keys, which two streams that share it also share their frequent keys by.
 """
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,9 @@ from streamjoin_datagen.seeds import UInt64s, column_key, hashes, permuted, scal
 
 Int32s = NDArray[np.int32]
 Labels = tuple[int, str]
+
+LISTED_KEYS = 1 << 17
+"""Domains up to this have their permutation listed."""
 
 
 def uniform(seed: int, stream: str, rows: tuple[int, int], domain: int) -> Int32s:
@@ -90,4 +95,13 @@ def falling(
 
 def _labelled(labels: Labels, domain: int, numbers: UInt64s) -> Int32s:
     seed, stream = labels
+    if domain <= LISTED_KEYS:
+        return _label_list(seed, stream, domain)[numbers]
+    return whole(permuted(column_key(seed, stream, "key"), domain, numbers))
+
+
+@functools.lru_cache(maxsize=4)
+def _label_list(seed: int, stream: str, domain: int) -> Int32s:
+    """Every number's key: looking it up is faster than finding it out again."""
+    numbers = np.arange(domain, dtype=np.uint64)
     return whole(permuted(column_key(seed, stream, "key"), domain, numbers))

@@ -44,7 +44,8 @@ _TYPE_NAMES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 class Outcome:
     """One line of what the command reports: a workload and what became of it.
 
-    ``status`` is ``"generated"``, ``"imported"`` or ``"unchanged"``.
+    ``status`` is ``"generated"``, ``"imported"`` or ``"unchanged"``; ``worker_cpu_s`` is what
+    Spark's workers computed and wrote.
     """
 
     workload: str
@@ -53,6 +54,7 @@ class Outcome:
     rows: int
     bytes: int
     seconds: float
+    worker_cpu_s: float = 0.0
 
 
 def part_ranges(stream: str, rows: int, part_rows: int = PART_ROWS) -> list[tuple[str, int, int]]:

@@ -21,6 +21,7 @@ _OTHERS = """\
   import csv R.csv S.csv      tables of your own, already sorted by arrival
   import parquet R S          the same from Parquet files or folders
   import alliancedb R S       the IaWJ authors' text files, with --layout
+  speed [KIND...]             rows a second of each kind, beside NumPy's own
   import tpch CUSTOMER ORDERS TPC-H's tables, .tbl or .parquet
 """
 
