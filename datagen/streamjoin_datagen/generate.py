@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from streamjoin_datagen.arrivals import Poisson
 from streamjoin_datagen.errors import GenerationError, SpecError
+from streamjoin_datagen.estimates import duration_s
 from streamjoin_datagen.pairs import window_pairs
 from streamjoin_datagen.session import Session
 from streamjoin_datagen.spec import WorkloadSpec
@@ -38,6 +39,9 @@ from streamjoin_datagen.workloads import build, schema
 
 JOB_DEADLINE_S = 3600.0
 _POLL_S = 0.2
+
+COUNTED_ROWS = 1 << 27
+"""Up to so many rows this process counts the pairs itself, which is faster; above, Spark does."""
 
 MOST_PAIRS = 1e9
 BYTES_A_PAIR = 8
@@ -169,7 +173,7 @@ def generate(
             folder,
             described,
             streams,
-            _counted(spec, folder) if count else None,
+            _counted(spec, folder, session) if count else None,
             session.java_version,
             estimated_pairs=spec.estimated_pairs(),
         )
@@ -184,16 +188,47 @@ def generate(
     )
 
 
-def _counted(spec: WorkloadSpec, folder: Path) -> tuple[str, int] | None:
+def _counted(spec: WorkloadSpec, folder: Path, session: Session) -> tuple[str, int] | None:
     """Count the pairs of an equi-join: under its own window where that is all or tumbling."""
     if spec.counted_key is None:
         return None
     window = spec.window_text
     if not window.startswith(("all", "tumbling")):
         window = "all"
+    if sum(spec.rows(stream) for stream in STREAMS) > COUNTED_ROWS:
+        return window, spark_pairs(session, folder, spec.counted_key, window)
     keys = [read_column(folder, stream, spec.counted_key) for stream in STREAMS]
     times = [read_column(folder, stream, "ts") for stream in STREAMS] if window != "all" else None
     return window, window_pairs(keys, times, window, spec.key_domain)
+
+
+def spark_pairs(session: Session, folder: Path, key: str, window: str) -> int:
+    """Count an equi-join's pairs with Spark, of files that one process should not hold.
+
+    Parameters
+    ----------
+    key : str
+        Column of both streams.
+    window : str
+        ``all`` or a tumbling window.
+    """
+    length_us = 0 if window == "all" else round(duration_s(window.partition(":")[2]) * 1e6)
+    place = f"ts div {length_us}L" if length_us else "0L"
+
+    def counted() -> int:
+        sides = [
+            session.spark.read.parquet((folder / f"{stream}.parquet").absolute().as_uri())
+            .selectExpr(f"{key} as key", f"{place} as place")
+            .groupBy("key", "place")
+            .agg({"*": "count"})
+            .withColumnRenamed("count(1)", f"{stream}_rows")
+            for stream in STREAMS
+        ]
+        met = sides[0].join(sides[1], on=["key", "place"])
+        total = met.selectExpr("sum(cast(r_rows as decimal(19, 0)) * s_rows)").collect()[0][0]
+        return int(total or 0)
+
+    return session.run(counted)
 
 
 Manifest = Callable[[int], dict[str, Any]]

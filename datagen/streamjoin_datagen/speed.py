@@ -78,7 +78,7 @@ def measure(
         outcome = generate(spec, folder / kind, session, count=False)
         seconds = time.perf_counter() - started
         started = time.process_time()
-        drawn = _yardstick(spec, folder / "numpy")
+        drawn = _yardstick(spec, folder / f"numpy-{kind}")
         yield {
             "kind": kind,
             "rows": outcome.rows,

@@ -287,7 +287,7 @@ def test_help_shows_examples_in_a_folder_that_is_ignored(
     shown = shown_help(capsys, monkeypatch)
     assert "streamjoin data band --param" in shown
     written = re.findall(r"--out (\S+/\S*)", shown)
-    assert len(written) == 4
+    assert len(written) == 5
     assert all(folder.startswith("runs/workloads/") for folder in written)
     assert "/runs/" in (ROOT / ".gitignore").read_text().splitlines()
 
@@ -314,3 +314,18 @@ def test_help_fits_a_terminal_and_says_when_a_seed_is_required(
     assert max(map(len, shown.splitlines())) <= WIDTH
     assert re.search(r"--seed N +seed; required for every generated\s+workload\n", shown)
     assert "already sorted by arrival" in shown
+
+
+@pytest.mark.parametrize("kind", list(SPECS))
+def test_the_page_of_workloads_names_every_kind_and_parameter(kind: str) -> None:
+    page = (ROOT / "docs" / "workloads.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{kind}` |")]
+    same = {
+        "gaussian": ["uniform"],
+        "gamma": ["uniform"],
+        "shifting-gaussian": ["uniform", "gaussian"],
+    }
+    rows = [line for line in page.splitlines() for k in same.get(kind, []) if f"| `{k}` |" in line]
+    named = re.findall(r"`(\w+)`", " ".join([row, *rows]))
+    fields = [field.name for field in dataclasses.fields(SPECS[kind]) if field.name != "seed"]
+    assert set(fields) <= set(named)

@@ -279,3 +279,16 @@ def test_a_result_that_would_be_very_large_is_refused_with_its_size() -> None:
         check_size(make_spec("debs", 1, {"posts": 10_000_000}))
     for kind in SPECS:
         check_size(make_spec(kind, 1, {}))
+
+
+@pytest.mark.parametrize("which", ["micro", "stock", "zipf", "empty"])
+def test_spark_counts_the_same_pairs(
+    which: str, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, params = WORKLOADS[which]
+    found = []
+    for most in (1 << 27, 0):
+        monkeypatch.setattr("streamjoin_datagen.generate.COUNTED_ROWS", most)
+        generate(make_spec(kind, 17, params), tmp_path / "w", session, part_rows=PART_ROWS)
+        found.append(described(tmp_path / "w")["expected"])
+    assert found[0] == found[1]
