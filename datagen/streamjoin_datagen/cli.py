@@ -4,7 +4,9 @@ Importing this module is cheap; Spark and Arrow are imported when something is t
 """
 
 import argparse
+import functools
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.errors import SpecError, require
+from streamjoin_datagen.params import SPECS
 from streamjoin_datagen.usage import epilog
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ class DataVerb:
             "what",
             nargs="+",
             metavar="WORKLOAD",
-            help="band, equi, SUITE.toml, or: import KIND FILE...",
+            help="a kind listed below, SUITE.toml, or: import KIND FILE...",
         )
         add(
             "--param",
@@ -57,10 +60,12 @@ class DataVerb:
             metavar="K=V",
             help="parameters of a generated workload, listed below",
         )
-        add("--seed", type=int, metavar="N", help="seed; required for band and equi")
+        add("--seed", type=int, metavar="N", help="seed; required for every generated workload")
         add("--out", required=True, type=Path, metavar="DIR", help="folder to write")
         add("--partitions", type=int, metavar="P", help="Spark partitions; changes no byte")
         add("--threads", type=int, metavar="T", help="tasks at a time; every core by default")
+        add("--master", metavar="URL", help="Spark master, such as spark://HOST:7077")
+        add("--yes", action="store_true", help="make it although its result is very large")
         add("--on", metavar="COL[=COL][,COL...]", help="equal columns of an import")
         add(
             "--band",
@@ -70,6 +75,8 @@ class DataVerb:
             help="banded columns of an import",
         )
         add("--ts", metavar="COL", help="arrival column of an import, ts by default")
+        add("--layout", metavar="NAME", help="of import alliancedb: stock, rovio, ysb or debs")
+        add("--rows", type=int, metavar="N", default=20_000_000, help="of speed, for each kind")
         add("--json", action="store_true", help="print the table as JSON")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -78,7 +85,11 @@ class DataVerb:
             value = getattr(args, flag)
             if value is not None and value < 1:
                 raise SpecError(f"--{flag} must be at least 1, not {value}")
-        outcomes = _make(_jobs(args), args.threads)
+        if args.master and args.threads:
+            raise SpecError("--threads does not go with --master: it says so itself")
+        if args.what[0] == "speed":
+            return _speed(args)
+        outcomes = _make(_jobs(args), args.threads, args.master)
         if args.json:
             print(json.dumps([_plain(outcome) for outcome in outcomes], indent=2))
         else:
@@ -88,13 +99,57 @@ class DataVerb:
 
 VERB = DataVerb()
 
+IMPORTS = ("flights", "csv", "parquet", "alliancedb", "tpch")
+"""What ``import`` takes, by its first word."""
+
+
+def _speed(args: argparse.Namespace) -> int:
+    """Measure how fast kinds are generated, and print a table."""
+    from streamjoin_datagen.session import spark_session
+    from streamjoin_datagen.speed import measure
+
+    _refuse(args, "speed", ("param", "seed", "partitions", "on", "band", "ts", "layout", "yes"))
+    kinds = args.what[1:] or list(SPECS)
+    for kind in kinds:
+        require(kind in SPECS, "workload", f"one of {', '.join(SPECS)}", kind)
+    if args.out.exists():
+        raise SpecError(f"--out must be a new folder, and {args.out} is there: it is removed again")
+    found = []
+    try:
+        with spark_session(args.threads, master=args.master) as session:
+            for row in measure(kinds, args.rows, args.out, session):
+                found.append(row)
+                _say(f"{row['kind']}: {row.get('missing', 'measured')}")
+    finally:
+        shutil.rmtree(args.out, ignore_errors=True)
+    done = [row for row in found if "missing" not in row]
+    if args.json:
+        print(json.dumps(done, indent=2))
+        return 0
+    _print_columns(
+        ("workload", "rows", "rows/s", "rows/CPU s", "NumPy rows/CPU s", "bytes a row"),
+        [
+            (
+                row["kind"],
+                f"{row['rows']:,}",
+                f"{row['rows_per_s'] / 1e6:.1f} M",
+                f"{row['rows_per_cpu_s'] / 1e6:.1f} M",
+                f"{row['numpy_rows_per_cpu_s'] / 1e6:.1f} M",
+                f"{row['bytes'] / row['rows']:.1f}",
+            )
+            for row in done
+        ],
+        left=1,
+    )
+    return 0
+
 
 def _jobs(args: argparse.Namespace) -> list[_Job]:
     word, *rest = args.what
     if word == "import":
-        _refuse(args, "import", ("param", "seed", "partitions"))
+        _refuse(args, "import", ("param", "seed", "partitions", "yes"))
         return [_import_job(args, *rest)]
-    _refuse(args, word, ("on", "band", "ts"))
+    _refuse(args, word, ("on", "band", "ts", "layout"))
     if rest:
         raise SpecError(f"one workload at a time: {word} is followed by {rest[0]}")
     if word.endswith(".toml"):
@@ -103,12 +158,16 @@ def _jobs(args: argparse.Namespace) -> list[_Job]:
     from streamjoin_datagen.params import make_spec, parse_params
 
     spec = make_spec(word, args.seed, parse_params(args.param))
+    if not args.yes:
+        from streamjoin_datagen.generate import check_size
+
+        check_size(spec)
     return [_spec_job(spec, args.out, None, args.partitions)]
 
 
 def _refuse(args: argparse.Namespace, what: str, flags: tuple[str, ...]) -> None:
     for flag in flags:
-        if getattr(args, flag) not in (None, []):
+        if getattr(args, flag) not in (None, [], False):
             raise SpecError(f"--{flag} does not go with {what}: leave it out")
 
 
@@ -151,31 +210,46 @@ def _suite_jobs(path: Path, out: Path, partitions: int | None) -> list[_Job]:
 
 def _import_job(args: argparse.Namespace, kind: str = "", *files: str) -> _Job:
     if kind == "flights":
-        _refuse(args, "import flights", ("on", "band", "ts"))
+        _refuse(args, "import flights", ("on", "band", "ts", "layout"))
         return _flights_job(list(files), args.out)
-    if kind not in ("csv", "parquet"):
-        raise SpecError(f"import takes flights, csv or parquet, not {kind!r}")
+    if kind not in IMPORTS:
+        raise SpecError(f"import takes {', '.join(IMPORTS[:-1])} or {IMPORTS[-1]}, not {kind!r}")
+    if kind != "alliancedb":
+        _refuse(args, f"import {kind}", ("layout",))
     if len(files) != 2:
         raise SpecError(f"import {kind} takes the file of R and that of S, not {len(files)} files")
-    from streamjoin_datagen.imports import import_tables, tables_identity
+    from streamjoin_datagen import imports, layouts
     from streamjoin_datagen.predicates import parse_predicate
 
-    predicate = parse_predicate(args.on, args.band)
     paths = {"r": Path(files[0]), "s": Path(files[1])}
+    window, ts, reader = "all", args.ts, imports.csv_table
+    if kind in ("csv", "parquet"):
+        predicate = parse_predicate(args.on, args.band)
+        if kind == "parquet":
+            reader = imports.parquet_table
+    else:
+        _refuse(args, f"import {kind}", ("on", "band", "ts"))
+        layout = layouts.TPCH
+        if kind == "alliancedb":
+            names = layouts.LAYOUTS
+            require(args.layout in names, "--layout", f"one of {', '.join(names)}", args.layout)
+            layout = names[args.layout]
+        predicate, window = parse_predicate("k", []), layout.window
+        ts, reader = None, functools.partial(layouts.read_layout, layout)
+    known = imports.tables_identity(kind, paths, predicate, ts, layout=args.layout, window=window)
 
     def make(session: "Session | None", progress: "Progress") -> "Outcome":
         assert session is None
-        outcome = import_tables(kind, paths, args.out, predicate, args.ts)
+        outcome = imports.import_tables(known, paths, args.out, predicate, ts, reader=reader)
         progress(1, 1)
         if args.ts not in (None, "ts"):
             _say(f"the arrival column {args.ts!r} is named ts in the workload")
         return outcome
 
-    known = tables_identity(kind, paths, predicate, args.ts)
     return _Job(known, args.out, make, needs_spark=False)
 
 
-def _make(jobs: list[_Job], threads: int | None) -> list["Outcome"]:
+def _make(jobs: list[_Job], threads: int | None, master: str | None) -> list["Outcome"]:
     """Make what is not there yet, all in one Spark session."""
     from streamjoin_datagen.store import STREAMS, Outcome, unchanged
 
@@ -200,7 +274,7 @@ def _make(jobs: list[_Job], threads: int | None) -> list["Outcome"]:
                 if job.needs_spark and session is None:
                     from streamjoin_datagen.session import spark_session
 
-                    session = stack.enter_context(spark_session(threads))
+                    session = stack.enter_context(spark_session(threads, master=master))
                 found[job.out] = job.make(session if job.needs_spark else None, progress)
     except KeyboardInterrupt:
         # With every workload in its place only Spark had still to end, and it has.
@@ -223,7 +297,7 @@ def _progress_bars(jobs: int) -> Iterator[Callable[[_Job], "Progress"]]:
         def show(job: _Job) -> Callable[[int, int], None]:
             name = job.known["name"]
             if not console.is_terminal:
-                doing = "importing" if job.known["seed"] is None else "generating"
+                doing = "generating" if job.known["kind"] in SPECS else "importing"
                 _say(f"{doing} {name}{' with Spark' if job.needs_spark else ''}")
             bar = bars.add_task(f"{next(places)}/{jobs} {name}", total=None)
             return lambda done, parts: bars.update(bar, completed=done, total=parts)
@@ -247,12 +321,23 @@ def _plain(outcome: "Outcome") -> dict[str, Any]:
 
 
 def _print_table(outcomes: list["Outcome"]) -> None:
-    lines = [("workload", "status", "rows", "bytes", "seconds")]
-    lines += [
-        (o.workload, o.status, f"{o.rows:,}", f"{o.bytes:,}", f"{o.seconds:.2f}") for o in outcomes
-    ]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    _print_columns(
+        ("workload", "status", "rows", "bytes", "seconds"),
+        [
+            (o.workload, o.status, f"{o.rows:,}", f"{o.bytes:,}", f"{o.seconds:.2f}")
+            for o in outcomes
+        ],
+        left=2,
+    )
+
+
+def _print_columns(head: tuple[str, ...], rows: list[tuple[str, ...]], *, left: int) -> None:
+    """Print a table, its first columns aligned on the left."""
+    lines = [head, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
     for line in lines:
-        left = [text.ljust(width) for text, width in zip(line[:2], widths[:2], strict=True)]
-        right = [text.rjust(width) for text, width in zip(line[2:], widths[2:], strict=True)]
-        print("  ".join([*left, *right]).rstrip())
+        padded = [
+            text.ljust(width) if place < left else text.rjust(width)
+            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        print("  ".join(padded).rstrip())

@@ -152,8 +152,8 @@ def import_flights(
             }
 
         tables = _from_common_start(session.run(ordered))
-        pairs = table_pairs(tables["r"], tables["s"], KEYS, KEYS)
-        size = write_tables(folder, known, tables, pairs, session.java_version)
+        pairs = ("all", table_pairs(tables["r"], tables["s"], KEYS, KEYS))
+        size = write_tables(out, folder, known, tables, pairs, java_version=session.java_version)
     rows = sum(table.num_rows for table in tables.values())
     return Outcome(known["name"], "imported", out, rows, size, time.monotonic() - started)
 

@@ -15,18 +15,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamjoin_datagen.arrivals import gaps_ns
-from streamjoin_datagen.errors import GenerationError
-from streamjoin_datagen.pairs import key_pairs
-from streamjoin_datagen.seeds import Int64s
+from streamjoin_datagen.arrivals import Poisson
+from streamjoin_datagen.errors import GenerationError, SpecError
+from streamjoin_datagen.estimates import duration_s
+from streamjoin_datagen.pairs import window_pairs
 from streamjoin_datagen.session import Session
-from streamjoin_datagen.spec import EquiSpec, WorkloadSpec
+from streamjoin_datagen.spec import WorkloadSpec
 from streamjoin_datagen.store import (
     BLOCK_ROWS,
     PART_ROWS,
     STREAMS,
     Outcome,
     identity,
+    os_words,
     part_ranges,
     read_column,
     staged,
@@ -34,10 +35,17 @@ from streamjoin_datagen.store import (
     write_description,
     write_part,
 )
-from streamjoin_datagen.workloads import SCHEMAS, build, is_poisson
+from streamjoin_datagen.workloads import build, schema
 
 JOB_DEADLINE_S = 3600.0
 _POLL_S = 0.2
+
+COUNTED_ROWS = 1 << 27
+"""Up to so many rows this process counts the pairs itself, which is faster; above, Spark does."""
+
+MOST_PAIRS = 1e9
+BYTES_A_PAIR = 8
+"""What a workload's result may have unless the user insists; two 32-bit row numbers a pair."""
 
 Progress = Callable[[int, int], None]
 """Told how many parts are done and how many there are."""
@@ -66,15 +74,31 @@ class Task:
 
 def known(spec: WorkloadSpec, name: str | None = None) -> dict[str, Any]:
     """What ``workload.json`` says of a spec before its rows are made."""
-    params = spec.params
     return identity(
         name or spec.name,
         spec.kind,
-        params=params,
-        seed=spec.seed,
+        params=spec.params,
+        seed=None if spec.seedless else spec.seed,
         predicate=spec.predicate,
-        window=params["window"],
+        window=spec.window_text,
     )
+
+
+def check_size(spec: WorkloadSpec) -> None:
+    """Refuse a workload of which the result would be very large.
+
+    Raises
+    ------
+    SpecError
+        Naming the pairs to be expected and their size.
+    """
+    pairs = spec.estimated_pairs() or 0.0
+    if pairs > MOST_PAIRS:
+        raise SpecError(
+            f"{spec.name} would have about {pairs:.2g} pairs, a result of "
+            f"{pairs * BYTES_A_PAIR / 1e9:,.0f} GB and above {MOST_PAIRS:g} pairs: give --yes if "
+            "that is meant"
+        )
 
 
 def generate(
@@ -85,6 +109,7 @@ def generate(
     name: str | None = None,
     partitions: int | None = None,
     part_rows: int = PART_ROWS,
+    count: bool = True,
     progress: Progress | None = None,
 ) -> Outcome:
     """Write a workload; the same bytes whatever ``partitions`` and the session's threads.
@@ -103,21 +128,26 @@ def generate(
         Spark partitions, four a thread by default.
     part_rows : int
         Rows of a part file.
+    count : bool
+        Whether to count the pairs of an equi-join, which reads the files again.
     progress : callable, optional
         Told parts done and parts in all, now and then.
 
     Raises
     ------
     SpecError
-        If ``out`` holds something that is not a workload.
+        If ``out`` holds something that is not a workload, or a program is missing.
     GenerationError
         If a worker could not write its part or the job ended before it was done.
     """
     started = time.monotonic()
+    missing = spec.missing()
+    if missing:
+        raise SpecError(missing)
     tasks = [
         Task(stream, *place)
         for stream in STREAMS
-        for place in part_ranges(stream, spec.rows(stream), part_rows)
+        for place in part_ranges(stream, spec.rows(stream), spec.part_rows(stream, part_rows))
     ]
     partitions = partitions or 4 * session.threads
     with staged(out) as folder:
@@ -137,14 +167,16 @@ def generate(
         for stream in STREAMS:
             both = zip(tasks, rows, strict=True)
             size = sum(row["bytes"] for task, row in both if task.stream == stream)
-            schema = SCHEMAS[spec.kind, stream]
-            streams[stream] = stream_entry(stream, schema, spec.rows(stream), size)
-        pairs = None
-        if isinstance(spec, EquiSpec):
-            keys = [read_column(folder, stream, "k") for stream in STREAMS]
-            pairs = key_pairs(keys[0], keys[1], spec.key_domain)
+            streams[stream] = stream_entry(stream, schema(spec, stream), spec.rows(stream), size)
         described = known(spec, name)
-        write_description(folder, described, streams, pairs, session.java_version)
+        write_description(
+            folder,
+            described,
+            streams,
+            _counted(spec, folder, session) if count else None,
+            session.java_version,
+            estimated_pairs=spec.estimated_pairs(),
+        )
     return Outcome(
         workload=described["name"],
         status="generated",
@@ -152,53 +184,99 @@ def generate(
         rows=sum(spec.rows(stream) for stream in STREAMS),
         bytes=sum(entry["bytes"] for entry in streams.values()),
         seconds=time.monotonic() - started,
+        worker_cpu_s=sum(row["cpu_s"] for row in rows),
     )
+
+
+def _counted(spec: WorkloadSpec, folder: Path, session: Session) -> tuple[str, int] | None:
+    """Count the pairs of an equi-join: under its own window where that is all or tumbling."""
+    if spec.counted_key is None:
+        return None
+    window = spec.window_text
+    if not window.startswith(("all", "tumbling")):
+        window = "all"
+    if sum(spec.rows(stream) for stream in STREAMS) > COUNTED_ROWS:
+        return window, spark_pairs(session, folder, spec.counted_key, window)
+    keys = [read_column(folder, stream, spec.counted_key) for stream in STREAMS]
+    times = [read_column(folder, stream, "ts") for stream in STREAMS] if window != "all" else None
+    return window, window_pairs(keys, times, window, spec.key_domain)
+
+
+def spark_pairs(session: Session, folder: Path, key: str, window: str) -> int:
+    """Count an equi-join's pairs with Spark, of files that one process should not hold.
+
+    Parameters
+    ----------
+    key : str
+        Column of both streams.
+    window : str
+        ``all`` or a tumbling window.
+    """
+    length_us = 0 if window == "all" else round(duration_s(window.partition(":")[2]) * 1e6)
+    place = f"ts div {length_us}L" if length_us else "0L"
+
+    def counted() -> int:
+        sides = [
+            session.spark.read.parquet((folder / f"{stream}.parquet").absolute().as_uri())
+            .selectExpr(f"{key} as key", f"{place} as place")
+            .groupBy("key", "place")
+            .agg({"*": "count"})
+            .withColumnRenamed("count(1)", f"{stream}_rows")
+            for stream in STREAMS
+        ]
+        met = sides[0].join(sides[1], on=["key", "place"])
+        total = met.selectExpr("sum(cast(r_rows as decimal(19, 0)) * s_rows)").collect()[0][0]
+        return int(total or 0)
+
+    return session.run(counted)
 
 
 Manifest = Callable[[int], dict[str, Any]]
 
-_MANIFEST = "task long, bytes long, gaps_ns long, error string"
+_MANIFEST = "task long, bytes long, gaps_ns long, cpu_s double, error string"
 _MANIFEST_FIELDS: dict[str, pa.DataType] = {
     "task": pa.int64(),
     "bytes": pa.int64(),
     "gaps_ns": pa.int64(),
+    "cpu_s": pa.float64(),
     "error": pa.string(),
 }
 
 
 def _writer(spec: WorkloadSpec, tasks: Sequence[Task], folder: Path) -> Manifest:
     def write(index: int) -> dict[str, Any]:
-        task = tasks[index]
+        task, started = tasks[index], time.process_time()
         try:
-            size = write_part(folder / task.path, SCHEMAS[spec.kind, task.stream], blocks(task))
+            size = write_part(folder / task.path, schema(spec, task.stream), blocks(task))
         except OSError as error:
-            return {"task": index, "error": f"{task.path}: {error.strerror or error}"}
-        return {"task": index, "bytes": size}
+            return {"task": index, "error": f"{task.path}: {os_words(error)}"}
+        return {"task": index, "bytes": size, "cpu_s": time.process_time() - started}
 
     def blocks(task: Task) -> Iterator[pa.Table]:
         start_ns = task.start_ns
         for first_row, row_count in task.blocks:
             yield build(spec, task.stream, first_row, row_count, start_ns)
-            if is_poisson(spec, task.stream):
-                start_ns += int(_gaps(spec, task.stream, first_row, row_count).sum())
+            start_ns += _gaps_ns(spec, task.stream, first_row, row_count)
 
     return write
 
 
-def _gaps(spec: WorkloadSpec, stream: str, first_row: int, row_count: int) -> Int64s:
-    return gaps_ns(spec.seed, stream, spec.rate_per_s(stream), first_row, row_count)
+def _gaps_ns(spec: WorkloadSpec, stream: str, first_row: int, row_count: int) -> int:
+    """Sum of the Poisson gaps of a range of rows; 0 where arrivals are of another kind."""
+    timing = spec.timing(stream)
+    return int(timing.gaps_ns(first_row, row_count).sum()) if isinstance(timing, Poisson) else 0
 
 
 def _with_start_times(
     session: Session, spec: WorkloadSpec, tasks: list[Task], partitions: int
 ) -> list[Task]:
     """Sum the Poisson gaps of every part, and tell each part when it starts."""
-    if not any(is_poisson(spec, stream) for stream in STREAMS):
+    if not any(isinstance(spec.timing(stream), Poisson) for stream in STREAMS):
         return tasks
 
     def summed(index: int) -> dict[str, Any]:
         task = tasks[index]
-        total = sum(int(_gaps(spec, task.stream, *block).sum()) for block in task.blocks)
+        total = sum(_gaps_ns(spec, task.stream, *block) for block in task.blocks)
         return {"task": index, "gaps_ns": total}
 
     sums = _run(session, tasks, partitions, summed)

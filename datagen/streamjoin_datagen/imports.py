@@ -1,4 +1,4 @@
-"""CSV and Parquet files of the user's own as workloads.
+"""Files of the user's own, CSV, Parquet or of a known layout, as workloads.
 
 Rows keep their order, so they must be sorted by arrival already: a workload that silently
 differs from its file would be wrong. Nothing here needs Spark: the check of the order is
@@ -6,6 +6,7 @@ sequential, and Arrow reads both formats as they are.
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.estimates import duration_s
 from streamjoin_datagen.pairs import table_pairs
 from streamjoin_datagen.predicates import Predicate, check_columns
 from streamjoin_datagen.store import (
@@ -27,15 +29,29 @@ from streamjoin_datagen.store import (
     write_tables,
 )
 
-KINDS = ("csv", "parquet")
+Reader = Callable[[str, Path], pa.Table]
+"""Reads the file of a stream, ``"r"`` or ``"s"``."""
 
 _INT32 = np.iinfo(np.int32)
 
 
 def tables_identity(
-    kind: str, paths: dict[str, Path], predicate: Predicate, ts: str | None
+    kind: str,
+    paths: dict[str, Path],
+    predicate: Predicate,
+    ts: str | None,
+    *,
+    layout: str | None = None,
+    window: str = "all",
 ) -> dict[str, Any]:
     """What ``workload.json`` says of an import before it is made.
+
+    Parameters
+    ----------
+    kind : str
+        ``"csv"``, ``"parquet"``, or the family of a layout.
+    layout : str, optional
+        Name of the layout in its family.
 
     Raises
     ------
@@ -51,27 +67,35 @@ def tables_identity(
     return identity(
         f"{paths['r'].stem}-{paths['s'].stem}",
         kind,
-        params={**params, "ts": ts},
+        params={**params, "layout": layout} if layout else {**params, "ts": ts},
         seed=None,
         predicate={predicate.kind: list(predicate.texts)},
-        window="all",
+        window=window,
     )
 
 
 def import_tables(
-    kind: str, paths: dict[str, Path], out: Path, predicate: Predicate, ts: str | None = None
+    known: dict[str, Any],
+    paths: dict[str, Path],
+    out: Path,
+    predicate: Predicate,
+    ts: str | None = None,
+    *,
+    reader: Reader,
 ) -> Outcome:
     """Turn two files into a workload.
 
     Parameters
     ----------
-    kind : str
-        ``"csv"`` or ``"parquet"``.
+    known : dict
+        The workload's :func:`tables_identity`.
     paths : dict of str to Path
         The files of ``"r"`` and ``"s"``.
     ts : str, optional
         Arrival column: whole microseconds, or any Arrow timestamp or duration. By default
         ``ts`` where the files have it; without it they are data at rest, all at 0.
+    reader : callable
+        :func:`csv_table`, :func:`parquet_table`, or a layout's.
 
     Raises
     ------
@@ -79,28 +103,72 @@ def import_tables(
         If a file cannot be read, lacks a column, or is not sorted by arrival (with the row).
     """
     started = time.monotonic()
-    known = tables_identity(kind, paths, predicate, ts)
-    tables = {stream: _read(kind, path) for stream, path in paths.items()}
-    if kind == "csv":
-        tables = _typed_empty_columns(tables, predicate)
+    tables = {stream: reader(stream, path) for stream, path in paths.items()}
+    tables = _typed_empty_columns(tables, predicate)
     check_columns(predicate, tables, paths)
-    if kind == "csv":
+    if known["kind"] != "parquet":
         tables = _narrowed(tables, predicate)
     tables = _with_arrivals(tables, paths, ts)
     pairs = None
     if predicate.kind == "on":
-        pairs = table_pairs(tables["r"], tables["s"], predicate.r_columns, predicate.s_columns)
+        pairs = _counted(known["window"], tables, predicate)
     with staged(out) as folder:
-        size = write_tables(folder, known, tables, pairs, None)
+        size = write_tables(out, folder, known, tables, pairs)
     rows = sum(table.num_rows for table in tables.values())
     return Outcome(known["name"], "imported", out, rows, size, time.monotonic() - started)
 
 
-def _read(kind: str, path: Path) -> pa.Table:
+def _counted(window: str, tables: dict[str, pa.Table], predicate: Predicate) -> tuple[str, int]:
+    """Count the pairs under the workload's window, which is all or tumbling."""
+    columns = {"r": list(predicate.r_columns), "s": list(predicate.s_columns)}
+    if window != "all":
+        length_us = round(duration_s(window.partition(":")[2]) * 1e6)
+        for stream in STREAMS:
+            numbers = tables[stream].column("ts").to_numpy() // length_us
+            tables = {**tables, stream: tables[stream].append_column("", pa.array(numbers))}
+            columns[stream].append("")
+    return window, table_pairs(tables["r"], tables["s"], columns["r"], columns["s"])
+
+
+def csv_table(_stream: str, path: Path) -> pa.Table:
+    """Read a CSV file with a header."""
+    return _read("csv", path, pyarrow.csv.read_csv)
+
+
+def parquet_table(_stream: str, path: Path) -> pa.Table:
+    """Read a Parquet file, or the part files of a folder in the order of their names."""
+    if path.is_dir():
+        _check_parts(path)
+    return _read("parquet", path, lambda found: pq.read_table(found, partitioning=None))
+
+
+def _check_parts(folder: Path) -> None:
+    """Refuse part files of different columns: Arrow would leave some out or fail in its words."""
+    parts = sorted(file for file in folder.rglob("*.parquet") if not file.name.startswith("."))
+    first = None
+    for part in parts:
+        try:
+            found = pq.read_schema(part).remove_metadata()
+        except (pa.ArrowInvalid, OSError) as error:
+            said = str(error).splitlines()[0].rstrip(". ")
+            raise SpecError(f"{part} cannot be read as parquet: {said}") from error
+        first = first or found
+        if found != first:
+            raise SpecError(
+                f"{part}: its columns are {_shown(found)}, and those of {parts[0].name} "
+                f"{_shown(first)}: part files must have the same"
+            )
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _read(kind: str, path: Path, reader: Callable[[Path], pa.Table]) -> pa.Table:
     if path.is_file() and path.stat().st_size == 0:
         raise SpecError(f"{path} is empty: it needs at least the names of its columns")
     try:
-        table = pyarrow.csv.read_csv(path) if kind == "csv" else pq.read_table(path)
+        table = reader(path)
     except (pa.ArrowInvalid, OSError) as error:
         said = str(error).splitlines()[0].rstrip(". ")
         raise SpecError(f"{path} cannot be read as {kind}: {said}") from error

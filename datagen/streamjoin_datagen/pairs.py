@@ -4,12 +4,15 @@ Every key contributes the product of its multiplicities in R and S.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from streamjoin_datagen.estimates import duration_s
 
 _COUNTED_KEYS = 1 << 26
 """Domains up to this are counted in an array of their length."""
@@ -31,6 +34,34 @@ def key_pairs(r_keys: NDArray[Any], s_keys: NDArray[Any], domain: int) -> int:
     r_counts = np.bincount(r_keys, minlength=domain + 1)
     s_counts = np.bincount(s_keys, minlength=domain + 1)
     return int(np.dot(r_counts, s_counts))
+
+
+def window_pairs(
+    keys: Sequence[NDArray[Any]],
+    times_us: Sequence[NDArray[Any]] | None,
+    window: str,
+    domain: int,
+) -> int:
+    """Pairs of R's and S's columns under the window ``all`` or a tumbling one.
+
+    Parameters
+    ----------
+    keys : sequence of ndarray
+        R's and S's, from 0 to ``domain``.
+    times_us : sequence of ndarray, optional
+        Their arrival times in order, for a tumbling window.
+    """
+    if times_us is None:
+        return key_pairs(keys[0], keys[1], domain)
+    length_us = round(duration_s(window.partition(":")[2]) * 1e6)
+    last = max((int(found[-1]) for found in times_us if found.size), default=0)
+    starts = np.arange(0, last + length_us + 1, length_us)
+    cuts = [np.searchsorted(found, starts) for found in times_us]
+    slices = zip(*(pairwise(cut) for cut in cuts), strict=True)
+    return sum(
+        key_pairs(keys[0][r_first:r_end], keys[1][s_first:s_end], domain)
+        for (r_first, r_end), (s_first, s_end) in slices
+    )
 
 
 def table_pairs(

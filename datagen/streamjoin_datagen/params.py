@@ -5,9 +5,37 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamjoin_datagen.errors import SpecError, require
-from streamjoin_datagen.spec import BandSpec, EquiSpec, WorkloadSpec
+from streamjoin_datagen.kinds.band import BandSpec
+from streamjoin_datagen.kinds.equi import EquiSpec
+from streamjoin_datagen.kinds.master import MasterSpec
+from streamjoin_datagen.kinds.micro import MicroSpec
+from streamjoin_datagen.kinds.published import DebsSpec, RovioSpec, StockSpec, YsbSpec
+from streamjoin_datagen.kinds.tpch import TpchOrdersSpec
+from streamjoin_datagen.kinds.values import (
+    GammaSpec,
+    GaussianSpec,
+    ShiftingGaussianSpec,
+    UniformSpec,
+)
+from streamjoin_datagen.spec import WorkloadSpec
 
-SPECS: dict[str, type[WorkloadSpec]] = {"band": BandSpec, "equi": EquiSpec}
+_CLASSES: tuple[type[WorkloadSpec], ...] = (
+    BandSpec,
+    EquiSpec,
+    MicroSpec,
+    StockSpec,
+    RovioSpec,
+    YsbSpec,
+    DebsSpec,
+    UniformSpec,
+    GaussianSpec,
+    GammaSpec,
+    ShiftingGaussianSpec,
+    MasterSpec,
+    TpchOrdersSpec,
+)
+
+SPECS: dict[str, type[WorkloadSpec]] = {found.kind: found for found in _CLASSES}
 """The workloads that are generated, by kind."""
 
 
@@ -17,7 +45,7 @@ def make_spec(kind: str, seed: object, params: Mapping[str, Any]) -> WorkloadSpe
     Parameters
     ----------
     kind : str
-        ``"band"`` or ``"equi"``.
+        One of ``SPECS``.
     seed : object
         The seed; None if the user gave none.
     params : mapping of str to object
@@ -34,9 +62,11 @@ def make_spec(kind: str, seed: object, params: Mapping[str, Any]) -> WorkloadSpe
     'band-r100-wtime_10s-seed7'
     """
     require(kind in SPECS, "workload", f"one of {', '.join(SPECS)}", kind)
+    cls = SPECS[kind]
+    if seed is None and cls.seedless:
+        seed = 0
     if seed is None:
         raise SpecError(f"workload {kind} needs a seed: give --seed N, or seed = N in a suite")
-    cls = SPECS[kind]
     defaults = {field.name: field.default for field in dataclasses.fields(cls)}
     del defaults["seed"]
     values: dict[str, Any] = {}

@@ -28,6 +28,9 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 _LOG_2 = 0.6931471805599453
 _FEISTEL_ROUNDS = 4
+_CACHED_ITEMS = 1 << 14
+"""Items that are permuted at a time: what is worked on stays in the nearest caches."""
+
 _ATANH_TERMS = 12
 _EXP_TERMS = 16
 
@@ -61,6 +64,11 @@ def hashes(key: int, first_row: int, row_count: int) -> UInt64s:
     counters *= _GOLDEN
     counters += np.uint64(key)
     return _mix(counters)
+
+
+def rehashed(values: UInt64s) -> UInt64s:
+    """Second uniform values, one from each of the first, that look independent of them."""
+    return _mix(values + _GOLDEN)
 
 
 def scaled(values: UInt64s, bound: int) -> UInt64s:
@@ -121,8 +129,8 @@ def exact_exp(values: Float64s) -> Float64s:
 def permuted(key: int, domain: int, items: UInt64s) -> UInt64s:
     """Map each of 0 .. ``domain - 1`` to another of them, one to one.
 
-    A balanced Feistel network of four rounds permutes the next even power of two; a value that
-    falls outside the domain is walked on until it is inside.
+    A Feistel network of four rounds, of halves that differ by a bit at most, permutes the next
+    power of two; a value that falls outside the domain is walked on until it is inside.
 
     Parameters
     ----------
@@ -133,21 +141,35 @@ def permuted(key: int, domain: int, items: UInt64s) -> UInt64s:
     items : ndarray of uint64
         Values below ``domain``.
     """
-    half_bits = max(1, -(-(domain - 1).bit_length() // 2))
+    bits = max(2, (domain - 1).bit_length())
+    halves = (bits - bits // 2, bits // 2)
     round_keys = hashes(key, 0, _FEISTEL_ROUNDS)
-    walked = _feistel(round_keys, half_bits, items)
-    outside = np.flatnonzero(walked >= np.uint64(domain))
-    while outside.size:
-        # At least a quarter of the power of two is inside, so few turns are needed.
-        again = _feistel(round_keys, half_bits, walked[outside])
-        walked[outside] = again
-        outside = outside[again >= np.uint64(domain)]
-    return walked
+    found = np.empty_like(items)
+    for first in range(0, len(items), _CACHED_ITEMS):
+        walked = _feistel(round_keys, halves, items[first : first + _CACHED_ITEMS])
+        outside = np.flatnonzero(walked >= np.uint64(domain))
+        while outside.size:
+            # At least half of the power of two is inside, so few turns are needed.
+            again = _feistel(round_keys, halves, walked[outside])
+            walked[outside] = again
+            outside = outside[again >= np.uint64(domain)]
+        found[first : first + _CACHED_ITEMS] = walked
+    return found
 
 
-def _feistel(round_keys: UInt64s, half_bits: int, items: UInt64s) -> UInt64s:
-    shift, mask = np.uint64(half_bits), np.uint64((1 << half_bits) - 1)
-    left, right = items >> shift, items & mask
-    for round_key in round_keys:
-        left, right = right, left ^ (_mix(right * _GOLDEN + round_key) & mask)
-    return (left << shift) | right
+def _feistel(round_keys: UInt64s, halves: tuple[int, int], items: UInt64s) -> UInt64s:
+    left_bits, right_bits = halves
+    left_mask, right_mask = np.uint64((1 << left_bits) - 1), np.uint64((1 << right_bits) - 1)
+    left, right = items >> np.uint64(right_bits), items & right_mask
+    for number in range(0, _FEISTEL_ROUNDS, 2):
+        left ^= _mixed(right, round_keys[number]) & left_mask
+        right ^= _mixed(left, round_keys[number + 1]) & right_mask
+    left <<= np.uint64(right_bits)
+    left |= right
+    return left
+
+
+def _mixed(half: UInt64s, round_key: np.uint64) -> UInt64s:
+    values = half * _GOLDEN
+    values += round_key
+    return _mix(values)

@@ -1,11 +1,11 @@
-"""A Spark session that is lean, quiet, local and leaves nothing behind.
+"""A Spark session that is lean, quiet and leaves nothing behind.
 
 The Java process is started here rather than by PySpark, whose own start waits without a
 deadline and lets Java's banners through; PySpark then connects to it by the variables
 ``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, as it does under ``spark-submit``.
 Everything that Spark writes goes to a folder of its own, removed at the end; every port is
-bound to the loopback interface. After an error or an interrupt the Java process is killed, as
-Spark's own ending may take long and talks meanwhile.
+bound to the loopback interface, unless a master elsewhere must reach us. After an error or an
+interrupt the Java process is killed, as Spark's own ending may take long and talks meanwhile.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from streamjoin_datagen.errors import GenerationError
 from streamjoin_datagen.interrupts import Result, interruptible
 from streamjoin_datagen.java import find_java
+from streamjoin_datagen.masters import check_master, is_in_process, own_home, package_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +78,10 @@ class Session:
 
 @contextlib.contextmanager
 def spark_session(
-    threads: int | None = None, *, start_deadline_s: float = START_DEADLINE_S
+    threads: int | None = None,
+    *,
+    master: str | None = None,
+    start_deadline_s: float = START_DEADLINE_S,
 ) -> Iterator[Session]:
     """Run Spark in this process for the length of a ``with`` block.
 
@@ -84,29 +89,41 @@ def spark_session(
     ----------
     threads : int, optional
         Tasks at the same time; every core by default.
+    master : str, optional
+        Spark's master; by default tasks run in this process. Its executors must see the same
+        files under the same paths.
     start_deadline_s : float
-        Seconds that Java may take to start.
+        Seconds that Java may take to start, and then a master to take us.
 
     Raises
     ------
     GenerationError
-        If there is no Java, or it does not start within the deadline.
+        If there is no Java, it does not start within the deadline, or the master does not answer.
     """
     threads = threads or _cores()
+    master = master or f"local[{threads}]"
+    address = check_master(master)
     java = find_java()
     folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         stack.enter_context(_restored_process_state())
-        environment = _environment(folder, java.home)
-        process = _start(folder, environment, _settings(folder, threads))
+        environment = _environment(folder, java.home, address)
+        if master.startswith("local-cluster"):
+            home = own_home(folder / "home", Path(environment["SPARK_HOME"]))
+            environment["SPARK_HOME"] = str(home)
+        settings = {**_settings(folder, threads, address), "spark.master": master}
+        process = _start(folder, environment, settings)
         stack.push(lambda kind, *_: _end(process, at_once=kind is not None))
         try:
             port, secret = _connection(process, folder, start_deadline_s)
             os.environ.update(environment)
             os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
             stack.callback(_disconnect, process)
-            spark = interruptible(_connect, lambda: _kill(process.pid))
+            spark = _connected(process, master, start_deadline_s)
+            if not is_in_process(master):
+                threads = int(spark.sparkContext.defaultParallelism)
+                spark.sparkContext.addPyFile(str(package_zip(folder)))
             yield Session(spark, java.version, process.pid, threads)
         except BaseException:  # an interrupt too
             _kill(process.pid)
@@ -120,17 +137,16 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _settings(folder: Path, threads: int) -> dict[str, str]:
+def _settings(folder: Path, threads: int, address: str) -> dict[str, str]:
     log4j = (folder / "conf" / "log4j2.properties").as_uri()
     options = (
         f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={log4j}"
         f" -Djava.io.tmpdir={folder} -Duser.home={folder} -Duser.timezone=UTC"
     )
     return {
-        "spark.master": f"local[{threads}]",
         "spark.app.name": "streamjoin-datagen",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": address,
+        "spark.driver.bindAddress": address,
         "spark.driver.memory": DRIVER_MEMORY,
         "spark.driver.extraJavaOptions": options,
         "spark.local.dir": str(folder / "local"),
@@ -146,7 +162,7 @@ def _settings(folder: Path, threads: int) -> dict[str, str]:
     }
 
 
-def _environment(folder: Path, java_home: Path) -> dict[str, str]:
+def _environment(folder: Path, java_home: Path, address: str) -> dict[str, str]:
     """Variables that Spark reads, over whatever the user's shell sets for another Spark."""
     import pyspark
 
@@ -157,8 +173,8 @@ def _environment(folder: Path, java_home: Path) -> dict[str, str]:
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
-        "SPARK_LOCAL_HOSTNAME": "localhost",
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_HOSTNAME": "localhost" if address == "127.0.0.1" else address,
+        "SPARK_LOCAL_IP": address,
     }
 
 
@@ -215,6 +231,30 @@ def _first_complaint(log: str) -> str:
         if line.strip() and not line.startswith(aside) and "/bin/spark-class: " not in line:
             return line.strip()
     return "it said nothing"
+
+
+def _connected(
+    process: "subprocess.Popen[bytes]", master: str, deadline_s: float
+) -> "SparkSession":
+    """Connect to the Java process and it to its master, within a deadline."""
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        _kill(process.pid)
+
+    timer = threading.Timer(deadline_s, expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        return interruptible(_connect, lambda: _kill(process.pid))
+    except Exception as error:  # PySpark's and Py4J's classes have no common base
+        if not expired.is_set() and is_in_process(master):
+            raise
+        why = f"within {deadline_s:g} s" if expired.is_set() else "as it stands"
+        raise GenerationError(f"the Spark master {master} did not take us {why}") from error
+    finally:
+        timer.cancel()
 
 
 def _connect() -> "SparkSession":

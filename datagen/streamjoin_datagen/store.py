@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.errors import GenerationError, SpecError
 
 FORMAT = 1
 """Raised whenever the meaning of ``workload.json`` or of the files changes."""
@@ -43,7 +44,8 @@ _TYPE_NAMES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 class Outcome:
     """One line of what the command reports: a workload and what became of it.
 
-    ``status`` is ``"generated"``, ``"imported"`` or ``"unchanged"``.
+    ``status`` is ``"generated"``, ``"imported"`` or ``"unchanged"``; ``worker_cpu_s`` is what
+    Spark's workers computed and wrote.
     """
 
     workload: str
@@ -52,6 +54,7 @@ class Outcome:
     rows: int
     bytes: int
     seconds: float
+    worker_cpu_s: float = 0.0
 
 
 def part_ranges(stream: str, rows: int, part_rows: int = PART_ROWS) -> list[tuple[str, int, int]]:
@@ -148,8 +151,10 @@ def write_description(
     folder: Path,
     known: Mapping[str, Any],
     streams: Mapping[str, Mapping[str, Any]],
-    expected_pairs: int | None,
+    counted: tuple[str, int] | None,
     java_version: str | None,
+    *,
+    estimated_pairs: float | None = None,
 ) -> None:
     """Write ``workload.json``, the last file of a workload.
 
@@ -159,21 +164,24 @@ def write_description(
         The workload's :func:`identity`.
     streams : mapping of str to mapping
         The entries of ``"r"`` and ``"s"``.
-    expected_pairs : int or None
-        Pairs under the window ``all``, where known.
+    counted : tuple of str and int, optional
+        A window and the pairs under it, where known.
     java_version : str or None
         Version of Java where Spark did the work.
+    estimated_pairs : float, optional
+        Pairs that the parameters let expect under the workload's own window.
     """
     head = ("format", "name", "kind", "params", "seed")
     expected = None
-    if expected_pairs is not None:
-        expected = {"window": "all", "pairs": expected_pairs, "digest": None}
+    if counted is not None:
+        expected = {"window": counted[0], "pairs": counted[1], "digest": None}
     description = {
         **{key: known[key] for key in head},
         **{stream: dict(streams[stream]) for stream in STREAMS},
         "predicate": known["predicate"],
         "window": known["window"],
         "expected": expected,
+        "estimated_pairs": estimated_pairs,
         "generator": {
             "streamjoin": metadata.version("streamjoin"),
             "pyspark": metadata.version("pyspark") if java_version else None,
@@ -277,16 +285,38 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def os_words(error: OSError) -> str:
+    """What the system says of a failure, without Arrow's words around it."""
+    found = re.search(r"\[errno \d+\] (.*)", str(error))
+    return found[1].rstrip(". ") if found else error.strerror or str(error)
+
+
 def write_tables(
+    out: Path,
     folder: Path,
     known: Mapping[str, Any],
     tables: Mapping[str, pa.Table],
-    expected_pairs: int | None,
-    java_version: str | None,
+    counted: tuple[str, int] | None,
+    *,
+    java_version: str | None = None,
 ) -> int:
-    """Write a workload whose streams are in memory, and return its streams' size in bytes."""
-    entries = {stream: write_stream(folder, stream, tables[stream]) for stream in STREAMS}
-    write_description(folder, known, entries, expected_pairs, java_version)
+    """Write a workload whose streams are in memory, and return its streams' size in bytes.
+
+    Parameters
+    ----------
+    out : Path
+        Where the folder will be.
+
+    Raises
+    ------
+    GenerationError
+        If the folder cannot be written to.
+    """
+    try:
+        entries = {stream: write_stream(folder, stream, tables[stream]) for stream in STREAMS}
+        write_description(folder, known, entries, counted, java_version)
+    except OSError as error:
+        raise GenerationError(f"{out} could not be written: {os_words(error)}") from error
     return sum(entry["bytes"] for entry in entries.values())
 
 

@@ -13,17 +13,16 @@ from streamjoin_datagen.params import SPECS
 from streamjoin_datagen.spec import WorkloadSpec
 
 WIDTH = 80
+_COLUMN = 30
 
-_WORKLOADS = """\
-workloads:
-  band                        the reference band query, x=a:10:10 and y=b:10:10;
-                              needs --seed
-  equi                        an equi-join on k with unique, duplicated or Zipf
-                              keys; needs --seed
+_OTHERS = """\
   SUITE.toml                  every workload of a suite, each into DIR/<name>/
   import flights [FILE FILE]  flights from New York in 2013 and their weather
   import csv R.csv S.csv      tables of your own, already sorted by arrival
   import parquet R S          the same from Parquet files or folders
+  import alliancedb R S       the IaWJ authors' text files, with --layout
+  speed [KIND...]             rows a second of each kind, beside NumPy's own
+  import tpch CUSTOMER ORDERS TPC-H's tables, .tbl or .parquet
 """
 
 _EXAMPLES = """\
@@ -35,12 +34,17 @@ examples:
   streamjoin data benchmarks/workloads/small.toml --out runs/workloads/small
   streamjoin data import csv orders.csv parcels.csv --on id=order \\
       --out runs/workloads/orders
+  streamjoin data import alliancedb trades.txt quotes.txt --layout stock \\
+      --out runs/workloads/stock
 """
 
 
 def epilog() -> str:
     """Workloads, their parameters with defaults and meaning, and examples."""
-    return "\n".join([_WORKLOADS, *(_parameters(kind) for kind in SPECS), _EXAMPLES])
+    kinds = {f"  {kind}": spec.summary for kind, spec in SPECS.items()}
+    workloads = "\n".join(["workloads:", *_listed(kinds, _COLUMN)])
+    parameters = (_parameters(kind) for kind in SPECS)
+    return "\n".join([f"{workloads}\n{_OTHERS}", *parameters, _EXAMPLES])
 
 
 def _parameters(kind: str) -> str:
@@ -50,13 +54,18 @@ def _parameters(kind: str) -> str:
         for field in dataclasses.fields(SPECS[kind])
         if field.name != "seed"
     }
-    column = max(map(len, rows)) + 2
     lines = [f"parameters of {kind}, with their defaults:"]
+    return "\n".join([*lines, *_listed(rows, max(map(len, rows)) + 2)]) + "\n"
+
+
+def _listed(rows: dict[str, str], column: int) -> list[str]:
+    """Lines of what is on the left and, wrapped from a column on, what it means."""
+    lines = []
     for shown, meaning in rows.items():
         wrapped = textwrap.wrap(meaning, WIDTH - column) or [""]
         lines.append(shown.ljust(column) + wrapped[0])
         lines += [" " * column + rest for rest in wrapped[1:]]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _plain(default: object) -> str:

@@ -55,7 +55,7 @@ def one_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> list[int |
     asked: list[int | None] = []
 
     @contextmanager
-    def shared(threads: int | None = None) -> Iterator[Session]:
+    def shared(threads: int | None = None, **_: object) -> Iterator[Session]:
         asked.append(threads)
         yield session
 
@@ -96,7 +96,7 @@ def test_an_interrupt_while_spark_ends_does_not_disown_what_is_made(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def interrupted_at_its_end(threads: int | None = None) -> Iterator[Session]:
+    def interrupted_at_its_end(*_: object, **__: object) -> Iterator[Session]:
         yield session
         raise KeyboardInterrupt
 
@@ -183,14 +183,14 @@ def test_a_renamed_arrival_column_is_said_so(
 
 MISTAKES = [
     (["band"], "workload band needs a seed: give --seed N, or seed = N in a suite"),
-    (["theta", "--seed", "1"], "workload must be one of band, equi, not 'theta'"),
+    (["theta", "--seed", "1"], f"workload must be one of {', '.join(SPECS)}, not 'theta'"),
     (["band", "equi"], "one workload at a time: band is followed by equi"),
     (["band", "--on", "k"], "--on does not go with band: leave it out"),
     (["band", "--threads", "0"], "--threads must be at least 1, not 0"),
     (["nowhere.toml"], "there is no suite nowhere.toml"),
     (["nowhere.toml", "--seed", "1"], "--seed does not go with a suite: leave it out"),
-    (["import"], "import takes flights, csv or parquet, not ''"),
-    (["import", "xml"], "import takes flights, csv or parquet, not 'xml'"),
+    (["import"], "import takes flights, csv, parquet, alliancedb or tpch, not ''"),
+    (["import", "xml"], "import takes flights, csv, parquet, alliancedb or tpch, not 'xml'"),
     (["import", "csv", "r.csv"], "import csv takes the file of R and that of S, not 1 files"),
     (["import", "csv", "r.csv", "s.csv", "--on", "k"], "there is no file r.csv"),
     (["import", "flights", "--on", "k"], "--on does not go with import flights: leave it out"),
@@ -211,7 +211,7 @@ SUITE_MISTAKES = [
     ('name = "a"\nsize = 3', "suite key must be name or workload, not 'size'"),
     (
         'name = "a"\n[[workload]]\nkind = "join"',
-        "workload 1: kind must be one of band, equi, flights, not 'join'",
+        "workload 1: kind must be one of " + ", ".join(SPECS) + ", flights, not 'join'",
     ),
     (
         'name = "a"\n[[workload]]\nkind = "band"',
@@ -287,7 +287,7 @@ def test_help_shows_examples_in_a_folder_that_is_ignored(
     shown = shown_help(capsys, monkeypatch)
     assert "streamjoin data band --param" in shown
     written = re.findall(r"--out (\S+/\S*)", shown)
-    assert len(written) == 4
+    assert len(written) == 5
     assert all(folder.startswith("runs/workloads/") for folder in written)
     assert "/runs/" in (ROOT / ".gitignore").read_text().splitlines()
 
@@ -312,5 +312,20 @@ def test_help_fits_a_terminal_and_says_when_a_seed_is_required(
 ) -> None:
     shown = shown_help(capsys, monkeypatch)
     assert max(map(len, shown.splitlines())) <= WIDTH
-    assert re.search(r"--seed N +seed; required for band and equi\n", shown)
+    assert re.search(r"--seed N +seed; required for every generated\s+workload\n", shown)
     assert "already sorted by arrival" in shown
+
+
+@pytest.mark.parametrize("kind", list(SPECS))
+def test_the_page_of_workloads_names_every_kind_and_parameter(kind: str) -> None:
+    page = (ROOT / "docs" / "workloads.md").read_text().partition("\n## Real data")[0]
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{kind}` |")]
+    same = {
+        "gaussian": ["uniform"],
+        "gamma": ["uniform"],
+        "shifting-gaussian": ["uniform", "gaussian"],
+    }
+    rows = [line for line in page.splitlines() for k in same.get(kind, []) if f"| `{k}` |" in line]
+    named = re.findall(r"`(\w+)`", " ".join([row, *rows]))
+    fields = [field.name for field in dataclasses.fields(SPECS[kind]) if field.name != "seed"]
+    assert set(fields) <= set(named)

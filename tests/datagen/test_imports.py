@@ -14,11 +14,11 @@ import pytest
 
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.flights import flight_files, flights_identity, import_flights
-from streamjoin_datagen.imports import import_tables, tables_identity
+from streamjoin_datagen.imports import csv_table, import_tables, parquet_table, tables_identity
 from streamjoin_datagen.pairs import table_pairs
 from streamjoin_datagen.predicates import parse_predicate
 from streamjoin_datagen.session import Session
-from streamjoin_datagen.store import unchanged
+from streamjoin_datagen.store import Outcome, unchanged
 
 HOUR_US = 3_600_000_000
 START = datetime.datetime(2013, 1, 1, 6, tzinfo=datetime.timezone.utc)
@@ -125,8 +125,16 @@ def csv_import(
     paths = {"r": folder / "r.csv", "s": folder / "s.csv"}
     paths["r"].write_text(r)
     paths["s"].write_text(s)
-    import_tables("csv", paths, folder / "w", parse_predicate(on, band), ts)
+    predicate = parse_predicate(on, band)
+    known = tables_identity("csv", paths, predicate, ts)
+    import_tables(known, paths, folder / "w", predicate, ts, reader=csv_table)
     return described(folder / "w")
+
+
+def parquet_import(paths: dict[str, Path], out: Path, on: str = "k") -> Outcome:
+    predicate = parse_predicate(on, [])
+    known = tables_identity("parquet", paths, predicate, None)
+    return import_tables(known, paths, out, predicate, reader=parquet_table)
 
 
 def test_csv_keeps_its_rows_and_counts_its_pairs(tmp_path: Path) -> None:
@@ -235,7 +243,7 @@ def test_parquet_folders_and_durations_are_read(tmp_path: Path) -> None:
     pq.write_table(pa.table({"k": [2, 3], "ts": [7, 8]}), tmp_path / "s.parquet")
     paths = {"r": tmp_path / "r", "s": tmp_path / "s.parquet"}
     predicate = parse_predicate("k", [])
-    outcome = import_tables("parquet", paths, tmp_path / "w", predicate)
+    outcome = parquet_import(paths, tmp_path / "w")
     assert outcome.rows == 6
     assert described(tmp_path / "w")["expected"]["pairs"] == 2
     read = pq.read_table(tmp_path / "w" / "r.parquet")
@@ -249,10 +257,10 @@ def test_a_file_that_is_no_parquet_is_one_sentence(tmp_path: Path) -> None:
     paths = {"r": tmp_path / "r", "s": tmp_path / "s"}
     paths["r"].write_text("not Parquet at all")
     with pytest.raises(SpecError, match="there is no file"):
-        import_tables("parquet", paths, tmp_path / "w", parse_predicate("k", []))
+        parquet_import(paths, tmp_path / "w")
     paths["s"].write_text("nor this")
     with pytest.raises(SpecError, match=f"^{re.escape(str(paths['r']))} cannot be read as parquet"):
-        import_tables("parquet", paths, tmp_path / "w", parse_predicate("k", []))
+        parquet_import(paths, tmp_path / "w")
 
 
 @pytest.mark.parametrize(
@@ -265,3 +273,17 @@ def test_pairs_of_unlike_types_are_counted(left: pa.DataType, right: pa.DataType
     s = pa.table({"c": pa.array(values[:3], right), "d": [1, 2, 1]})
     assert table_pairs(r, s, ["a"], ["c"]) == 5
     assert table_pairs(r, s, ["a", "b"], ["c", "d"]) == 3
+
+
+def test_part_files_of_different_columns_are_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    pq.write_table(pa.table({"k": pa.array([1], pa.int32())}), tmp_path / "r" / "a.parquet")
+    pq.write_table(pa.table({"k": pa.array([1], pa.int64())}), tmp_path / "r" / "b.parquet")
+    pq.write_table(pa.table({"k": pa.array([1], pa.int32())}), tmp_path / "s.parquet")
+    sentence = (
+        f"{tmp_path / 'r' / 'b.parquet'}: its columns are k int64, and those of a.parquet "
+        "k int32: part files must have the same"
+    )
+    with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
+        parquet_import({"r": tmp_path / "r", "s": tmp_path / "s.parquet"}, tmp_path / "w")
+    assert not (tmp_path / "w").exists()

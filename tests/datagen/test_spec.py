@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from streamjoin_datagen.errors import SpecError
-from streamjoin_datagen.params import make_spec, parse_params
+from streamjoin_datagen.params import SPECS, make_spec, parse_params
 
 WINDOW = "all, tumbling:DUR, count:W[,W] or time:DUR[,DUR] (such as time:10s)"
 
@@ -30,8 +30,8 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
         "band parameter must be one of rate_r, rate_s, duration_s, window, domain, lo, hi, "
         "arrivals, not 'rate'",
     ),
-    ("equi", {"keys": "odd"}, "keys must be unique, duplicated, zipf or foreign, not 'odd'"),
-    ("equi", {"skew": 0.5}, "skew must be left out unless keys is zipf or foreign, not 0.5"),
+    ("equi", {"keys": "odd"}, "keys must be unique, duplicated or zipf, not 'odd'"),
+    ("equi", {"skew": 0.5}, "skew must be left out unless keys is zipf, not 0.5"),
     ("equi", {"duplicates": 2}, "duplicates must be left out unless keys is duplicated, not 2"),
     ("equi", {"keys": "zipf", "skew": 3}, "skew must be a number of at least 0 and at most 2, "
      "not 3"),
@@ -39,7 +39,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
      "not 9"),
     ("equi", {"rate": float("nan")}, "rate must be a number of at least 0 and at most 100000, "
      "not nan"),
-    ("theta", {}, "workload must be one of band, equi, not 'theta'"),
+    ("theta", {}, f"workload must be one of {', '.join(SPECS)}, not 'theta'"),
 ]  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def test_names_tell_workloads_apart() -> None:
 @pytest.mark.parametrize("window", ["all", "tumbling:1s", "count:4", "count:4,8", "time:10ms,1s",
                                     "time:1.5s"])  # fmt: skip
 def test_every_kind_of_window_is_accepted(window: str) -> None:
-    assert make_spec("equi", 1, {"window": window}).params["window"] == window
+    assert make_spec("equi", 1, {"window": window}).window_text == window
 
 
 def test_rows_are_rate_times_duration_rounded() -> None:

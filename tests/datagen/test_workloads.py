@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin_datagen.arrivals import gaps_ns
-from streamjoin_datagen.keys import equi_keys
+from streamjoin_datagen.arrivals import Poisson
 from streamjoin_datagen.params import make_spec
 from streamjoin_datagen.spec import WorkloadSpec
 from streamjoin_datagen.workloads import build
@@ -83,7 +82,7 @@ def test_any_split_gives_the_same_rows(kind: str, params: dict[str, Any], stream
 def test_a_split_of_poisson_arrivals_starts_where_the_gaps_before_it_end() -> None:
     spec = make_spec("band", 5, {"arrivals": "poisson"})
     whole = build(spec, "s", 0, 1000).column("ts").to_pylist()
-    start_ns = int(gaps_ns(5, "s", 2000.0, 0, 600).sum())
+    start_ns = int(Poisson(5, "s", 2000.0).gaps_ns(0, 600).sum())
     assert build(spec, "s", 600, 400, start_ns).column("ts").to_pylist() == whole[600:]
 
 
@@ -99,7 +98,7 @@ def test_arrival_times_never_go_back(arrivals: str, rate: float) -> None:
 
 
 def test_poisson_gaps_are_exponential() -> None:
-    gaps = gaps_ns(21, "r", 1000.0, 0, 100_000) / 1e6
+    gaps = Poisson(21, "r", 1000.0).gaps_ns(0, 100_000) / 1e6
     assert gaps.mean() == pytest.approx(1, rel=0.02)
     assert gaps.std() == pytest.approx(1, rel=0.02)
     assert np.mean(gaps > np.log(2)) == pytest.approx(0.5, abs=0.01)
@@ -167,10 +166,10 @@ def test_texts_have_twenty_characters() -> None:
     assert len(set(texts)) == 500
 
 
-def test_foreign_keys_repeat_uniformly_in_r_and_by_zipf_in_s() -> None:
-    params = {"keys": "foreign", "skew": 1.0, "r_tuples": 20_000, "s_tuples": 20_000}
-    spec = make_spec("equi", 7, params)
-    r, s = (equi_keys(spec, stream, 0, 20_000) for stream in ("r", "s"))
+def test_master_data_repeats_uniformly_and_its_stream_by_zipf() -> None:
+    params = {"skew": 1.0, "r_tuples": 20_000, "s_tuples": 20_000}
+    spec = make_spec("zipf-master", 7, params)
+    r, s = (column(spec, stream, "k") for stream in ("r", "s"))
     most_r, most_s = (np.bincount(keys, minlength=20_001).max() for keys in (r, s))
     assert most_r < 12
     assert most_s > 1000

@@ -22,6 +22,7 @@ OWN_VERBS = {
     "bench": "published experiments: every figure checked, resumable, one report",
     "advise": "names the engine that suits a workload, with reasons",
     "engines": "every engine with its capabilities, and whether it is usable here",
+    "stats": "what a workload's data are like: rates, keys, skew",
     "report": "records in, one self-contained page out",
 }
 OTHER_VERBS = {

@@ -217,7 +217,17 @@ def write_report(paths: list[Path], out: Path) -> None:
     InputError
         If the page cannot be written where it is wanted.
     """
-    page = render([read_records(path) for path in paths])
+    write_page(render([read_records(path) for path in paths]), out)
+
+
+def write_page(page: str, out: Path) -> None:
+    """Write a page, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written where it is wanted.
+    """
     out = Path(out)
     try:
         _write_whole(page, out)

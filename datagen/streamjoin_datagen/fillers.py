@@ -1,0 +1,55 @@
+"""Columns that are only carried along or compared plainly: numbers, texts, truth values."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamjoin_datagen.seeds import Float64s, UInt64s, column_key, hashes, unit
+
+Int32s = NDArray[np.int32]
+
+TEXT_CHARACTERS = 20
+_ALPHABET = np.frombuffer(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", dtype=np.uint8
+)
+# Two characters by 12 bits, the first one by the lower six.
+_PAIRS = np.stack([np.tile(_ALPHABET, 64), np.repeat(_ALPHABET, 64)], axis=1).view(np.uint16)[:, 0]
+_PAIRS_A_HASH = 5
+
+
+def payloads(seed: int, stream: str, first_row: int, row_count: int) -> Int32s:
+    """31 random bits a row."""
+    values = hashes(column_key(seed, stream, "v"), first_row, row_count)
+    values >>= np.uint64(33)
+    return values.astype(np.int32)
+
+
+def whole(values: UInt64s) -> Int32s:
+    """Values 0 and up as int32 from 1."""
+    found = values.astype(np.int32)
+    found += np.int32(1)
+    return found
+
+
+def reals(values: UInt64s, domain: int) -> Float64s:
+    """Real numbers uniform in [1, domain]."""
+    return unit(values) * (domain - 1) + 1.0
+
+
+def truths(values: UInt64s) -> NDArray[np.bool_]:
+    """True or false with equal probability."""
+    found: NDArray[np.bool_] = values >> np.uint64(63) != 0
+    return found
+
+
+def texts(values: list[UInt64s]) -> "pa.Array[Any]":
+    """Texts of 20 characters, ten from 60 bits of each value."""
+    rows = len(values[0])
+    pairs = np.empty((rows, TEXT_CHARACTERS // 2), dtype=np.uint16)
+    for place in range(TEXT_CHARACTERS // 2):
+        turn, digit = divmod(place, _PAIRS_A_HASH)
+        pairs[:, place] = _PAIRS[(values[turn] >> np.uint64(12 * digit)) & np.uint64(4095)]
+    offsets = np.arange(0, TEXT_CHARACTERS * rows + 1, TEXT_CHARACTERS, dtype=np.int32)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets.data), pa.py_buffer(pairs.data))

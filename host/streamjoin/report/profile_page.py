@@ -1,0 +1,219 @@
+"""The page of a workload's data: a table, and curves of both streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamjoin.report import units
+from streamjoin.report.canvas import Chart, Format, add_axes, draw_chart, new_figure
+from streamjoin.report.rows import Scale, apply_scale
+from streamjoin.report.theme import sentinel, series_style, variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from streamjoin.report.profile import Profile, StreamProfile
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+PLOT_PX = 230
+AXIS_PX = 64
+LEGEND_PX = 24
+LEFT_PX = 76.0
+RIGHT_PX = 24.0
+MOST_RANKS = 400
+
+
+def figures(profile: Profile) -> list[tuple[str, list[str]]]:
+    """What there is to say of both streams: a name and two texts each."""
+    what: list[tuple[str, Callable[[StreamProfile], str]]] = [
+        ("compared column", lambda s: s.column),
+        ("tuples", lambda s: f"{s.rows:,}"),
+        ("keys" if profile.is_equi else "different values", lambda s: f"{s.keys:,}"),
+        ("tuples a key", lambda s: f"{s.duplication:,.2f}"),
+        ("share of the most frequent", lambda s: units.percent(s.most_frequent)),
+        ("Zipf exponent of the frequent", lambda s: _number(s.skew, ".2f")),
+        ("tuples whose key the other has", lambda s: units.percent(s.partnered)),
+        ("span", lambda s: units.seconds(s.span_s) if s.span_s else "at rest"),
+        ("mean rate", lambda s: units.rate(s.rate_per_s)),
+        ("most tuples in a millisecond", lambda s: _number(s.busiest_per_ms, ",.0f")),
+        ("different arrival times", lambda s: f"{s.instants:,}"),
+    ]
+    plain = str.maketrans(units.NBSP, " ")
+    return [
+        (name, [shown(stream).translate(plain) for stream in profile.streams])
+        for name, shown in what
+    ]
+
+
+def _number(value: float | None, form: str) -> str:
+    return units.MISSING if value is None else format(value, form)
+
+
+def render_profile(workload: Mapping[str, Any], profile: Profile) -> str:
+    """Render one self-contained HTML page.
+
+    Parameters
+    ----------
+    workload : mapping
+        What ``workload.json`` says.
+    profile : Profile
+        Of the workload's inputs.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    expected = workload.get("expected")
+    return environment.get_template("profile.html").render(
+        workload=workload,
+        predicate=" and ".join(text for texts in workload["predicate"].values() for text in texts),
+        pairs=f"{expected['pairs']:,} pairs under {expected['window']}" if expected else None,
+        figures=figures(profile),
+        charts=[chart for chart in _charts(profile) if chart],
+        light=variables(dark=False),
+        dark=variables(dark=True),
+    )
+
+
+def _charts(profile: Profile) -> list[Chart | None]:
+    return [_rates(profile), _ranks(profile) if profile.is_equi else _values(profile)]
+
+
+def _rates(profile: Profile) -> Chart | None:
+    """Arrivals a second over time."""
+    drawn = [stream for stream in profile.streams if len(stream.slot_rates_per_s)]
+    if not drawn:
+        return None
+    span = profile.streams[0].span_s
+    curves = {}
+    for stream in drawn:
+        slots = len(stream.slot_rates_per_s)
+        curves[stream.name] = (np.arange(slots + 1) * (span / slots), stream.slot_rates_per_s)
+    return _chart(
+        "rates",
+        "Arrivals over time",
+        f"Tuples a second in {len(drawn[0].slot_rates_per_s)} equal slots of time.",
+        curves,
+        Scale(0.0, span, False, units.seconds, "time since the first arrival"),
+        steps=True,
+        tick=units.count,
+    )
+
+
+def _ranks(profile: Profile) -> Chart | None:
+    """Tuples of a key by its rank, both logarithmic."""
+    drawn = [stream for stream in profile.streams if stream.keys]
+    if not drawn:
+        return None
+    curves = {}
+    for stream in drawn:
+        ranks = np.unique(np.geomspace(1, stream.keys, MOST_RANKS).astype(np.int64))
+        curves[stream.name] = (ranks, stream.frequencies[ranks - 1])
+    most = max(stream.keys for stream in drawn)
+    return _chart(
+        "ranks",
+        "How often keys occur",
+        "Tuples of a key by its rank, the most frequent key being the first. Zipf's law is a "
+        "straight line, and an even distribution a level one.",
+        curves,
+        Scale(0.9, max(most, 2) * 1.1, True, units.count, "rank of the key, logarithmic"),
+        steps=False,
+        tick=units.count,
+    )
+
+
+def _values(profile: Profile) -> Chart | None:
+    """Tuples by value."""
+    drawn = [stream for stream in profile.streams if len(stream.histogram)]
+    if profile.edges is None or not drawn:
+        return None
+    low, high = profile.edges
+    curves = {
+        stream.name: (np.linspace(low, high, len(stream.histogram) + 1), stream.histogram)
+        for stream in drawn
+    }
+    return _chart(
+        "values",
+        "How values are spread",
+        f"Tuples in {len(drawn[0].histogram)} equal bins of the first compared column.",
+        curves,
+        Scale(low, high, False, _signed, "value"),
+        steps=True,
+        tick=units.count,
+    )
+
+
+def _signed(value: float) -> str:
+    return f"\u2212{units.count(-value)}" if value < 0 else units.count(value)
+
+
+def _chart(
+    key: str,
+    title: str,
+    caption: str,
+    curves: Mapping[str, tuple[Any, Any]],
+    scale: Scale,
+    *,
+    steps: bool,
+    tick: Callable[[float], str],
+) -> Chart:
+    """Draw one curve a stream."""
+
+    def draw(format_: Format) -> Figure:
+        figure = new_figure(format_.width_px, LEGEND_PX + PLOT_PX + AXIS_PX)
+        width = format_.width_px - LEFT_PX - RIGHT_PX
+        axes = add_axes(figure, LEFT_PX, LEGEND_PX, width, PLOT_PX)
+        _plot(axes, list(curves.items()), format_, scale, steps=steps, tick=tick)
+        for place, name in enumerate(curves):
+            colour, dash, _ = series_style(place)
+            left = 0.02 + 0.14 * place
+            axes.plot([left, left + 0.05], [1.06] * 2, color=colour, linestyle=dash, linewidth=2,
+                      transform=axes.transAxes, clip_on=False)  # fmt: skip
+            axes.text(left + 0.06, 1.06, name, fontsize=format_.small_px, color=sentinel("ink"),
+                      va="center_baseline", transform=axes.transAxes)  # fmt: skip
+        return figure
+
+    said = "; ".join(f"{name}: at most {tick(float(max(y)))}" for name, (_, y) in curves.items())
+    alt = f"{title}. {said}.".replace(units.NBSP, " ")
+    return draw_chart(key, title, caption=caption, alt=alt, marks=len(curves), draw=draw)
+
+
+def _plot(
+    axes: Axes,
+    curves: Sequence[tuple[str, tuple[Any, Any]]],
+    format_: Format,
+    scale: Scale,
+    *,
+    steps: bool,
+    tick: Callable[[float], str],
+) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    apply_scale(axes, scale, format_)
+    if scale.log:
+        axes.set_yscale("log")
+        axes.set_ylim(0.8, max(float(y.max()) for _, (_, y) in curves) * 1.3)
+        axes.yaxis.set_minor_locator(MaxNLocator(1))
+    else:
+        axes.set_ylim(0, max(1.0, *(float(y.max()) for _, (_, y) in curves)) * 1.06)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+    axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+    axes.tick_params(axis="y", labelsize=format_.small_px)
+    axes.grid(axis="y", color=sentinel("rule"), linewidth=1)
+    for place, (name, (x, y)) in enumerate(curves):
+        colour, dash, _ = series_style(place)
+        points = (np.repeat(x, 2)[1:-1], np.repeat(y, 2)) if steps else (x, y)
+        lines = axes.plot(*points, color=colour, linestyle=dash, linewidth=1.6)
+        lines[0].set_gid(f"mark-{name}")

@@ -1,0 +1,172 @@
+"""Tasks that fail and executors that are lost; disks that are full; masters that are not there.
+
+Each test runs in a process of its own: a Spark session has one master.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamjoin_datagen.errors import GenerationError, SpecError
+from streamjoin_datagen.masters import check_master
+
+DEADLINE_S = 240
+
+GENERATES = """
+import hashlib, json, os, signal, sys
+from pathlib import Path
+from streamjoin_datagen import generate as generating
+from streamjoin_datagen.params import make_spec
+from streamjoin_datagen.session import spark_session
+
+master, harm, out = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+write_part, hurt = generating.write_part, str(out.parent / "hurt")
+
+def parent_of(process_id):
+    return int(Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+def harmed(path, schema, blocks):
+    from pyspark import TaskContext
+    if path.name == "part-00001.parquet":
+        path.write_bytes(b"half a file")  # what a lost worker may leave
+        if harm == "fail" and TaskContext.get().attemptNumber() == 0:
+            open(hurt, "a").close()
+            raise ArithmeticError("injected")
+        if harm == "kill" and not os.path.exists(hurt):
+            open(hurt, "x").close()
+            # This process, PySpark's daemon, and the executor's Java.
+            os.kill(parent_of(parent_of(os.getpid())), signal.SIGKILL)
+            signal.pause()
+    return write_part(path, schema, blocks)
+
+generating.write_part = harmed
+spec = make_spec("micro", 5, {"rate_r": 5, "rate_s": 4, "arrivals": "poisson"})
+with spark_session(2, master=master) as session:
+    generating.generate(spec, out, session, part_rows=700, partitions=4)
+files = sorted(file for file in out.rglob("*") if file.is_file())
+digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+print(json.dumps([os.path.exists(hurt), digests, [str(f.relative_to(out)) for f in files]]))
+"""
+
+
+def generated(master: str, harm: str, folder: Path) -> tuple[bool, list[str], list[str]]:
+    """Whether harm was done, and the digests and names of what was generated all the same."""
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", GENERATES, master, harm, str(folder / "w")],
+        env={**os.environ, "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    hurt, digests, names = json.loads(done.stdout)
+    return hurt, digests, names
+
+
+def test_the_bytes_survive_a_failed_task_and_a_lost_executor(tmp_path: Path) -> None:
+    whole = generated("local[2]", "none", tmp_path / "whole")
+    failed = generated("local[2,4]", "fail", tmp_path / "failed")
+    killed = generated("local-cluster[2,1,1024]", "kill", tmp_path / "killed")
+    assert (whole[0], failed[0], killed[0]) == (False, True, True)
+    assert whole[1:] == failed[1:] == killed[1:]
+    assert len(whole[2]) == 1 + 8 + 6
+
+
+LIMITED = """
+import argparse, resource, sys
+from streamjoin_datagen.cli import VERB
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+parser = argparse.ArgumentParser()
+VERB.configure(parser)
+try:
+    VERB.run(parser.parse_args(sys.argv[2:]))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def limited(limit_bytes: int, *words: object) -> str:
+    """What is said where no file may be larger than a limit, as on a disk that is full."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(limit_bytes), *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_generator_without_room_leaves_nothing(tmp_path: Path) -> None:
+    words = ["equi", "--param", "s_tuples=10", "--seed", "1", "--out", tmp_path / "above" / "w"]
+    said = limited(2_000_000, *words)
+    assert re.fullmatch(
+        r"GenerationError a part could not be written: r\.parquet: File too large", said
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_import_without_room_leaves_nothing(tmp_path: Path) -> None:
+    rows = "".join(f"{row}\n" for row in range(20_000))
+    for name in ("r", "s"):
+        (tmp_path / f"{name}.csv").write_text(f"k\n{rows}")
+    files = [tmp_path / "r.csv", tmp_path / "s.csv"]
+    said = limited(20_000, "import", "csv", *files, "--on", "k", "--out", tmp_path / "w")
+    assert said == f"GenerationError {tmp_path / 'w'} could not be written: File too large"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "s.csv"]
+
+
+@pytest.mark.parametrize(
+    "master", ["yarn", "spark://", "spark://host", "local[x]", "local-cluster[2]"]
+)
+def test_what_is_no_master_is_one_sentence(master: str) -> None:
+    sentence = (
+        "--master must be local[N], local[N,FAILURES], local-cluster[N,CORES,MIB] or "
+        f"spark://HOST:PORT, not {master!r}"
+    )
+    with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
+        check_master(master)
+
+
+def test_a_master_that_cannot_be_reached_is_one_sentence() -> None:
+    sentence = (
+        "the Spark master spark://127.0.0.1:1,127.0.0.1:2 cannot be reached within 5 s: "
+        "Connection refused"
+    )
+    with pytest.raises(GenerationError, match=f"^{re.escape(sentence)}$"):
+        check_master("spark://127.0.0.1:1,127.0.0.1:2")
+
+
+MUTE = """
+import socket, sys
+from streamjoin_datagen.session import spark_session
+with socket.create_server(("127.0.0.1", 0)) as mute:
+    master = f"spark://127.0.0.1:{mute.getsockname()[1]}"
+    try:
+        with spark_session(master=master, start_deadline_s=20):
+            pass
+    except Exception as error:
+        print(type(error).__name__, str(error).replace(master, "MASTER"))
+"""
+
+
+def test_a_master_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MUTE],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    said = "GenerationError the Spark master MASTER did not take us within 20 s\n"
+    assert (done.stdout, done.stderr) == (said, "")
+    assert list(tmp_path.iterdir()) == []
