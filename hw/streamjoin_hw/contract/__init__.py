@@ -51,8 +51,28 @@ from streamjoin_hw.contract.register_map import (
     registers,
 )
 from streamjoin_hw.contract.theta import Theta, ThetaError, TupleView
+from streamjoin_hw.contract.words import (
+    GROUP_TUPLES,
+    HEADER,
+    MARK,
+    PACKET_CYCLES,
+    PACKET_RESULTS,
+    TRAILER,
+    input_word_bits,
+    most_packet_bytes,
+    result_word_bits,
+)
 
 __all__ = [
+    "result_word_bits",
+    "most_packet_bytes",
+    "input_word_bits",
+    "TRAILER",
+    "PACKET_RESULTS",
+    "PACKET_CYCLES",
+    "MARK",
+    "HEADER",
+    "GROUP_TUPLES",
     "DESIGNS",
     "FORWARDS",
     "HOLD_WORDS",
