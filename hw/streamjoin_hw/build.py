@@ -284,7 +284,7 @@ def build_model(
         return target
     made = cache.cache_entry(target)
     try:
-        _compile(params, made, tool, cxx, tell, board)
+        _compile(params, made, tool, cxx, tell, board=board)
         shutil.rmtree(made / "obj")
         cache.seal(made)
         cache.publish(made, target, cache.is_whole)
@@ -300,6 +300,7 @@ def _compile(
     tool: toolchain.Verilator,
     cxx: str,
     tell: Callable[[str], None],
+    *,
     board: bool,
 ) -> None:
     """Fill a folder with Verilog, manifest and model."""

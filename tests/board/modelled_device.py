@@ -35,7 +35,7 @@ NEVER = 1024
 """As a share of 1024 cycles in which the output is not ready."""
 
 
-class Faulty(Exception):
+class BoardError(Exception):
     """The driver did what a board would not survive."""
 
 
@@ -122,7 +122,7 @@ class ModelledBoard(Device):
 
     # What pynq asks of a device.
 
-    def get_bitfile_metadata(self, _bitfile_name: str, partial: bool = False) -> Any:  # noqa: ARG002
+    def get_bitfile_metadata(self, _bitfile_name: str, partial: bool = False) -> Any:
         """Describe the block design as pynq's parser of a .hwh file does."""
         widths = {"c_m_axi_mm2s_data_width": self._in_bytes * 8}
         widths["c_m_axi_s2mm_data_width"] = self._out_bytes * 8
@@ -187,7 +187,7 @@ class ModelledBoard(Device):
         """Free memory."""
         for channel in (self.send, self.receive):
             if channel.active and self._memory(channel.address).address == pointer:
-                raise Faulty("memory was freed under a transfer")
+                raise BoardError("memory was freed under a transfer")
         # A buffer without memory is not freed again by pynq when it is collected.
         buffer = self.memories.pop(pointer).buffer()
         if buffer is not None:
@@ -212,7 +212,7 @@ class ModelledBoard(Device):
             word = ctypes.c_uint32()
             offset = address - DESIGN_BASE
             if self._library.sjm_read(self._handle, offset, ctypes.byref(word)):
-                raise Faulty(f"bus error at {address:#x}")
+                raise BoardError(f"bus error at {address:#x}")
             value = word.value
         if self.log is not None:
             self.log.append(("read", address, value))
@@ -226,7 +226,7 @@ class ModelledBoard(Device):
         if DMA_BASE <= address < DMA_BASE + RANGE:
             self._write_dma(address - DMA_BASE, value)
         elif self._library.sjm_write(self._handle, address - DESIGN_BASE, value):
-            raise Faulty(f"bus error at {address:#x}")
+            raise BoardError(f"bus error at {address:#x}")
 
     # The DMA.
 
@@ -268,7 +268,7 @@ class ModelledBoard(Device):
         elif register == axi_dma.STATUS:
             pass  # interrupt flags, of which there are none
         else:
-            raise Faulty(f"no such register of the DMA: {offset:#x}")
+            raise BoardError(f"no such register of the DMA: {offset:#x}")
 
     def reset_dma(self) -> None:
         """Reset both channels; what is under way is lost."""
@@ -278,14 +278,14 @@ class ModelledBoard(Device):
 
     def _begin(self, channel: ChannelModel, length: int) -> None:
         if channel.status & axi_dma.HALTED:
-            raise Faulty("a transfer was begun on a channel that is halted")
+            raise BoardError("a transfer was begun on a channel that is halted")
         if channel.active:
-            raise Faulty("a transfer was begun while one is under way")
+            raise BoardError("a transfer was begun while one is under way")
         width = self._in_bytes if channel is self.send else self._out_bytes
         memory = self._memory(channel.address)
         end = channel.address - memory.address + length
         if channel.address % width or length % width or end > len(memory.dram):
-            raise Faulty(f"a transfer of {length} bytes at {channel.address:#x} does not fit")
+            raise BoardError(f"a transfer of {length} bytes at {channel.address:#x} does not fit")
         channel.status &= ~axi_dma.IDLE
         channel.length, channel.moved_words = length, 0
         channel.active = length > 0
@@ -296,7 +296,7 @@ class ModelledBoard(Device):
         for memory in self.memories.values():
             if memory.address <= address < memory.address + len(memory.dram):
                 return memory
-        raise Faulty(f"nothing is allocated at {address:#x}")
+        raise BoardError(f"nothing is allocated at {address:#x}")
 
     def _window(self, channel: ChannelModel) -> Any:
         """What the DMA reads or writes, shape (bytes,)."""

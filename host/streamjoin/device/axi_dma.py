@@ -34,18 +34,26 @@ ERRORS = {
 RESET_DEADLINE_S = 1.0
 
 
-def wait_until(ready: Callable[[], bool], deadline_s: float, what: Callable[[], str]) -> None:
+NAMES = {MM2S: "sending", S2MM: "receiving"}
+"""The channels, for an error's text."""
+
+
+def wait_until(ready: Callable[[], bool], deadline_s: float, what: str) -> None:
     """Wait for a condition.
 
     Raises
     ------
     DeadlineError
-        With what did not happen, after ``deadline_s``.
+        With ``what`` did not happen, after ``deadline_s``.
     """
     ends = time.monotonic() + deadline_s
     while not ready():
         if time.monotonic() > ends:
-            raise DeadlineError(f"{what()} within {deadline_s:g} s")
+            raise DeadlineError(f"{what} within {deadline_s:g} s")
+
+
+def _until_clear(mmio: Any, offset: int, bit: int, what: str) -> None:
+    wait_until(lambda: not mmio.read(offset) & bit, RESET_DEADLINE_S, what)
 
 
 def reset(mmio: Any) -> None:
@@ -62,19 +70,13 @@ def reset(mmio: Any) -> None:
         If it does not answer.
     """
     mmio.write(MM2S + CONTROL, RESET)
-    for base, name in ((MM2S, "sending"), (S2MM, "receiving")):
-        wait_until(
-            lambda base=base: not mmio.read(base + CONTROL) & RESET,  # type: ignore[misc]
-            RESET_DEADLINE_S,
-            lambda name=name: f"the DMA's {name} channel did not end its reset",  # type: ignore[misc]
-        )
-    for base, name in ((MM2S, "sending"), (S2MM, "receiving")):
+    for base, name in NAMES.items():
+        what = f"the DMA's channel for {name} did not end its reset"
+        _until_clear(mmio, base + CONTROL, RESET, what)
+    for base, name in NAMES.items():
         mmio.write(base + CONTROL, RUN)
-        wait_until(
-            lambda base=base: not mmio.read(base + STATUS) & HALTED,  # type: ignore[misc]
-            RESET_DEADLINE_S,
-            lambda name=name: f"the DMA's {name} channel did not start",  # type: ignore[misc]
-        )
+        what = f"the DMA's channel for {name} did not start"
+        _until_clear(mmio, base + STATUS, HALTED, what)
 
 
 @dataclass
@@ -99,7 +101,7 @@ class Channel:
     @property
     def name(self) -> str:
         """The direction, for an error's text."""
-        return "sending" if self.base == MM2S else "receiving"
+        return NAMES[self.base]
 
     @property
     def busy(self) -> bool:

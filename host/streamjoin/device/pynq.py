@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamjoin.device import axi_dma
 from streamjoin.device.base import Beats, Device, Results, StreamOutcome, describe
@@ -238,7 +237,7 @@ class PynqDevice(Device):
         if sent < total:
             raise DeviceError(f"the design ended the input after {sent} of {total} tuples")
         axi_dma.wait_until(
-            self._send.done, self._quiet_s, lambda: f"the DMA did not end sending {total} tuples"
+            self._send.done, self._quiet_s, f"the DMA did not end sending {total} tuples"
         )
         self._send.finish()
         of_r = int(np.count_nonzero(beats.dest == SIDE_R))
@@ -283,7 +282,7 @@ class _Watch:
 
     def __init__(self, device: PynqDevice) -> None:
         self._device = device
-        self._seen: NDArray[Any] | tuple[int, ...] = ()
+        self._seen: tuple[int, ...] = ()
         self._moved = self._looked = time.monotonic()
 
     def look(self, moved: bool) -> None:
