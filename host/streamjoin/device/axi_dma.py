@@ -145,6 +145,7 @@ class Channel:
         try:
             self.driver.wait()
         except RuntimeError as error:
+            self.done()  # tells in its own words what has happened since
             raise DeviceError(f"the DMA failed while {self.name}: {error}") from None
         self._buffer = None
         return int(self.driver.transferred)

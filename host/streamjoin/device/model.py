@@ -39,6 +39,9 @@ CYCLES_AT_ONCE = 200_000
 """Cycles of one call into the library; progress is told in between."""
 
 
+Report = Callable[[str], None]
+
+
 def unusable() -> str | None:
     """Why no model can be had here, or None."""
     if entry_points(group="streamjoin.models"):
@@ -46,7 +49,7 @@ def unusable() -> str | None:
     return "no model builder is installed: type pip install 'streamjoin[hw]'"
 
 
-def build(params: DesignParams, report: Callable[[str], None]) -> Path:
+def build(params: DesignParams, report: Report) -> Path:
     """Return the folder of a design's model, built if it is not in the cache.
 
     Raises
