@@ -1,7 +1,6 @@
 """Faults of board and DMA: each is its own sentence, and the device works again afterwards."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,7 +67,7 @@ def test_a_packet_that_outgrows_its_buffer_is_an_error(opened: Any) -> None:
     """What the DMA does where its buffer is too small, which no packet of the design's is."""
     board, device = opened()
     board.receive.length = 64
-    with pytest.raises(DeviceError, match="while receiving .*a packet larger than its buffer"):
+    with pytest.raises(DeviceError, match=r"while receiving .*a packet larger than its buffer"):
         device.stream(random_input(device.params, 500, keys=2, seed=1), nothing, nothing)
     check_exact(device, random_input(device.params, 500, keys=2, seed=1))
 
@@ -120,7 +119,7 @@ def test_an_overlay_without_the_design_is_refused(
 
 def test_what_lies_beside_the_bitstream_is_read_with_care(board: Any, bitstream: Any) -> None:
     board()
-    path: Path = bitstream(PRESETS["tiny"])
+    path = bitstream(PRESETS["tiny"])
     manifest = path.with_name("manifest.json")
     facts = json.loads(manifest.read_text())
     cases = [
