@@ -5,7 +5,7 @@ What the words are, and why, is in :mod:`streamjoin_hw.contract.words`.
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Signal
+from amaranth.hdl import ClockDomain, Const, DomainRenamer, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.contract import (
@@ -263,9 +263,18 @@ class BoardTop(Component):
         """Put the design between reader and writer, which are reset with it."""
         m = Module()
         m.submodules.top = top = Top(self.params, by_reference=self.by_reference)
-        m.submodules.reader = reader = GroupReader(self.params)
-        m.submodules.writer = writer = PacketWriter(self.params)
-        m.d.comb += [top.aclk.eq(self.aclk), top.aresetn.eq(self.aresetn)]
+        # The domain of the design's own, which soft reset empties.
+        words: Any = ClockDomain("words")
+        m.domains += words
+        in_words = DomainRenamer("words")
+        m.submodules.reader = reader = in_words(GroupReader(self.params))
+        m.submodules.writer = writer = in_words(PacketWriter(self.params))
+        m.d.comb += [
+            top.aclk.eq(self.aclk),
+            top.aresetn.eq(self.aresetn),
+            words.clk.eq(self.aclk),
+            words.rst.eq(top.restart),
+        ]
         for name, port in axi_lite_members().items():
             inner, outer = (getattr(each, f"s_axil_ctrl_{name}") for each in (top, self))
             m.d.comb += inner.eq(outer) if port.flow == In else outer.eq(inner)
