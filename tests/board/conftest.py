@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from modelled_device import ModelledBoard, install
+from memory_device import install
+from modelled_device import ModelledBoard
 
 from streamjoin.device.pynq import PynqDevice
 from streamjoin_hw.contract import DesignParams, manifest

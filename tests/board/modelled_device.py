@@ -1,22 +1,17 @@
 """A board without a board: a pynq device with the Verilated design behind a model of the AXI DMA.
 
 ``pynq.Overlay``, ``pynq.lib.dma`` and ``pynq.allocate`` run unchanged on it. Registers of the DMA
-behave as AMD's PG021 says (direct register mode). Memory has a cache: what is not flushed the DMA
-does not see, what is not invalidated the host does not see, and a DMA that writes where nothing is
-allocated is an error. Time passes while registers are accessed.
+behave as AMD's PG021 says (direct register mode). A DMA that writes where nothing is allocated is
+an error. Time passes while registers are accessed.
 """
 
 import ctypes
-import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pynq
-from pynq.buffer import PynqBuffer
-from pynq.pl_server.device import Device
+from memory_device import DESIGN_BASE, DMA_BASE, RANGE, BoardError, MemoryDevice
 
 from streamjoin.device import axi_dma
 from streamjoin_hw.contract import (
@@ -24,29 +19,11 @@ from streamjoin_hw.contract import (
     DesignParams,
     RunState,
     SjmRun,
-    input_word_bits,
     load_model_library,
-    result_word_bits,
 )
 
-DMA_BASE, DESIGN_BASE, RANGE = 0x4040_0000, 0x43C0_0000, 0x1_0000
-MEMORY_BASE, PAGE = 0x1000_0000, 4096
 NEVER = 1024
 """As a share of 1024 cycles in which the output is not ready."""
-
-
-class BoardError(Exception):
-    """The driver did what a board would not survive."""
-
-
-@dataclass
-class Memory:
-    """One allocation: what the host sees, and what the DMA sees."""
-
-    address: int
-    host: Any
-    dram: Any
-    buffer: Any = None
 
 
 @dataclass
@@ -75,7 +52,7 @@ class Faults:
     sent_words: int = field(default=0, init=False)
 
 
-class ModelledBoard(Device):
+class ModelledBoard(MemoryDevice):
     """A pynq device that holds one design and one AXI DMA.
 
     Parameters
@@ -98,19 +75,11 @@ class ModelledBoard(Device):
         length_bits: int = 26,
         cycles_at_once: int = 5000,
     ) -> None:
-        super().__init__("modelled")
-        self.name, self.arch = "modelled", "armv7l"
-        self.capabilities = {"REGISTER_RW": True}
+        super().__init__(params, length_bits)
         self.faults = Faults()
-        self.memories: dict[int, Memory] = {}
-        self.downloads: list[str] = []
-        self.log: list[tuple[str, int, int]] | None = None
-        self._next_address = MEMORY_BASE
+        self.log: list[tuple[str, int, Any]] | None = None
         self._length_mask = (1 << length_bits) - 1
-        self._length_bits = length_bits
         self._cycles_at_once = cycles_at_once
-        self._in_bytes = input_word_bits(params) // 8
-        self._out_bytes = result_word_bits(params) // 8
         self._library = load_model_library(folder / LIBRARY_NAME)
         self._handle = self._library.sjm_open()
         self._resume = False
@@ -120,88 +89,12 @@ class ModelledBoard(Device):
         """Free the model."""
         self._library.sjm_close(self._handle)
 
-    # What pynq asks of a device.
-
-    def get_bitfile_metadata(self, _bitfile_name: str, partial: bool = False) -> Any:
-        """Describe the block design as pynq's parser of a .hwh file does."""
-        widths = {"c_m_axi_mm2s_data_width": self._in_bytes * 8}
-        widths["c_m_axi_s2mm_data_width"] = self._out_bytes * 8
-        dma = {
-            "c_include_sg": "0",
-            "c_include_mm2s": "1",
-            "c_include_s2mm": "1",
-            "c_include_mm2s_dre": "0",
-            "c_include_s2mm_dre": "0",
-            "c_micro_dma": "0",
-            "c_sg_length_width": str(self._length_bits),
-            **{name: str(width) for name, width in widths.items()},
-        }
-        cells = {
-            "dma": ("xilinx.com:ip:axi_dma:7.1", DMA_BASE, dma),
-            "streamjoin": ("streamjoin:streamjoin:streamjoin_board:1.0", DESIGN_BASE, {}),
-        }
-        ip_dict = {
-            name: {
-                "phys_addr": base,
-                "addr_range": RANGE,
-                "type": kind,
-                "fullpath": name,
-                "parameters": parameters,
-                "registers": {},
-                "interrupts": {},
-                "gpio": {},
-                "state": None,
-            }
-            for name, (kind, base, parameters) in cells.items()
-        }
-        empty = ("gpio_dict", "interrupt_pins", "interrupt_controllers", "hierarchy_dict")
-        return SimpleNamespace(
-            ip_dict=ip_dict,
-            mem_dict={},
-            clock_dict={},
-            systemgraph=None,
-            **{name: {} for name in empty},
-        )
-
-    def download(self, bitstream: Any, parser: Any = None) -> None:
-        """Take note of the bitstream."""
-        self.downloads.append(bitstream.bitfile_name)
-        self.post_download(bitstream, parser, self.name)
-
-    def allocate(self, shape: Any, dtype: Any, **_options: Any) -> Any:
-        """Allocate memory that host and DMA see through a cache."""
-        count_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        address = self._next_address
-        self._next_address += -(-count_bytes // PAGE) * PAGE + PAGE
-        host = bytearray(count_bytes)
-        dram = np.random.default_rng(address).integers(0, 256, count_bytes, dtype=np.uint8)
-        self.memories[address] = Memory(address, np.frombuffer(host, np.uint8), dram)
-        made: Any = PynqBuffer(
-            shape, dtype, buffer=host, device=self, device_address=address, bo=address
-        )
-        made.memory, made.pointer, made.return_to = self, address, self
-        self.memories[address].buffer = weakref.ref(made)
-        return made
-
     def return_pointer(self, pointer: int) -> None:
-        """Free memory."""
+        """Free memory, unless a transfer goes to or from it."""
         for channel in (self.send, self.receive):
-            if channel.active and self._memory(channel.address).address == pointer:
+            if channel.active and self.memory_at(channel.address).address == pointer:
                 raise BoardError("memory was freed under a transfer")
-        # A buffer without memory is not freed again by pynq when it is collected.
-        buffer = self.memories.pop(pointer).buffer()
-        if buffer is not None:
-            del buffer.memory
-
-    def flush(self, bo: int, offset: int, _pointer: int, count_bytes: int) -> None:
-        """Write the cache back."""
-        memory, part = self.memories[bo], slice(offset, offset + count_bytes)
-        memory.dram[part] = memory.host[part]
-
-    def invalidate(self, bo: int, offset: int, _pointer: int, count_bytes: int) -> None:
-        """Drop the cache."""
-        memory, part = self.memories[bo], slice(offset, offset + count_bytes)
-        memory.host[part] = memory.dram[part]
+        super().return_pointer(pointer)
 
     def read_registers(self, address: int, count_bytes: int) -> bytes:
         """Read registers, of the DMA or of the design."""
@@ -282,7 +175,7 @@ class ModelledBoard(Device):
         if channel.active:
             raise BoardError("a transfer was begun while one is under way")
         width = self._in_bytes if channel is self.send else self._out_bytes
-        memory = self._memory(channel.address)
+        memory = self.memory_at(channel.address)
         end = channel.address - memory.address + length
         if channel.address % width or length % width or end > len(memory.dram):
             raise BoardError(f"a transfer of {length} bytes at {channel.address:#x} does not fit")
@@ -292,15 +185,9 @@ class ModelledBoard(Device):
         if length == 0:
             self._fail(channel, 1 << 4)
 
-    def _memory(self, address: int) -> Memory:
-        for memory in self.memories.values():
-            if memory.address <= address < memory.address + len(memory.dram):
-                return memory
-        raise BoardError(f"nothing is allocated at {address:#x}")
-
     def _window(self, channel: ChannelModel) -> Any:
         """What the DMA reads or writes, shape (bytes,)."""
-        memory = self._memory(channel.address)
+        memory = self.memory_at(channel.address)
         first = channel.address - memory.address
         return memory.dram[first : first + channel.length]
 
@@ -381,6 +268,9 @@ class ModelledBoard(Device):
         self._window(receive)[first : first + words.size] = words.reshape(-1)
         receive.moved_words += len(words)
         written = receive.moved_words * self._out_bytes
+        if self.log is not None:
+            part = bytes(words.reshape(-1)).hex()
+            self.log.append(("memory", receive.address + first, part))
         if ended:
             receive.length = written - self.faults.short_by_bytes
             self.faults.short_by_bytes = 0
@@ -388,14 +278,3 @@ class ModelledBoard(Device):
             receive.status |= axi_dma.IDLE
         elif written == receive.length:
             self._fail(receive, 1 << 4)  # the packet is larger than its buffer
-
-
-def clocks() -> Any:
-    """Stand in for ``pynq.Clocks``, which reads registers of the processor."""
-    return SimpleNamespace(fclk0_mhz=100.0)
-
-
-def install(board: ModelledBoard) -> None:
-    """Make a modelled board the one that pynq finds, for good."""
-    Device.active_device = board
-    pynq.Clocks = clocks()

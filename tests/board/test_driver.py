@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pynq
 import pytest
-from modelled_device import BoardError
+from memory_device import BoardError
 from streams import check_exact, nothing, owed, pairs_of, random_input
 
 from streamjoin.device import pynq as driver
