@@ -30,8 +30,8 @@ validate_bd_design
 save_bd_design
 set design_file [get_files system.bd]
 generate_target all $design_file
-add_files -norecurse [make_wrapper -files $design_file -top]
-add_files -fileset constrs_1 -norecurse [file join $constraints $board streamjoin.xdc]
+add_files -norecurse [list [make_wrapper -files $design_file -top]]
+add_files -fileset constrs_1 -norecurse [list [file join $constraints $board streamjoin.xdc]]
 set_property top system_wrapper [current_fileset]
 update_compile_order -fileset sources_1
 
@@ -66,7 +66,7 @@ finish impl_1 write_bitstream
 
 set bits [file join [get_property DIRECTORY [get_runs impl_1]] system_wrapper.bit]
 file copy -force $bits [file join $out streamjoin.bit]
-set handoff [glob [file join $folder project streamjoin.* sources_1 bd system hw_handoff system.hwh]]
+set handoff [glob -directory [file join $folder project] streamjoin.*/sources_1/bd/system/hw_handoff/system.hwh]
 file copy -force [lindex $handoff 0] [file join $out streamjoin.hwh]
 set figures [open [file join $out figures.txt] w]
 puts $figures "vivado $have"

@@ -14,9 +14,9 @@ set package_dir [file join $ip_dir package]
 file delete -force $ip_dir
 file mkdir $ip_dir
 create_project streamjoin_ip $package_dir -part $part
-add_files -norecurse $verilog
-add_files -fileset constrs_1 -norecurse $ip_constraints
-set_property USED_IN {synthesis implementation out_of_context} [get_files $ip_constraints]
+add_files -norecurse [list $verilog]
+add_files -fileset constrs_1 -norecurse [list $ip_constraints]
+set_property USED_IN {synthesis implementation out_of_context} [get_files [file tail $ip_constraints]]
 set_property top streamjoin_board [current_fileset]
 update_compile_order -fileset sources_1
 

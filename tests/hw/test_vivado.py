@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from streamjoin.cli import main
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.design_options import UsageError
 from streamjoin_hw.presets import PRESETS
@@ -165,3 +166,20 @@ def test_every_board_has_scripts_and_a_preset() -> None:
         assert (ROOT / "hw" / "boards" / board / "block_design.tcl").is_file()
         assert (ROOT / "constraints" / board / "streamjoin.xdc").is_file()
         assert board in PRESETS
+
+
+def test_the_verb_builds_and_says_in_a_sentence_what_is_missing(
+    build: Build,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["hw", "bitstream", "--board", "pynq-z2", "--preset", "tiny", "--out"]
+    assert main([*words, str(tmp_path / "made")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'made' / 'streamjoin.bit'}\n"
+    assert main([*words, str(tmp_path / "made")]) == 2
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert main([*words, str(tmp_path / "other")]) == 1
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.endswith("install it and source its settings64.sh")
+    assert main(["hw", "bitstream", "--board", "x", "--out", str(tmp_path / "other")]) == 2

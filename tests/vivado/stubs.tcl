@@ -99,14 +99,16 @@ proc current_design {} { return design }
 proc add_files {args} {
     lassign [options add_files $args -fileset -norecurse 1 1] found rest
     must_exist [lindex $rest 0]
-    if {[string match *.v [lindex $rest 0]]} { set ::added [lindex $rest 0] }
-    if {[string match *.xdc [lindex $rest 0]]} { uplevel #0 [list source [lindex $rest 0]] }
+    foreach file [lindex $rest 0] {
+        if {[string match *.v $file]} { set ::added $file }
+        if {[string match *.xdc $file]} { uplevel #0 [list source $file] }
+    }
 }
 proc get_files {args} { options get_files $args {} {} 1 1; return [lindex $args 0] }
 proc update_compile_order {args} { options update_compile_order $args -fileset {} 0 0 }
 proc update_ip_catalog {} {
     record update_ip_catalog
-    must_exist [file join $::repository component.xml]
+    must_exist [list [file join $::repository component.xml]]
 }
 proc set_property {args} {
     lassign [options set_property $args -dict {} 1 3] found rest
