@@ -8,14 +8,18 @@ leaves. That Vivado itself takes them is not.
 import json
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from streamjoin.cli import main
+from streamjoin_hw.build import emit_verilog
+from streamjoin_hw.cache import cache_folder
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.design_options import UsageError
+from streamjoin_hw.formal.tools import yosys
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.toolchain import ToolError
 from streamjoin_hw.vivado import BOARDS, WRITTEN, tcl_quoted, vivado_bitstream
@@ -166,6 +170,26 @@ def test_every_board_has_scripts_and_a_preset() -> None:
         assert (ROOT / "hw" / "boards" / board / "block_design.tcl").is_file()
         assert (ROOT / "constraints" / board / "streamjoin.xdc").is_file()
         assert board in PRESETS
+
+
+def test_the_verilog_that_is_handed_over_fits_the_smallest_part() -> None:
+    """Yosys's counts for a 7-series part, the whole top level for boards; no timing."""
+    place = cache_folder() / "check"
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        verilog = emit_verilog(PRESETS["tiny"], Path(folder), board=True)
+        commands = [
+            f"read_verilog -sv {verilog.name}",
+            "synth_xilinx -family xc7 -flatten -top streamjoin_board",
+            "tee -o counts.json stat -json",
+        ]
+        yosys(commands, Path(folder), "Yosys")
+        counts = json.loads((Path(folder) / "counts.json").read_text())
+    cells = counts["design"]["num_cells_by_type"]
+    luts = sum(count for name, count in cells.items() if name.startswith("LUT"))
+    flops = sum(count for name, count in cells.items() if name.startswith("FD"))
+    assert 500 < luts < 53_200
+    assert 500 < flops < 106_400
 
 
 def test_the_verb_builds_and_says_in_a_sentence_what_is_missing(
