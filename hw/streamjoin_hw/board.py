@@ -32,13 +32,8 @@ BOARD_MODULE = "streamjoin_board"
 """Verilog module of the top level for boards."""
 
 
-def _named(layout: tuple[LayoutField, ...], name: str) -> LayoutField:
-    (found,) = (each for each in layout if each.name == name)
-    return found
-
-
 def _bits(word: Any, layout: tuple[LayoutField, ...], name: str) -> Any:
-    each = _named(layout, name)
+    (each,) = (field for field in layout if field.name == name)
     return word[each.offset : each.offset + each.width]
 
 

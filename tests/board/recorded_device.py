@@ -25,6 +25,7 @@ def play(folder: Path) -> None:
 
     import streamjoin
     from streamjoin.device import pynq as driver
+    from streamjoin.device import watch
     from streamjoin_hw.contract import manifest
     from streamjoin_hw.presets import PRESETS
 
@@ -57,7 +58,7 @@ def play(folder: Path) -> None:
 
     board = RecordedBoard(params, 26)
     install(board)
-    driver.LOOK_S = 1e9  # a look at the counters would depend on the time
+    watch.LOOK_S = 1e9  # a look at the counters would depend on the time
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "streamjoin.bit"
         path.write_bytes(b"")

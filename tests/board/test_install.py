@@ -13,6 +13,7 @@ from recorded_device import RECORDING
 from streams import check_exact, random_input
 
 from streamjoin.device import pynq as driver
+from streamjoin.device import watch
 
 ROOT = Path(__file__).resolve().parents[2]
 TUPLES, CHUNK_BYTES = 150, 33 * 8
@@ -54,7 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_recording_is_of_this_interface(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """``RECORD=1`` records it anew."""
-    monkeypatch.setattr(driver, "LOOK_S", 1e9)
+    monkeypatch.setattr(watch, "LOOK_S", 1e9)
     board, device = opened("tiny", chunk_bytes=CHUNK_BYTES)
     device.close()
     board.log, board._next_address = [], 0x1000_0000

@@ -19,6 +19,7 @@ import numpy as np
 from streamjoin.device import axi_dma
 from streamjoin.device.base import Beats, Device, Results, StreamOutcome, describe
 from streamjoin.device.manifest import MANIFEST_NAME, read_manifest
+from streamjoin.device.watch import Watch
 from streamjoin.device.words import group, grouped_words, packet
 from streamjoin.errors import DeadlineError, DeviceError, InputError, UnavailableError
 from streamjoin_hw.contract import (
@@ -38,9 +39,6 @@ CHUNK_BYTES = 1 << 20
 
 QUIET_S = 5.0
 """Silence that is a fault, beyond the time of a whole drain."""
-
-LOOK_S = 0.05
-"""Seconds between looks at the counters while nothing comes."""
 
 
 def unusable() -> str | None:
@@ -189,7 +187,7 @@ class PynqDevice(Device):
         before = self._counters()
         accepted = np.zeros(len(beats.dest), dtype=np.int64)
         chunk, filled, sent, found = slice(0, 0), False, 0, 0
-        watch = _Watch(self)
+        watch = Watch(self.progress, self.state, self.quiet_limit_s)
         while True:
             moved = False
             if self._send.busy and self._send.done():
@@ -275,34 +273,3 @@ class PynqDevice(Device):
         """Describe design and DMA, for an error's text."""
         channels = {f"dma_{each.name}": hex(each.status()) for each in (self._send, self._receive)}
         return describe({**self.status(), **channels})
-
-
-class _Watch:
-    """Ends a wait in which nothing moves, neither transfers nor the design's counters."""
-
-    def __init__(self, device: PynqDevice) -> None:
-        self._device = device
-        self._seen: tuple[int, ...] = ()
-        self._moved = self._looked = time.monotonic()
-
-    def look(self, moved: bool) -> None:
-        """Take note of progress; looks at the counters now and then where there is none.
-
-        Raises
-        ------
-        DeadlineError
-            If nothing has moved for too long.
-        """
-        now = time.monotonic()
-        if moved:
-            self._moved = now
-        elif now - self._looked > LOOK_S:
-            self._looked = now
-            seen = self._device.progress()
-            if seen != self._seen:
-                self._seen, self._moved = seen, now
-            elif now - self._moved > self._device.quiet_limit_s:
-                raise DeadlineError(
-                    f"the design took no tuple and gave no result for {now - self._moved:.1f} s: "
-                    f"{self._device.state()}"
-                )
