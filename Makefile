@@ -5,9 +5,10 @@ NAME ?= iawj-micro
 EFFORT ?= quick
 CASES ?= 1000
 SEED ?= 0
+BOARD ?= pynq-z2
 BIN := .venv/bin
 
-.PHONY: help setup compare bench test fmt lint stress sim formal verilog report docs clean
+.PHONY: help setup compare bench test fmt lint stress sim formal verilog bitstream report docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -42,6 +43,9 @@ formal: setup ## prove parts of the designs; every proof must also find a fault
 
 verilog: setup ## write the Verilog and manifest of the preset tiny to build/
 	$(BIN)/streamjoin hw verilog --preset tiny --out build/tiny
+
+bitstream: setup ## build a board's bitstream with Vivado (BOARD=pynq-z2|zcu104|kv260)
+	$(BIN)/streamjoin hw bitstream --board $(BOARD) --out build/$(BOARD)
 
 report: setup ## write the page of the last comparison anew (SIZE=small|medium|large)
 	$(BIN)/streamjoin report runs/$(SIZE) -o runs/$(SIZE)/report.html

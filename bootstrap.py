@@ -1,16 +1,20 @@
 """Set up ``.venv`` with everything the project needs; seconds when nothing is missing.
 
 Run by ``make setup`` with the system's Python and its standard library alone. What must come
-from the system (a C++ compiler, Perl, Chromium for the page's test) is installed with apt
-where that is allowed; otherwise one sentence says what to type.
+from the system (a C++ compiler, Perl, Chromium for the page's test, Tcl) is installed with apt
+where that is allowed; otherwise one sentence says what to type. ``bootstrap.py board`` sets up
+``.venv-board`` instead, for the tests of the board's driver under both versions of PYNQ.
 """
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -27,7 +31,13 @@ SYSTEM = (
     (("make",), "make", "drives that compilation"),
     (("perl",), "perl", "runs Verilator's front end"),
     (("chromium", "chromium-browser", "google-chrome"), "chromium", "tests the report page"),
+    (("tclsh",), "tcl", "tests the Vivado scripts"),
 )
+
+BOARD_VENVS = ROOT / ".venv-board"
+BOARD_PINS = ROOT / "tests" / "board"
+# A version of PYNQ, the Python that its boards have, and others that it was seen to run on.
+BOARDS = (("3.1", ("3.10", "3.11")), ("4.0", ("3.12", "3.11")))
 
 
 def fail(sentence: str) -> None:
@@ -78,22 +88,28 @@ def system_packages() -> None:
         apt([package for _, package, _ in missing], why)
 
 
-def pip(*words: str) -> list[str]:
-    """Return the environment's pip as a command."""
-    python = str(VENV / "bin" / "python")
+def pip(*words: str, venv: Path = VENV) -> list[str]:
+    """Return an environment's pip as a command."""
+    python = str(venv / "bin" / "python")
     return [python, "-m", "pip", "--disable-pip-version-check", "-q", *words]
+
+
+def make_venv(python: str, venv: Path) -> None:
+    """Make an environment anew."""
+    if venv.exists():
+        shutil.rmtree(venv)
+    asked = [python, "-c", "import sys, ensurepip; print(*sys.version_info[:2], sep='.')"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        version = re.findall(r"3\.[0-9]+", python) or [f"3.{sys.version_info[1]}"]
+        apt([f"python{version[-1]}-venv"], "venv is missing")
+    run([python, "-m", "venv", str(venv)], f"making {venv.relative_to(ROOT)}")
 
 
 def make_environment() -> None:
     """Make ``.venv`` anew and install the pinned packages into it."""
     system_packages()
-    if VENV.exists():
-        shutil.rmtree(VENV)
-    try:
-        import ensurepip  # noqa: F401  (only its presence counts)
-    except ImportError:
-        apt([f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"], "venv is missing")
-    run([sys.executable, "-m", "venv", str(VENV)], "making .venv")
+    make_venv(sys.executable, VENV)
     install = pip("install", "--require-hashes", "-r", "constraints.txt")
     run(install, "installing the pinned packages (about a minute)")
 
@@ -103,9 +119,53 @@ def install_project() -> None:
     run(pip("install", "--no-deps", "-e", "."), "installing streamjoin")
 
 
-def once(name: str, inputs: tuple[str, ...], step: Callable[[], None]) -> None:
+def python_of(version: str) -> str | None:
+    """Find a Python of a version that really starts: on the path, or one that pyenv keeps."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    kept = sorted(root.glob(f"versions/{version}.*/bin/python{version}"), reverse=True)
+    for path in [sys.executable, shutil.which(f"python{version}"), *map(str, kept)]:
+        if path is None:
+            continue
+        asked = [path, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]
+        try:
+            done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0 and done.stdout.strip() == version:
+            return path
+    return None
+
+
+def make_board_environment(pynq: str, versions: tuple[str, ...]) -> None:
+    """Make the environment for one version of PYNQ."""
+    found = {version: python for version in versions if (python := python_of(version))}
+    if not found:
+        fail(f"PYNQ {pynq} needs Python {' or '.join(versions)}, and none is on this machine")
+    version, python = next(iter(found.items()))
+    if version != versions[0]:
+        print(
+            f"setup: Python {versions[0]}, which boards with PYNQ {pynq} have, is not on this "
+            f"machine: it is tested under {version} instead",
+            file=sys.stderr,
+            flush=True,
+        )
+    venv, pins = BOARD_VENVS / pynq, BOARD_PINS / f"constraints-{pynq}.txt"
+    make_venv(python, venv)
+    # PYNQ comes as source: what builds it is pinned too, and has to be there before it.
+    blocks = re.findall(r"^[^#\s].*(?:\n[ \t].*)*", pins.read_text(), re.MULTILINE)
+    others = [block for block in blocks if not block.startswith("pynq")]
+    with tempfile.TemporaryDirectory() as folder:
+        wheels = Path(folder) / "wheels.txt"
+        wheels.write_text("\n".join(others) + "\n")
+        install = pip("install", "--require-hashes", "-r", str(wheels), venv=venv)
+        run(install, f"installing what PYNQ {pynq} needs under Python {version} (a minute)")
+    options = ("install", "--require-hashes", "--no-build-isolation", "-r", str(pins))
+    run(pip(*options, venv=venv), f"building PYNQ {pynq}")
+
+
+def once(name: str, inputs: tuple[str, ...], step: Callable[[], None], venv: Path = VENV) -> None:
     """Run a step unless it was run on these very files, in this place, by this Python."""
-    stamp = VENV / f"{name}.stamp"
+    stamp = venv / f"{name}.stamp"
     files = b"".join((ROOT / path).read_bytes() for path in inputs)
     wanted = hashlib.sha256(files + f"{ROOT} {sys.version}".encode()).hexdigest()
     if not stamp.is_file() or stamp.read_text() != wanted:
@@ -117,6 +177,12 @@ def main() -> None:
     """Bring the environment up to date if anything it is made from has changed."""
     if sys.version_info < MINIMUM:
         fail(f"Python {MINIMUM[0]}.{MINIMUM[1]} or newer is needed, not {sys.version.split()[0]}")
+    if sys.argv[1:] == ["board"]:
+        for pynq, versions in BOARDS:
+            inputs = ("bootstrap.py", f"tests/board/constraints-{pynq}.txt")
+            step = partial(make_board_environment, pynq, versions)
+            once("environment", inputs, step, BOARD_VENVS / pynq)
+        return
     once("environment", ENVIRONMENT_INPUTS, make_environment)
     once("project", PROJECT_INPUTS, install_project)
 

@@ -3,6 +3,9 @@
 import gc
 import signal
 
+collect_ignore = ["board"]
+"""Runs in environments of its own: see test_board.py."""
+
 
 def pytest_configure() -> None:
     """Make signals what they are in the foreground: background jobs are made to ignore some."""

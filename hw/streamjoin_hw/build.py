@@ -18,6 +18,7 @@ from streamjoin_hw.compact import compact
 from streamjoin_hw.contract import LIBRARY_NAME, DesignParams
 
 VERILOG_NAME = "streamjoin_top.v"
+BOARD_VERILOG_NAME = "streamjoin_board.v"
 MANIFEST_NAME = "manifest.json"
 
 BUILD_DEADLINE_S = 900
@@ -62,6 +63,7 @@ _NOT_DESIGN = (
     "simulation.py",
     "terminal.py",
     "testing.py",
+    "vivado.py",
     "walk",
 )
 _DRIVER = _PACKAGE / "model" / "driver.cpp"
@@ -113,8 +115,15 @@ def manifest(params: DesignParams, tools: dict[str, str] | None = None) -> dict[
     )
 
 
-def verilog_text(params: DesignParams) -> str:
+def verilog_text(params: DesignParams, *, board: bool = False) -> str:
     """Return the whole design as Verilog; the core is one module, however many there are.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    board : bool
+        Whether the top level is the one for boards, :class:`~streamjoin_hw.board.BoardTop`.
 
     Raises
     ------
@@ -123,6 +132,7 @@ def verilog_text(params: DesignParams) -> str:
     """
     from amaranth.back import verilog
 
+    from streamjoin_hw.board import BOARD_MODULE, BoardTop
     from streamjoin_hw.core import Core
     from streamjoin_hw.cores import CORE_MODULE
     from streamjoin_hw.fast import ScanCore
@@ -138,9 +148,10 @@ def verilog_text(params: DesignParams) -> str:
         "handshake": ScanCore if params.forward == "fast" else Core,
     }
     core = kinds[params.design](params)
+    top, name = (BoardTop, BOARD_MODULE) if board else (Top, TOP_MODULE)
     parts = [
         verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
-        verilog.convert(Top(params, by_reference=True), name=TOP_MODULE, strip_internal_attrs=True),
+        verilog.convert(top(params, by_reference=True), name=name, strip_internal_attrs=True),
     ]
     return compact("\n".join(parts))
 
@@ -167,8 +178,8 @@ def write_whole(path: Path, text: str) -> None:
             beside.unlink()
 
 
-def emit_verilog(params: DesignParams, folder: Path) -> Path:
-    """Write ``streamjoin_top.v`` and ``manifest.json``.
+def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> Path:
+    """Write ``streamjoin_top.v``, or for boards ``streamjoin_board.v``, and ``manifest.json``.
 
     Parameters
     ----------
@@ -176,6 +187,8 @@ def emit_verilog(params: DesignParams, folder: Path) -> Path:
         The design.
     folder : Path
         Where to; made if it is not there.
+    board : bool
+        See :func:`verilog_text`.
 
     Returns
     -------
@@ -187,12 +200,12 @@ def emit_verilog(params: DesignParams, folder: Path) -> Path:
     OutputError
         If the folder or a file cannot be written.
     """
-    text = verilog_text(params)
+    text = verilog_text(params, board=board)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(folder, error, "name a folder that can be made") from None
-    path = folder / VERILOG_NAME
+    path = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME)
     write_whole(path, text)
     write_whole(folder / MANIFEST_NAME, json.dumps(manifest(params), indent=2) + "\n")
     return path
@@ -217,8 +230,10 @@ def _tools_key(tool: toolchain.Verilator, cxx: str) -> str:
     return hashlib.sha256(chr(0).join(what).encode()).hexdigest()[:16]
 
 
-def _cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str) -> str:
+def _cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str, board: bool) -> str:
     what = [sources_hash(), json.dumps(tool_versions(), sort_keys=True), _tools_key(tool, cxx)]
+    if board:
+        what.append("board")
     if params.theta is not None:
         # A user's function can look at what its digest does not cover; its hardware shows it.
         what.append(verilog_text(params))
@@ -235,7 +250,9 @@ def _forget_old(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def build_model(params: DesignParams, *, report: Callable[[str], None] | None = None) -> Path:
+def build_model(
+    params: DesignParams, *, report: Callable[[str], None] | None = None, board: bool = False
+) -> Path:
     """Return the folder of a design's Verilated model, building it where it is not cached.
 
     Parameters
@@ -244,6 +261,8 @@ def build_model(params: DesignParams, *, report: Callable[[str], None] | None = 
         The design.
     report : callable taking str, optional
         Told what goes on while building.
+    board : bool
+        See :func:`verilog_text`.
 
     Returns
     -------
@@ -258,14 +277,14 @@ def build_model(params: DesignParams, *, report: Callable[[str], None] | None = 
     tell = report or _tell_nobody
     cxx = toolchain.compiler()
     tool = toolchain.verilator()
-    target = cache.cache_folder() / "models" / _cache_key(params, tool, cxx)
+    target = cache.cache_folder() / "models" / _cache_key(params, tool, cxx, board)
     library = target / LIBRARY_NAME
     if cache.is_whole(target):
         library.touch()
         return target
     made = cache.cache_entry(target)
     try:
-        _compile(params, made, tool, cxx, tell)
+        _compile(params, made, tool, cxx, tell, board=board)
         shutil.rmtree(made / "obj")
         cache.seal(made)
         cache.publish(made, target, cache.is_whole)
@@ -281,10 +300,12 @@ def _compile(
     tool: toolchain.Verilator,
     cxx: str,
     tell: Callable[[str], None],
+    *,
+    board: bool,
 ) -> None:
     """Fill a folder with Verilog, manifest and model."""
     tell("emitting Verilog")
-    verilog = emit_verilog(params, made)
+    verilog = emit_verilog(params, made, board=board)
     versions = {"verilator": tool.version}
     facts = manifest(params, versions)
     write_whole(made / MANIFEST_NAME, json.dumps(facts, indent=2) + "\n")
@@ -325,6 +346,9 @@ def _compile(
     (control,) = (each for each in contract.registers(params) if each.name == "control")
     (soft_reset,) = (each.bit for each in control.fields if each.name == "soft_reset")
     include = Path(dict(tool.environment).get("VERILATOR_ROOT") or _verilator_root(tool))
+    bits = (facts["tuple_bits"], facts["result_bits"])
+    if board:
+        bits = (contract.input_word_bits(params), contract.result_word_bits(params))
     link = [
         cxx,
         "-shared",
@@ -333,8 +357,9 @@ def _compile(
         f"-I{objects}",
         f"-I{include / 'include'}",
         f"-I{include / 'include' / 'vltstd'}",
-        f"-DTUPLE_BYTES={facts['tuple_bits'] // 8}",
-        f"-DRESULT_BYTES={facts['result_bits'] // 8}",
+        f"-DTUPLE_BYTES={bits[0] // 8}",
+        f"-DRESULT_BYTES={bits[1] // 8}",
+        *(["-DFOR_BOARD"] if board else []),
         f'-DDESIGN_DIGEST="{facts["digest"]}"',
         f"-DCONTROL_OFFSET={control.offset}",
         f"-DSOFT_RESET_MASK={1 << soft_reset}",

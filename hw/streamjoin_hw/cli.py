@@ -28,6 +28,7 @@ _EXAMPLES = """examples:
   streamjoin hw latency --cores 1,2,4,8 --param segment_tuples=16 --param lanes=4
   streamjoin hw rate --preset tiny-hash --windows 48 --rates 0,1,4
   streamjoin hw animate --preset tiny --out walk.html
+  streamjoin hw bitstream --board pynq-z2 --out build/pynq-z2
   streamjoin hw prove merger-passage meeting-dense --depth 30
 """
 
@@ -164,6 +165,19 @@ def _rate(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def _bitstream(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.vivado import BOARDS, vivado_bitstream
+
+    if arguments.board not in BOARDS:
+        raise UsageError(f"--board must be one of {', '.join(BOARDS)}, not {arguments.board!r}")
+    folder = _out(arguments)
+    if folder is None:
+        raise UsageError("--out must name the folder that the bitstream is written to")
+    params = design_from(arguments.preset or arguments.board, arguments.param)
+    print(vivado_bitstream(params, arguments.board, folder, say))
+    return 0
+
+
 def _prove(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.formal.cli import run
 
@@ -184,6 +198,7 @@ class HardwareVerb:
         ("latency", _latency, "measure cycles a tuple and a match take, beside closed forms"),
         ("rate", _rate, "measure cycles a tuple takes under loads of given match rate and skew"),
         ("animate", _animate, "write a page that shows tuples walk through the cores and meet"),
+        ("bitstream", _bitstream, "build a board's bitstream with Vivado, where it is installed"),
         ("prove", _prove, "prove parts of the design, and that each proof finds its fault"),
     )
 
@@ -225,6 +240,11 @@ class HardwareVerb:
                 configure_latency(action)
             elif name == "rate":
                 configure_rate(action)
+            elif name == "bitstream":
+                action.add_argument(
+                    "--board", metavar="NAME", help="pynq-z2, zcu104 or kv260; also the preset"
+                )
+                action.add_argument("--out", metavar="PATH", help="folder that is not there yet")
             elif name == "animate":
                 configure_input(action, 40)
                 action.add_argument("--out", metavar="PATH", help="where to write the page")

@@ -39,6 +39,11 @@ class Top(Component):
     by_reference : bool
         See :class:`~streamjoin_hw.handshake.Chain`.
 
+    Attributes
+    ----------
+    restart : Signal
+        1 in the cycle in which reset or soft reset empties the design; no port.
+
     Members
     -------
     aclk, aresetn : In(1)
@@ -66,6 +71,7 @@ class Top(Component):
     def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
         self.params = params
         self.by_reference = by_reference
+        self.restart = Signal(init=1)
         control = {f"s_axil_ctrl_{name}": port for name, port in axi_lite_members().items()}
         super().__init__(
             {
@@ -97,7 +103,7 @@ class Top(Component):
         m.submodules.counters = counters = Counters()
         m.submodules.design = design = HandshakeJoin(self.params, by_reference=self.by_reference)
 
-        restart = Signal(init=1)
+        restart = self.restart
         m.d.comb += [control.rst.eq(~self.aresetn), work.rst.eq(restart)]
         m.d.control += restart.eq(file.soft_reset)
 

@@ -72,13 +72,18 @@ def quick_build(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Builds that only write a library; the list grows by each."""
     builds: list[str] = []
 
-    def compiled(params: DesignParams, made: Path, *_: object) -> None:
+    def compiled(params: DesignParams, made: Path, *_: object, board: bool) -> None:
         (made / "obj").mkdir()
         (made / "model.so").write_text("a library")
         builds.append(params.digest)
 
     monkeypatch.setattr(build, "_compile", compiled)
     return builds
+
+
+def test_the_model_for_boards_is_one_of_its_own(quick_build: list[str]) -> None:
+    folders = {build.build_model(PRESETS["tiny"], board=board) for board in (False, True, False)}
+    assert len(folders) == len(quick_build) == 2
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "changed", "missing", "unsealed", "file"])

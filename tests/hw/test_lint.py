@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamjoin_hw import build, cache, toolchain
+from streamjoin_hw.board import BOARD_MODULE
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.formal.tools import yosys
 from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
@@ -52,13 +53,22 @@ SILENCED = (
 )
 
 
-@pytest.mark.parametrize("name", DESIGNS)
-def test_verilator_finds_nothing_to_complain_of(name: str, tmp_path: Path) -> None:
+BOARDS = ("tiny", "tiny-band", "tiny-hash")
+"""Designs that are looked at also with the top level for boards."""
+
+EVERY = pytest.mark.parametrize(
+    ("name", "top"),
+    [(name, TOP_MODULE) for name in DESIGNS] + [(name, BOARD_MODULE) for name in BOARDS],
+)
+
+
+@EVERY
+def test_verilator_finds_nothing_to_complain_of(name: str, top: str, tmp_path: Path) -> None:
     """Among others no latch, no combinational loop, nothing undriven or driven twice."""
-    path = build.emit_verilog(DESIGNS[name], tmp_path)
+    path = build.emit_verilog(DESIGNS[name], tmp_path, board=top == BOARD_MODULE)
     tool = toolchain.verilator()
     flags = ["--lint-only", "-Wall", *(f"-Wno-{each}" for each in SILENCED)]
-    command = [str(tool.path), *flags, "--top-module", TOP_MODULE, str(path)]
+    command = [str(tool.path), *flags, "--top-module", top, str(path)]
     toolchain.run(command, tool.env(), 60, "Verilator's lint")
 
 
@@ -87,10 +97,11 @@ def yosys_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize("name", DESIGNS)
-def test_yosys_finds_nothing_to_complain_of(name: str, yosys_folder: Path) -> None:
+@EVERY
+def test_yosys_finds_nothing_to_complain_of(name: str, top: str, yosys_folder: Path) -> None:
     """No combinational loop, nothing driven twice or by nothing, no latch."""
-    checked_by_yosys(build.emit_verilog(DESIGNS[name], yosys_folder), TOP_MODULE)
+    verilog = build.emit_verilog(DESIGNS[name], yosys_folder, board=top == BOARD_MODULE)
+    checked_by_yosys(verilog, top)
 
 
 @pytest.mark.parametrize(

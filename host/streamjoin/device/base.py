@@ -140,6 +140,16 @@ class Device(ABC):
         fields = self._registers["status"].fields
         return {field.name: value >> field.bit & ((1 << field.width) - 1) for field in fields}
 
+    def restart(self) -> None:
+        """Empty the design and clear its counters; windows and band widths keep their values."""
+        fields = {field.name: 1 << field.bit for field in self._registers["control"].fields}
+        self.write("control", fields["enable"] | fields["soft_reset"])
+
+    @property
+    def drain_cycles(self) -> int:
+        """Cycles in which the design may give nothing although it works: a whole drain."""
+        return self.params.window_capacity * (self.params.segment_words + 1)
+
     def check_identity(self) -> None:
         """Refuse a device that holds another design.
 

@@ -26,7 +26,6 @@ from streamjoin.errors import DeadlineError, DeviceError, UnavailableError
 from streamjoin_hw.contract import (
     LIBRARY_NAME,
     DesignParams,
-    Register,
     RunState,
     SjmRun,
     beat_bits,
@@ -40,6 +39,9 @@ CYCLES_AT_ONCE = 200_000
 """Cycles of one call into the library; progress is told in between."""
 
 
+Report = Callable[[str], None]
+
+
 def unusable() -> str | None:
     """Why no model can be had here, or None."""
     if entry_points(group="streamjoin.models"):
@@ -47,7 +49,7 @@ def unusable() -> str | None:
     return "no model builder is installed: type pip install 'streamjoin[hw]'"
 
 
-def build(params: DesignParams, report: Callable[[str], None]) -> Path:
+def build(params: DesignParams, report: Report) -> Path:
     """Return the folder of a design's model, built if it is not in the cache.
 
     Raises
@@ -148,7 +150,7 @@ class ModelDevice(Device):
         except BaseException:
             # The first error is the one to tell; a device that is gone fails again when used.
             with suppress(DeviceError):
-                self.write("control", _field(self._registers, "enable", "soft_reset"))
+                self.restart()
             raise
 
     def _run(
@@ -211,14 +213,8 @@ class ModelDevice(Device):
     @property
     def _quiet_limit_cycles(self) -> int:
         """Cycles after which silence is a fault: twice a whole drain, at least a million."""
-        drain_cycles = self.params.window_capacity * (self.params.segment_words + 1)
         slowed = 1024 // (1024 - min(self._stalls[1], 1023)) + 1
-        return max(1_000_000, 2 * drain_cycles) * slowed
-
-
-def _field(known: dict[str, Register], *names: str) -> int:
-    """Bits of the control register, by their names."""
-    return sum(1 << each.bit for each in known["control"].fields if each.name in names)
+        return max(1_000_000, 2 * self.drain_cycles) * slowed
 
 
 def _load(path: Path) -> Any:

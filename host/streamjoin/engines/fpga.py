@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.device import model
 from streamjoin.device.base import Beats, Device, Results
 from streamjoin.device.packing import pack, unpack
+from streamjoin.engines import fpga_device
 from streamjoin.engines.arrivals import tumbling_slices
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report
+from streamjoin.engines.fpga_device import BACKENDS, CLOCK, OVERLAY
 from streamjoin.engines.fpga_keys import design_term, program_bands, term_keys
 from streamjoin.errors import EngineError, UnsupportedError
 from streamjoin.metrics import Meter
@@ -65,11 +66,8 @@ class Input:
         return len(self.r_rows) + len(self.s_rows)
 
 
-CLOCK = Knob("clock_mhz", 100, "Clock to assume for a model.", 1, 1000)
-
-
 class FpgaHandshake(Engine):
-    """Handshake-join systolic array, cycle for cycle as a Verilated model."""
+    """Handshake-join systolic array: a Verilated model, cycle for cycle, or a board."""
 
     name: ClassVar[str] = "fpga-handshake"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -77,7 +75,7 @@ class FpgaHandshake(Engine):
         windows=frozenset({"all", "tumbling", "count", "time"}),
         order="none",
         platform="fpga",
-        backends=("model",),
+        backends=BACKENDS,
         arrivals=frozenset({"instant"}),
     )
     knobs: ClassVar[tuple[Knob, ...]] = (
@@ -91,23 +89,25 @@ class FpgaHandshake(Engine):
             choices=FORWARDS,
         ),
         CLOCK,
+        OVERLAY,
     )
     room: ClassVar[str] = "the knobs cores or segment"
     """What to raise where a window is too large."""
 
     def unusable(self) -> str | None:
-        """Say so where no model can be built."""
-        return model.unusable()
+        """Say so where no model can be built and no board is there."""
+        return fpga_device.unusable()
 
     def check(self, job: Job) -> None:
         """Refuse also columns and windows that the design cannot hold."""
         super().check(job)
+        fpga_device.check_backend(job)
         if len(job.predicate.terms) > MAX_TERMS:
             raise UnsupportedError(
                 f"{self.name} takes at most {MAX_TERMS} terms, not {len(job.predicate.terms)}"
             )
         try:
-            params = self._params(job)
+            params = self._design(job)
         except ParameterError as error:
             raise UnsupportedError(f"{self.name}: {error}") from None
         if isinstance(job.window, CountWindow):
@@ -133,16 +133,14 @@ class FpgaHandshake(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Build the design's model, or find it in the cache."""
-        model.build(self._params(job), report)
+        fpga_device.prepare(job, self._design(job), report)
 
     def run(self, job: Job, meter: Meter) -> None:
         """Stream the inputs through the device, one after the other."""
-        params = self._params(job)
+        params = self._design(job)
         with meter.phase("partition"):
             keys = [term_keys(term, job) for term in job.predicate.terms]
-        folder = model.build(params, lambda _: None)
-        clock_hz = int(job.knobs["clock_mhz"]) * 1e6
-        with model.ModelDevice(params, folder, clock_hz=clock_hz) as device:
+        with fpga_device.opened(job, params) as device:
             program_bands(device, job.predicate.terms)
             if isinstance(job.window, TimeWindow):
                 for side, length_us in (("r", job.window.r_us), ("s", job.window.s_us)):
@@ -169,6 +167,10 @@ class FpgaHandshake(Engine):
     ) -> "Feed":
         """Make what streams the inputs and emits the results."""
         return Feed(device, keys, (job.r.missing, job.s.missing), meter)
+
+    def _design(self, job: Job) -> DesignParams:
+        """Return the design that the job runs on."""
+        return fpga_device.design(self.name, job, self._params(job))
 
     def _params(self, job: Job) -> DesignParams:
         terms = tuple(design_term(term, job) for term in job.predicate.terms)

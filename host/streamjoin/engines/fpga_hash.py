@@ -11,7 +11,8 @@ import numpy as np
 
 from streamjoin.device.base import Device
 from streamjoin.engines.base import Capabilities, Job, Knob
-from streamjoin.engines.fpga import CLOCK, TIMESTAMP_BITS, Feed, FpgaHandshake, Input, Micros, Words
+from streamjoin.engines.fpga import TIMESTAMP_BITS, Feed, FpgaHandshake, Input, Micros, Words
+from streamjoin.engines.fpga_device import BACKENDS, CLOCK, OVERLAY
 from streamjoin.engines.fpga_keys import design_term
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
@@ -21,7 +22,7 @@ from streamjoin_hw.contract import DesignParams
 
 
 class FpgaSplitJoinHash(FpgaHandshake):
-    """Hash index in block RAM, a tuple a clock, cycle for cycle as a Verilated model."""
+    """Hash index in block RAM, a tuple a clock, as a Verilated model or on a board."""
 
     name: ClassVar[str] = "fpga-splitjoin-hash"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -29,7 +30,7 @@ class FpgaSplitJoinHash(FpgaHandshake):
         windows=frozenset({"all", "tumbling", "count", "time"}),
         order="outer",
         platform="fpga",
-        backends=("model",),
+        backends=BACKENDS,
         arrivals=frozenset({"instant"}),
     )
     knobs: ClassVar[tuple[Knob, ...]] = (
@@ -39,6 +40,7 @@ class FpgaSplitJoinHash(FpgaHandshake):
         Knob("ways", 8, "Tuples that a bucket names itself; older ones are linked.", 2, 16),
         Knob("lead", 64, "Tuples accepted behind one that still looks, a power of two.", 8, 4096),
         CLOCK,
+        OVERLAY,
     )
     room: ClassVar[str] = "the knob segment"
 

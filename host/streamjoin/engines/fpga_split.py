@@ -4,7 +4,8 @@ from typing import ClassVar
 
 from streamjoin.device.base import Device
 from streamjoin.engines.base import Capabilities, Job, Knob
-from streamjoin.engines.fpga import CLOCK, TIMESTAMP_BITS, Feed, FpgaHandshake, Words
+from streamjoin.engines.fpga import TIMESTAMP_BITS, Feed, FpgaHandshake, Words
+from streamjoin.engines.fpga_device import BACKENDS, CLOCK, OVERLAY
 from streamjoin.engines.fpga_hash import OrderedFeed
 from streamjoin.engines.fpga_keys import design_term
 from streamjoin.metrics import Meter
@@ -13,7 +14,7 @@ from streamjoin_hw.contract import DesignParams
 
 
 class FpgaSplitJoin(FpgaHandshake):
-    """SplitJoin's cores between trees, cycle for cycle as a Verilated model."""
+    """SplitJoin's cores between trees, as a Verilated model or on a board."""
 
     name: ClassVar[str] = "fpga-splitjoin"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -21,7 +22,7 @@ class FpgaSplitJoin(FpgaHandshake):
         windows=frozenset({"all", "tumbling", "count", "time"}),
         order="outer",
         platform="fpga",
-        backends=("model",),
+        backends=BACKENDS,
         arrivals=frozenset({"instant"}),
     )
     knobs: ClassVar[tuple[Knob, ...]] = (
@@ -30,6 +31,7 @@ class FpgaSplitJoin(FpgaHandshake):
         Knob("lanes", 4, "Stored tuples that one core compares in one cycle.", 1, 64),
         Knob("probes", 4, "Arriving tuples compared in one pass over the window.", 1, 16),
         CLOCK,
+        OVERLAY,
     )
 
     def _feed(

@@ -1,8 +1,12 @@
 // The Verilated design behind a C interface: whole inputs in one call.
 //
 // Compiled once for each design, with TUPLE_BYTES, RESULT_BYTES and DESIGN_DIGEST defined from
-// its manifest, CONTROL_OFFSET and SOFT_RESET_MASK from the register map. One clock cycle is `tick`: outputs are read, inputs set, the clock rises. No
-// output of the design depends on an input of the same cycle, so what was read stays true.
+// its manifest, CONTROL_OFFSET and SOFT_RESET_MASK from the register map. One clock cycle is
+// `tick`: outputs are read, inputs set, the clock rises. No output of the design depends on an
+// input of the same cycle, so what was read stays true.
+//
+// With FOR_BOARD defined it is the top level for boards: beats are the words that a DMA carries,
+// `dest` and `last` count for nothing, and a run ends with a packet.
 
 #include <cstdint>
 #include <cstring>
@@ -10,6 +14,14 @@
 
 #include "Vmodel.h"
 #include "verilated.h"
+
+#ifdef FOR_BOARD
+#define TO_DESIGN(name) s_axis_words_##name
+#define FROM_DESIGN(name) m_axis_words_##name
+#else
+#define TO_DESIGN(name) s_axis_tuples_##name
+#define FROM_DESIGN(name) m_axis_results_##name
+#endif
 
 extern "C" {
 
@@ -69,7 +81,7 @@ struct Model {
   int64_t run_start = 0;
 
   void tick() {
-    if (offered && top->s_axis_tuples_tready) {
+    if (offered && top->TO_DESIGN(tready)) {
       taken = true;
       taken_cycle = cycle;
     }
@@ -80,7 +92,7 @@ struct Model {
     ++cycle;
     if (taken) {
       offered = false;
-      top->s_axis_tuples_tvalid = 0;
+      top->TO_DESIGN(tvalid) = 0;
     }
   }
 
@@ -94,10 +106,12 @@ struct Model {
   void seed(uint64_t value) { random = value * 0x9E3779B97F4A7C15ULL + 0x1234567ULL | 1; }
 
   void offer(const SjmRun* run, int64_t beat) {
-    std::memcpy(&top->s_axis_tuples_tdata, run->beats + beat * TUPLE_BYTES, TUPLE_BYTES);
-    top->s_axis_tuples_tdest = run->dest[beat] & 1;
-    top->s_axis_tuples_tlast = run->last && beat + 1 == run->beat_count;
-    top->s_axis_tuples_tvalid = 1;
+    std::memcpy(&top->TO_DESIGN(tdata), run->beats + beat * TUPLE_BYTES, TUPLE_BYTES);
+#ifndef FOR_BOARD
+    top->TO_DESIGN(tdest) = run->dest[beat] & 1;
+    top->TO_DESIGN(tlast) = run->last && beat + 1 == run->beat_count;
+#endif
+    top->TO_DESIGN(tvalid) = 1;
     offered = true;
     taken = false;
   }
@@ -105,7 +119,7 @@ struct Model {
   void withdraw() {
     offered = false;
     taken = false;
-    top->s_axis_tuples_tvalid = 0;
+    top->TO_DESIGN(tvalid) = 0;
   }
 };
 
@@ -231,13 +245,17 @@ int sjm_run(void* handle, SjmRun* run) {
       model->offer(run, beat);
     }
     const bool ready = !run->stall_per_1024 || model->draw() >= run->stall_per_1024;
-    top->m_axis_results_tready = ready;
+    top->FROM_DESIGN(tready) = ready;
     bool ended = false;
-    if (ready && top->m_axis_results_tvalid) {
-      std::memcpy(run->results + result * RESULT_BYTES, &top->m_axis_results_tdata, RESULT_BYTES);
-      run->users[result] = top->m_axis_results_tuser;
+    if (ready && top->FROM_DESIGN(tvalid)) {
+      std::memcpy(run->results + result * RESULT_BYTES, &top->FROM_DESIGN(tdata), RESULT_BYTES);
+#ifdef FOR_BOARD
+      run->users[result] = top->FROM_DESIGN(tlast);
+#else
+      run->users[result] = top->FROM_DESIGN(tuser);
+#endif
       if (run->stamps) run->stamps[result] = model->cycle;
-      ended = top->m_axis_results_tlast;
+      ended = top->FROM_DESIGN(tlast);
       ++result;
     }
     model->tick();
@@ -251,8 +269,10 @@ int sjm_run(void* handle, SjmRun* run) {
       break;
     }
   }
-  top->m_axis_results_tready = 0;
-  model->resumable = status == SJM_RESULTS_FULL || status == SJM_DEADLINE;
+  top->FROM_DESIGN(tready) = 0;
+  // An input outlasts a packet, not the drain.
+  const bool goes_on = status == SJM_ENDED && beat < run->beat_count;
+  model->resumable = status == SJM_RESULTS_FULL || status == SJM_DEADLINE || goes_on;
   model->resume_beat = beat;
   run->beats_taken = beat;
   run->results_taken = result;

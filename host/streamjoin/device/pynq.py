@@ -1,0 +1,275 @@
+"""A design on a PYNQ board: an overlay with the design and an AXI DMA.
+
+Runs under PYNQ 3.1 (Zynq-7000, Python 3.10) and 4.0 (Zynq UltraScale+, Python 3.12). ``pynq`` is
+imported in the constructor alone. Cycles of a device's outcome are the design's own count. Stamps
+of tuples and results are the host's clock in units of the design's: a tuple counts as accepted
+when the DMA is told of it, a result as given when it is in the host's hands, so that latencies are
+what a program sees, not what the design takes.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamjoin.device import axi_dma
+from streamjoin.device.base import Beats, Device, Results, StreamOutcome, describe
+from streamjoin.device.manifest import MANIFEST_NAME, read_manifest
+from streamjoin.device.watch import Watch
+from streamjoin.device.words import group, grouped_words, packet
+from streamjoin.errors import DeadlineError, DeviceError, InputError, UnavailableError
+from streamjoin_hw.contract import (
+    GROUP_TUPLES,
+    SIDE_R,
+    beat_bits,
+    input_word_bits,
+    most_packet_bytes,
+    tuple_layout,
+)
+
+DMA_CELL, DESIGN_CELL = "dma", "streamjoin"
+"""Names of the cells in every block design of ``hw/boards``."""
+
+CHUNK_BYTES = 1 << 20
+"""Input of one transfer, at most; two buffers of it are allocated."""
+
+QUIET_S = 5.0
+"""Silence that is a fault, beyond the time of a whole drain."""
+
+
+def unusable() -> str | None:
+    """Why no board can be driven here, or None."""
+    if find_spec("pynq") is None:
+        return "pynq is not installed: on a board type pip install 'streamjoin[board]'"
+    return None
+
+
+class PynqDevice(Device):
+    """The design of an overlay, with its DMA.
+
+    Parameters
+    ----------
+    bitstream : Path
+        ``.bit`` file with its ``.hwh`` and ``manifest.json`` beside it.
+    quiet_s : float
+        Seconds without any progress after which a wait ends, beyond the time of a drain.
+    chunk_bytes : int
+        Input of one transfer, at most.
+
+    Raises
+    ------
+    UnavailableError
+        If ``pynq`` is not installed.
+    InputError
+        If a file is missing or is not what it must be.
+    DeviceError, DeadlineError
+        If the overlay holds another design, or its DMA does not answer.
+    """
+
+    def __init__(
+        self, bitstream: Path, *, quiet_s: float = QUIET_S, chunk_bytes: int = CHUNK_BYTES
+    ) -> None:
+        if not bitstream.is_file():
+            raise InputError(f"there is no bitstream {bitstream}: name the .bit file of a build")
+        super().__init__(read_manifest(bitstream.with_name(MANIFEST_NAME)).params)
+        self._buffers: list[Any] = []
+        self._quiet_s = quiet_s
+        try:
+            import pynq
+            import pynq.lib.dma  # the driver that overlays find for their DMA
+        except ImportError as error:
+            raise UnavailableError(unusable() or f"pynq does not load: {error}") from None
+        self._overlay = pynq.Overlay(str(bitstream))
+        for cell in (DESIGN_CELL, DMA_CELL):
+            if cell not in self._overlay.ip_dict:
+                have = ", ".join(sorted(self._overlay.ip_dict)) or "none"
+                raise DeviceError(f"{bitstream} has no cell {cell}, only {have}")
+        self._design = getattr(self._overlay, DESIGN_CELL)
+        self.check_identity()
+        entry = self._overlay.ip_dict[DMA_CELL]
+        self._dma_mmio = pynq.MMIO(entry["phys_addr"], entry["addr_range"])
+        # Before pynq's driver is made: it would wait without end for a DMA that does not start.
+        axi_dma.reset(self._dma_mmio)
+        self._clock_hz = float(pynq.Clocks.fclk0_mhz) * 1e6
+        dma = getattr(self._overlay, DMA_CELL)
+        self._send = axi_dma.Channel(self._dma_mmio, axi_dma.MM2S, dma.sendchannel)
+        self._receive = axi_dma.Channel(self._dma_mmio, axi_dma.S2MM, dma.recvchannel)
+        most_bytes = int(dma.buffer_max_size)
+        packet_bytes = most_packet_bytes(self.params)
+        group_bytes = (GROUP_TUPLES + 1) * input_word_bits(self.params) // 8
+        if most_bytes < max(packet_bytes, group_bytes):
+            raise DeviceError(
+                f"{bitstream}: the DMA takes transfers of {most_bytes} bytes and a packet of "
+                f"results has up to {packet_bytes}: build it with a wider length register"
+            )
+        groups = max(1, min(chunk_bytes, most_bytes) // group_bytes)
+        self._chunk_tuples = groups * GROUP_TUPLES
+        try:
+            sizes = [groups * group_bytes] * 2 + [packet_bytes] * 2
+            for count_bytes in sizes:
+                self._buffers.append(pynq.allocate(shape=(count_bytes,), dtype=np.uint8))
+            self._recover()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def clock_hz(self) -> float:
+        """The clock that the board gives the design, in Hz."""
+        return self._clock_hz
+
+    @property
+    def clock_source(self) -> str:
+        """Says that the clock was read on the board."""
+        return "board: PL clock 0, read back"
+
+    def _read(self, offset: int) -> int:
+        return int(self._design.read(offset))
+
+    def _write(self, offset: int, value: int) -> None:
+        self._design.write(offset, int(value))
+
+    def close(self) -> None:
+        """Stop the DMA, then give its buffers back."""
+        buffers, self._buffers = self._buffers, []
+        if not buffers:
+            return
+        # What is freed must not be written to; a DMA that does not answer writes nothing more.
+        with suppress(DeviceError, DeadlineError):
+            axi_dma.reset(self._dma_mmio)
+        for buffer in buffers:
+            buffer.freebuffer()
+
+    def _recover(self) -> None:
+        """Bring design and DMA to where they wait for an input, from whatever state."""
+        axi_dma.reset(self._dma_mmio)
+        self.restart()
+        self._send.restart()
+        self._receive.restart()
+        self._next_in, self._next_out = 0, 0
+        self._listen()
+
+    def _listen(self) -> None:
+        """Let the next packet come into the other buffer."""
+        buffer = self._buffers[2 + self._next_out]
+        self._next_out ^= 1
+        self._receive.begin(buffer, buffer.nbytes)
+        self._listening = buffer
+
+    def stream(
+        self, beats: Beats, on_results: Callable[[Results], None], on_taken: Callable[[int], None]
+    ) -> StreamOutcome:
+        """Send one whole input; see :meth:`Device.stream`.
+
+        Whatever ends it early, design and DMA are emptied: the next input starts afresh.
+        """
+        if len(beats.dest) == 0:
+            return StreamOutcome(np.empty(0, dtype=np.int64), 0)
+        if beats.data.shape != (len(beats.dest), beat_bits(tuple_layout(self.params)) // 8):
+            raise DeviceError(f"beats of shape {beats.data.shape} do not fit the design's tuples")
+        try:
+            return self._run(beats, on_results, on_taken)
+        except BaseException:
+            # The first error is the one to tell; a device that is gone fails again when used.
+            with suppress(DeviceError, DeadlineError):
+                self._recover()
+            raise
+
+    def _run(
+        self, beats: Beats, on_results: Callable[[Results], None], on_taken: Callable[[int], None]
+    ) -> StreamOutcome:
+        """Keep both channels busy until the packet that ends the input."""
+        began = time.monotonic()
+        before = self._counters()
+        accepted = np.zeros(len(beats.dest), dtype=np.int64)
+        chunk, filled, sent, found = slice(0, 0), False, 0, 0
+        watch = Watch(self.progress, self.state, self.quiet_limit_s)
+        while True:
+            moved = False
+            if self._send.busy and self._send.done():
+                self._send.finish()
+                on_taken(sent)
+                moved = True
+            if not filled and sent < len(beats.dest):
+                chunk = slice(sent, min(sent + self._chunk_tuples, len(beats.dest)))
+                self._fill(beats, chunk)
+                filled = True
+            if filled and not self._send.busy:
+                words = grouped_words(chunk.stop - chunk.start)
+                accepted[chunk] = self._stamp(began)
+                self._send.begin(
+                    self._buffers[self._next_in], words * input_word_bits(self.params) // 8
+                )
+                self._next_in ^= 1
+                sent, filled, moved = chunk.stop, False, True
+            if self._receive.done():
+                came = self._listening
+                count_bytes = self._receive.finish()
+                self._listen()  # before looking at it: the design waits meanwhile
+                got = packet(self.params, np.asarray(came)[:count_bytes])
+                found += len(got.data)
+                if len(got.data):
+                    stamps = np.full(len(got.data), self._stamp(began), dtype=np.int64)
+                    on_results(Results(got.data, stamps))
+                if got.end:
+                    break
+                moved = True
+            watch.look(moved)
+        self._check_end(beats, before, sent, found)
+        cycles = self._counters()["cycles"] - before["cycles"]
+        return StreamOutcome(accepted, cycles % (1 << 64))
+
+    def _fill(self, beats: Beats, chunk: slice) -> None:
+        """Put a chunk of the input into the buffer that is not being sent."""
+        part = Beats(beats.data[chunk], beats.dest[chunk])
+        words = group(self.params, part, last=chunk.stop == len(beats.dest)).reshape(-1)
+        self._buffers[self._next_in][: len(words)] = words
+
+    def _check_end(self, beats: Beats, before: dict[str, int], sent: int, found: int) -> None:
+        """See that the design counted what was sent and what was received."""
+        total = len(beats.dest)
+        if sent < total:
+            raise DeviceError(f"the design ended the input after {sent} of {total} tuples")
+        axi_dma.wait_until(
+            self._send.done, self._quiet_s, f"the DMA did not end sending {total} tuples"
+        )
+        self._send.finish()
+        of_r = int(np.count_nonzero(beats.dest == SIDE_R))
+        owed = {"tuples_r": of_r, "tuples_s": total - of_r, "results": found}
+        after = self._counters()
+        for name, count in owed.items():
+            counted = (after[name] - before[name]) % (1 << 32)
+            if counted != count % (1 << 32):
+                raise DeviceError(
+                    f"the design counted {counted} {name} and the driver {count}: "
+                    "it was reset while it ran, or a transfer lost a part"
+                )
+
+    def _counters(self) -> dict[str, int]:
+        """Read what tells progress."""
+        counts = {name: self.read(name) for name in ("tuples_r", "tuples_s", "results")}
+        low = self.read("cycles_low")
+        return {**counts, "cycles": self.read("cycles_high") << 32 | low}
+
+    def _stamp(self, began: float) -> int:
+        """Return the time since an input began, in the design's cycles."""
+        return int((time.monotonic() - began) * self._clock_hz)
+
+    @property
+    def quiet_limit_s(self) -> float:
+        """Seconds of silence that are a fault."""
+        return self._quiet_s + 2 * self.drain_cycles / self._clock_hz
+
+    def progress(self) -> tuple[int, ...]:
+        """Return counters that move while the design works."""
+        counts = self._counters()
+        return counts["tuples_r"], counts["tuples_s"], counts["results"]
+
+    def state(self) -> str:
+        """Describe design and DMA, for an error's text."""
+        channels = {f"dma_{each.name}": hex(each.status()) for each in (self._send, self._receive)}
+        return describe({**self.status(), **channels})

@@ -1,0 +1,122 @@
+"""Groups of tuples and packets of results, as a DMA carries them; see ``streamjoin_hw.contract``.
+
+The layouts of header and trailer are the contract's; here they are put together and taken apart
+for many at once.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.device.base import Beats, Bytes
+from streamjoin.device.packing import pack, unpack
+from streamjoin.errors import DeviceError
+from streamjoin_hw.contract import (
+    GROUP_TUPLES,
+    HEADER,
+    MARK,
+    TRAILER,
+    DesignParams,
+    beat_bits,
+    input_word_bits,
+    result_layout,
+    result_word_bits,
+)
+
+
+def grouped_words(tuples: int) -> int:
+    """Words that so many tuples take, with their headers."""
+    return tuples + -(-tuples // GROUP_TUPLES)
+
+
+def group(params: DesignParams, beats: Beats, *, last: bool) -> Bytes:
+    """Put tuples into groups.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    beats : Beats
+        At least one tuple.
+    last : bool
+        Whether the input ends with them.
+
+    Returns
+    -------
+    ndarray of uint8, shape (words, word bytes)
+    """
+    tuples = len(beats.dest)
+    groups = -(-tuples // GROUP_TUPLES)
+    words = np.zeros((grouped_words(tuples), input_word_bits(params) // 8), dtype=np.uint8)
+    at = np.arange(tuples)
+    words[at + at // GROUP_TUPLES + 1, : beats.data.shape[1]] = beats.data
+    sides = np.zeros((groups, GROUP_TUPLES), dtype=np.uint8)
+    sides.reshape(-1)[:tuples] = beats.dest
+    counts = np.full(groups, GROUP_TUPLES, dtype=np.uint32)
+    counts[-1] = tuples - (groups - 1) * GROUP_TUPLES
+    lasts = np.zeros(groups, dtype=np.uint32)
+    lasts[-1] = last
+    columns = {
+        "sides": np.packbits(sides, axis=1, bitorder="little").view("<u4")[:, 0],
+        "tuples": counts,
+        "last": lasts,
+        "mark": np.full(groups, MARK, dtype=np.uint32),
+    }
+    header = pack(HEADER, columns, groups)
+    words[:: GROUP_TUPLES + 1, : header.shape[1]] = header
+    return words
+
+
+@dataclass(frozen=True)
+class Packet:
+    """A packet of results.
+
+    Attributes
+    ----------
+    data : ndarray of uint8, shape (results, result bytes)
+        Packed results; a copy.
+    end : bool
+        Whether the input has drained.
+    """
+
+    data: Bytes
+    end: bool
+
+
+def packet(params: DesignParams, received: NDArray[np.uint8]) -> Packet:
+    """Take a packet apart.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    received : ndarray of uint8, shape (bytes,)
+        What a transfer wrote.
+
+    Raises
+    ------
+    DeviceError
+        If it is not a whole packet.
+    """
+    word_bytes = result_word_bits(params) // 8
+    words, rest = divmod(len(received), word_bytes)
+    if words == 0 or rest:
+        raise DeviceError(
+            f"a packet of results has {len(received)} bytes, which is no whole number of words "
+            f"of {word_bytes}: it came short"
+        )
+    whole = received.reshape(words, word_bytes)
+    trailer = unpack(TRAILER, whole[-1:, : beat_bits(TRAILER) // 8])
+    mark, results = int(trailer["mark"][0]), int(trailer["results"][0])
+    if mark != MARK:
+        raise DeviceError(
+            f"a packet of {words} words does not end with its trailer: it came short or out of step"
+        )
+    if results != words - 1:
+        raise DeviceError(
+            f"a packet of results has {words - 1} of the {results} that its trailer names: "
+            "it came short"
+        )
+    data = whole[:-1, : beat_bits(result_layout(params)) // 8].copy()
+    return Packet(data, bool(trailer["end"][0]))

@@ -1,0 +1,132 @@
+"""Where a hardware engine's design runs: in a model made for the job, or as a board's overlay."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamjoin.device import model, pynq
+from streamjoin.device.base import Device
+from streamjoin.device.manifest import MANIFEST_NAME, read_manifest
+from streamjoin.engines.base import ORDERS, Job, Knob
+from streamjoin.errors import InputError, UnavailableError, UnsupportedError
+from streamjoin_hw.contract import DesignParams, Term, TermKind
+
+MODEL, PYNQ = "model", "pynq"
+BACKENDS = (MODEL, PYNQ)
+
+CLOCK = Knob("clock_mhz", 100, "Clock to assume for a model.", 1, 1000)
+
+NO_OVERLAY = "none"
+
+
+@dataclass(frozen=True)
+class OverlayKnob(Knob):
+    """A knob that takes the path of a bitstream."""
+
+    def parse(self, text: str | int) -> int | str:
+        """Check that it is a path that can be one of a bitstream.
+
+        Raises
+        ------
+        InputError
+            If it is not.
+        """
+        if isinstance(text, str) and (text == NO_OVERLAY or Path(text).suffix == ".bit"):
+            return text
+        raise InputError(f"knob {self.name} takes the path of a .bit file, not {text!r}")
+
+
+OVERLAY = OverlayKnob(
+    "overlay", NO_OVERLAY, "Bitstream for --backend pynq, its .hwh and manifest.json beside it."
+)
+
+
+def unusable() -> str | None:
+    """Why neither a model nor a board can be had here, or None."""
+    reasons = (model.unusable(), pynq.unusable())
+    return None if None in reasons else "; ".join(map(str, reasons))
+
+
+def check_backend(job: Job) -> None:
+    """Refuse a backend that is not there.
+
+    Raises
+    ------
+    UnavailableError
+        Saying what is missing.
+    """
+    where = PYNQ if job.backend == PYNQ else MODEL
+    reason = (pynq if where == PYNQ else model).unusable()
+    if reason is not None:
+        raise UnavailableError(f"--backend {where} cannot run here: {reason}")
+
+
+def design(name: str, job: Job, wanted: DesignParams) -> DesignParams:
+    """Return the design that a job runs on: the wanted one, or what the overlay holds.
+
+    Parameters
+    ----------
+    name : str
+        The engine, for messages.
+    job : Job
+        What is to be joined.
+    wanted : DesignParams
+        What a model would be made with.
+
+    Raises
+    ------
+    InputError
+        If no overlay is named, or its manifest cannot be read.
+    UnsupportedError
+        If the overlay's design cannot do the job.
+    """
+    if job.backend != PYNQ:
+        return wanted
+    held = read_manifest(_overlay(job).with_name(MANIFEST_NAME)).params
+    needs = (
+        ("the design", held.design, wanted.design),
+        ("terms", _kinds(held.terms), _kinds(wanted.terms)),
+        ("timestamp_bits", held.timestamp_bits, wanted.timestamp_bits),
+        ("theta", held.theta, None),
+    )
+    for what, have, need in needs:
+        if have != need:
+            raise UnsupportedError(
+                f"{name}: the overlay's design has {what} {have} and this join needs {need}: build "
+                "a bitstream for it"
+            )
+    if ORDERS.index(held.order_promise) < ORDERS.index(wanted.order_promise):
+        raise UnsupportedError(
+            f"{name}: the overlay's design promises order {held.order_promise}, not "
+            f"{wanted.order_promise}: build a bitstream for it"
+        )
+    if max(job.r.rows, job.s.rows) > 1 << held.payload_bits:
+        raise UnsupportedError(
+            f"{name}: the overlay's design numbers rows with {held.payload_bits} bits: join at "
+            f"most {1 << held.payload_bits} tuples of a stream"
+        )
+    return held
+
+
+def _kinds(terms: tuple[Term, ...]) -> str:
+    """Write terms as they matter: any two types of 32 bits are equal in the same bits."""
+    return ",".join("equi" if term.kind is TermKind.EQUI else term.text for term in terms)
+
+
+def _overlay(job: Job) -> Path:
+    if job.knobs["overlay"] == NO_OVERLAY:
+        raise InputError("--backend pynq needs --set overlay=FILE.bit, the bitstream to load")
+    return Path(str(job.knobs["overlay"]))
+
+
+def prepare(job: Job, params: DesignParams, report: model.Report) -> None:
+    """Build the model, or find it in the cache; a board needs nothing."""
+    if job.backend != PYNQ:
+        model.build(params, report)
+
+
+def opened(job: Job, params: DesignParams) -> Device:
+    """Open the device that holds a job's design."""
+    if job.backend == PYNQ:
+        return pynq.PynqDevice(_overlay(job))
+    folder = model.build(params, lambda _: None)
+    return model.ModelDevice(params, folder, clock_hz=int(job.knobs["clock_mhz"]) * 1e6)

@@ -1,0 +1,1 @@
+"""Notebooks for boards; ``pynq get-notebooks streamjoin`` copies them to where Jupyter is."""

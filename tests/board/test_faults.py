@@ -1,0 +1,139 @@
+"""Faults of board and DMA: each is its own sentence, and the device works again afterwards."""
+
+import json
+from typing import Any
+
+import pytest
+from modelled_device import Faults
+from streams import check_exact, nothing, random_input
+
+from streamjoin.device.pynq import PynqDevice
+from streamjoin.errors import DeadlineError, DeviceError, InputError
+from streamjoin_hw.presets import PRESETS
+
+
+@pytest.mark.parametrize(
+    ("faults", "kind", "sentence"),
+    [
+        (
+            Faults(error_bit=1 << 5, error_after_words=300),
+            DeviceError,
+            r"the DMA failed while sending \(status 0x21\): slave error: memory answered",
+        ),
+        (
+            Faults(error_bit=1 << 6, error_after_words=300),
+            DeviceError,
+            r"the DMA failed while sending \(status 0x41\): decode error: the address",
+        ),
+        (
+            Faults(error_bit=1 << 4, error_after_words=0),
+            DeviceError,
+            r"the DMA failed while sending \(status 0x11\): internal error",
+        ),
+        (
+            Faults(stuck_after_words=300),
+            DeadlineError,
+            r"took no tuple and gave no result for .* s: idle=0, .*dma_sending=0x0",
+        ),
+        (Faults(short_by_bytes=8), DeviceError, "it came short"),
+        (Faults(short_by_bytes=3), DeviceError, "no whole number of words of 8: it came short"),
+        (
+            Faults(dma_reset_after_words=300),
+            DeviceError,
+            r"the DMA was reset or stopped while (sending|receiving) \(status 0x1\)",
+        ),
+        (
+            Faults(design_reset_after_words=300),
+            (DeviceError, DeadlineError),
+            "it was reset while it ran|took no tuple and gave no result",
+        ),
+    ],
+    ids=["slave", "decode", "internal", "stuck", "short-word", "short-bytes", "dma", "design"],
+)
+def test_a_fault_while_it_streams_is_clear_and_passes(
+    opened: Any, faults: Faults, kind: Any, sentence: str
+) -> None:
+    board, device = opened(quiet_s=0.5, chunk_bytes=2000)
+    board.faults = faults
+    with pytest.raises(kind, match=sentence):
+        device.stream(random_input(device.params, 3000, keys=3, seed=1), nothing, nothing)
+    board.faults = Faults()
+    assert device.status()["idle"] == 1
+    for seed in range(2):
+        assert check_exact(device, random_input(device.params, 1500, keys=4, seed=seed)) > 100
+
+
+def test_a_packet_that_outgrows_its_buffer_is_an_error(opened: Any) -> None:
+    """What the DMA does where its buffer is too small, which no packet of the design's is."""
+    board, device = opened()
+    board.receive.length = 64
+    with pytest.raises(DeviceError, match=r"while receiving .*a packet larger than its buffer"):
+        device.stream(random_input(device.params, 500, keys=2, seed=1), nothing, nothing)
+    check_exact(device, random_input(device.params, 500, keys=2, seed=1))
+
+
+def test_a_design_that_takes_nothing_is_a_deadline_with_its_status(opened: Any) -> None:
+    _, device = opened(quiet_s=0.3)
+    device.write("control", 0)
+    with pytest.raises(DeadlineError, match=r"gave no result for .* starved=0.*dma_receiving=0x0"):
+        device.stream(random_input(device.params, 50, keys=2, seed=1), nothing, nothing)
+    check_exact(device, random_input(device.params, 50, keys=2, seed=1))
+
+
+def test_another_design_is_refused_and_nothing_is_left(board: Any, bitstream: Any) -> None:
+    on = board("tiny")
+    other = PRESETS["tiny-hash"]
+    with pytest.raises(DeviceError, match=f"the device holds design {PRESETS['tiny'].digest}, the"):
+        PynqDevice(bitstream(other))
+    assert not on.memories
+    with PynqDevice(bitstream(PRESETS["tiny"])) as device:
+        check_exact(device, random_input(device.params, 50, keys=2, seed=1))
+
+
+def test_a_dma_that_does_not_start_is_a_deadline_not_a_hang(board: Any, bitstream: Any) -> None:
+    on = board()
+    on.faults = Faults(never_starts=True)
+    with pytest.raises(DeadlineError, match="the DMA's channel for sending did not start within"):
+        PynqDevice(bitstream(PRESETS["tiny"]))
+    on.faults = Faults()
+    PynqDevice(bitstream(PRESETS["tiny"])).close()
+
+
+def test_a_dma_that_was_left_in_the_middle_is_brought_back(board: Any, bitstream: Any) -> None:
+    on = board()
+    on.send.status = on.receive.status = 0x51
+    with PynqDevice(bitstream(PRESETS["tiny"])) as device:
+        check_exact(device, random_input(device.params, 50, keys=2, seed=1))
+
+
+def test_an_overlay_without_the_design_is_refused(
+    board: Any, bitstream: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = board()
+    whole = on.get_bitfile_metadata("")
+    del whole.ip_dict["streamjoin"]
+    monkeypatch.setattr(on, "get_bitfile_metadata", lambda *_: whole)
+    with pytest.raises(DeviceError, match="has no cell streamjoin, only dma"):
+        PynqDevice(bitstream(PRESETS["tiny"]))
+
+
+def test_what_lies_beside_the_bitstream_is_read_with_care(board: Any, bitstream: Any) -> None:
+    board()
+    path = bitstream(PRESETS["tiny"])
+    manifest = path.with_name("manifest.json")
+    facts = json.loads(manifest.read_text())
+    cases = [
+        ("{", "is no manifest: it is not JSON"),
+        ("{}", "is no manifest of a design"),
+        ("[]", "is no manifest of a design"),
+        (json.dumps({**facts, "digest": "0" * 16}), "written by another version"),
+    ]
+    for text, sentence in cases:
+        manifest.write_text(text)
+        with pytest.raises(InputError, match=sentence):
+            PynqDevice(path)
+    manifest.unlink()
+    with pytest.raises(InputError, match="it must lie beside the bitstream"):
+        PynqDevice(path)
+    with pytest.raises(InputError, match="there is no bitstream"):
+        PynqDevice(path.with_name("other.bit"))

@@ -1,0 +1,209 @@
+"""The Vivado scripts against a library of Vivado's commands: order, names, widths, what is left.
+
+There is no Vivado here: what is checked is that every command, property, pin and port that the
+scripts use is one that the table in tests/vivado knows, that all is connected, and what a build
+leaves. That Vivado itself takes them is not.
+"""
+
+import json
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamjoin.cli import main
+from streamjoin_hw.build import emit_verilog
+from streamjoin_hw.cache import cache_folder
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.design_options import UsageError
+from streamjoin_hw.formal.tools import yosys
+from streamjoin_hw.presets import PRESETS
+from streamjoin_hw.toolchain import ToolError
+from streamjoin_hw.vivado import BOARDS, WRITTEN, tcl_quoted, vivado_bitstream
+
+ROOT = Path(__file__).resolve().parents[2]
+STUBS = ROOT / "tests" / "vivado" / "stubs.tcl"
+
+Build = Callable[..., Path]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "commands.log"
+
+
+@pytest.fixture
+def build(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    """Build with the library of commands in Vivado's place."""
+    tclsh = shutil.which("tclsh")
+    assert tclsh is not None, "tclsh is missing: make setup installs it"
+    place = tmp_path / "bin"
+    place.mkdir()
+    vivado = place / "vivado"
+    vivado.write_text(f'#!/bin/sh\nexec "{tclsh}" "{STUBS}" "$@"\n')
+    vivado.chmod(vivado.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
+    monkeypatch.setenv("STUB_LOG", str(log))
+
+    def run(
+        board: str = "pynq-z2", params: DesignParams = PRESETS["tiny"], out: str = "out", **how: str
+    ) -> Path:
+        for name, value in how.items():
+            monkeypatch.setenv(f"STUB_{name.upper()}", value)
+        return vivado_bitstream(params, board, tmp_path / out, lambda _: None)
+
+    return run
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("preset", ["tiny", "tiny-band"])
+def test_a_build_leaves_all_of_it_with_the_clock_that_was_met(
+    build: Build, log: Path, board: str, preset: str
+) -> None:
+    bitstream = build(board, PRESETS[preset])
+    assert {path.name for path in bitstream.parent.iterdir()} == set(WRITTEN)
+    manifest = json.loads((bitstream.parent / "manifest.json").read_text())
+    assert manifest["digest"] == PRESETS[preset].digest
+    assert manifest["clock"]["hz"] == 100e6
+    assert "Vivado 2023.2, after routing: met with 0.412 ns" in manifest["clock"]["source"]
+    commands = [line.split()[0] for line in log.read_text().splitlines()]
+    order = ["ipx::save_core", "update_ip_catalog", "create_bd_design", "validate_bd_design"]
+    order += ["generate_target", "make_wrapper", "open_run", "report_timing_summary"]
+    places = [commands.index(each) for each in order]
+    assert places == sorted(places)
+    text = log.read_text()
+    assert BOARDS[board].part in text
+    assert PRESETS[preset].digest in text
+    assert "CONFIG.c_sg_length_width 26" in text
+    words = {"tiny": 64, "tiny-band": 128}[preset]
+    assert f"CONFIG.c_m_axis_mm2s_tdata_width {words}" in text
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"wns": "-0.100"}, "timing is missed: worst slack -0.100 ns for setup, 0.031 ns for hold"),
+        ({"whs": "-0.002"}, "timing is missed"),
+        ({"wns": ""}, "timing is missed"),
+        ({"version": "2021.2"}, "Vivado 2021.2 is too old: 2022.1 or newer is needed"),
+        ({"version": "2020.1.1"}, "Vivado 2020.1.1 is too old"),
+        ({"fails": "synth_design"}, "synth_1 ended as: synth_design ERROR"),
+        ({"fails": "route_design"}, "impl_1 ended as: route_design ERROR"),
+        ({"fails": "write_bitstream"}, "impl_1 ended as: write_bitstream ERROR"),
+    ],
+)
+def test_a_build_that_fails_leaves_nothing(
+    build: Build, tmp_path: Path, how: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(ToolError, match=f"Vivado failed: .*{sentence}"):
+        build(**how)
+    assert {path.name for path in tmp_path.iterdir()} <= {"bin", "commands.log"}
+
+
+@pytest.mark.parametrize("version", ["2022.1", "2023.2.1", "2026.1"])
+def test_vivados_that_are_new_enough_are_taken(build: Build, version: str) -> None:
+    assert build(version=version).is_file()
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "sentence"),
+    [
+        ("hw/boards/system.tcl", "c_sg_length_width 26", "c_sg_length_width 27", "cannot be 27"),
+        ("hw/boards/system.tcl", "CONFIG.c_addr_width", "CONFIG.c_adr_width", "has no property"),
+        ("hw/boards/system.tcl", "/M_AXIS_MM2S", "/M_AXIS_MM2", "dma has no M_AXIS_MM2"),
+        ("hw/boards/system.tcl", "dma/s_axi_lite_aclk ", "", "dma/s_axi_lite_aclk is not conn"),
+        ("hw/boards/system.tcl", "width $in_bits", "width 32", "stream of another width"),
+        ("hw/boards/system.tcl", "assign_bd_address", "", "addresses are not assigned"),
+        ("hw/boards/build.tcl", "validate_bd_design", "validate_design", "invalid command name"),
+        ("hw/ip/package_ip.tcl", "s_axis_words", "s_axis_tuples", "no interface s_axis_tuples"),
+        ("constraints/ip/streamjoin_ooc.xdc", "ports aclk", "ports clk", "names the port clk"),
+        ("constraints/pynq-z2/streamjoin.xdc", "COMPRESS", "COMPRES", "has no property"),
+    ],
+)
+def test_the_library_of_commands_finds_faults(
+    build: Build,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    file: str,
+    old: str,
+    new: str,
+    sentence: str,
+) -> None:
+    copied = tmp_path / "root"
+    for name in ("hw/ip", "hw/boards", "constraints"):
+        shutil.copytree(ROOT / name, copied / name)
+    text = (copied / file).read_text()
+    assert old in text
+    (copied / file).write_text(text.replace(old, new))
+    monkeypatch.setattr("streamjoin_hw.vivado._ROOT", copied)
+    with pytest.raises(ToolError, match=sentence):
+        build()
+
+
+def test_without_vivado_one_sentence_says_what_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError, match=r"needs Vivado 2022.1 or newer on the path, from AMD"):
+        vivado_bitstream(PRESETS["tiny"], "kv260", tmp_path / "out", lambda _: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_asked_for_is_checked_first(build: Build, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--board must be one of pynq-z2, zcu104, kv260, not 'x'"):
+        build("x")
+    (tmp_path / "there").mkdir()
+    with pytest.raises(UsageError, match="must name a folder that is not there yet"):
+        build(out="there")
+
+
+def test_paths_with_anything_in_them_are_one_word_of_tcl(build: Build) -> None:
+    assert build(out='a b [x] $y {z "q"').is_file()
+    assert tcl_quoted('$a [b] "c" \\') == '"\\$a \\[b\\] \\"c\\" \\\\"'
+
+
+def test_every_board_has_scripts_and_a_preset() -> None:
+    for board in BOARDS:
+        assert (ROOT / "hw" / "boards" / board / "block_design.tcl").is_file()
+        assert (ROOT / "constraints" / board / "streamjoin.xdc").is_file()
+        assert board in PRESETS
+
+
+def test_the_verilog_that_is_handed_over_fits_the_smallest_part() -> None:
+    """Yosys's counts for a 7-series part, the whole top level for boards; no timing."""
+    place = cache_folder() / "check"
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        verilog = emit_verilog(PRESETS["tiny"], Path(folder), board=True)
+        commands = [
+            f"read_verilog -sv {verilog.name}",
+            "synth_xilinx -family xc7 -flatten -top streamjoin_board",
+            "tee -o counts.json stat -json",
+        ]
+        yosys(commands, Path(folder), "Yosys")
+        counts = json.loads((Path(folder) / "counts.json").read_text())
+    cells = counts["design"]["num_cells_by_type"]
+    luts = sum(count for name, count in cells.items() if name.startswith("LUT"))
+    flops = sum(count for name, count in cells.items() if name.startswith("FD"))
+    assert 500 < luts < 53_200
+    assert 500 < flops < 106_400
+
+
+def test_the_verb_builds_and_says_in_a_sentence_what_is_missing(
+    build: Build,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["hw", "bitstream", "--board", "pynq-z2", "--preset", "tiny", "--out"]
+    assert main([*words, str(tmp_path / "made")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'made' / 'streamjoin.bit'}\n"
+    assert main([*words, str(tmp_path / "made")]) == 2
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert main([*words, str(tmp_path / "other")]) == 1
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.endswith("install it and source its settings64.sh")
+    assert main(["hw", "bitstream", "--board", "x", "--out", str(tmp_path / "other")]) == 2

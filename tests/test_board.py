@@ -1,0 +1,62 @@
+"""The board's driver under PYNQ itself, in environments of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamjoin_hw.build import build_model
+from streamjoin_hw.presets import PRESETS
+
+ROOT = Path(__file__).resolve().parent.parent
+BOARD = ROOT / "tests" / "board"
+SETUP_DEADLINE_S, TESTS_DEADLINE_S = 1800, 900
+
+pytestmark = pytest.mark.timeout(SETUP_DEADLINE_S + TESTS_DEADLINE_S)
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, str]:
+    """Models of designs for boards, by preset."""
+    presets = ("tiny", "tiny-band", "tiny-hash")
+    return {name: str(build_model(PRESETS[name], board=True)) for name in presets}
+
+
+@pytest.fixture(scope="module")
+def environments(pytestconfig: pytest.Config) -> Path:
+    """Set up ``.venv-board`` where it is missing or old; what it has to say is shown."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    command = [sys.executable, str(ROOT / "bootstrap.py"), "board"]
+    with capture.global_and_fixture_disabled():
+        done = subprocess.run(command, timeout=SETUP_DEADLINE_S, check=False)
+    assert done.returncode == 0, "see what setup said above"
+    return ROOT / ".venv-board"
+
+
+@pytest.mark.parametrize("version", ["3.1", "4.0"])
+def test_the_driver_holds_under_pynq(
+    version: str, models: dict[str, str], environments: Path
+) -> None:
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("host", "hw")),
+        "STREAMJOIN_BOARD_MODELS": json.dumps(models),
+    }
+    python = str(environments / version / "bin" / "python")
+    command = [python, "-m", "pytest", "-c", str(BOARD / "pytest.ini"), "--rootdir", str(BOARD)]
+    done = subprocess.run(
+        [*command, str(BOARD)],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=TESTS_DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
+    assert " passed" in done.stdout
+    assert " skipped" not in done.stdout
