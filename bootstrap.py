@@ -1,7 +1,7 @@
 """Set up ``.venv`` with everything the project needs; seconds when nothing is missing.
 
 Run by ``make setup`` with the system's Python and its standard library alone. What must come
-from the system (a C++ compiler, Perl, Chromium for the page's test, Tcl) is installed with apt
+from the system (a C++ compiler, Perl, Chromium for the page's test, Tcl, PostgreSQL) is installed with apt
 where that is allowed; otherwise one sentence says what to type. ``bootstrap.py board`` sets up
 ``.venv-board`` instead, for the tests of the board's driver under both versions of PYNQ.
 """
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
+from glob import glob
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -25,6 +26,8 @@ PROJECT_INPUTS = ("pyproject.toml",)
 MINIMUM = (3, 11)
 DEADLINE_S = 1800
 
+POSTGRES = "/usr/lib/postgresql/*/bin/initdb"  # Debian keeps the server's programs off the path
+
 # What is looked for on the path, what provides it in Debian, and what it is for.
 SYSTEM = (
     (("g++", "c++", "clang++"), "g++", "compiles simulation models"),
@@ -32,6 +35,7 @@ SYSTEM = (
     (("perl",), "perl", "runs Verilator's front end"),
     (("chromium", "chromium-browser", "google-chrome"), "chromium", "tests the report page"),
     (("tclsh",), "tcl", "tests the Vivado scripts"),
+    (("initdb", POSTGRES), "postgresql", "tests the store in PostgreSQL"),
 )
 
 BOARD_VENVS = ROOT / ".venv-board"
@@ -82,7 +86,8 @@ def apt(packages: list[str], why: str) -> None:
 
 def system_packages() -> None:
     """See to it that every system program is there."""
-    missing = [row for row in SYSTEM if not any(shutil.which(name) for name in row[0])]
+    here = [any(shutil.which(name) or glob(name) for name in names) for names, _, _ in SYSTEM]
+    missing = [row for row, found in zip(SYSTEM, here, strict=True) if not found]
     if missing:
         why = "missing: " + ", ".join(f"{names[0]} ({use})" for names, _, use in missing)
         apt([package for _, package, _ in missing], why)

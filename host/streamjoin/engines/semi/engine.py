@@ -50,8 +50,11 @@ class _Relation:
 
 
 def _drop(store: Store, folder: "tempfile.TemporaryDirectory[str]") -> None:
-    store.close()
-    folder.cleanup()
+    try:
+        store.close()
+        store.discard()
+    finally:
+        folder.cleanup()
 
 
 _relations: "weakref.WeakValueDictionary[tuple[Any, ...], _Relation]"
