@@ -60,9 +60,11 @@ _NOT_DESIGN = (
     "presets.py",
     "rate",
     "simulation.py",
+    "synth",
     "terminal.py",
     "testing.py",
     "walk",
+    "yowasp.py",
 )
 _DRIVER = _PACKAGE / "model" / "driver.cpp"
 

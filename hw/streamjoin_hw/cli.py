@@ -14,6 +14,7 @@ from streamjoin_hw.formal.cli import configure as configure_prove
 from streamjoin_hw.latency.cli import configure as configure_latency
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.rate.cli import configure as configure_rate
+from streamjoin_hw.synth.cli import configure as configure_synth
 from streamjoin_hw.terminal import progress, say, show, write_text
 from streamjoin_hw.walk.cli import check_seed, chosen_windows, configure_input
 
@@ -27,6 +28,7 @@ _EXAMPLES = """examples:
   streamjoin hw simulate --preset tiny --tuples 100 --waves build/tiny.vcd
   streamjoin hw latency --cores 1,2,4,8 --param segment_tuples=16 --param lanes=4
   streamjoin hw rate --preset tiny-hash --windows 48 --rates 0,1,4
+  streamjoin hw synth --target ecp5-85k --preset tiny --out build/tiny
   streamjoin hw animate --preset tiny --out walk.html
   streamjoin hw prove merger-passage meeting-dense --depth 30
 """
@@ -164,6 +166,12 @@ def _rate(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def _synth(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.synth.cli import run
+
+    return run(arguments)
+
+
 def _prove(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.formal.cli import run
 
@@ -183,6 +191,7 @@ class HardwareVerb:
         ("simulate", _simulate, "run random tuples through the model and check the result"),
         ("latency", _latency, "measure cycles a tuple and a match take, beside closed forms"),
         ("rate", _rate, "measure cycles a tuple takes under loads of given match rate and skew"),
+        ("synth", _synth, "count what the design uses of a part and how fast its clock can be"),
         ("animate", _animate, "write a page that shows tuples walk through the cores and meet"),
         ("prove", _prove, "prove parts of the design, and that each proof finds its fault"),
     )
@@ -225,6 +234,8 @@ class HardwareVerb:
                 configure_latency(action)
             elif name == "rate":
                 configure_rate(action)
+            elif name == "synth":
+                configure_synth(action)
             elif name == "animate":
                 configure_input(action, 40)
                 action.add_argument("--out", metavar="PATH", help="where to write the page")

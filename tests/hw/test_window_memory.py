@@ -12,7 +12,7 @@ from tests.hw.test_handshake import run_inputs
 
 from streamjoin_hw.contract import FORWARDS, DesignParams
 from streamjoin_hw.contract.params import MEMORIES
-from streamjoin_hw.formal.tools import yosys
+from streamjoin_hw.yowasp import yosys
 from streamjoin_hw.presets import EQUI
 from streamjoin_hw.region import Region
 from streamjoin_hw.streams import r_layout
