@@ -155,6 +155,50 @@ def record(
     return found
 
 
+def _described(
+    params: DesignParams, target: Target, settings: Settings, text: str
+) -> dict[str, Any]:
+    """Return the part of a record that says what was synthesised, and how."""
+    return {
+        "version": RECORD_VERSION,
+        "target": target.name,
+        "part": target.part,
+        "digest": params.digest,
+        "params": params.to_dict(),
+        "verilog_sha256": verilog_digest(text),
+        "method": area.FLAT if settings.flat else area.CORE_ONCE,
+        "settings": settings.identity(target),
+        "deadline_s": settings.deadline_s,
+        "comparisons_per_cycle": most_comparisons(params),
+    }
+
+
+def failure(
+    params: DesignParams, target: Target, settings: Settings, sentence: str
+) -> dict[str, Any]:
+    """Return the record of a design that a tool gave up.
+
+    Parameters
+    ----------
+    params, target, settings : DesignParams, Target, Settings
+        What was to be synthesised.
+    sentence : str
+        Why there is no result.
+    """
+    return {
+        **_described(params, target, settings, build.verilog_text(params)),
+        "resources": {},
+        "resources_source": "",
+        "cells": {},
+        "clock": {"hz": None, "source": sentence},
+        "comparisons_per_1000_lut": None,
+        "does_not_fit": "",
+        "failed": sentence,
+        "tools": tools(target, settings),
+        "seconds": {},
+    }
+
+
 def _run(
     params: DesignParams,
     target: Target,
@@ -190,21 +234,14 @@ def _run(
     most = most_comparisons(params)
     per_1000 = None if most is None else round(most / uses["lut"].used * 1000, 2)
     return {
-        "version": RECORD_VERSION,
-        "target": target.name,
-        "part": target.part,
-        "digest": params.digest,
-        "params": params.to_dict(),
-        "verilog_sha256": verilog_digest(text),
-        "method": area.FLAT if settings.flat else area.CORE_ONCE,
-        "settings": settings.identity(target),
+        **_described(params, target, settings, text),
         "resources": {name: use.as_json() for name, use in uses.items()},
         "resources_source": source,
         "cells": counts,
         "clock": _clock(target, settings, routed),
-        "comparisons_per_cycle": most,
         "comparisons_per_1000_lut": per_1000,
         "does_not_fit": misfit,
+        "failed": "",
         "seconds": seconds,
     }
 
