@@ -1,5 +1,6 @@
 """From Verilog to a netlist of a part's cells, and how many there are: Yosys."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ FLAT = "flat"
 
 NETLIST_NAME = "netlist.json"
 _COUNTS_NAME = "counts.json"
+_EQUAL = Path(__file__).with_name("equal.v")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,36 @@ def lacking(found: Mapping[str, Use], part: str) -> str:
     return f"the design does not fit the {part}: it needs {' and '.join(parts)}"
 
 
+def script(target: Target, verilog: str, *, top: str, flat: bool) -> list[str]:
+    """Return the commands that synthesise a file."""
+    # What the simulation asserts and prints is no hardware.
+    commands = [
+        f"read_verilog -sv {verilog}",
+        f"hierarchy -check -top {top}",
+        "proc",
+        "chformal -remove",
+        "delete t:$print",
+    ]
+    if not flat:
+        commands.append(f"setattr -mod -set keep_hierarchy 1 {CORE_MODULE}")
+    netlist = f" -json {NETLIST_NAME}" if target.has_timing else ""
+    return [
+        *commands,
+        "flatten",
+        "opt_expr",
+        "opt_clean",
+        f"techmap -map {_EQUAL.name} {target.equality}",
+        f"{target.synthesis} -top {top}{netlist}",
+        f"tee -q -o {_COUNTS_NAME} stat -json",
+    ]
+
+
+def flow_digest(target: Target) -> str:
+    """Return the identity of what Yosys is told, as 8 hexadecimal digits."""
+    text = "\n".join([*script(target, "", top="", flat=False), _EQUAL.read_text()])
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
 def synthesise(
     target: Target,
     verilog: Path,
@@ -103,20 +135,8 @@ def synthesise(
         If Yosys fails or takes too long.
     """
     folder = verilog.parent
-    # What the simulation asserts and prints is no hardware.
-    commands = [
-        f"read_verilog -sv {verilog.name}",
-        f"hierarchy -check -top {top}",
-        "proc",
-        "chformal -remove",
-        "delete t:$print",
-    ]
-    if not flat:
-        commands.append(f"setattr -mod -set keep_hierarchy 1 {CORE_MODULE}")
-    netlist = f" -json {NETLIST_NAME}" if target.has_timing else ""
-    # What Yosys calls flattening is on by default for ECP5 and off for Xilinx.
-    commands += ["flatten", f"{target.synthesis} -top {top}{netlist}"]
-    commands += [f"tee -q -o {_COUNTS_NAME} stat -json"]
+    (folder / _EQUAL.name).write_text(_EQUAL.read_text())
+    commands = script(target, verilog.name, top=top, flat=flat)
     yosys(commands, folder, "Yosys", deadline_s)
     counts = json.loads((folder / _COUNTS_NAME).read_text())["design"]["num_cells_by_type"]
     return {name: many for name, many in counts.items() if not name.startswith("$")}

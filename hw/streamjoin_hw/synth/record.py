@@ -18,7 +18,7 @@ from streamjoin_hw.yowasp import version
 
 RECORD_NAME = "synth.json"
 RECORD_VERSION = 1
-"""Raised when records change their meaning, or what is run changes."""
+"""Raised when records change their meaning."""
 
 KEPT_RECORDS = 200
 """Records kept in the cache; the oldest go first."""
@@ -52,7 +52,11 @@ class Settings:
 
     def identity(self, target: Target) -> dict[str, Any]:
         """Return what can change the result."""
-        plain: dict[str, Any] = {"target": target.name, "flat": self.flat}
+        plain: dict[str, Any] = {
+            "target": target.name,
+            "flat": self.flat,
+            "flow": area.flow_digest(target),
+        }
         if self.routed and target.has_timing:
             plain |= {"clock_hz": self.clock_hz, "seed": self.seed}
         return plain

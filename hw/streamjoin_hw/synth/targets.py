@@ -37,6 +37,7 @@ _XILINX_CELLS = {
     "dsp": {"DSP48E1": 1, "DSP48E2": 1},
     "uram": {"URAM288": 1},
 }
+_XILINX_EQUALITY = "-D GROUP=3 -D CHAIN"
 _ECP5_CELLS = {
     # A 16 x 4 memory takes four LUTs for its bits, and the two beside its write port.
     "lut": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},
@@ -72,6 +73,8 @@ class Target:
         What the part has.
     cells : dict
         For each resource the cells of a netlist that use it, and how much of it.
+    equality : str
+        How ``equal.v`` fills the part's LUTs.
     route : tuple of str
         Options of nextpnr that name the part; empty where there is no place and route.
     """
@@ -81,6 +84,7 @@ class Target:
     synthesis: str
     available: Mapping[str, int]
     cells: Mapping[str, Mapping[str, int]]
+    equality: str
     route: tuple[str, ...] = field(default=())
 
     @property
@@ -98,6 +102,7 @@ TARGETS: dict[str, Target] = {
             "synth_xilinx -family xc7",
             {"lut": 53_200, "ff": 106_400, "ramb18": 280, "dsp": 220},
             _XILINX_CELLS,
+            _XILINX_EQUALITY,
         ),
         Target(
             "xczu7ev",
@@ -105,6 +110,7 @@ TARGETS: dict[str, Target] = {
             "synth_xilinx -family xcup",
             {"lut": 230_400, "ff": 460_800, "ramb18": 624, "dsp": 1_728, "uram": 96},
             _XILINX_CELLS,
+            _XILINX_EQUALITY,
         ),
         Target(
             "xck26",
@@ -112,6 +118,7 @@ TARGETS: dict[str, Target] = {
             "synth_xilinx -family xcup",
             {"lut": 117_120, "ff": 234_240, "ramb18": 288, "dsp": 1_248, "uram": 64},
             _XILINX_CELLS,
+            _XILINX_EQUALITY,
         ),
         # The package with the most pins: every port of the design is one.
         Target(
@@ -120,6 +127,7 @@ TARGETS: dict[str, Target] = {
             "synth_ecp5",
             {"lut": 83_640, "ff": 83_640, "dp16kd": 208, "dsp": 156},
             _ECP5_CELLS,
+            "-D GROUP=2",
             ("--85k", "--package", "CABGA756", "--speed", "6"),
         ),
     )
