@@ -124,7 +124,8 @@ TARGETS: dict[str, Target] = {
         Target(
             "ecp5-85k",
             "LFE5U-85F-6BG756",
-            "synth_ecp5",
+            # Wide LUTs of pairs and fours would be taken for a little speed, and double the area.
+            "synth_ecp5 -nowidelut",
             {"lut": 83_640, "ff": 83_640, "dp16kd": 208, "dsp": 156},
             _ECP5_CELLS,
             "-D GROUP=2",
