@@ -7,7 +7,7 @@ CASES ?= 1000
 SEED ?= 0
 BIN := .venv/bin
 
-.PHONY: help setup compare bench test fmt lint stress sim formal verilog report docs clean
+.PHONY: help setup compare bench test fmt lint stress sim formal verilog synth report docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -42,6 +42,12 @@ formal: setup ## prove parts of the designs; every proof must also find a fault
 
 verilog: setup ## write the Verilog and manifest of the preset tiny to build/
 	$(BIN)/streamjoin hw verilog --preset tiny --out build/tiny
+
+synth: setup ## area and clock of small designs with Yosys and nextpnr, in minutes
+	$(BIN)/streamjoin hw synth --preset tiny --target ecp5-85k --out build/synth/tiny-ecp5
+	$(BIN)/streamjoin hw synth --preset tiny --target xc7z020 --out build/synth/tiny-xc7z020
+	$(BIN)/streamjoin hw synth --preset pynq-z2 --param cores=1 --target xc7z020 \
+		--out build/synth/pynq-z2-core
 
 report: setup ## write the page of the last comparison anew (SIZE=small|medium|large)
 	$(BIN)/streamjoin report runs/$(SIZE) -o runs/$(SIZE)/report.html

@@ -12,6 +12,7 @@ import pytest
 from streamjoin_hw import toolchain
 from streamjoin_hw.cli import VERB, UsageError
 from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.synth import area, record, route, scale, scale_cli
 from streamjoin_hw.synth.area import Use
 from streamjoin_hw.synth.record import Settings
@@ -247,3 +248,42 @@ def test_a_point_that_took_too_long_is_tried_again_with_more_time() -> None:
     assert not scale.is_current(failed, target, longer, PARAMS)
     changed = dataclasses.replace(PARAMS, lanes=2)
     assert not scale.is_current(failed, target, settings, changed)
+
+
+STORED = Path(__file__).resolve().parents[2] / "benchmarks" / "synth"
+BOARDS = {"pynq-z2": "xc7z020", "zcu104": "xczu7ev", "kv260": "xck26"}
+
+
+@pytest.mark.parametrize("preset", BOARDS)
+def test_the_preset_of_a_board_fits_its_part(preset: str) -> None:
+    """By the record of a longer run; whether its Verilog has changed since, ``--stored`` says."""
+    file = STORED / f"{preset}.json"
+    renew = f"streamjoin hw synth --target {BOARDS[preset]} --preset {preset} --record {file}"
+    found = json.loads(file.read_text())
+    assert found["digest"] == PRESETS[preset].digest, f"type  {renew}"
+    assert found["target"] == BOARDS[preset]
+    assert not found["does_not_fit"]
+    assert found["resources"]["lut"]["share"] <= 0.7
+    assert found["resources"]["ramb18"]["share"] <= 0.9
+
+
+def test_a_stored_record_of_an_earlier_design_is_told_with_how_to_renew_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = record.record(PARAMS, TARGETS["xc7z020"], Settings(), lambda _stage: None)
+    file = tmp_path / "small.json"
+    file.write_text(json.dumps(found))
+    assert run("synth", "--stored", str(tmp_path)) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-1].endswith("yes")
+    assert shown.err == ""
+    file.write_text(json.dumps({**found, "verilog_sha256": "0"}))
+    assert run("synth", "--stored", str(tmp_path)) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-1].endswith("no")
+    assert shown.err == (
+        "small is of an earlier design; to renew it:  streamjoin hw synth --target xc7z020 "
+        f"--preset small --record {file}\n"
+    )
+    with pytest.raises(UsageError, match=r"^--stored must name a folder with records, not "):
+        run("synth", "--stored", str(tmp_path / "nowhere"))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin_hw.design_options import UsageError, design_from
 from streamjoin_hw.synth.targets import RESOURCE_NAMES, TARGETS, Target
-from streamjoin_hw.terminal import print_table, say, stages
+from streamjoin_hw.terminal import print_table, say, stages, write_text
 
 if TYPE_CHECKING:
     from streamjoin_hw.synth.record import Settings
 
+STORED_FOLDER = "benchmarks/synth"
 USUAL_CLOCK_MHZ = 100.0
 USUAL_DEADLINE_S = 3600
 MOST_DEADLINE_S = 5 * 3600
@@ -21,6 +22,7 @@ MOST_DEADLINE_S = 5 * 3600
 def configure(action: argparse.ArgumentParser) -> None:
     """Add the flags."""
     configure_run(action)
+    _configure_stored(action)
     action.add_argument("--json", action="store_true", help="print the record as JSON")
     action.add_argument(
         "--out",
@@ -29,11 +31,23 @@ def configure(action: argparse.ArgumentParser) -> None:
     )
 
 
+def _configure_stored(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--record", metavar="FILE", help="write the record alone, as benchmarks/synth keeps them"
+    )
+    action.add_argument(
+        "--stored",
+        metavar="DIR",
+        nargs="?",
+        const=STORED_FOLDER,
+        help=f"only show the records kept in a folder (default {STORED_FOLDER}), and which of "
+        "them are of a design that has changed since",
+    )
+
+
 def configure_run(action: argparse.ArgumentParser) -> None:
     """Add the flags that say on what and how to synthesise."""
-    action.add_argument(
-        "--target", metavar="PART", required=True, help=f"one of {', '.join(TARGETS)}"
-    )
+    action.add_argument("--target", metavar="PART", help=f"one of {', '.join(TARGETS)}")
     action.add_argument(
         "--no-route",
         action="store_true",
@@ -61,7 +75,8 @@ def target_of(arguments: argparse.Namespace) -> Target:
         If it is not known.
     """
     if arguments.target not in TARGETS:
-        raise UsageError(f"--target must be one of {', '.join(TARGETS)}, not {arguments.target!r}")
+        given = "nothing" if arguments.target is None else repr(arguments.target)
+        raise UsageError(f"--target must be one of {', '.join(TARGETS)}, not {given}")
     return TARGETS[arguments.target]
 
 
@@ -93,6 +108,8 @@ def settings_of(arguments: argparse.Namespace) -> "Settings":
 
 def run(arguments: argparse.Namespace) -> int:
     """Synthesise the design; the status is 1 if it does not fit."""
+    if arguments.stored is not None:
+        return _stored(arguments)
     target = target_of(arguments)
     settings = settings_of(arguments)
     params = design_from(arguments.preset, arguments.param)
@@ -106,6 +123,8 @@ def run(arguments: argparse.Namespace) -> int:
         folder = Path(arguments.out)
         write_record(params, found, folder)
         say(f"wrote the record, Verilog and manifest to {folder}")
+    if arguments.record is not None:
+        write_text(json.dumps(found, indent=2) + "\n", Path(arguments.record))
     if arguments.json:
         print(json.dumps(found))
     else:
@@ -113,6 +132,50 @@ def run(arguments: argparse.Namespace) -> int:
     if found["does_not_fit"]:
         say(found["does_not_fit"])
         return 1
+    return 0
+
+
+def _stored(arguments: argparse.Namespace) -> int:
+    """Show the records of a folder, each beside the design as it is now."""
+    from streamjoin_hw.build import verilog_text
+    from streamjoin_hw.contract import DesignParams
+    from streamjoin_hw.synth.record import verilog_digest
+
+    folder = Path(arguments.stored)
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise UsageError(f"--stored must name a folder with records, not {arguments.stored!r}")
+    lines: list[tuple[str, ...]] = []
+    found: list[dict[str, Any]] = []
+    for file in files:
+        plain = json.loads(file.read_text())
+        params = DesignParams.from_dict(plain["params"])
+        is_same = verilog_digest(verilog_text(params)) == plain["verilog_sha256"]
+        found.append({"name": file.stem, "is_current": is_same, **plain})
+        clock = plain["clock"]["hz"]
+        lines.append(
+            (
+                file.stem,
+                plain["part"],
+                f"{plain['resources']['lut']['used']:,} "
+                f"({plain['resources']['lut']['share']:.1%})".replace("%", " %"),
+                "not timed" if clock is None else f"{clock / 1e6:.1f} MHz",
+                str(plain["comparisons_per_cycle"] or "-"),
+                "yes" if is_same else "no",
+            )
+        )
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        columns = ("record", "part", "LUT", "clock", "comparisons a cycle", "of this design")
+        print_table(columns, lines)
+    for each in found:
+        if not each["is_current"]:
+            say(
+                f"{each['name']} is of an earlier design; to renew it:  streamjoin hw synth "
+                f"--target {each['target']} --preset {each['name']} "
+                f"--record {folder / each['name']}.json"
+            )
     return 0
 
 
