@@ -8,7 +8,8 @@ SEED ?= 0
 BOARD ?= pynq-z2
 BIN := .venv/bin
 
-.PHONY: help setup compare bench test fmt lint stress sim formal verilog bitstream report docs clean
+.PHONY: help setup compare bench test fmt lint stress sim formal verilog synth bitstream report \
+	docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -43,6 +44,12 @@ formal: setup ## prove parts of the designs; every proof must also find a fault
 
 verilog: setup ## write the Verilog and manifest of the preset tiny to build/
 	$(BIN)/streamjoin hw verilog --preset tiny --out build/tiny
+
+synth: setup ## area and clock of small designs with Yosys and nextpnr, in minutes
+	$(BIN)/streamjoin hw synth --preset tiny --target ecp5-85k --out build/synth/tiny-ecp5
+	$(BIN)/streamjoin hw synth --preset tiny --target xc7z020 --out build/synth/tiny-xc7z020
+	$(BIN)/streamjoin hw synth --preset pynq-z2 --param cores=1 --target xc7z020 \
+		--out build/synth/pynq-z2-core
 
 bitstream: setup ## build a board's bitstream with Vivado (BOARD=pynq-z2|zcu104|kv260)
 	$(BIN)/streamjoin hw bitstream --board $(BOARD) --out build/$(BOARD)

@@ -61,10 +61,12 @@ _NOT_DESIGN = (
     "presets.py",
     "rate",
     "simulation.py",
+    "synth",
     "terminal.py",
     "testing.py",
     "vivado.py",
     "walk",
+    "yowasp.py",
 )
 _DRIVER = _PACKAGE / "model" / "driver.cpp"
 

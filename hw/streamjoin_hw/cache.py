@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-ABANDONED_S = 3600
+ABANDONED_S = 6 * 3600
 """Age at which a folder that a build left is nobody's: above the deadlines of all its tools."""
 
-CACHES = ("models", "verilator")
+CACHES = ("models", "synth", "verilator")
 """Folders of the cache that are filled here."""
 
 SEAL_NAME = "complete.json"

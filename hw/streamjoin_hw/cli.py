@@ -5,7 +5,10 @@ Importing this module stays cheap: every heavy library is imported where it is u
 
 import argparse
 import json
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from streamjoin_hw.contract import ParameterError, active_cores
@@ -14,6 +17,8 @@ from streamjoin_hw.formal.cli import configure as configure_prove
 from streamjoin_hw.latency.cli import configure as configure_latency
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.rate.cli import configure as configure_rate
+from streamjoin_hw.synth.cli import configure as configure_synth
+from streamjoin_hw.synth.scale_cli import configure as configure_scale
 from streamjoin_hw.terminal import progress, say, show, write_text
 from streamjoin_hw.walk.cli import check_seed, chosen_windows, configure_input
 
@@ -27,6 +32,8 @@ _EXAMPLES = """examples:
   streamjoin hw simulate --preset tiny --tuples 100 --waves build/tiny.vcd
   streamjoin hw latency --cores 1,2,4,8 --param segment_tuples=16 --param lanes=4
   streamjoin hw rate --preset tiny-hash --windows 48 --rates 0,1,4
+  streamjoin hw synth --target ecp5-85k --preset tiny --out build/tiny
+  streamjoin hw scale --target ecp5-85k --cores 4,8 --param segment_tuples=16 --out runs/scale
   streamjoin hw animate --preset tiny --out walk.html
   streamjoin hw bitstream --board pynq-z2 --out build/pynq-z2
   streamjoin hw prove merger-passage meeting-dense --depth 30
@@ -153,16 +160,14 @@ def _animate(arguments: argparse.Namespace) -> int:
     return animate(arguments)
 
 
-def _latency(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.latency.cli import run
+def _of(module: str) -> Callable[[argparse.Namespace], int]:
+    """Return an action that a module of its own runs, imported when it does."""
 
-    return run(arguments)
+    def run(arguments: argparse.Namespace) -> int:
+        status: int = import_module(f"streamjoin_hw.{module}").run(arguments)
+        return status
 
-
-def _rate(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.rate.cli import run
-
-    return run(arguments)
+    return run
 
 
 def _bitstream(arguments: argparse.Namespace) -> int:
@@ -178,10 +183,9 @@ def _bitstream(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _prove(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.formal.cli import run
-
-    return run(arguments)
+def _configure_bitstream(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--board", metavar="NAME", help="pynq-z2, zcu104 or kv260; also the preset")
+    action.add_argument("--out", metavar="PATH", help="folder that is not there yet")
 
 
 class HardwareVerb:
@@ -189,17 +193,44 @@ class HardwareVerb:
 
     help = "Verilog, manifest, model, simulation and proofs of a design"
 
+    _CONFIGURE = MappingProxyType(
+        {
+            "latency": configure_latency,
+            "rate": configure_rate,
+            "synth": configure_synth,
+            "scale": configure_scale,
+            "bitstream": _configure_bitstream,
+        }
+    )
     _ACTIONS = (
         ("verilog", _verilog, "write the design's Verilog and manifest to a folder"),
         ("manifest", _manifest, "print the design's manifest"),
         ("registers", _registers, "print the register map as a page of the documentation"),
         ("model", _model, "build the Verilated model and print its folder"),
         ("simulate", _simulate, "run random tuples through the model and check the result"),
-        ("latency", _latency, "measure cycles a tuple and a match take, beside closed forms"),
-        ("rate", _rate, "measure cycles a tuple takes under loads of given match rate and skew"),
+        (
+            "latency",
+            _of("latency.cli"),
+            "measure cycles a tuple and a match take, beside closed forms",
+        ),
+        (
+            "rate",
+            _of("rate.cli"),
+            "measure cycles a tuple takes under loads of given match rate and skew",
+        ),
+        (
+            "synth",
+            _of("synth.cli"),
+            "count what the design uses of a part and how fast its clock can be",
+        ),
+        ("scale", _of("synth.scale_cli"), "show clock and area against the number of cores"),
         ("animate", _animate, "write a page that shows tuples walk through the cores and meet"),
         ("bitstream", _bitstream, "build a board's bitstream with Vivado, where it is installed"),
-        ("prove", _prove, "prove parts of the design, and that each proof finds its fault"),
+        (
+            "prove",
+            _of("formal.cli"),
+            "prove parts of the design, and that each proof finds its fault",
+        ),
     )
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
@@ -236,15 +267,8 @@ class HardwareVerb:
                 action.add_argument("--json", action="store_true", help="print JSON")
             if name == "simulate":
                 self._configure_simulate(action)
-            elif name == "latency":
-                configure_latency(action)
-            elif name == "rate":
-                configure_rate(action)
-            elif name == "bitstream":
-                action.add_argument(
-                    "--board", metavar="NAME", help="pynq-z2, zcu104 or kv260; also the preset"
-                )
-                action.add_argument("--out", metavar="PATH", help="folder that is not there yet")
+            elif name in self._CONFIGURE:
+                self._CONFIGURE[name](action)
             elif name == "animate":
                 configure_input(action, 40)
                 action.add_argument("--out", metavar="PATH", help="where to write the page")

@@ -1,7 +1,8 @@
-"""Emitted Verilog in fewer lines: a memory of zeros is cleared in a loop.
+"""Emitted Verilog in fewer lines: a memory of zeros is cleared in a loop, no file is named.
 
 Amaranth's backend writes a statement for each word of a memory. Verilator makes code of each, and a
-design with tens of thousands of words then takes minutes to compile.
+design with tens of thousands of words then takes minutes to compile. It also names the source
+file of some memories: the same design would be another text in another folder.
 """
 
 import re
@@ -12,6 +13,7 @@ _CLEARED = re.compile(
     r"(?P=indent)end\n",
     flags=re.MULTILINE,
 )
+_SOURCE = re.compile(r'^ *\(\* src = "[^"]*" \*\)\n', flags=re.MULTILINE)
 _WORD = re.compile(r"\[(\d+)\] = (\d+)'h")
 
 
@@ -32,11 +34,11 @@ def _loop(found: re.Match[str]) -> str:
 
 
 def compact(verilog: str) -> str:
-    """Return Verilog of the same meaning with loops that clear memories.
+    """Return Verilog of the same meaning with loops that clear memories and no file names.
 
     Parameters
     ----------
     verilog : str
         As the backend wrote it; what has another form is left as it is.
     """
-    return _CLEARED.sub(_loop, verilog)
+    return _CLEARED.sub(_loop, _SOURCE.sub("", verilog))

@@ -19,6 +19,7 @@ from streamjoin_hw.contract import HOLD_WORDS, SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.predicates import matches
 from streamjoin_hw.streams import (
     Component,
+    PipeReg,
     View,
     r_layout,
     result_layout,
@@ -197,11 +198,22 @@ class Matcher(Component):
             queue.r_en.eq(serialiser.word_taken),
             Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
         ]
-        wiring.connect(m, serialiser.results, wiring.flipped(self.results))
+        # A register stage: the merger's choice among many cores would else reach back to the
+        # queue in the same cycle, over wires that grow with the number of cores.
+        m.submodules.output = output = PipeReg(result_layout(params))
+        wiring.connect(m, serialiser.results, output.i)
+        wiring.connect(m, output.o, wiring.flipped(self.results))
         scanned = Signal()
         m.d.sync += [
             scanned.eq(self.scan),
             self.hold.eq(queue.w_level > params.result_fifo_words - HOLD_WORDS),
-            self.busy.eq(self.scan | scanned | queue.w_en | (queue.w_level != 0) | serialiser.busy),
+            self.busy.eq(
+                self.scan
+                | scanned
+                | queue.w_en
+                | (queue.w_level != 0)
+                | serialiser.busy
+                | output.busy
+            ),
         ]
         return m

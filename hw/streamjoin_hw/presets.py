@@ -35,7 +35,7 @@ PRESETS: dict[str, DesignParams] = {
         lead_tuples=16,
     ),
     # SplitJoin fills 70 % of the LUTs, or 90 % of the block RAM, of each board's part, by Yosys's
-    # counts (streamjoin hw synth --stored; docs/decisions/0014-open-synthesis.md).
+    # counts (streamjoin hw synth --stored; docs/decisions/0016-open-synthesis.md).
     "pynq-z2": _split(cores=17, probes=8),
     "zcu104": _split(cores=44, probes=16),
     "kv260": _split(cores=22, probes=16),

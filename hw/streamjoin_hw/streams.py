@@ -13,9 +13,12 @@ Inside the design a key is an unsigned *code* (see :mod:`streamjoin_hw.encode`),
 of the predicate is one or two unsigned comparisons.
 """
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,6 +35,23 @@ else:
 def signal_of(layout: data.Layout, name: str | None = None) -> Any:
     """Make a signal of a layout, named after what it is assigned to."""
     return Signal(layout, name=name, src_loc_at=1)
+
+
+def one_of(choices: Sequence[tuple[Value, Any]]) -> Value:
+    """Return the value of the one choice whose bit is 1, 0 if there is none.
+
+    An OR of what the bits let through: no bit waits for the others, as in a chain of conditions,
+    and a LUT of 4 inputs takes two choices.
+
+    Parameters
+    ----------
+    choices : sequence of (Value, value-castable)
+        At most one bit is 1.
+    """
+    let_through = [
+        Value.cast(value) & bit.replicate(len(Value.cast(value))) for bit, value in choices
+    ]
+    return reduce(or_, let_through)
 
 
 def r_layout(params: DesignParams) -> data.StructLayout:

@@ -54,6 +54,25 @@ def progress(what: str, total: int, *, hidden_below: int) -> Iterator[Callable[[
         yield lambda done: bar.update(task, completed=done)
 
 
+@contextmanager
+def stages(what: str) -> Iterator[Callable[[str], None]]:
+    """Show on standard error which stage of a long run goes on; yields whom to tell.
+
+    On a terminal one line with the time since the beginning, elsewhere a line for each stage.
+    """
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda stage: say(f"{what}: {stage}")
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda stage: bar.update(task, description=f"{what}: {stage}")
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table, as wide as it needs to be."""
     from rich import box

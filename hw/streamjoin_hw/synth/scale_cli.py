@@ -1,0 +1,158 @@
+"""``streamjoin hw scale``."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from streamjoin_hw.design_options import UsageError, design_from
+from streamjoin_hw.synth.cli import configure_run, settings_of, target_of
+from streamjoin_hw.terminal import print_table, say, stages
+
+USUAL_CORES = "4,8,16,32"
+PAGE_NAME = "scale.html"
+COLUMNS = (
+    *("cores", "LUT", "FF", "LUT a core", "of the part", "clock in MHz", "seconds"),
+    "longest path",
+)
+
+
+def configure(action: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    configure_run(action)
+    action.add_argument(
+        "--cores",
+        default=USUAL_CORES,
+        metavar="COUNT,...",
+        help=f"counts of cores, a point each (default {USUAL_CORES})",
+    )
+    action.add_argument("--json", action="store_true", help="print the records as JSON")
+    action.add_argument(
+        "--out",
+        metavar="DIR",
+        required=True,
+        help="folder of the records, from which an interrupted study goes on, and of the page",
+    )
+
+
+def _counts(text: str) -> list[int]:
+    words = text.split(",")
+    if not all(word.isascii() and word.isdigit() and int(word) for word in words):
+        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {text!r}")
+    return sorted({int(word) for word in words})
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Synthesise each point that is not there yet; 1 if none of them fits."""
+    target = target_of(arguments)
+    settings = settings_of(arguments)
+    counts = _counts(arguments.cores)
+    # Every point is checked before the first one takes its minutes.
+    base = design_from(arguments.preset, [*arguments.param, f"cores={counts[0]}"])
+    for cores in counts:
+        dataclasses.replace(base, cores=cores)
+    if arguments.out == "":
+        raise UsageError("--out must name a folder, not nothing")
+    from streamjoin_hw.build import OutputError, write_whole
+    from streamjoin_hw.synth.scale import sweep
+
+    folder = Path(arguments.out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(folder, error, "name a folder that can be made") from None
+    with stages(f"{len(counts)} points for {target.name}") as tell:
+        records = sweep(
+            base,
+            counts,
+            target,
+            settings,
+            folder=folder,
+            tell=tell,
+            ended=lambda done: tell(f"{done} done"),
+        )
+    write_whole(folder / PAGE_NAME, study_page(records))
+    say(f"wrote {folder / PAGE_NAME}")
+    if arguments.json:
+        sys.stdout.write(json.dumps(records) + "\n")
+    else:
+        print_table(COLUMNS, [_row(each) for each in records])
+        for sentence in sentences(records):
+            sys.stdout.write(f"{sentence}\n")
+    return 0 if any(each["resources"] and not each["does_not_fit"] for each in records) else 1
+
+
+def _row(found: dict[str, Any]) -> tuple[str, ...]:
+    cores, uses, clock = found["params"]["cores"], found["resources"], found["clock"]
+    words = found["does_not_fit"] or clock.get("critical_path_in_words") or clock["source"]
+    seconds = f"{sum(found['seconds'].values()):.0f}"
+    if not uses:
+        return (str(cores), "-", "-", "-", "-", "-", seconds, words)
+    lut = uses["lut"]
+    return (
+        str(cores),
+        f"{lut['used']:,}",
+        f"{uses['ff']['used']:,}",
+        f"{lut['used'] / cores:.0f}",
+        f"{lut['share']:.1%}".replace("%", " %"),
+        "-" if clock["hz"] is None else f"{clock['hz'] / 1e6:.1f}",
+        seconds,
+        words,
+    )
+
+
+def sentences(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Say what the points show, beside the paper's figure."""
+    from streamjoin_hw.synth.scale import PAPER_LUTS_A_CORE, clock_loss, luts_a_core
+
+    said = []
+    slope = luts_a_core(records)
+    if slope is not None:
+        said.append(
+            f"A further core costs {slope:.0f} LUT; in handshake join's table 1 it costs "
+            f"{PAPER_LUTS_A_CORE} (1.24 % of an XC6VLX760T for nine)."
+        )
+    loss = clock_loss(records)
+    if loss is not None:
+        few, many, share = loss
+        said.append(
+            f"From {few} to {many} cores the clock falls by {share:.1%}.".replace("%", " %")
+        )
+    return said
+
+
+def study_page(records: Sequence[dict[str, Any]]) -> str:
+    """Return the study as a page with clock and LUTs against cores."""
+    from streamjoin_hw.synth.page import ACCENT, drawn, page
+
+    placed = [each for each in records if each["resources"]]
+    routed = [each for each in records if each["clock"]["hz"]]
+
+    def paint(axes: Any) -> None:
+        left, right = axes
+        x = [each["params"]["cores"] for each in routed]
+        left.plot(x, [each["clock"]["hz"] / 1e6 for each in routed], "o-", color=ACCENT)
+        left.set(xlabel="cores", ylabel="clock in MHz", ylim=(0, None))
+        x = [each["params"]["cores"] for each in placed]
+        right.plot(x, [each["resources"]["lut"]["used"] for each in placed], "o-", color=ACCENT)
+        right.set(xlabel="cores", ylabel="LUT", ylim=(0, None))
+
+    first = records[0]
+    params = ", ".join(f"{name} {value}" for name, value in first["params"].items())
+    points = [f"{each['params']['cores']} cores {_row(each)[5]} MHz" for each in records]
+    notes = [
+        *sentences(records),
+        f"Clock: {(routed or records)[0]['clock']['source']}. "
+        f"LUT: {first['resources_source']}; {first['method']}.",
+        f"Design: {params}.",
+        f"Tools: {', '.join(' '.join(pair) for pair in first['tools'].items())}.",
+    ]
+    return page(
+        f"Clock and area against cores on {first['part']}",
+        drawn(paint, panels=2, alt="; ".join(points)),
+        (COLUMNS, [_row(each) for each in records]),
+        notes,
+    )

@@ -1,0 +1,289 @@
+"""Area and clock by open tools: small real runs, their records, and what a user is told."""
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamjoin_hw import toolchain
+from streamjoin_hw.cli import VERB, UsageError
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.presets import PRESETS
+from streamjoin_hw.synth import area, record, route, scale, scale_cli
+from streamjoin_hw.synth.area import Use
+from streamjoin_hw.synth.record import Settings
+from streamjoin_hw.synth.targets import TARGETS
+
+SMALL = ("--param", "cores=2", "--param", "segment_tuples=2")
+PARAMS = DesignParams(cores=2, segment_tuples=2)
+
+
+def run(*words: str) -> int:
+    """Run the verb with these words."""
+    parser = argparse.ArgumentParser(prog="streamjoin hw")
+    VERB.configure(parser)
+    return VERB.run(parser.parse_args(words))
+
+
+def test_cells_of_a_xilinx_part_are_counted_and_written_into_the_manifest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--target", "xc7z020", *SMALL, "--out", str(tmp_path), "--json")
+    assert run("synth", *words) == 0
+    found = json.loads(capsys.readouterr().out)
+    cells = found["cells"]
+    assert found["resources"]["ff"]["used"] == sum(cells.get(f"FD{kind}E", 0) for kind in "RSCP")
+    simple = sum(cells.get(f"LUT{inputs}", 0) for inputs in range(1, 7)) + cells.get("INV", 0)
+    assert found["resources"]["lut"]["used"] == simple + 4 * cells.get("RAM32M", 0) > 500
+    # Two cores, a module each time; an adder chain is no LUT.
+    assert cells["streamjoin_core"] == 2
+    assert found["comparisons_per_cycle"] == 2
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["digest"] == PARAMS.digest
+    assert manifest["resources"]["lut"] == found["resources"]["lut"]
+    assert manifest["resources"]["source"] == "Yosys, estimated before placement (core once)"
+    assert manifest["clock"] == {
+        "target": "xc7z020",
+        "hz": None,
+        "source": "no timing was run: there is no place and route for this part here",
+    }
+    assert json.loads((tmp_path / "synth.json").read_text()) == found
+    assert (tmp_path / "streamjoin_top.v").is_file()
+
+
+def test_an_ecp5_is_routed_and_its_longest_path_is_the_clock(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("synth", "--target", "ecp5-85k", *SMALL, "--json") == 0
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    clock = found["clock"]
+    path_ns = sum(step["ns"] for step in clock["critical_path"])
+    assert path_ns == pytest.approx(1e9 / clock["hz"], abs=0.05)
+    assert clock["source"] == "nextpnr-ecp5, post-route, LFE5U-85F-6BG756 speed grade 6"
+    assert " levels of logic, " in clock["critical_path_in_words"]
+    assert found["resources"]["lut"]["used"] > found["cells"]["LUT4"] > 500
+    assert set(found["seconds"]) == {"elaborate", "synth", "pack", "place", "route"}
+    assert run("synth", "--target", "ecp5-85k", *SMALL) == 0
+    table = capsys.readouterr().out
+    assert f"{clock['hz'] / 1e6:.1f} MHz (nextpnr-ecp5, post-route" in table
+
+
+def test_what_was_synthesised_before_is_not_synthesised_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    target = TARGETS["xc7z020"]
+    first = record.record(PARAMS, target, Settings(), told.append)
+
+    def never(*_given: object, **_named: object) -> None:
+        raise AssertionError("Yosys was started again")
+
+    monkeypatch.setattr(area, "synthesise", never)
+    assert record.record(PARAMS, target, Settings(), told.append) == first
+    with pytest.raises(AssertionError, match="started again"):
+        record.record(dataclasses.replace(PARAMS, cores=3), target, Settings(), told.append)
+
+
+def test_a_tool_that_takes_too_long_is_given_up() -> None:
+    with pytest.raises(toolchain.ToolError, match=r"^Yosys did not end within 1 s$"):
+        run("synth", "--target", "xc7z020", "--param", "cores=5", "--param", "segment_tuples=9",
+            "--deadline", "1")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("synth", "--target", "spartan", *SMALL),
+            "--target must be one of xc7z020, xczu7ev, xck26, ecp5-85k, not 'spartan'",
+        ),
+        (
+            ("synth", "--target", "xc7z020", *SMALL, "--clock", "0"),
+            "--clock must be from 1 to 1000, not 0",
+        ),
+        (
+            ("synth", "--target", "xc7z020", *SMALL, "--out", ""),
+            "--out must name a folder, not nothing",
+        ),
+        (
+            ("scale", "--target", "xc7z020", "--cores", "4,x", "--out", "here"),
+            "--cores must be counts from 1 up, as in 4,8,16,32, not '4,x'",
+        ),
+    ],
+)
+def test_a_wrong_flag_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(*words)
+    assert str(caught.value) == sentence
+    assert caught.value.exit_status == 2
+
+
+def test_a_part_that_is_too_small_is_named_with_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fits = {"lut": Use(10, 10), "ff": Use(3, 20)}
+    assert area.lacking(fits, "XC7Z020") == ""
+    over = {"lut": Use(53_201, 53_200), "ff": Use(3, 20), "ramb18": Use(560, 280)}
+    sentence = (
+        "the design does not fit the XC7Z020: it needs 53,201 LUT of 53,200 (1.0 times as many) "
+        "and 560 RAMB18 of 280 (2.0 times as many)"
+    )
+    assert area.lacking(over, "XC7Z020") == sentence
+    found = record.record(PARAMS, TARGETS["xc7z020"], Settings(), lambda _stage: None)
+    monkeypatch.setattr(record, "record", lambda *_: {**found, "does_not_fit": sentence})
+    assert run("synth", "--target", "xc7z020", *SMALL) == 1
+    assert capsys.readouterr().err.endswith(f"{sentence}\n")
+
+
+def test_a_design_that_cannot_be_placed_is_told_by_the_first_error() -> None:
+    text = "Info: so far\nERROR: Unable to place cell 'a', no BELs remaining to implement it\n"
+    assert route._failure(text, TARGETS["ecp5-85k"]) == (
+        "the design does not fit the LFE5U-85F-6BG756: "
+        "Unable to place cell 'a', no BELs remaining to implement it"
+    )
+
+
+def test_stages_are_told_once_and_in_order() -> None:
+    told: list[str] = []
+    hears = route._Stages(told.append)
+    for line in ("Info: Packing IOs..", "Info: Packing LUTs...", "Info: Routing globals...",
+                 "Info: Packing what", "Info: Routing.."):  # fmt: skip
+        hears(line)
+    assert told == ["pack", "route"]
+
+
+def test_lines_are_heard_as_they_come_and_a_silent_tool_is_given_up() -> None:
+    heard: list[str] = []
+    text, status = toolchain.output_of(
+        ["sh", "-c", "echo one; echo two; exit 3"], {}, 30, "sh", heard=heard.append
+    )
+    assert (text, status, heard) == ("one\ntwo\n", 3, ["one\n", "two\n"])
+    with pytest.raises(toolchain.ToolError, match=r"^sleeping did not end within 0 s$"):
+        toolchain.output_of(["sleep", "5"], {}, 0.1, "sleeping", heard=heard.append)
+
+
+def test_equality_takes_half_the_luts_that_yosys_would_give_it(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """32 bits in groups of 2, as LUTs of 4 inputs want them: 16, and 5 that join them."""
+    from streamjoin_hw import cache
+
+    place = cache.cache_folder() / "check"
+    place.mkdir(parents=True, exist_ok=True)
+    file = place / "equal_under_test.v"
+    file.write_text(
+        "module pair(input clk, input [31:0] a, b, output reg o);\n"
+        "always @(posedge clk) o <= a == b;\nendmodule\n"
+    )
+    for name, most in (("ecp5-85k", 22), ("xc7z020", 13)):
+        counts = area.synthesise(TARGETS[name], file, top="pair", flat=True, deadline_s=300)
+        assert area.uses(TARGETS[name], counts)["lut"].used <= most
+
+
+@pytest.fixture
+def fake_record(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Stand-in for synthesis with 700 LUT a core; returns the counts of cores asked for."""
+    asked: list[int] = []
+
+    def stand_in(
+        params: DesignParams, target: Any, settings: Settings, _tell: Callable[[str], None]
+    ) -> dict[str, Any]:
+        asked.append(params.cores)
+        if params.cores == 4 and asked.count(4) == 1:
+            raise KeyboardInterrupt
+        uses = {name: Use(1000 + 700 * params.cores, 83_640) for name in ("lut", "ff")}
+        return {
+            **record.failure(params, target, settings, ""),
+            "resources": {name: use.as_json() for name, use in uses.items()},
+            "clock": {"hz": 100e6 - params.cores * 1e6, "source": "a stand-in",
+                      "critical_path_in_words": "from here to there"},
+        }  # fmt: skip
+
+    monkeypatch.setattr(scale, "record", stand_in)
+    monkeypatch.setattr(scale, "tools", lambda *_: {"yosys": "1"})
+    monkeypatch.setattr(record, "tools", lambda *_: {"yosys": "1"})
+    return asked
+
+
+def test_an_interrupted_study_goes_on_where_it_was(
+    fake_record: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("scale", "--target", "ecp5-85k", "--cores", "2,4,8", *SMALL[2:], "--out")
+    with pytest.raises(KeyboardInterrupt):
+        run(*words, str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["cores-0002.json"]
+    assert run(*words, str(tmp_path)) == 0
+    assert fake_record == [2, 4, 4, 8]
+    assert run(*words, str(tmp_path), "--json") == 0
+    assert fake_record == [2, 4, 4, 8]
+    table = capsys.readouterr().out
+    assert "A further core costs 700 LUT; in handshake join's table 1 it costs 653" in table
+    assert "From 2 to 8 cores the clock falls by 6.1 %." in table
+    # Another placement is another study.
+    assert run(*words, str(tmp_path), "--seed", "2") == 0
+    assert fake_record[4:] == [2, 4, 8]
+
+
+def test_the_page_of_a_study_loads_nothing(fake_record: list[int], tmp_path: Path) -> None:
+    del fake_record
+    assert run("scale", "--target", "ecp5-85k", "--cores", "1,2", *SMALL[2:], "--out",
+               str(tmp_path)) == 0  # fmt: skip
+    page = (tmp_path / scale_cli.PAGE_NAME).read_text()
+    assert page.count("<svg") == 1
+    assert "src=" not in page
+    assert "<td>1,700</td>" in page
+
+
+def test_a_point_that_took_too_long_is_tried_again_with_more_time() -> None:
+    target = TARGETS["xc7z020"]
+    settings = Settings(deadline_s=10)
+    failed = record.failure(PARAMS, target, settings, "Yosys did not end within 10 s")
+    assert scale.is_current(failed, target, settings, PARAMS)
+    longer = dataclasses.replace(settings, deadline_s=20)
+    assert not scale.is_current(failed, target, longer, PARAMS)
+    changed = dataclasses.replace(PARAMS, lanes=2)
+    assert not scale.is_current(failed, target, settings, changed)
+
+
+STORED = Path(__file__).resolve().parents[2] / "benchmarks" / "synth"
+BOARDS = {"pynq-z2": "xc7z020", "zcu104": "xczu7ev", "kv260": "xck26"}
+
+
+@pytest.mark.parametrize("preset", BOARDS)
+def test_the_preset_of_a_board_fits_its_part(preset: str) -> None:
+    """By the record of a longer run; whether its Verilog has changed since, ``--stored`` says."""
+    file = STORED / f"{preset}.json"
+    renew = f"streamjoin hw synth --target {BOARDS[preset]} --preset {preset} --record {file}"
+    found = json.loads(file.read_text())
+    assert found["digest"] == PRESETS[preset].digest, f"type  {renew}"
+    assert found["target"] == BOARDS[preset]
+    assert not found["does_not_fit"]
+    assert found["resources"]["lut"]["share"] <= 0.7
+    assert found["resources"]["ramb18"]["share"] <= 0.9
+
+
+def test_a_stored_record_of_an_earlier_design_is_told_with_how_to_renew_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = record.record(PARAMS, TARGETS["xc7z020"], Settings(), lambda _stage: None)
+    file = tmp_path / "small.json"
+    file.write_text(json.dumps(found))
+    assert run("synth", "--stored", str(tmp_path)) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-1].endswith("yes")
+    assert shown.err == ""
+    file.write_text(json.dumps({**found, "verilog_sha256": "0"}))
+    assert run("synth", "--stored", str(tmp_path)) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-1].endswith("no")
+    assert shown.err == (
+        "small is of an earlier design; to renew it:  streamjoin hw synth --target xc7z020 "
+        f"--preset small --record {file}\n"
+    )
+    with pytest.raises(UsageError, match=r"^--stored must name a folder with records, not "):
+        run("synth", "--stored", str(tmp_path / "nowhere"))
