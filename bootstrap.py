@@ -1,7 +1,7 @@
 """Set up ``.venv`` with everything the project needs; seconds when nothing is missing.
 
 Run by ``make setup`` with the system's Python and its standard library alone. What must come
-from the system (a C++ compiler, Perl, Chromium for the page's test, Tcl, PostgreSQL) is installed with apt
+from the system (a C++ compiler, Perl; for tests Chromium, Tcl, PostgreSQL) is installed with apt
 where that is allowed; otherwise one sentence says what to type. ``bootstrap.py board`` sets up
 ``.venv-board`` instead, for the tests of the board's driver under both versions of PYNQ.
 """
@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
-from glob import glob
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -26,7 +25,7 @@ PROJECT_INPUTS = ("pyproject.toml",)
 MINIMUM = (3, 11)
 DEADLINE_S = 1800
 
-POSTGRES = "/usr/lib/postgresql/*/bin/initdb"  # Debian keeps the server's programs off the path
+POSTGRES = "usr/lib/postgresql/*/bin/initdb"  # Debian keeps the server's programs off the path
 
 # What is looked for on the path, what provides it in Debian, and what it is for.
 SYSTEM = (
@@ -84,10 +83,16 @@ def apt(packages: list[str], why: str) -> None:
     run(command, f"installing {words}", env)
 
 
+def is_there(program: str) -> bool:
+    """Whether a program is on the path, or at such a place below the root."""
+    if "/" in program:
+        return any(Path("/").glob(program))
+    return shutil.which(program) is not None
+
+
 def system_packages() -> None:
     """See to it that every system program is there."""
-    here = [any(shutil.which(name) or glob(name) for name in names) for names, _, _ in SYSTEM]
-    missing = [row for row, found in zip(SYSTEM, here, strict=True) if not found]
+    missing = [row for row in SYSTEM if not any(map(is_there, row[0]))]
     if missing:
         why = "missing: " + ", ".join(f"{names[0]} ({use})" for names, _, use in missing)
         apt([package for _, package, _ in missing], why)

@@ -5,7 +5,6 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-
 from tests.host.postgres import server
 
 collect_ignore = ["board"]

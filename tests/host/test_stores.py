@@ -1,11 +1,13 @@
 """Every store gives the rows of a relation by their place, and refuses what it cannot keep."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.host.postgres import server
 
 import streamjoin as sj
 from streamjoin.errors import InputError, StoreError, UnavailableError
@@ -227,20 +229,45 @@ def test_postgres_without_a_server_says_what_to_set(
         write_store("postgres", tmp_path, np.arange(3, dtype=np.uint64), 16)
 
 
-def test_what_was_written_into_a_server_is_dropped_with_its_join(
-    postgres: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import gc
-
+def tables(address: str) -> int:
     import adbc_driver_postgresql.dbapi
 
-    monkeypatch.setenv("STREAMJOIN_POSTGRES", postgres)
-    keys = {"k": np.arange(100)}
-    sj.join(keys, keys, on="k", engine="ssbj", knobs={"store": "postgres"}, check=True)
-    gc.collect()
     with (
-        adbc_driver_postgresql.dbapi.connect(postgres) as connection,
+        adbc_driver_postgresql.dbapi.connect(address) as connection,
         connection.cursor() as cursor,
     ):
         cursor.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'streamjoin%'")
-        assert cursor.fetchone() == (0,)
+        return int(cursor.fetchone()[0])
+
+
+def test_what_was_written_into_a_server_is_dropped_with_its_join(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAMJOIN_POSTGRES", postgres)
+    before = tables(postgres)
+    keys = {"k": np.arange(100)}
+    result = sj.join(keys, keys, on="k", engine="ssbj", knobs={"store": "postgres"}, check=True)
+    assert len(result) == 100
+    assert result.metrics["semi_stream"]["store"] == "postgres"
+    gc.collect()
+    assert tables(postgres) == before
+
+
+def test_a_server_that_goes_away_ends_the_join_with_its_deadline(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path_factory.mktemp("gone")
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o755)
+    with server(folder) as address:
+        monkeypatch.setenv("STREAMJOIN_POSTGRES", address)
+        store = write_store(
+            "postgres", tmp_path_factory.mktemp("place"), np.arange(9, dtype="u8"), 16
+        )
+        assert len(store.read(0, 9)) == 9
+    with pytest.raises(StoreError) as raised:
+        store.read(0, 9)
+    assert str(raised.value).count("\n") == 0
+    with pytest.raises(StoreError, match=r"(?i)connect"):
+        store.reopen()
+    store.close()

@@ -133,6 +133,11 @@ class Store(ABC):
     def close(self) -> None:
         """Let go of files and connections; may be called twice."""
 
+    @classmethod
+    def unwritable(cls) -> str | None:
+        """Why no relation can be written here, or None."""
+        return None
+
     def discard(self) -> None:  # noqa: B027  (what lies in a folder goes with it)
         """Remove what :func:`write_store` has put where it outlasts the folder."""
 

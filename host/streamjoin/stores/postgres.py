@@ -44,11 +44,7 @@ CONNECT_S = 5
 STATEMENT_S = 60
 
 
-def missing() -> str | None:
-    """Why no server can be asked, or None."""
-    if find_spec("adbc_driver_postgresql") is None:
-        return "ADBC is not installed: type pip install adbc-driver-postgresql"
-    return None
+NO_DRIVER = "ADBC is not installed: type pip install adbc-driver-postgresql"
 
 
 class PostgresStore(Store):
@@ -61,9 +57,8 @@ class PostgresStore(Store):
     kind: ClassVar[str] = "postgres"
 
     def __init__(self, place: Path, projection: Projection) -> None:
-        reason = missing()
-        if reason is not None:
-            raise UnavailableError(reason)
+        if find_spec("adbc_driver_postgresql") is None:
+            raise UnavailableError(NO_DRIVER)
         self._connection: Any = None
         self._cursor: Any = None
         super().__init__(place, projection)
@@ -172,16 +167,26 @@ class PostgresStore(Store):
                 cursor.execute(f"DROP TABLE IF EXISTS {_quoted(self._table)}")
 
     @classmethod
+    def unwritable(cls) -> str | None:
+        """Say so where there is no driver, or no server was named."""
+        if find_spec("adbc_driver_postgresql") is None:
+            return NO_DRIVER
+        if not os.environ.get(SERVER):
+            return (
+                f"store postgres needs a server: set {SERVER}, as postgresql://localhost/database"
+            )
+        return None
+
+    @classmethod
     def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
         """Write a relation as a new table of the server that :data:`SERVER` names."""
+        reason = cls.unwritable()
+        if reason is not None:
+            raise UnavailableError(reason)
         import adbc_driver_manager
 
         pa = arrow()
-        uri = os.environ.get(SERVER)
-        if not uri:
-            raise UnavailableError(
-                f"store postgres needs a server: set {SERVER}, as postgresql://localhost/database"
-            )
+        uri = os.environ[SERVER]
         table = f"streamjoin_{uuid.uuid4().hex}"
         numbered = schema.append(pa.field(PLACE, pa.int64()))
         reader = pa.RecordBatchReader.from_batches(numbered, _numbered(stretches, numbered))
