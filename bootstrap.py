@@ -1,7 +1,7 @@
 """Set up ``.venv`` with everything the project needs; seconds when nothing is missing.
 
 Run by ``make setup`` with the system's Python and its standard library alone. What must come
-from the system (a C++ compiler, Perl, Chromium for the page's test, Tcl) is installed with apt
+from the system (a C++ compiler, Perl; for tests Chromium, Tcl, PostgreSQL) is installed with apt
 where that is allowed; otherwise one sentence says what to type. ``bootstrap.py board`` sets up
 ``.venv-board`` instead, for the tests of the board's driver under both versions of PYNQ.
 """
@@ -25,6 +25,8 @@ PROJECT_INPUTS = ("pyproject.toml",)
 MINIMUM = (3, 11)
 DEADLINE_S = 1800
 
+POSTGRES = "usr/lib/postgresql/*/bin/initdb"  # Debian keeps the server's programs off the path
+
 # What is looked for on the path, what provides it in Debian, and what it is for.
 SYSTEM = (
     (("g++", "c++", "clang++"), "g++", "compiles simulation models"),
@@ -32,6 +34,7 @@ SYSTEM = (
     (("perl",), "perl", "runs Verilator's front end"),
     (("chromium", "chromium-browser", "google-chrome"), "chromium", "tests the report page"),
     (("tclsh",), "tcl", "tests the Vivado scripts"),
+    (("initdb", POSTGRES), "postgresql", "tests the store in PostgreSQL"),
 )
 
 BOARD_VENVS = ROOT / ".venv-board"
@@ -80,9 +83,16 @@ def apt(packages: list[str], why: str) -> None:
     run(command, f"installing {words}", env)
 
 
+def is_there(program: str) -> bool:
+    """Whether a program is on the path, or at such a place below the root."""
+    if "/" in program:
+        return any(Path("/").glob(program))
+    return shutil.which(program) is not None
+
+
 def system_packages() -> None:
     """See to it that every system program is there."""
-    missing = [row for row in SYSTEM if not any(shutil.which(name) for name in row[0])]
+    missing = [row for row in SYSTEM if not any(map(is_there, row[0]))]
     if missing:
         why = "missing: " + ", ".join(f"{names[0]} ({use})" for names, _, use in missing)
         apt([package for _, package, _ in missing], why)

@@ -2,6 +2,10 @@
 
 import gc
 import signal
+from collections.abc import Iterator
+
+import pytest
+from tests.host.postgres import server
 
 collect_ignore = ["board"]
 """Runs in environments of its own: see test_board.py."""
@@ -33,3 +37,21 @@ def pytest_runtest_teardown() -> None:
 def pytest_unconfigure() -> None:
     """Let the collector see it all again, so that libraries end in order."""
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a PostgreSQL server that lasts as long as the tests."""
+    folder = tmp_path_factory.mktemp("postgres")
+    for parent in (folder, *folder.parents[:2]):  # its owner is another user
+        parent.chmod(0o755)
+    with server(folder) as address:
+        yield address
+
+
+@pytest.fixture
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A kind of store, with its server where it needs one."""
+    if request.param == "postgres":
+        monkeypatch.setenv("STREAMJOIN_POSTGRES", request.getfixturevalue("postgres"))
+    return str(request.param)

@@ -24,7 +24,7 @@ def zipf(rng: np.random.Generator, values: int, tuples: int, skew: float = 1.0) 
     return np.searchsorted(shares, rng.random(tuples) * shares[-1])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_store_gives_the_oracles_result(engine: str, kind: str) -> None:
     rng = np.random.default_rng(4)

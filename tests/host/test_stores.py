@@ -1,17 +1,20 @@
 """Every store gives the rows of a relation by their place, and refuses what it cannot keep."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.host.postgres import server
 
-from streamjoin.errors import InputError, StoreError
+import streamjoin as sj
+from streamjoin.errors import InputError, StoreError, UnavailableError
 from streamjoin.stores import KINDS, Projection, Store, open_store, write_store
 from streamjoin.stores.catalog import SUFFIXES, store_class
 
-COLUMNAR = ("arrow", "parquet", "duckdb")
+COLUMNAR = ("arrow", "parquet", "duckdb", "postgres")
 
 
 def relation(kind: str, folder: Path, columns: dict[str, Any]) -> Path:
@@ -39,7 +42,7 @@ def rows_of(store: Store, step: int) -> tuple[list[int], list[int], list[tuple[A
 
 
 @pytest.mark.parametrize("row_bytes", [16, 24, 120])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_what_was_written_is_read_whatever_the_partitions(
     kind: str, row_bytes: int, tmp_path: Path
 ) -> None:
@@ -55,7 +58,7 @@ def test_what_was_written_is_read_whatever_the_partitions(
     store.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_only_the_columns_of_the_projection_are_kept_in_its_order(
     kind: str, tmp_path: Path
 ) -> None:
@@ -78,7 +81,9 @@ def test_only_the_columns_of_the_projection_are_kept_in_its_order(
     bare.close()
 
 
-@pytest.mark.parametrize("kind", ["arrow", "parquet", "sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "kind", ["arrow", "parquet", "sqlite", "duckdb", "postgres"], indirect=True
+)
 def test_rows_without_a_key_join_with_nothing_and_keep_the_numbers_of_others(
     kind: str, tmp_path: Path
 ) -> None:
@@ -88,28 +93,30 @@ def test_rows_without_a_key_join_with_nothing_and_keep_the_numbers_of_others(
     store.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_a_column_that_is_missing_is_named_with_what_there_is(kind: str, tmp_path: Path) -> None:
     place = relation(kind, tmp_path, {"k": np.arange(4), "a": np.arange(4)})
     with pytest.raises(InputError, match=r"there is no column 'x'; it has k, a$"):
         open_store(kind, place, Projection("k", ("x",)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_a_key_that_is_no_whole_number_is_refused(kind: str, tmp_path: Path) -> None:
     place = relation(kind, tmp_path, {"k": np.arange(4) / 2})
     with pytest.raises(InputError, match=r"column 'k' is \w+; it must hold whole numbers"):
         open_store(kind, place, Projection("k"))
 
 
-@pytest.mark.parametrize("kind", ["arrow", "parquet", "sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "kind", ["arrow", "parquet", "sqlite", "duckdb", "postgres"], indirect=True
+)
 def test_text_cannot_be_kept(kind: str, tmp_path: Path) -> None:
     place = relation(kind, tmp_path, {"k": np.arange(2), "t": ["a", "bcd"]})
     with pytest.raises(InputError, match=r"'t' .*leave it out of the projection$"):
         open_store(kind, place, Projection("k", ("t",)))
 
 
-@pytest.mark.parametrize("kind", COLUMNAR)
+@pytest.mark.parametrize("kind", COLUMNAR, indirect=True)
 def test_a_missing_value_cannot_be_kept(kind: str, tmp_path: Path) -> None:
     columns = {"k": np.arange(3), "a": pa.array([1, None, 3], pa.int64())}
     store = open_store(kind, relation(kind, tmp_path, columns), Projection("k", ("a",)))
@@ -118,7 +125,7 @@ def test_a_missing_value_cannot_be_kept(kind: str, tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_what_is_not_there_or_damaged_is_said(kind: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
         open_store(kind, tmp_path / f"nowhere{SUFFIXES[kind] or '.parquet'}", Projection("k"))
@@ -158,4 +165,109 @@ def test_a_raw_file_that_shrinks_is_an_error_and_not_a_short_answer(tmp_path: Pa
         file.truncate(24 * 100)
     with pytest.raises(StoreError, match="ends before row 4999"):
         store.read(4000, 5000)
+    store.close()
+
+
+def test_rows_that_are_gone_leave_the_numbers_of_others(tmp_path: Path, postgres: str) -> None:
+    import adbc_driver_postgresql.dbapi
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "r.db")) as connection:
+        connection.execute("CREATE TABLE r AS SELECT range AS k FROM range(10)")
+        connection.execute("DELETE FROM r WHERE k IN (0, 4)")
+    store = open_store("duckdb", tmp_path / "r.db", Projection("k"))
+    keys, rows, _ = rows_of(store, 3)
+    assert keys == rows == [1, 2, 3, 5, 6, 7, 8, 9]
+    store.close()
+    with adbc_driver_postgresql.dbapi.connect(postgres, autocommit=True) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE gone AS SELECT g AS k FROM generate_series(0, 9) g")
+        cursor.execute("ALTER TABLE gone ADD PRIMARY KEY (k)")
+        cursor.execute("DELETE FROM gone WHERE k IN (0, 4)")
+        cursor.execute("UPDATE gone SET k = k WHERE k = 2")
+        cursor.close()
+    (tmp_path / "gone.toml").write_text(f'uri = "{postgres}"\ntable = "gone"\n')
+    store = open_store("postgres", tmp_path / "gone.toml", Projection("k"))
+    keys, rows, _ = rows_of(store, 3)
+    assert keys == rows == [1, 2, 3, 5, 6, 7, 8, 9]
+    store.close()
+    store.discard()
+    open_store("postgres", tmp_path / "gone.toml", Projection("k")).close()
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ('table = "r"', r'must say uri = "postgresql://..." and table = "..."$'),
+        ("=", "does not say where a table is"),
+        ('uri = "{}"\ntable = "nowhere"', "nowhere"),
+        ('uri = "{}"\ntable = "plain"', "has no primary key of one whole number: type ALTER TABLE"),
+        ('uri = "postgresql://postgres@127.0.0.1:1/x"\ntable = "r"', "(?i)connect"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_told_in_a_sentence(
+    said: str, sentence: str, tmp_path: Path, postgres: str
+) -> None:
+    import adbc_driver_postgresql.dbapi
+
+    with (
+        adbc_driver_postgresql.dbapi.connect(postgres, autocommit=True) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("CREATE TABLE IF NOT EXISTS plain (k bigint)")
+    (tmp_path / "t.toml").write_text(said.replace("{}", postgres))
+    with pytest.raises((InputError, StoreError), match=sentence) as raised:
+        open_store("postgres", tmp_path / "t.toml", Projection("k"))
+    assert str(raised.value).count("\n") == 0
+
+
+def test_postgres_without_a_server_says_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STREAMJOIN_POSTGRES", raising=False)
+    with pytest.raises(UnavailableError, match="set STREAMJOIN_POSTGRES, as postgresql://"):
+        write_store("postgres", tmp_path, np.arange(3, dtype=np.uint64), 16)
+
+
+def tables(address: str) -> int:
+    import adbc_driver_postgresql.dbapi
+
+    with (
+        adbc_driver_postgresql.dbapi.connect(address) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'streamjoin%'")
+        return int(cursor.fetchone()[0])
+
+
+def test_what_was_written_into_a_server_is_dropped_with_its_join(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAMJOIN_POSTGRES", postgres)
+    before = tables(postgres)
+    keys = {"k": np.arange(100)}
+    result = sj.join(keys, keys, on="k", engine="ssbj", knobs={"store": "postgres"}, check=True)
+    assert len(result) == 100
+    assert result.metrics["semi_stream"]["store"] == "postgres"
+    gc.collect()
+    assert tables(postgres) == before
+
+
+def test_a_server_that_goes_away_ends_the_join_with_its_deadline(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path_factory.mktemp("gone")
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o755)
+    with server(folder) as address:
+        monkeypatch.setenv("STREAMJOIN_POSTGRES", address)
+        store = write_store(
+            "postgres", tmp_path_factory.mktemp("place"), np.arange(9, dtype="u8"), 16
+        )
+        assert len(store.read(0, 9)) == 9
+    with pytest.raises(StoreError) as raised:
+        store.read(0, 9)
+    assert str(raised.value).count("\n") == 0
+    with pytest.raises(StoreError, match=r"(?i)connect"):
+        store.reopen()
     store.close()

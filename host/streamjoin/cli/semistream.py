@@ -12,6 +12,7 @@ from streamjoin.engines.base import Job
 from streamjoin.engines.semi import cost
 from streamjoin.errors import InputError
 from streamjoin.stores import KINDS
+from streamjoin.stores.catalog import store_class
 
 ENGINES = (("meshjoin", False), ("ssbj", True))
 
@@ -89,8 +90,15 @@ def calibrate(args: argparse.Namespace) -> int:
     """Measure the constants and keep them with their evidence."""
     from streamjoin.bench.calibrate_stores import calibrate as measure
 
+    kinds = []
+    for kind in KINDS:
+        reason = store_class(kind).unwritable()
+        if reason is None:
+            kinds.append(kind)
+        else:
+            say(f"{kind} is left out: {reason}")
     with progress("calibrating stores") as told:
-        document = measure(told)
+        document = measure(told, kinds)
     path = cost.calibrated_path()
     _save(document, path)
     if args.json:

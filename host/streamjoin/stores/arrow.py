@@ -39,9 +39,9 @@ class ArrowStore(Store):
 
     def read(self, first: int, end: int) -> Partition:
         """View the rows; keys and numbers are copied, which reads them from disk here and now."""
-        found = batches.partition(
-            self._table.slice(first, end - first), self.projection, self.dtype, first, self.place
-        )
+        stretch = self._table.slice(first, end - first)
+        numbers = batches.consecutive(first, stretch.num_rows)
+        found = batches.partition(stretch, self.projection, self.dtype, numbers, self.place)
         return Partition(
             np.array(found.keys), np.array(found.rows), found.payload, found.first, found.stride
         )

@@ -19,6 +19,9 @@ from streamjoin.errors import InputError
 Words = NDArray[np.uint64]
 WORD_BYTES = 8
 
+MOST_SPARSE = 100
+"""Places for each row beyond which a scan by place would mostly read nothing."""
+
 KEY_TYPES = "whole numbers of up to 64 bits"
 
 
@@ -129,6 +132,14 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of files and connections; may be called twice."""
+
+    @classmethod
+    def unwritable(cls) -> str | None:
+        """Why no relation can be written here, or None."""
+        return None
+
+    def discard(self) -> None:  # noqa: B027  (what lies in a folder goes with it)
+        """Remove what :func:`write_store` has put where it outlasts the folder."""
 
     def interrupt(self) -> None:  # noqa: B027  (most reads cannot hang for long)
         """Have a read that is under way in another thread end soon, with an error."""

@@ -59,8 +59,13 @@ def layout(schema: "pa.Schema", projection: Projection, place: Path) -> np.dtype
     return packed(fields)
 
 
+def consecutive(first: int, rows: int) -> Words:
+    """Places of so many rows, one behind the other."""
+    return np.arange(first, first + rows, dtype=np.uint64)
+
+
 def partition(
-    table: "pa.Table", projection: Projection, dtype: np.dtype[Any], first: int, place: Path
+    table: "pa.Table", projection: Projection, dtype: np.dtype[Any], numbers: Words, place: Path
 ) -> Partition:
     """Turn a stretch of a relation into a partition, without copying what lies right.
 
@@ -70,20 +75,18 @@ def partition(
         The stretch.
     projection, dtype
         What is kept, and how :func:`layout` packs it.
-    first : int
-        Place of the stretch's first row.
+    numbers : ndarray of uint64, shape (rows,)
+        Places of the stretch's rows.
     place : Path
         For errors.
     """
     key = table.column(projection.key)
     if key.null_count:  # rows without a value join with nothing
-        numbers = np.arange(first, first + table.num_rows, dtype=np.uint64)
         present = np.flatnonzero(key.is_valid().to_numpy())
         table = table.take(present)
-        rows = numbers[present]
+        numbers = numbers[present]
         key = table.column(projection.key)
-    else:
-        rows = np.arange(first, first + table.num_rows, dtype=np.uint64)
+    rows = numbers
     if projection.row is not None:
         rows = key_words(_values(table, projection.row, place))
     keys = key_words(key.to_numpy())

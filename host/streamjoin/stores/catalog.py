@@ -21,9 +21,17 @@ _PLACES = {
     "raw": "raw:RawStore",
     "sqlite": "sqlite:SqliteStore",
     "duckdb": "duckdb:DuckDbStore",
+    "postgres": "postgres:PostgresStore",
 }
 KINDS = tuple(_PLACES)
-SUFFIXES = {"arrow": ".arrow", "parquet": "", "raw": ".raw", "sqlite": ".sqlite", "duckdb": ".db"}
+SUFFIXES = {
+    "arrow": ".arrow",
+    "parquet": "",
+    "raw": ".raw",
+    "sqlite": ".sqlite",
+    "duckdb": ".db",
+    "postgres": ".toml",
+}
 OWN = Projection(key="key", row="row", columns=("payload",))
 """Of the relations that :func:`write_store` makes."""
 

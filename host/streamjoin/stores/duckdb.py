@@ -4,6 +4,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from streamjoin.errors import InputError, StoreError, UnavailableError
 from streamjoin.files import arrow
 from streamjoin.stores import batches
@@ -55,7 +57,7 @@ class DuckDbStore(Store):
                 schema = schema.set(place, pa.field(field.name, pa.binary(width)))
         self.dtype = batches.layout(schema, self.projection, self.place)
         listed = ", ".join(_quoted(name) for name in self.projection.names)
-        self._query = f"SELECT {listed} FROM {TABLE} WHERE rowid >= {{}} AND rowid < {{}}"
+        self._query = f"SELECT rowid, {listed} FROM {TABLE} WHERE rowid >= {{}} AND rowid < {{}}"
 
     def _table(self, query: str) -> Any:
         return self._connection.sql(query).to_arrow_table()
@@ -77,7 +79,10 @@ class DuckDbStore(Store):
         except duckdb.Error as error:
             raise StoreError(f"{self.place}: {' '.join(str(error).split())[:160]}") from None
         try:
-            return batches.partition(table, self.projection, self.dtype, first, self.place)
+            numbers = table.column(0).to_numpy().astype(np.uint64)
+            return batches.partition(
+                table.remove_column(0), self.projection, self.dtype, numbers, self.place
+            )
         except arrow().ArrowException as error:
             raise InputError(f"{self.place}: {error}") from None
 

@@ -69,7 +69,8 @@ class ParquetStore(Store):
             pieces.append(self._group(group).slice(at - self._firsts[group], upto - at))
             at = upto
         table = pa.concat_tables(pieces)
-        return batches.partition(table, self.projection, self.dtype, first, self.place)
+        numbers = batches.consecutive(first, table.num_rows)
+        return batches.partition(table, self.projection, self.dtype, numbers, self.place)
 
     def _group(self, number: int) -> Any:
         if self._decoded[0] != number:

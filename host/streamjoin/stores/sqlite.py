@@ -9,6 +9,7 @@ import numpy as np
 from streamjoin.errors import InputError, StoreError
 from streamjoin.stores.base import (
     KEY_TYPES,
+    MOST_SPARSE,
     Partition,
     Projection,
     Store,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 TABLE = "r"
 TIMEOUT_S = 5.0
-MOST_SPARSE = 100
-"""Places for each row beyond which a scan by rowid would mostly read nothing."""
 
 
 class SqliteStore(Store):

@@ -6,6 +6,7 @@ it. R is at rest: all of it is there from the beginning, whatever its arrival ti
 
 import tempfile
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
 from streamjoin.engines.encode import encode_keys
 from streamjoin.engines.semi import cost
+from streamjoin.errors import StoreError
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.stores import KINDS, Store, write_store
 from streamjoin.windows import TumblingWindow
@@ -50,8 +52,12 @@ class _Relation:
 
 
 def _drop(store: Store, folder: "tempfile.TemporaryDirectory[str]") -> None:
-    store.close()
-    folder.cleanup()
+    try:
+        store.close()
+        with suppress(StoreError):  # a server that is gone has nothing to tidy up any more
+            store.discard()
+    finally:
+        folder.cleanup()
 
 
 _relations: "weakref.WeakValueDictionary[tuple[Any, ...], _Relation]"
