@@ -52,7 +52,7 @@ def read_streams(
     for path, columns in ((r, r_columns(predicate)), (s, s_columns(predicate))):
         table = read_table(path, columns, ts_column)
         streams.append(from_arrow(table, columns, ts_column, str(path)))
-    return _comparable(streams[0], streams[1], predicate)
+    return comparable(streams[0], streams[1], predicate)
 
 
 def as_streams(
@@ -76,7 +76,7 @@ def as_streams(
                 f"{name} must be Arrow data, a data frame or a mapping of NumPy arrays, "
                 f"not {type(data).__name__}"
             )
-    return _comparable(streams[0], streams[1], predicate)
+    return comparable(streams[0], streams[1], predicate)
 
 
 def r_columns(predicate: Predicate) -> list[str]:
@@ -143,7 +143,7 @@ def _stream(
     return Stream(arrays, ts.astype(np.int64, copy=False), source, table, missing)
 
 
-def _comparable(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stream]:
+def comparable(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stream]:
     """Refuse what does not compare; a side without any value takes the other's types."""
     for term in predicate.terms:
         r_column, s_column = r.column(term.r_column), s.column(term.s_column)
