@@ -142,6 +142,8 @@ def _as_bits(column: NDArray[Any]) -> NDArray[np.uint64]:
         coded: Any = pa.array(column).dictionary_encode()
         hashes = [zlib.crc32(text.encode()) for text in coded.dictionary.to_pylist()]
         return np.asarray(np.array([*hashes, 0], dtype=np.uint64)[coded.indices.to_numpy()])
+    if column.dtype.kind in "mM":
+        return np.asarray(column.view(np.uint64))
     if column.dtype.kind == "i":
         return np.asarray(column.astype(np.int64, copy=False).view(np.uint64))
     return np.asarray(column.astype(np.uint64, copy=False))

@@ -159,8 +159,8 @@ def open_stream(path: Path, columns: Sequence[str], ts_column: str | None = None
             f"{files[blocks[place, 0]]}: ts goes back at row {row} of {path}, or in the row group "
             "that begins or ends there: sort the input by ts"
         )
-    rows = np.concatenate([[0], np.cumsum(blocks[:, 2])])
-    numbered = Blocks(blocks[:, 0], blocks[:, 1], rows, blocks[:, 3], blocks[:, 4])
+    first_rows = np.concatenate([[0], np.cumsum(blocks[:, 2])])
+    numbered = Blocks(blocks[:, 0], blocks[:, 1], first_rows, blocks[:, 3], blocks[:, 4])
     return StreamFiles(str(path), tuple(map(str, files)), name, tuple(columns), numbered)
 
 
