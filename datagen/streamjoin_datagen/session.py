@@ -8,6 +8,7 @@ bound to the loopback interface. After an error or an interrupt the Java process
 Spark's own ending may take long and talks meanwhile.
 """
 
+import atexit
 import contextlib
 import logging
 import os
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,8 @@ appender.console.layout.pattern = %p %c{1}: %m%n%ex
 """
 
 # A small job ends before C2 and a parallel collector would pay.
-_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
+_QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
+_FULL_JAVA = "-XX:+UseParallelGC -XX:-UsePerfData -Xshare:auto"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,13 @@ class Session:
 
 @contextlib.contextmanager
 def spark_session(
-    threads: int | None = None, *, start_deadline_s: float = START_DEADLINE_S
+    threads: int | None = None,
+    *,
+    start_deadline_s: float = START_DEADLINE_S,
+    memory: str = DRIVER_MEMORY,
+    quick: bool = True,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Session]:
     """Run Spark in this process for the length of a ``with`` block.
 
@@ -86,6 +94,14 @@ def spark_session(
         Tasks at the same time; every core by default.
     start_deadline_s : float
         Seconds that Java may take to start.
+    memory : str
+        Java's heap, such as ``"1g"``.
+    quick : bool
+        Whether Java compiles quickly rather than well: right where Spark itself does little.
+    master : str, optional
+        Spark's master, ``local[threads]`` by default.
+    settings : mapping of str to str, optional
+        Spark settings over those of this project.
 
     Raises
     ------
@@ -93,13 +109,22 @@ def spark_session(
         If there is no Java, or it does not start within the deadline.
     """
     threads = threads or _cores()
+    _shared.close()  # a process has one at most
     java = find_java()
     folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         stack.enter_context(_restored_process_state())
         environment = _environment(folder, java.home)
-        process = _start(folder, environment, _settings(folder, threads))
+        process = _start(
+            folder,
+            environment,
+            {
+                **_settings(folder, master or f"local[{threads}]", threads),
+                **_java_settings(folder, memory, quick),
+                **(settings or {}),
+            },
+        )
         stack.push(lambda kind, *_: _end(process, at_once=kind is not None))
         try:
             port, secret = _connection(process, folder, start_deadline_s)
@@ -107,7 +132,10 @@ def spark_session(
             os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
             stack.callback(_disconnect, process)
             spark = interruptible(_connect, lambda: _kill(process.pid))
-            yield Session(spark, java.version, process.pid, threads)
+            running = Session(spark, java.version, process.pid, threads)
+            _running.append(running)
+            stack.callback(_running.remove, running)
+            yield running
         except BaseException:  # an interrupt too
             _kill(process.pid)
             process.wait(timeout=STOP_DEADLINE_S)
@@ -120,19 +148,39 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _settings(folder: Path, threads: int) -> dict[str, str]:
-    log4j = (folder / "conf" / "log4j2.properties").as_uri()
-    options = (
-        f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={log4j}"
-        f" -Djava.io.tmpdir={folder} -Duser.home={folder} -Duser.timezone=UTC"
-    )
+_running: list[Session] = []
+_shared = contextlib.ExitStack()
+
+
+def is_running() -> bool:
+    """Whether there is a session in this process."""
+    return bool(_running)
+
+
+def shared_session() -> Session:
+    """Return the session that runs in this process, or start one that lives as long as it does.
+
+    One that is started here uses every core, and Java compiles well.
+
+    Raises
+    ------
+    GenerationError
+        As :func:`spark_session`.
+    """
+    if not _running:
+        memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+        heap = f"{max(1, int(memory_gib / 5))}g"
+        _shared.enter_context(spark_session(memory=heap, quick=False))
+        atexit.register(_shared.close)
+    return _running[-1]
+
+
+def _settings(folder: Path, master: str, threads: int) -> dict[str, str]:
     return {
-        "spark.master": f"local[{threads}]",
+        "spark.master": master,
         "spark.app.name": "streamjoin-datagen",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": DRIVER_MEMORY,
-        "spark.driver.extraJavaOptions": options,
         "spark.local.dir": str(folder / "local"),
         "spark.log.level": "ERROR",
         "spark.sql.artifact.isolation.enabled": "false",
@@ -144,6 +192,15 @@ def _settings(folder: Path, threads: int) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+def _java_settings(folder: Path, memory: str, quick: bool) -> dict[str, str]:
+    log4j = (folder / "conf" / "log4j2.properties").as_uri()
+    options = (
+        f"{_QUICK_JAVA if quick else _FULL_JAVA} -Dlog4j2.configurationFile={log4j}"
+        f" -Djava.io.tmpdir={folder} -Duser.home={folder} -Duser.timezone=UTC"
+    )
+    return {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": options}
 
 
 def _environment(folder: Path, java_home: Path) -> dict[str, str]:

@@ -20,7 +20,7 @@ from streamjoin.tuples import Stream
 from streamjoin_datagen.distributed.files import StreamFiles
 from streamjoin_datagen.distributed.partition import Partitioning
 from streamjoin_datagen.distributed.plan import Side
-from streamjoin_datagen.distributed.worker import Tuples
+from streamjoin_datagen.distributed.worker import Tuples, settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,6 +82,7 @@ class StreamFrame:
         row, ts, columns, source = self.row_column, self.ts_column, self.columns, self.source
 
         def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            settle()
             for table in _tables(batches):
                 yield from _sent(
                     _tuples(table, row, ts, columns, source), columns, partitioning, of_r
@@ -114,13 +115,13 @@ def open_frame(
 
 
 def sent_files(
-    spark: "SparkSession", files: StreamFiles, partitioning: Partitioning, of_r: bool, tasks: int
+    spark: "SparkSession", files: StreamFiles, partitioning: Partitioning, of_r: bool, parts: int
 ) -> "DataFrame":
     """Read files in blocks and send every row to its tasks."""
     blocks = len(files.blocks.groups)
-    parts = max(1, min(tasks, blocks))
 
     def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for batch in batches:
             for block in batch.column(0).to_numpy().tolist():
                 stream, first = files.read_blocks(block, block + 1)

@@ -34,6 +34,7 @@ from streamjoin_datagen.distributed.worker import (
     Join,
     as_batches,
     report,
+    settle,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 SAMPLE_BLOCKS = 16
 SAMPLE_ROWS = 1 << 12
 """Row groups of a file that are sampled, and rows of each."""
+
+TASKS_A_PARTITION = 8
+"""Tasks that are done again together where a worker is lost, in joins of many."""
 
 PATHS = ("auto", "files", "shuffle")
 MOST_READS = 8
@@ -179,20 +183,26 @@ class SparkJoin:
     def _numbered(self) -> "DataFrame":
         """Task numbers, each a Spark task where the session has the slots that were asked for."""
         tasks = len(self.partitioning)
-        parallel = self.spark.sparkContext.defaultParallelism
-        parts = tasks if self.slots >= parallel else self.slots
-        return self.spark.range(0, tasks, 1, max(1, min(parts, tasks)))
+        return self.spark.range(0, tasks, 1, self._parts(tasks))
+
+    def _parts(self, tasks: int) -> int:
+        """Spark partitions for so many tasks: a partition costs some ten milliseconds itself.
+
+        Never more at a time than the slots that were asked for, where the session has others.
+        """
+        if self.slots < self.spark.sparkContext.defaultParallelism:
+            return max(1, min(tasks, self.slots))
+        return max(1, min(tasks, max(4 * self.slots, tasks // TASKS_A_PARTITION)))
 
     def _cogrouped(self, task: Callable[..., pa.Table], schema: str) -> "DataFrame":
-        tasks = len(self.partitioning)
         sides = []
         for side, of_r in ((self.r, True), (self.s, False)):
             if isinstance(side, StreamFrame):
                 sides.append(side.sent(self.partitioning, of_r))
             else:
-                blocks = 4 * self.slots
-                sides.append(sent_files(self.spark, side, self.partitioning, of_r, blocks))
-        parts = max(1, min(tasks, self.slots if tasks <= self.slots else tasks))
+                parts = self._parts(len(side.blocks.groups))
+                sides.append(sent_files(self.spark, side, self.partitioning, of_r, parts))
+        parts = self._parts(len(self.partitioning))
         r, s = (side.repartition(parts, "task").groupBy("task") for side in sides)
         return r.cogroup(s).applyInArrow(task, schema)
 
@@ -206,6 +216,7 @@ class SentJoin(Join):
 
     def run(self, r: pa.Table, s: pa.Table, meter: Meter) -> tuple[int, Iterator[Batch]]:
         """Join what was sent to a task; return the task's number, -1 without pairs, and them."""
+        settle()
         if not r.num_rows or not s.num_rows:
             return -1, iter(())
         number = int(r.column("task").to_numpy()[0])
@@ -215,6 +226,7 @@ class SentJoin(Join):
 
 
 def _numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    settle()
     for batch in batches:
         yield from batch.column(0).to_numpy().tolist()
 

@@ -1,5 +1,7 @@
 """What a Spark worker does: read its task's tuples, join them, hand over or write the pairs."""
 
+import functools
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,20 @@ REPORT_SPARK = (
     "task long, name string, pairs long, bytes long, digest string, "
     "read_ns long, join_ns long, error string"
 )
+
+
+@functools.cache
+def settle() -> None:
+    """Load the kernels into a worker's process and take them out of its collector's sight.
+
+    Spark's workers collect garbage after every task, which would look through all of Numba's and
+    Arrow's objects each time, a tenth of a second.
+    """
+    from streamjoin.engines.kernels import cells, hashing, ranged
+
+    assert all((cells, hashing, ranged))
+    gc.collect()
+    gc.freeze()
 
 
 @dataclass(frozen=True)
