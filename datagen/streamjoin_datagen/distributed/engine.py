@@ -6,8 +6,11 @@ are in Parquet files and have been read back. Inputs beyond memory are joined by
 ``streamjoin spark-join`` or :func:`~streamjoin_datagen.distributed.join.distributed_join`.
 """
 
+import shutil
 import tempfile
+import weakref
 from abc import abstractmethod
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,7 +41,9 @@ class SparkEngine(Engine):
     )
 
     def __init__(self) -> None:
-        self._made: tuple[Job, tempfile.TemporaryDirectory[str]] | None = None
+        self._job: Job | None = None
+        self._folder = Path()
+        self._remove: Callable[[], object] = lambda: None
 
     def unusable(self) -> str | None:
         """Say so where PySpark or Java is missing."""
@@ -54,21 +59,22 @@ class SparkEngine(Engine):
         return without_numba()
 
     def prepare(self, job: Job, report: Report) -> None:
-        """Start Spark if there is no session, write the input, and load kernels into workers."""
+        """Start Spark if there is no session, and write the input."""
         self._session(report)
-        folder = tempfile.TemporaryDirectory(prefix="streamjoin-spark-", ignore_cleanup_errors=True)
+        self._remove()
+        self._folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
+        self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         for name, stream, columns in _sides(job):
-            write_stream(Path(folder.name) / name, stream, columns)
-        self._made = (job, folder)
+            write_stream(self._folder / name, stream, columns)
+        self._job = job
 
     def run(self, job: Job, meter: Meter) -> None:
         """Join the files, and read the pairs back."""
         from streamjoin_datagen.errors import GenerationError
 
-        if self._made is None or self._made[0] is not job:
+        if self._job is not job:
             self.prepare(job, lambda _: None)
-        assert self._made is not None
-        folder = Path(self._made[1].name)
+        folder = self._folder
         session = self._session(lambda _: None)
         try:
             session.run(lambda: self.join(session, folder, job, meter))
@@ -103,6 +109,14 @@ class Spark(SparkEngine):
             choices=("auto", "files", "shuffle"),
         ),
     )
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Write the input, and load the kernels into Spark's workers."""
+        from streamjoin_datagen.distributed.join import load_kernels
+
+        super().prepare(job, report)
+        session = self._session(report)
+        session.run(lambda: load_kernels(session.spark))
 
     def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
         """Plan and run the tasks."""

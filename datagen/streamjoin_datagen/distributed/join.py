@@ -225,6 +225,13 @@ class SentJoin(Join):
         return number, self.pairs(self.partitioning.task(number), *sides, meter)
 
 
+def load_kernels(spark: "SparkSession") -> None:
+    """Compile the kernels, or load them from the cache, in the workers there are."""
+    parts = 2 * spark.sparkContext.defaultParallelism
+    frame = spark.range(0, parts, 1, parts)
+    collected(frame.mapInArrow(lambda batches: (batches, settle())[0], "id long"))
+
+
 def _numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
     settle()
     for batch in batches:

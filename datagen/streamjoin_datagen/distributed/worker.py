@@ -15,6 +15,7 @@ from streamjoin.inputs import comparable
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Int64s, Stream
+from streamjoin.windows import AllWindow
 from streamjoin_datagen.distributed.files import StreamFiles
 from streamjoin_datagen.distributed.local import join_rows
 from streamjoin_datagen.distributed.partition import Partitioning, Task
@@ -39,14 +40,14 @@ REPORT_SPARK = (
 
 @functools.cache
 def settle() -> None:
-    """Load the kernels into a worker's process and take them out of its collector's sight.
+    """Load the kernels into a worker's process, by joins of one tuple, and take them out of its collector's sight.
 
     Spark's workers collect garbage after every task, which would look through all of Numba's and
     Arrow's objects each time, a tenth of a second.
     """
-    from streamjoin.engines.kernels import cells, hashing, ranged
-
-    assert all((cells, hashing, ranged))
+    one = Stream({"k": np.zeros(1, np.int32)}, np.zeros(1, np.int64), "one")
+    for predicate in (Predicate.parse(on="k"), Predicate.parse(band="k=k:1:1")):
+        assert sum(len(r_rows) for r_rows, _ in join_rows(one, one, predicate, AllWindow())) == 1
     gc.collect()
     gc.freeze()
 
