@@ -1,5 +1,6 @@
 """What the tests of joins on Spark share: inputs, files of them, and results read back."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def write_files(path: Path, table: pa.Table, parts: int, group_rows: int) -> Pat
     """Write a table as so many part files of small row groups."""
     path.mkdir(parents=True)
     bounds = np.linspace(0, table.num_rows, parts + 1).astype(int).tolist()
-    for part, (first, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for part, (first, end) in enumerate(itertools.pairwise(bounds)):
         pq.write_table(
             table.slice(first, end - first),
             path / f"part-{part:03d}.parquet",

@@ -10,7 +10,6 @@ import shutil
 import tempfile
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,6 +20,8 @@ from streamjoin.metrics import Meter
 from streamjoin.tuples import Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streamjoin_datagen.session import Session
 
 PART_ROWS = 1 << 20

@@ -166,11 +166,7 @@ class SparkJoin:
                 return pa.Table.from_batches(rows, schema=REPORT_SCHEMA)
 
             frame = self._cogrouped(work_sent, REPORT_SPARK)
-        rows = sorted((row.asDict() for row in collected(frame)), key=lambda row: int(row["task"]))
-        failed = next((row["error"] for row in rows if row["error"]), None)
-        if failed is not None:
-            raise InputError(failed)
-        return rows
+        return sorted((row.asDict() for row in collected(frame)), key=lambda row: int(row["task"]))
 
     def _file_join(self) -> FileJoin:
         assert isinstance(self.r, StreamFiles)
@@ -243,14 +239,26 @@ def collected(frame: "DataFrame") -> list[Any]:
 
     Raises
     ------
+    InputError, UnsupportedError
+        If a worker found the input to be wrong: its own sentence.
     EngineError
-        If the job failed, with what it said in a line.
+        If the job failed otherwise, with what it said in a line.
     """
     try:
         return frame.collect()
     except Exception as error:  # PySpark's and Py4J's classes have no common base
-        said = [line for line in str(error).splitlines() if "Error" in line] or [str(error)]
-        raise EngineError(f"the Spark job failed: {said[-1].strip()}") from error
+        raise explained(error) from error
+
+
+def explained(error: Exception) -> Exception:
+    """Say in a sentence why a job failed."""
+    said = [line.strip() for line in str(error).splitlines() if "Error" in line] or [str(error)]
+    for kind in (InputError, UnsupportedError):
+        name = f"{kind.__module__}.{kind.__name__}: "
+        own = next((line for line in said if line.startswith(name)), None)
+        if own is not None:
+            return kind(own.removeprefix(name))
+    return EngineError(f"the Spark job failed: {said[-1]}")
 
 
 def distributed_join(

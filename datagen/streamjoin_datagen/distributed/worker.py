@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.errors import InputError
 from streamjoin.inputs import comparable
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
@@ -29,20 +28,18 @@ REPORT_FIELDS: dict[str, pa.DataType] = {
     "digest": pa.string(),
     "read_ns": pa.int64(),
     "join_ns": pa.int64(),
-    "error": pa.string(),
 }
 REPORT_SCHEMA = pa.schema(REPORT_FIELDS)
 REPORT_SPARK = (
-    "task long, name string, pairs long, bytes long, digest string, "
-    "read_ns long, join_ns long, error string"
+    "task long, name string, pairs long, bytes long, digest string, read_ns long, join_ns long"
 )
 
 
 @functools.cache
 def settle() -> None:
-    """Load the kernels into a worker's process, by joins of one tuple, and take them out of its collector's sight.
+    """Load the kernels into a worker's process, and keep the collector from looking at them.
 
-    Spark's workers collect garbage after every task, which would look through all of Numba's and
+    Joins of one tuple compile them, or find them in the cache. Spark's workers collect garbage after every task, which would look through all of Numba's and
     Arrow's objects each time, a tenth of a second.
     """
     one = Stream({"k": np.zeros(1, np.int32)}, np.zeros(1, np.int64), "one")
@@ -117,20 +114,18 @@ def some_of(stream: Stream, rows: Int64s, kept: Any) -> Tuples:
 
 
 def report(number: int, batches: Iterator[Batch], folder: Path, meter: Meter) -> pa.RecordBatch:
-    """Write a task's pairs as a part file, and say so in one row.
-
-    A user's mistake becomes the row's error, which the driver raises: an exception would pass
-    through Java and be tried again first.
-    """
-    row: dict[str, Any] = dict.fromkeys(REPORT_SCHEMA.names)
-    row["task"] = number
-    try:
-        part = write_part(folder, f"part-{number:05d}.parquet", batches)
-        row.update(name=part.name, pairs=part.pairs, bytes=part.bytes, digest=f"{part.digest:016x}")
-    except InputError as error:
-        row["error"] = str(error)
+    """Write a task's pairs as a part file, and say so in one row."""
+    part = write_part(folder, f"part-{number:05d}.parquet", batches)
     spent = meter.phase_ns
-    row.update(read_ns=spent["partition"], join_ns=spent["probe"])
+    row = {
+        "task": number,
+        "name": part.name,
+        "pairs": part.pairs,
+        "bytes": part.bytes,
+        "digest": f"{part.digest:016x}",
+        "read_ns": spent["partition"],
+        "join_ns": spent["probe"],
+    }
     return pa.RecordBatch.from_pylist([row], schema=REPORT_SCHEMA)
 
 
