@@ -89,17 +89,25 @@ def met_rows(
     now, ts = own.ts, other.ts
     if isinstance(window, TumblingWindow):
         starts = now // window.length_us * window.length_us
-        firsts, ends = np.searchsorted(ts, starts), np.searchsorted(ts, starts + window.length_us)
+        firsts, ends = _places(ts, starts), _places(ts, starts + window.length_us)
     elif isinstance(window, TimeWindow):
         back, on = (window.s_us, window.r_us) if of_r else (window.r_us, window.s_us)
-        firsts = np.searchsorted(ts, now - back, side="right")
-        ends = np.searchsorted(ts, now + on, side="left")
+        firsts, ends = _places(ts, now - back + 1), _places(ts, now + on)
     else:
         firsts, ends = np.zeros(len(now), np.int64), np.full(len(now), len(ts))
     if later_from_us != NO_TIME:
         early = now < later_from_us
         firsts[early] = np.maximum(firsts[early], np.searchsorted(ts, later_from_us))
     return firsts, np.maximum(firsts, ends)
+
+
+def _places(ts: Int64s, times: Int64s) -> Int64s:
+    """How many of ``ts`` are below each of ``times``; both ascend."""
+    from streamjoin.engines.kernels import ranged
+
+    out = np.empty(len(times), dtype=np.int64)
+    ranged.places(np.ascontiguousarray(ts), times, out)
+    return out
 
 
 def narrowed(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stream]:

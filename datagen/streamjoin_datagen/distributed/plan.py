@@ -90,7 +90,7 @@ def plan(
     if slices > 1 and isinstance(window, TimeWindow):
         length_us = max(1.0, _span_us(r, s) / slices)
         copies += max(reaches_us(window)) / length_us
-    count = min(math.ceil(wanted * min(copies, 2.0) / slices), MOST_CLASSES)
+    count = min(round(wanted * min(copies, 2.0) / slices), MOST_CLASSES)
     classes = _classes(r, s, predicate, count) if count > 1 else OneClass()
     work = _work(r, s, predicate, classes, slices)
     if work.pairs is not None and not isinstance(window, AllWindow):
@@ -121,7 +121,8 @@ def _starts(r: Side, s: Side, window: Window, wanted: int) -> tuple[int, ...]:
     # Between two known times the tuples are taken to come evenly.
     starts = np.interp(steps, passed, times.astype(np.float64)).astype(np.int64)
     if isinstance(window, TumblingWindow):
-        starts = starts // window.length_us * window.length_us
+        length_us = window.length_us
+        starts = (starts + length_us // 2) // length_us * length_us
     starts = np.unique(starts)
     starts = starts[(starts > times[0]) & (starts <= times[-1])]
     if isinstance(window, TimeWindow):

@@ -39,8 +39,9 @@ REPORT_SPARK = (
 def settle() -> None:
     """Load the kernels into a worker's process, and keep the collector from looking at them.
 
-    Joins of one tuple compile them, or find them in the cache. Spark's workers collect garbage after every task, which would look through all of Numba's and
-    Arrow's objects each time, a tenth of a second.
+    Joins of one tuple compile them, or find them in the cache. Spark's workers collect garbage
+    after every task, which would look through all of Numba's and Arrow's objects each time, a
+    tenth of a second.
     """
     one = Stream({"k": np.zeros(1, np.int32)}, np.zeros(1, np.int64), "one")
     for predicate in (Predicate.parse(on="k"), Predicate.parse(band="k=k:1:1")):

@@ -21,6 +21,25 @@ ROW_MASK = U64(0xFFFFFFFF)
 
 
 @kernel
+def places(ts: Int64s, times: Int64s, out: Int64s) -> None:
+    """Find how many of ``ts`` are below each of ``times``; both ascend, so one pass will do.
+
+    Parameters
+    ----------
+    ts, times : ndarray of int64
+        Ascending.
+    out : ndarray of int64, shape (times,)
+        Receives the places.
+    """
+    at, end = U64(0), U64(len(ts))
+    for place in range(U64(len(times))):
+        time = times[place]
+        while at < end and ts[at] < time:
+            at += U64(1)
+        out[place] = at
+
+
+@kernel
 def probe_ranged(
     keys: Codes,
     firsts: Int64s,
