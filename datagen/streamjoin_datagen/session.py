@@ -116,6 +116,8 @@ def spark_session(
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         stack.enter_context(_restored_process_state())
         environment = _environment(folder, java.home)
+        if master is None or _is_local(master):
+            environment.update(SPARK_LOCAL_HOSTNAME="localhost", SPARK_LOCAL_IP="127.0.0.1")
         process = _start(
             folder,
             environment,
@@ -176,11 +178,11 @@ def shared_session() -> Session:
 
 
 def _settings(folder: Path, master: str, threads: int) -> dict[str, str]:
+    near = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {
         "spark.master": master,
+        **(near if _is_local(master) else {}),
         "spark.app.name": "streamjoin-datagen",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(folder / "local"),
         "spark.log.level": "ERROR",
         "spark.sql.artifact.isolation.enabled": "false",
@@ -192,6 +194,11 @@ def _settings(folder: Path, master: str, threads: int) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+def _is_local(master: str) -> bool:
+    """Whether all of Spark runs on this machine; its ports are then on the loopback interface."""
+    return master.startswith("local")
 
 
 def _java_settings(folder: Path, memory: str, quick: bool) -> dict[str, str]:
@@ -214,8 +221,6 @@ def _environment(folder: Path, java_home: Path) -> dict[str, str]:
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
-        "SPARK_LOCAL_HOSTNAME": "localhost",
-        "SPARK_LOCAL_IP": "127.0.0.1",
     }
 
 

@@ -89,8 +89,15 @@ class StreamFrame:
                 )
 
         selected = self.frame.select(*self.names)
-        sample = self.tuples(selected.limit(1).toArrow()).stream
-        return selected.mapInArrow(send, _sent_schema(sample, columns))
+        return selected.mapInArrow(send, _sent_schema(self.nothing, columns))
+
+    @property
+    def nothing(self) -> Stream:
+        """No tuple, of the right types; those that cannot be joined on are refused."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        empty = to_arrow_schema(self.frame.select(*self.names).schema).empty_table()
+        return self.tuples(empty).stream
 
 
 def open_frame(

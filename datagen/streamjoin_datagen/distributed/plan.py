@@ -91,7 +91,7 @@ def plan(
         length_us = max(1.0, _span_us(r, s) / slices)
         copies += max(reaches_us(window)) / length_us
     count = min(round(wanted * min(copies, 2.0) / slices), MOST_CLASSES)
-    classes = _classes(r, s, predicate, count) if count > 1 else OneClass()
+    classes = choose_classes(r, s, predicate, count) if count > 1 else OneClass()
     work = _work(r, s, predicate, classes, slices)
     if work.pairs is not None and not isinstance(window, AllWindow):
         work.pairs *= _met_share(r, s, window, slices)
@@ -140,7 +140,7 @@ def _spaced(starts: list[int], first_us: int, least_us: int) -> tuple[int, ...]:
     return tuple(kept)
 
 
-def _classes(r: Side, s: Side, predicate: Predicate, count: int) -> Classes:
+def choose_classes(r: Side, s: Side, predicate: Predicate, count: int) -> Classes:
     """Hash where there is an equi term, else take ranges of the most selective band term."""
     if "equi" in predicate.kinds:
         return Radix(predicate, count)
