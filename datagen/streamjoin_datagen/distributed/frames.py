@@ -96,8 +96,8 @@ class StreamFrame:
         """No tuple, of the right types; those that cannot be joined on are refused."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        empty = to_arrow_schema(self.frame.select(*self.names).schema).empty_table()
-        return self.tuples(empty).stream
+        schema = to_arrow_schema(self.frame.select(*self.names).schema, timezone="UTC")
+        return self.tuples(schema.empty_table()).stream
 
 
 def open_frame(
