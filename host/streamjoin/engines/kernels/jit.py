@@ -62,9 +62,9 @@ def _compiled(function: Function, **options: Any) -> Function:
     if BOUNDS_CHECKED:
         options.pop("_nrt", None)  # the error that a check raises is counted
     try:
-        compiled = numba.njit(
-            nogil=True, cache=cached, boundscheck=BOUNDS_CHECKED, **options
-        )(function)
+        compiled = numba.njit(nogil=True, cache=cached, boundscheck=BOUNDS_CHECKED, **options)(
+            function
+        )
     finally:
         config.CACHE_DIR = previous
     return cast("Function", compiled)
