@@ -2,7 +2,6 @@
 
 import re
 import socket
-import zipfile
 from pathlib import Path
 
 from streamjoin_datagen.errors import GenerationError, SpecError
@@ -57,13 +56,3 @@ def own_home(home: Path, original: Path) -> Path:
     for entry in original.iterdir():
         (home / entry.name).symlink_to(entry)
     return home
-
-
-def package_zip(folder: Path) -> Path:
-    """Pack this package for the workers of a cluster."""
-    path = folder / "streamjoin_datagen.zip"
-    root = Path(__file__).resolve().parent
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for source in sorted(root.rglob("*.py")):
-            packed.write(source, source.relative_to(root.parent).as_posix())
-    return path

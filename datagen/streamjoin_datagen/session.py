@@ -8,6 +8,7 @@ bound to the loopback interface, unless a master elsewhere must reach us. After 
 interrupt the Java process is killed, as Spark's own ending may take long and talks meanwhile.
 """
 
+import atexit
 import contextlib
 import logging
 import os
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ from typing import TYPE_CHECKING, Any
 from streamjoin_datagen.errors import GenerationError
 from streamjoin_datagen.interrupts import Result, interruptible
 from streamjoin_datagen.java import find_java
-from streamjoin_datagen.masters import check_master, is_in_process, own_home, package_zip
+from streamjoin_datagen.masters import check_master, is_in_process, own_home
+from streamjoin_datagen.shipping import package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +49,8 @@ appender.console.layout.pattern = %p %c{1}: %m%n%ex
 """
 
 # A small job ends before C2 and a parallel collector would pay.
-_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
+_QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
+_FULL_JAVA = "-XX:+UseParallelGC -XX:-UsePerfData -Xshare:auto"
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,9 @@ def spark_session(
     *,
     master: str | None = None,
     start_deadline_s: float = START_DEADLINE_S,
+    memory: str = DRIVER_MEMORY,
+    quick: bool = True,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Session]:
     """Run Spark in this process for the length of a ``with`` block.
 
@@ -94,6 +100,12 @@ def spark_session(
         files under the same paths.
     start_deadline_s : float
         Seconds that Java may take to start, and then a master to take us.
+    memory : str
+        Java's heap, such as ``"1g"``.
+    quick : bool
+        Whether Java compiles quickly rather than well: right where Spark itself does little.
+    settings : mapping of str to str, optional
+        Spark settings over those of this project.
 
     Raises
     ------
@@ -103,6 +115,7 @@ def spark_session(
     threads = threads or _cores()
     master = master or f"local[{threads}]"
     address = check_master(master)
+    _shared.close()  # a process has one at most
     java = find_java()
     folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
     with contextlib.ExitStack() as stack:
@@ -112,8 +125,13 @@ def spark_session(
         if master.startswith("local-cluster"):
             home = own_home(folder / "home", Path(environment["SPARK_HOME"]))
             environment["SPARK_HOME"] = str(home)
-        settings = {**_settings(folder, threads, address), "spark.master": master}
-        process = _start(folder, environment, settings)
+        all_settings = {
+            **_settings(folder, threads, address),
+            **_java_settings(folder, memory, quick),
+            **(settings or {}),
+            "spark.master": master,
+        }
+        process = _start(folder, environment, all_settings)
         stack.push(lambda kind, *_: _end(process, at_once=kind is not None))
         try:
             port, secret = _connection(process, folder, start_deadline_s)
@@ -123,8 +141,13 @@ def spark_session(
             spark = _connected(process, master, start_deadline_s)
             if not is_in_process(master):
                 threads = int(spark.sparkContext.defaultParallelism)
-                spark.sparkContext.addPyFile(str(package_zip(folder)))
-            yield Session(spark, java.version, process.pid, threads)
+                packed = folder / "streamjoin.zip"
+                package(packed)
+                spark.sparkContext.addPyFile(str(packed))
+            running = Session(spark, java.version, process.pid, threads)
+            _running.append(running)
+            stack.callback(_running.remove, running)
+            yield running
         except BaseException:  # an interrupt too
             _kill(process.pid)
             process.wait(timeout=STOP_DEADLINE_S)
@@ -137,18 +160,38 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
+_running: list[Session] = []
+_shared = contextlib.ExitStack()
+
+
+def is_running() -> bool:
+    """Whether there is a session in this process."""
+    return bool(_running)
+
+
+def shared_session() -> Session:
+    """Return the session that runs in this process, or start one that lives as long as it does.
+
+    One that is started here uses every core, and Java compiles well.
+
+    Raises
+    ------
+    GenerationError
+        As :func:`spark_session`.
+    """
+    if not _running:
+        memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+        heap = f"{max(1, int(memory_gib / 5))}g"
+        _shared.enter_context(spark_session(memory=heap, quick=False))
+        atexit.register(_shared.close)
+    return _running[-1]
+
+
 def _settings(folder: Path, threads: int, address: str) -> dict[str, str]:
-    log4j = (folder / "conf" / "log4j2.properties").as_uri()
-    options = (
-        f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={log4j}"
-        f" -Djava.io.tmpdir={folder} -Duser.home={folder} -Duser.timezone=UTC"
-    )
     return {
         "spark.app.name": "streamjoin-datagen",
         "spark.driver.host": address,
         "spark.driver.bindAddress": address,
-        "spark.driver.memory": DRIVER_MEMORY,
-        "spark.driver.extraJavaOptions": options,
         "spark.local.dir": str(folder / "local"),
         "spark.log.level": "ERROR",
         "spark.sql.artifact.isolation.enabled": "false",
@@ -160,6 +203,15 @@ def _settings(folder: Path, threads: int, address: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+def _java_settings(folder: Path, memory: str, quick: bool) -> dict[str, str]:
+    log4j = (folder / "conf" / "log4j2.properties").as_uri()
+    options = (
+        f"{_QUICK_JAVA if quick else _FULL_JAVA} -Dlog4j2.configurationFile={log4j}"
+        f" -Djava.io.tmpdir={folder} -Duser.home={folder} -Duser.timezone=UTC"
+    )
+    return {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": options}
 
 
 def _environment(folder: Path, java_home: Path, address: str) -> dict[str, str]:

@@ -145,6 +145,17 @@ class Meter:
             with self._lock:
                 self._phase_ns[name] += spent
 
+    @property
+    def phase_ns(self) -> dict[str, int]:
+        """Nanoseconds spent in each phase so far."""
+        with self._lock:
+            return dict(self._phase_ns)
+
+    def spend(self, name: str, spent_ns: int) -> None:
+        """Count time that a thread of another process spent in a phase."""
+        with self._lock:
+            self._phase_ns[name] += spent_ns
+
     def emit(
         self,
         r_rows: Rows,

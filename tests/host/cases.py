@@ -44,6 +44,10 @@ SMALL_KNOBS = {
     "fpga-splitjoin-hash": {"segment": 12, "lanes": 2, "buckets": 4, "ways": 3, "lead": 8},
 }
 FPGA_CAPACITY = 12
+SMALL_KNOBS["spark"] = {"partition_tuples": 13}  # several slices, classes and shares of anything
+
+SPARK_WINDOWS = ["all", "tumbling:7us", "time:2us,9us"]
+"""A job on Spark takes a tenth of a second: one window of each kind is enough for each input."""
 
 EQUI = Predicate.parse(on="k=k2")
 BAND_REFERENCE = Predicate.parse(band=["k=k2:10:10", "y=y2:10:10"])
@@ -156,7 +160,8 @@ def supports(engine: Engine, predicate: Predicate, window: Window) -> bool:
 
 def windows_of(engine: Engine) -> list[Window]:
     """The windows of :data:`WINDOWS` that an engine declares."""
-    return [w for w in map(parse_window, WINDOWS) if w.kind in engine.capabilities.windows]
+    texts = SPARK_WINDOWS if engine.capabilities.platform == "spark" else WINDOWS
+    return [w for w in map(parse_window, texts) if w.kind in engine.capabilities.windows]
 
 
 @st.composite

@@ -27,6 +27,8 @@ OWN_VERBS = {
 }
 OTHER_VERBS = {
     "data": "generates or imports a workload with Spark",
+    "spark-join": "joins files of any size on Spark, one machine or a cluster",
+    "spark-stream": "joins streams of files on Spark as they arrive, exactly once",
     "hw": "the hardware side: verilog, manifest, model, simulate",
 }
 
@@ -154,7 +156,7 @@ def _load(name: str) -> Any:
     try:
         return found[0].load()
     except (IndexError, ImportError):
-        extra = {"data": "datagen"}.get(name, name)
+        extra = "hw" if name == "hw" else "datagen"
         sys.stderr.write(
             f"streamjoin: {name} is not installed: type pip install 'streamjoin[{extra}]'\n"
         )

@@ -1,6 +1,11 @@
-"""Every engine by name; modules are imported when an engine is asked for."""
+"""Every engine by name; modules are imported when an engine is asked for.
 
+Other packages of this project add engines through the entry-point group ``streamjoin.engines``.
+"""
+
+import functools
 from importlib import import_module
+from importlib.metadata import entry_points
 
 from streamjoin.engines.base import ORDERS, Engine
 from streamjoin.errors import InputError
@@ -37,9 +42,16 @@ _PLACES = {
 }
 
 
+@functools.cache
+def _places() -> dict[str, str]:
+    """Where each engine is: module and class."""
+    added = {found.name: found.value for found in entry_points(group="streamjoin.engines")}
+    return {**_PLACES, **added}
+
+
 def names() -> list[str]:
     """Names of all engines, in the catalog's order."""
-    return list(_PLACES)
+    return list(_places())
 
 
 def get(name: str) -> Engine:
@@ -50,12 +62,12 @@ def get(name: str) -> Engine:
     InputError
         If there is none of that name.
     """
-    if name not in _PLACES:
+    if name not in _places():
         raise InputError(
-            f"there is no engine {name!r}; choose auto or one of {', '.join(_PLACES)}: "
+            f"there is no engine {name!r}; choose auto or one of {', '.join(names())}: "
             "see streamjoin engines"
         )
-    module, _, attribute = _PLACES[name].partition(":")
+    module, _, attribute = _places()[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine
 

@@ -54,14 +54,17 @@ def fused(function: Function) -> Function:
 
 
 def _compiled(function: Function, **options: Any) -> Function:
+    # From within a zip file, as Spark ships packages, Numba would cache in the home folder, by a
+    # path that is new each time.
+    cached = not BOUNDS_CHECKED and Path(__file__).is_file()
     previous = config.CACHE_DIR
-    config.CACHE_DIR = "" if BOUNDS_CHECKED else str(_FOLDER)
+    config.CACHE_DIR = str(_FOLDER) if cached else ""
     if BOUNDS_CHECKED:
         options.pop("_nrt", None)  # the error that a check raises is counted
     try:
-        compiled = numba.njit(
-            nogil=True, cache=not BOUNDS_CHECKED, boundscheck=BOUNDS_CHECKED, **options
-        )(function)
+        compiled = numba.njit(nogil=True, cache=cached, boundscheck=BOUNDS_CHECKED, **options)(
+            function
+        )
     finally:
         config.CACHE_DIR = previous
     return cast("Function", compiled)

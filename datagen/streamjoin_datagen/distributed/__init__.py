@@ -1,0 +1,1 @@
+"""Stream joins on Spark: streamjoin's kernels inside Spark's workers, at any size."""

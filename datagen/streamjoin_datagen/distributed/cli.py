@@ -1,0 +1,272 @@
+"""The verbs ``streamjoin spark-join`` and ``streamjoin spark-stream``.
+
+Importing this module is cheap; Spark and Arrow are imported when something is to be done.
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streamjoin_datagen.session import Session
+
+JOIN_EPILOG = """\
+example:
+  streamjoin spark-join --r runs/workloads/big/r.parquet --s runs/workloads/big/s.parquet \\
+      --on k --window tumbling:1s --out runs/pairs
+"""
+STREAM_EPILOG = """\
+example (r and s are folders into which Parquet files with columns row, ts, k are moved):
+  streamjoin spark-stream --r in/r --s in/s --on k --window time:10s --delay 2s \\
+      --out runs/pairs --checkpoint runs/checkpoint
+"""
+POLL_S = 0.5
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say what is joined and where the pairs go."""
+    add = parser.add_argument
+    add("--r", required=True, type=Path, metavar="PATH", help="R: Parquet file or folder of them")
+    add("--s", required=True, type=Path, metavar="PATH", help="the same for S")
+    add("--on", action="append", metavar="COL[=COL][,...]", help="equal columns: k or rk=sk")
+    add(
+        "--band",
+        action="append",
+        metavar="COL=COL:LO:HI",
+        help="x=a:10:10 means a-10 <= x <= a+10; may be repeated",
+    )
+    add("--out", required=True, type=Path, metavar="DIR", help="folder for the pairs")
+
+
+def add_session(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say where Spark runs."""
+    add = parser.add_argument
+    add("--threads", type=int, metavar="T", help="tasks at a time; every core by default")
+    add("--master", metavar="URL", help="Spark's master: local[4], spark://host:7077, yarn")
+    add("--memory", default="2g", metavar="M", help="Java's heap of the driver; default 2g")
+    add(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of Spark; may be repeated",
+    )
+
+
+def add_join(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of a join of files."""
+    from streamjoin_datagen.distributed.plan import PARTITION_TUPLES
+
+    add_inputs(parser)
+    add = parser.add_argument
+    add("--window", default="all", help="all, tumbling:DUR or time:DUR[,DUR]; default all")
+    add("--ts", metavar="COL", help="the arrival column; default ts")
+    add(
+        "--path",
+        default="auto",
+        choices=("auto", "files", "shuffle"),
+        help="tasks read their part of the files, or Spark's shuffle brings them the rows",
+    )
+    add(
+        "--partition-tuples",
+        type=int,
+        default=PARTITION_TUPLES,
+        metavar="N",
+        help=f"tuples of both sides that a task should have; default {PARTITION_TUPLES}",
+    )
+
+
+def run_join(spark: "SparkSession", args: argparse.Namespace) -> dict[str, Any]:
+    """Join files as the flags say; return the manifest."""
+    from streamjoin_datagen.distributed.join import distributed_join
+
+    planned = distributed_join(
+        spark,
+        args.r,
+        args.s,
+        on=args.on,
+        band=args.band,
+        window=args.window,
+        ts=args.ts,
+        path=args.path,
+        partition_tuples=args.partition_tuples,
+    )
+    return planned.write(args.out)
+
+
+class SparkJoinVerb:
+    """Joins files of any size on Spark."""
+
+    help = "Joins files of any size on Spark: pairs as part files with a manifest."
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's flags."""
+        parser.epilog = JOIN_EPILOG
+        add_join(parser)
+        add_session(parser)
+        parser.add_argument("--json", action="store_true", help="print the manifest as JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Join, write, print."""
+        from streamjoin_datagen.distributed.parts import check_out
+
+        check_out(args.out)
+        with _session(args) as session, _progress(session, "joining"):
+            manifest = session.run(lambda: run_join(session.spark, args))
+        shown = {name: value for name, value in manifest.items() if name != "parts"}
+        _print({**shown, "parts": len(manifest["parts"]), "out": str(args.out)}, args.json)
+        return 0
+
+
+class SparkStreamVerb:
+    """Joins two growing folders of files."""
+
+    help = "Joins two folders of files as they grow, exactly once across restarts."
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's flags."""
+        parser.epilog = STREAM_EPILOG
+        add_inputs(parser)
+        add = parser.add_argument
+        add("--window", required=True, help="tumbling:DUR or time:DUR[,DUR]")
+        add("--ts", default="ts", metavar="COL", help="the arrival column; default ts")
+        add("--row", default="row", metavar="COL", help="the column of row numbers; default row")
+        add("--checkpoint", required=True, type=Path, metavar="DIR", help="folder of the state")
+        add("--delay", metavar="DUR", help="how late a tuple may come; not at all by default")
+        add("--classes", type=int, default=8, metavar="N", help="tasks of each batch; default 8")
+        add("--max-files", type=int, metavar="N", help="files of each side in a batch at most")
+        add("--follow", action="store_true", help="wait for more files, until interrupted")
+        add_session(parser)
+        parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Run the query until all is done, or until interrupted; print what came out."""
+        from streamjoin.windows import parse_duration
+        from streamjoin_datagen.distributed.streaming import FOLDER, last_record, stream_join
+
+        delay_us = parse_duration(args.delay) if args.delay else 0
+        for name in ("r", "s"):
+            _require_folder(name, getattr(args, name))
+        with _session(args) as session:
+
+            def work() -> None:
+                sides = [_stream(session.spark, path, args.max_files) for path in (args.r, args.s)]
+                writer = stream_join(
+                    *sides,
+                    out=args.out,
+                    checkpoint=args.checkpoint,
+                    on=args.on,
+                    band=args.band,
+                    window=args.window,
+                    delay_us=delay_us,
+                    ts=args.ts,
+                    row=args.row,
+                    classes=args.classes,
+                )
+                trigger = writer if args.follow else writer.trigger(availableNow=True)
+                _finished(trigger.start())
+
+            session.run(work)
+        record = last_record(args.checkpoint / FOLDER)
+        names = ("batch", "pairs_so_far", "late_so_far", "watermark_us")
+        _print({**{name: record[name] for name in names}, "out": str(args.out)}, args.json)
+        return 0
+
+
+def _finished(query: Any) -> None:
+    """Wait for a query.
+
+    Raises
+    ------
+    InputError, EngineError
+        If it failed, in a sentence.
+    """
+    from streamjoin_datagen.distributed.join import explained
+
+    try:
+        query.awaitTermination()
+    except Exception as error:  # PySpark's and Py4J's classes have no common base
+        raise explained(error) from error
+
+
+def _require_folder(name: str, path: Path) -> None:
+    from streamjoin.errors import InputError
+
+    if not path.is_dir() or not any(path.glob("*.parquet")):
+        raise InputError(f"--{name} {path}: must be a folder with a Parquet file in it at least")
+
+
+def _stream(spark: "SparkSession", path: Path, most_files: int | None) -> Any:
+    """Read a folder's files as a stream; the first of them tells the columns."""
+    first = min(path.glob("*.parquet"))
+    schema = spark.read.parquet(str(first.absolute())).schema
+    reader = spark.readStream.schema(schema)
+    if most_files is not None:
+        reader = reader.option("maxFilesPerTrigger", most_files)
+    return reader.parquet(str(path.absolute()))
+
+
+@contextlib.contextmanager
+def _session(args: argparse.Namespace) -> Iterator["Session"]:
+    from streamjoin.errors import InputError
+    from streamjoin_datagen.session import spark_session
+
+    if args.threads is not None and args.threads < 1:
+        raise InputError(f"--threads must be at least 1, not {args.threads}")
+    wrong = next((text for text in args.conf if not text.partition("=")[2]), None)
+    if wrong is not None:
+        raise InputError(f"--conf takes KEY=VALUE, not {wrong!r}")
+    settings = dict(text.split("=", 1) for text in args.conf)
+    print("starting Spark", file=sys.stderr, flush=True)
+    with spark_session(
+        args.threads, memory=args.memory, quick=False, master=args.master, settings=settings
+    ) as session:
+        yield session
+
+
+@contextlib.contextmanager
+def _progress(session: "Session", what: str) -> Iterator[None]:
+    """Show how many of Spark's tasks are done, for as long as the block runs."""
+    from streamjoin.cli.terminal import progress
+
+    done = threading.Event()
+    tracker = session.spark.sparkContext.statusTracker()
+
+    def watch(told: Any) -> None:
+        while not done.wait(POLL_S):
+            stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+            known = [stage for stage in stages if stage is not None]
+            if known:
+                told(
+                    sum(stage.numCompletedTasks for stage in known),
+                    sum(stage.numTasks for stage in known),
+                )
+
+    with progress(what) as told:
+        watcher = threading.Thread(target=watch, args=(told,), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join(timeout=10 * POLL_S)
+
+
+def _print(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    from streamjoin.cli.terminal import print_table
+
+    print_table(["result", "value"], [[name, str(value)] for name, value in found.items()])
+
+
+JOIN = SparkJoinVerb()
+STREAM = SparkStreamVerb()

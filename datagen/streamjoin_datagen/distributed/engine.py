@@ -1,0 +1,188 @@
+"""The engines ``spark`` and ``spark-sql``, as the host's catalog finds them by entry points.
+
+An engine is given its input in memory. Before the clock starts it is written to Parquet files, in
+parts, as a big input lies on disk; what is timed begins with reading them and ends when the pairs
+are in Parquet files and have been read back. Inputs beyond memory are joined by
+``streamjoin spark-join`` or :func:`~streamjoin_datagen.distributed.join.distributed_join`.
+"""
+
+import shutil
+import tempfile
+import weakref
+from abc import abstractmethod
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.errors import UnavailableError
+from streamjoin.metrics import Meter
+from streamjoin.tuples import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamjoin_datagen.session import Session
+
+PART_ROWS = 1 << 20
+ROW_GROUP_ROWS = 1 << 16
+ROW_COLUMN = "row"
+
+
+class SparkEngine(Engine):
+    """A join on Spark of files that are written before it is measured."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        predicates=frozenset({"equi", "band"}),
+        windows=frozenset({"all", "tumbling", "time"}),
+        order="none",
+        platform="spark",
+        parallel=True,
+        arrivals=frozenset({"instant"}),
+    )
+
+    def __init__(self) -> None:
+        self._job: Job | None = None
+        self._folder = Path()
+        self._remove: Callable[[], object] = lambda: None
+
+    def unusable(self) -> str | None:
+        """Say so where PySpark or Java is missing."""
+        if not find_spec("pyspark"):
+            return "PySpark is not installed: type pip install 'streamjoin[datagen]'"
+        from streamjoin_datagen.errors import GenerationError
+        from streamjoin_datagen.java import find_java
+
+        try:
+            find_java()
+        except GenerationError as error:
+            return str(error)
+        return without_numba()
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Start Spark if there is no session, and write the input."""
+        self._session(report)
+        self._remove()
+        self._folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
+        self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        for name, stream, columns in _sides(job):
+            write_stream(self._folder / name, stream, columns)
+        self._job = job
+
+    def run(self, job: Job, meter: Meter) -> None:
+        """Join the files, and read the pairs back."""
+        from streamjoin_datagen.errors import GenerationError
+
+        if self._job is not job:
+            self.prepare(job, lambda _: None)
+        folder = self._folder
+        session = self._session(lambda _: None)
+        try:
+            session.run(lambda: self.join(session, folder, job, meter))
+        except GenerationError as error:
+            raise UnavailableError(str(error)) from error
+        read_pairs(folder / "pairs", meter)
+        meter.progress(job.tuples, job.tuples)
+
+    @staticmethod
+    def _session(report: Report) -> "Session":
+        from streamjoin_datagen import session
+
+        if not session.is_running():
+            report("starting Spark")
+        return session.shared_session()
+
+    @abstractmethod
+    def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
+        """Join ``folder/r`` and ``folder/s`` into Parquet files in ``folder/pairs``."""
+
+
+class Spark(SparkEngine):
+    """Compiled kernels inside Spark's workers: by slices of time, key classes and shares."""
+
+    name: ClassVar[str] = "spark"
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        Knob("partition_tuples", 1 << 21, "Tuples of both sides that a task should have.", 1),
+        Knob(
+            "path",
+            "auto",
+            "files: tasks read their part of the files; shuffle: Spark brings rows to tasks.",
+            choices=("auto", "files", "shuffle"),
+        ),
+    )
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Write the input, and load the kernels into Spark's workers."""
+        from streamjoin_datagen.distributed.join import load_kernels
+
+        super().prepare(job, report)
+        session = self._session(report)
+        session.run(lambda: load_kernels(session.spark))
+
+    def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
+        """Plan and run the tasks."""
+        from streamjoin_datagen.distributed.join import distributed_join
+
+        planned = distributed_join(
+            session.spark,
+            folder / "r",
+            folder / "s",
+            on=job.predicate.on,
+            band=job.predicate.band,
+            window=job.window,
+            path=str(job.knobs["path"]),
+            partition_tuples=int(job.knobs["partition_tuples"]),
+            slots=job.threads,
+        )
+        pairs = folder / "pairs"
+        _emptied(pairs)
+        for row in planned.reports(pairs):
+            meter.spend("partition", row["read_ns"])
+            meter.spend("probe", row["join_ns"])
+
+
+def _sides(job: Job) -> tuple[tuple[str, Stream, list[str]], ...]:
+    from streamjoin.inputs import r_columns, s_columns
+
+    return (
+        ("r", job.r, r_columns(job.predicate)),
+        ("s", job.s, s_columns(job.predicate)),
+    )
+
+
+def write_stream(folder: Path, stream: Stream, columns: list[str]) -> None:
+    """Write a stream as a folder of Parquet files, with its row numbers."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder.mkdir(parents=True, exist_ok=True)
+    missing: dict[str, Any] = {"mask": stream.missing} if stream.missing is not None else {}
+    arrays = {name: pa.array(stream.column(name), **missing) for name in columns}
+    arrays["ts"] = pa.array(stream.ts)
+    arrays[ROW_COLUMN] = pa.array(np.arange(stream.rows))
+    table = pa.table(arrays)
+    for part, first in enumerate(range(0, max(stream.rows, 1), PART_ROWS)):
+        pq.write_table(
+            table.slice(first, PART_ROWS),
+            folder / f"part-{part:05d}.parquet",
+            row_group_size=ROW_GROUP_ROWS,
+            compression="none",
+            use_dictionary=False,
+            version="2.6",
+        )
+
+
+def _emptied(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    for part in folder.iterdir():
+        part.unlink()
+
+
+def read_pairs(folder: Path, meter: Meter) -> None:
+    """Read the part files of a result back and hand the pairs over."""
+    import pyarrow.parquet as pq
+
+    for part in sorted(folder.glob("*.parquet")):
+        table = pq.read_table(part, columns=["r_row", "s_row"])
+        meter.emit(table.column("r_row").to_numpy(), table.column("s_row").to_numpy())

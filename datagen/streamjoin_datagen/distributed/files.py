@@ -1,0 +1,209 @@
+"""Parquet files of a stream, known by their footers: rows are numbered, times bounded, none read.
+
+A file's row groups are blocks. Their row counts number all rows of a stream, in the order of the
+files' names, and the statistics of the arrival column tell which blocks hold a slice of time. A
+worker then reads those alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamjoin.columns import arrow_arrivals
+from streamjoin.errors import InputError
+from streamjoin.files import require_columns
+from streamjoin.inputs import from_arrow
+from streamjoin.tuples import Int64s, Stream
+from streamjoin.windows import MOST
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The row groups of a stream, in arrival order.
+
+    Attributes
+    ----------
+    files, groups : ndarray of int64, shape (blocks,)
+        Which file, and which of its row groups.
+    first_rows : ndarray of int64, shape (blocks + 1,)
+        The row number of each block's first row; at the end the stream's number of rows.
+    first_us, last_us : ndarray of int64, shape (blocks,)
+        Arrival of each block's first and last row.
+    """
+
+    files: Int64s
+    groups: Int64s
+    first_rows: Int64s
+    first_us: Int64s
+    last_us: Int64s
+
+
+@dataclass(frozen=True)
+class StreamFiles:
+    """One stream on disk.
+
+    Attributes
+    ----------
+    source : str
+        What errors call it.
+    paths : tuple of str
+        Its files, in arrival order.
+    ts_column : str or None
+        The arrival column; None where all tuples arrive at 0.
+    columns : tuple of str
+        The join columns.
+    blocks : Blocks
+        Its row groups.
+    """
+
+    source: str
+    paths: tuple[str, ...]
+    ts_column: str | None
+    columns: tuple[str, ...]
+    blocks: Blocks
+
+    @property
+    def rows(self) -> int:
+        """Rows of all files."""
+        return int(self.blocks.first_rows[-1])
+
+    def between(self, from_us: int, to_us: int) -> tuple[int, int]:
+        """Blocks that may hold arrivals from the one time to before the other."""
+        first = int(np.searchsorted(self.blocks.last_us, from_us, side="left"))
+        end = int(np.searchsorted(self.blocks.first_us, to_us, side="left"))
+        return first, max(first, end)
+
+    def read(self, from_us: int, to_us: int) -> tuple[Stream, int]:
+        """Read the tuples that arrive from the one time to before the other.
+
+        Returns
+        -------
+        stream : Stream
+            The tuples.
+        first_row : int
+            The row number of the first.
+
+        Raises
+        ------
+        InputError
+            If a column cannot be joined on or arrival times go back.
+        """
+        stream, first_row = self.read_blocks(*self.between(from_us, to_us))
+        first, end = np.searchsorted(stream.ts, [from_us, to_us]).tolist()
+        return stream.slice(first, end), first_row + first
+
+    def read_blocks(self, first: int, end: int) -> tuple[Stream, int]:
+        """Read blocks ``first`` to below ``end``; return them with the first row's number."""
+        first_row = int(self.blocks.first_rows[first])
+        names = [*dict.fromkeys([*self.columns, *([self.ts_column] if self.ts_column else [])])]
+        tables = []
+        files = self.blocks.files[first:end]
+        for number in np.unique(files).tolist():
+            groups = self.blocks.groups[first:end][files == number].tolist()
+            with pq.ParquetFile(self.paths[number]) as file:
+                tables.append(file.read_row_groups(groups, columns=names, use_threads=False))
+        if not tables:
+            with pq.ParquetFile(self.paths[0]) as file:
+                tables.append(file.schema_arrow.empty_table().select(names))
+        table = pa.concat_tables(tables)
+        source = f"{self.source} from row {first_row} on" if first_row else self.source
+        stream = from_arrow(table, list(self.columns), self.ts_column, source).stream(source)
+        return Stream(stream.columns, stream.ts, source, missing=stream.missing), first_row
+
+
+def open_stream(path: Path, columns: Sequence[str], ts_column: str | None = None) -> StreamFiles:
+    """Read the footers of a Parquet file, or of a folder's Parquet files in order of their names.
+
+    Raises
+    ------
+    InputError
+        If there is none, one cannot be read or lacks a column, types differ, or arrival times go
+        back from one row group to the next.
+    """
+    files = _files(path)
+    own: list[list[tuple[int, int, int, int, int]]] = []
+    schema: Any = None
+    for number, file in enumerate(files):
+        try:
+            with pq.ParquetFile(file) as opened:
+                found, meta = opened.schema_arrow, opened.metadata
+                require_columns(found.names, list(columns), ts_column, str(file))
+                name = ts_column or ("ts" if "ts" in found.names else None)
+                wanted = [found.field(n) for n in (*columns, *([name] if name else []))]
+                if schema is not None and schema != [(f.name, f.type) for f in wanted]:
+                    raise InputError(f"{file}: its columns have other types than {files[0]}")
+                schema = [(f.name, f.type) for f in wanted]
+                own.append(
+                    [
+                        (number, group, rows, *_bounds(file, opened, group, name))
+                        for group in range(meta.num_row_groups)
+                        if (rows := meta.row_group(group).num_rows)
+                    ]
+                )
+        except InputError:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
+            reason = " ".join(str(error).split())[:160]
+            raise InputError(f"{file}: cannot be read as Parquet: {reason}") from None
+    blocks = np.array([block for file in own for block in file], dtype=np.int64).reshape(-1, 5)
+    back = np.flatnonzero(blocks[1:, 3] < blocks[:-1, 4])
+    if back.size:
+        place = int(back[0]) + 1
+        row = int(blocks[:place, 2].sum())
+        raise InputError(
+            f"{files[blocks[place, 0]]}: ts goes back at row {row} of {path}, or in the row group "
+            "that begins or ends there: sort the input by ts"
+        )
+    first_rows = np.concatenate([[0], np.cumsum(blocks[:, 2])])
+    numbered = Blocks(blocks[:, 0], blocks[:, 1], first_rows, blocks[:, 3], blocks[:, 4])
+    return StreamFiles(str(path), tuple(map(str, files)), name, tuple(columns), numbered)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
+    inside = sorted(path.rglob("*"))
+    hidden = ("_", ".")
+    found = [
+        file
+        for file in inside
+        if file.is_file()
+        and not any(part.startswith(hidden) for part in file.relative_to(path).parts)
+    ]
+    if not found:
+        raise InputError(f"{path}: holds no file; it must be a Parquet file or a folder of them")
+    return found
+
+
+def _bounds(path: Path, file: Any, group: int, name: str | None) -> tuple[int, int]:
+    """Arrival of the first and last row of a row group: from its statistics, else by reading."""
+    if name is None:
+        return 0, 0
+    meta = file.metadata.row_group(group)
+    place = file.schema_arrow.names.index(name)
+    column = meta.column(place)
+    kind, found = file.schema_arrow.field(name).type, column.statistics
+    if (
+        column.path_in_schema == name
+        and found is not None
+        and found.has_min_max
+        and found.null_count == 0
+        and pa.types.is_int64(kind)
+    ):
+        first, last = found.min, found.max
+        if first >= -MOST and last <= MOST:
+            return int(first), int(last)
+    ts = arrow_arrivals(
+        pa,
+        file.read_row_group(group, columns=[name]).column(name),
+        name,
+        f"{path}, row group {group}",
+    )
+    return int(ts.min()), int(ts.max())

@@ -1,0 +1,244 @@
+"""DataFrames of a stream: sampled for the plan, then sent to tasks row by row.
+
+A row is sent with its number, its arrival and its join columns; Spark's shuffle brings both
+sides of a task together. Files that no slice of time divides well go the same way.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamjoin.columns import arrow_arrivals
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.files import require_columns
+from streamjoin.inputs import from_arrow
+from streamjoin.tuples import Stream
+from streamjoin_datagen.distributed.files import StreamFiles
+from streamjoin_datagen.distributed.partition import Partitioning
+from streamjoin_datagen.distributed.plan import Side
+from streamjoin_datagen.distributed.worker import Tuples, settle
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SAMPLE_ROWS = 1 << 16
+GATHERED_ROWS = 1 << 17
+"""Rows that are sent at once, where Spark hands them over in smaller batches."""
+
+_SPARK_TYPES = {"i": "long", "f4": "float", "f8": "double", "O": "string"}
+
+
+@dataclass(frozen=True)
+class StreamFrame:
+    """One stream as a DataFrame.
+
+    Attributes
+    ----------
+    source : str
+        What errors call it.
+    frame : pyspark.sql.DataFrame
+        At least the row, arrival and join columns.
+    row_column : str
+        Each row's number: whole and different for every row; they need not be dense.
+    ts_column : str or None
+        The arrival column; None where all tuples arrive at 0.
+    columns : tuple of str
+        The join columns.
+    """
+
+    source: str
+    frame: "DataFrame"
+    row_column: str
+    ts_column: str | None
+    columns: tuple[str, ...]
+
+    def side(self) -> Side:
+        """Count and sample the rows, the same ones whatever the partitions."""
+        from pyspark.sql import functions
+
+        rows = self.frame.count()
+        one_in = max(1, rows // SAMPLE_ROWS)
+        hashed = functions.pmod(functions.xxhash64(self.row_column), functions.lit(one_in))
+        sampled = self.frame.where(hashed == 0).select(*self.names).toArrow()
+        stream = self.tuples(sampled).stream
+        return Side(rows, stream.ts, stream)
+
+    @property
+    def names(self) -> list[str]:
+        """Columns that are needed, each once."""
+        arrivals = [self.ts_column] if self.ts_column else []
+        return [*dict.fromkeys([self.row_column, *arrivals, *self.columns])]
+
+    def tuples(self, table: pa.Table) -> Tuples:
+        """Make tuples, in arrival order, of rows in any order."""
+        return _tuples(table, self.row_column, self.ts_column, self.columns, self.source)
+
+    def sent(self, partitioning: Partitioning, of_r: bool) -> "DataFrame":
+        """Send every row to its tasks: a DataFrame with a task number."""
+        row, ts, columns, source = self.row_column, self.ts_column, self.columns, self.source
+
+        def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            settle()
+            for table in _tables(batches):
+                yield from _sent(
+                    _tuples(table, row, ts, columns, source), columns, partitioning, of_r
+                )
+
+        selected = self.frame.select(*self.names)
+        return selected.mapInArrow(send, _sent_schema(self.nothing, columns))
+
+    @property
+    def nothing(self) -> Stream:
+        """No tuple, of the right types; those that cannot be joined on are refused."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        schema = to_arrow_schema(self.frame.select(*self.names).schema, timezone="UTC")
+        return self.tuples(schema.empty_table()).stream
+
+
+def open_frame(
+    frame: "DataFrame", source: str, row_column: str, ts_column: str | None, columns: Sequence[str]
+) -> StreamFrame:
+    """Take a DataFrame as a stream.
+
+    Raises
+    ------
+    InputError
+        If it lacks a column.
+    """
+    have = frame.columns
+    require_columns(have, list(columns), ts_column, source)
+    if row_column not in have or dict(frame.dtypes)[row_column] not in {"int", "bigint"}:
+        raise InputError(
+            f"{source}: needs a column {row_column!r} of whole numbers that name its rows; "
+            "give another name with row=, or give files, whose rows are numbered"
+        )
+    ts = ts_column or ("ts" if "ts" in have else None)
+    return StreamFrame(source, frame, row_column, ts, tuple(columns))
+
+
+def sent_files(
+    spark: "SparkSession", files: StreamFiles, partitioning: Partitioning, of_r: bool, parts: int
+) -> "DataFrame":
+    """Read files in blocks and send every row to its tasks."""
+    blocks = len(files.blocks.groups)
+
+    def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
+        for batch in batches:
+            for block in batch.column(0).to_numpy().tolist():
+                stream, first = files.read_blocks(block, block + 1)
+                tuples = Tuples(stream, np.arange(first, first + stream.rows))
+                yield from _sent(tuples, files.columns, partitioning, of_r)
+
+    sample = files.read_blocks(0, min(1, blocks))[0].slice(0, 1)
+    frame = spark.range(0, blocks, 1, parts)
+    return frame.mapInArrow(send, _sent_schema(sample, files.columns))
+
+
+def received(table: pa.Table, columns: Sequence[str], source: str) -> Tuples:
+    """Make tuples, in arrival order, of what was sent to a task."""
+    tuples = _tuples(
+        table.drop_columns(["task", "missing"]).rename_columns(
+            ["row", "ts", *(f"c{n}" for n in range(len(columns)))]
+        ),
+        "row",
+        "ts",
+        [f"c{n}" for n in range(len(columns))],
+        source,
+        missing=np.asarray(table.column("missing").to_numpy()),
+    )
+    named = zip(columns, tuples.stream.columns.values(), strict=True)
+    stream = tuples.stream
+    return Tuples(Stream(dict(named), stream.ts, source, missing=stream.missing), tuples.rows)
+
+
+def _tuples(
+    table: pa.Table,
+    row_column: str,
+    ts_column: str | None,
+    columns: Sequence[str],
+    source: str,
+    *,
+    missing: NDArray[np.bool_] | None = None,
+) -> Tuples:
+    if table.column(row_column).null_count:
+        raise InputError(f"{source}: column {row_column!r} has rows without a number")
+    rows = np.asarray(table.column(row_column).to_numpy()).astype(np.int64)
+    if ts_column is None:
+        order = np.argsort(rows, kind="stable")
+    else:
+        ts = arrow_arrivals(pa, table.column(ts_column), ts_column, source)
+        order = np.lexsort((rows, ts))
+    if not (np.diff(order) > 0).all():
+        table = table.take(order)
+        rows = rows[order]
+        missing = None if missing is None else missing[order]
+    stream = from_arrow(table, list(columns), ts_column, source).stream(source)
+    found = stream.missing if missing is None else (missing if missing.any() else None)
+    return Tuples(Stream(stream.columns, stream.ts, source, missing=found), rows)
+
+
+def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Put Spark's batches together."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= GATHERED_ROWS:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _wire(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column in a type that Spark has, with the same values and the same comparisons."""
+    if column.dtype.kind in "mM":
+        return column.view(np.int64)
+    if column.dtype == np.uint64:
+        raise UnsupportedError(
+            "Spark has no unsigned 64-bit numbers: store such a column as int64, or choose path "
+            "files"
+        )
+    if column.dtype.kind in "iu":
+        return column.astype(np.int64)
+    if column.dtype == np.float16:
+        return column.astype(np.float64)
+    return column
+
+
+def _sent_schema(sample: Stream, columns: Sequence[str]) -> str:
+    kinds = [_wire(sample.column(name)).dtype for name in columns]
+    types = [
+        _SPARK_TYPES.get(kind.kind) or _SPARK_TYPES[f"{kind.kind}{kind.itemsize}"] for kind in kinds
+    ]
+    inner = ", ".join(f"c{place} {kind}" for place, kind in enumerate(types))
+    return f"task long, row long, ts long, missing boolean, {inner}"
+
+
+def _sent(
+    tuples: Tuples, columns: Sequence[str], partitioning: Partitioning, of_r: bool
+) -> Iterator[pa.RecordBatch]:
+    stream, rows = tuples.stream, tuples.rows
+    if not stream.rows:
+        return
+    numbers = {
+        name: column.view(np.int64) if column.dtype.kind in "mM" else column
+        for name, column in stream.columns.items()
+    }
+    stream = Stream(numbers, stream.ts, stream.source, missing=stream.missing)
+    at, tasks = partitioning.places(stream, rows, of_r)
+    missing = np.zeros(stream.rows, np.bool_) if stream.missing is None else stream.missing
+    arrays: dict[str, Any] = {
+        "task": tasks,
+        "row": rows[at],
+        "ts": stream.ts[at],
+        "missing": missing[at],
+    }
+    for place, name in enumerate(columns):
+        arrays[f"c{place}"] = _wire(stream.column(name))[at]
+    yield pa.RecordBatch.from_pydict({name: pa.array(array) for name, array in arrays.items()})

@@ -1,0 +1,390 @@
+"""Joins on Spark: the driver's part."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.errors import EngineError, InputError, UnsupportedError
+from streamjoin.inputs import comparable, r_columns, s_columns
+from streamjoin.metrics import Meter
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Stream
+from streamjoin.windows import CountWindow, Window, parse_window
+from streamjoin_datagen.distributed.files import StreamFiles, open_stream
+from streamjoin_datagen.distributed.frames import StreamFrame, open_frame, received, sent_files
+from streamjoin_datagen.distributed.partition import Partitioning
+from streamjoin_datagen.distributed.parts import (
+    SCHEMA,
+    SPARK_SCHEMA,
+    Batch,
+    Part,
+    staged,
+    write_manifest,
+)
+from streamjoin_datagen.distributed.plan import PARTITION_TUPLES, Side, plan
+from streamjoin_datagen.distributed.worker import (
+    REPORT_SCHEMA,
+    REPORT_SPARK,
+    FileJoin,
+    Join,
+    as_batches,
+    report,
+    settle,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SAMPLE_BLOCKS = 16
+SAMPLE_ROWS = 1 << 12
+"""Row groups of a file that are sampled, and rows of each."""
+
+TASKS_A_PARTITION = 8
+"""Tasks that are done again together where a worker is lost, in joins of many."""
+
+PATHS = ("auto", "files", "shuffle")
+MOST_READS = 8
+"""Files are read by the tasks themselves if no byte is then read more often than this."""
+
+
+@dataclass(frozen=True)
+class SparkJoin:
+    """A join that is planned and not yet done.
+
+    Attributes
+    ----------
+    spark : pyspark.sql.SparkSession
+        Where it runs.
+    predicate, window
+        What joins.
+    partitioning : Partitioning
+        Its tasks.
+    path : str
+        ``"files"``: each task reads its part of the files; ``"shuffle"``: Spark's shuffle brings
+        the rows to the tasks.
+    r, s : StreamFiles or StreamFrame
+        The inputs.
+    slots : int
+        Tasks that may run at the same time.
+    """
+
+    spark: "SparkSession"
+    predicate: Predicate
+    window: Window
+    partitioning: Partitioning
+    path: str
+    r: StreamFiles | StreamFrame
+    s: StreamFiles | StreamFrame
+    slots: int
+
+    def frame(self) -> "DataFrame":
+        """Return the pairs as a DataFrame ``r_row, s_row, ts``; nothing runs until it is used."""
+        if self.path == "files":
+            join = self._file_join()
+
+            def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                for number in _numbers(batches):
+                    yield from as_batches(join.run(number, Meter()))
+
+            return self._numbered().mapInArrow(find, SPARK_SCHEMA)
+        sent = self._sent_join()
+
+        def find_sent(r: pa.Table, s: pa.Table) -> pa.Table:
+            _, found = sent.run(r, s, Meter())
+            return pa.Table.from_batches(list(as_batches(found)), schema=SCHEMA)
+
+        return self._cogrouped(find_sent, SPARK_SCHEMA)
+
+    def write(self, out: Path, about: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Write the pairs as part files and a manifest, whole or not at all.
+
+        Parameters
+        ----------
+        out : Path
+            A new folder, or an earlier result's, that every worker can reach under this name.
+        about : mapping, optional
+            What the manifest is to say besides.
+
+        Returns
+        -------
+        dict
+            The manifest.
+
+        Raises
+        ------
+        InputError
+            If the input is not what it must be or ``out`` cannot be written.
+        EngineError
+            If the job failed.
+        """
+        with staged(Path(out)) as folder:
+            reports = self.reports(folder)
+            parts = [
+                Part(row["name"], row["pairs"], row["bytes"], int(row["digest"], 16))
+                for row in reports
+            ]
+            described = {
+                "predicate": self.predicate.text,
+                "window": self.window.text,
+                "r": self.r.source,
+                "s": self.s.source,
+                "path": self.path,
+                "tasks": len(self.partitioning),
+            }
+            return write_manifest(folder, parts, {**described, **(about or {})})
+
+    def reports(self, folder: Path) -> list[dict[str, Any]]:
+        """Let the workers write their parts into a folder that is there; return what they say.
+
+        Raises
+        ------
+        InputError, EngineError
+            As :meth:`write`.
+        """
+        folder = folder.absolute()
+        if self.path == "files":
+            join = self._file_join()
+
+            def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                for number in _numbers(batches):
+                    meter = Meter()
+                    yield report(number, join.run(number, meter), folder, meter)
+
+            frame = self._numbered().mapInArrow(work, REPORT_SPARK)
+        else:
+            sent = self._sent_join()
+
+            def work_sent(r: pa.Table, s: pa.Table) -> pa.Table:
+                meter = Meter()
+                number, found = sent.run(r, s, meter)
+                rows = [report(number, found, folder, meter)] if number >= 0 else []
+                return pa.Table.from_batches(rows, schema=REPORT_SCHEMA)
+
+            frame = self._cogrouped(work_sent, REPORT_SPARK)
+        return sorted((row.asDict() for row in collected(frame)), key=lambda row: int(row["task"]))
+
+    def _file_join(self) -> FileJoin:
+        assert isinstance(self.r, StreamFiles)
+        assert isinstance(self.s, StreamFiles)
+        return FileJoin(self.predicate, self.partitioning, self.r, self.s)
+
+    def _sent_join(self) -> "SentJoin":
+        return SentJoin(self.predicate, self.partitioning, self.r.columns, self.s.columns)
+
+    def _numbered(self) -> "DataFrame":
+        """Task numbers, each a Spark task where the session has the slots that were asked for."""
+        tasks = len(self.partitioning)
+        return self.spark.range(0, tasks, 1, self._parts(tasks))
+
+    def _parts(self, tasks: int) -> int:
+        """Spark partitions for so many tasks: a partition costs some ten milliseconds itself.
+
+        Never more at a time than the slots that were asked for, where the session has others.
+        """
+        if self.slots < self.spark.sparkContext.defaultParallelism:
+            return max(1, min(tasks, self.slots))
+        return max(1, min(tasks, max(4 * self.slots, tasks // TASKS_A_PARTITION)))
+
+    def _cogrouped(self, task: Callable[..., pa.Table], schema: str) -> "DataFrame":
+        sides = []
+        for side, of_r in ((self.r, True), (self.s, False)):
+            if isinstance(side, StreamFrame):
+                sides.append(side.sent(self.partitioning, of_r))
+            else:
+                parts = self._parts(len(side.blocks.groups))
+                sides.append(sent_files(self.spark, side, self.partitioning, of_r, parts))
+        parts = self._parts(len(self.partitioning))
+        r, s = (side.repartition(parts, "task").groupBy("task") for side in sides)
+        return r.cogroup(s).applyInArrow(task, schema)
+
+
+@dataclass(frozen=True)
+class SentJoin(Join):
+    """A join whose tasks are given their tuples by Spark's shuffle."""
+
+    r_columns: tuple[str, ...]
+    s_columns: tuple[str, ...]
+
+    def run(self, r: pa.Table, s: pa.Table, meter: Meter) -> tuple[int, Iterator[Batch]]:
+        """Join what was sent to a task; return the task's number, -1 without pairs, and them."""
+        settle()
+        if not r.num_rows or not s.num_rows:
+            return -1, iter(())
+        number = int(r.column("task").to_numpy()[0])
+        with meter.phase("partition"):
+            sides = received(r, self.r_columns, "r"), received(s, self.s_columns, "s")
+        return number, self.pairs(self.partitioning.task(number), *sides, meter)
+
+
+def load_kernels(spark: "SparkSession") -> None:
+    """Compile the kernels, or load them from the cache, in the workers there are."""
+    parts = 2 * spark.sparkContext.defaultParallelism
+    frame = spark.range(0, parts, 1, parts)
+    collected(frame.mapInArrow(lambda batches: (batches, settle())[0], "id long"))
+
+
+def _numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    settle()
+    for batch in batches:
+        yield from batch.column(0).to_numpy().tolist()
+
+
+def collected(frame: "DataFrame") -> list[Any]:
+    """Collect a frame's rows.
+
+    Raises
+    ------
+    InputError, UnsupportedError
+        If a worker found the input to be wrong: its own sentence.
+    EngineError
+        If the job failed otherwise, with what it said in a line.
+    """
+    try:
+        return frame.collect()
+    except Exception as error:  # PySpark's and Py4J's classes have no common base
+        raise explained(error) from error
+
+
+def explained(error: Exception) -> Exception:
+    """Say in a sentence why a job failed."""
+    said = [line.strip() for line in str(error).splitlines() if "Error" in line] or [str(error)]
+    for kind in (InputError, UnsupportedError):
+        name = f"{kind.__module__}.{kind.__name__}: "
+        own = next((line for line in said if line.startswith(name)), None)
+        if own is not None:
+            return kind(own.removeprefix(name))
+    return EngineError(f"the Spark job failed: {said[-1]}")
+
+
+def distributed_join(
+    spark: "SparkSession",
+    r: Any,
+    s: Any,
+    *,
+    on: str | list[str] | None = None,
+    band: str | list[str] | None = None,
+    window: Window | str = "all",
+    ts: str | None = None,
+    row: str = "row",
+    path: str = "auto",
+    partition_tuples: int = PARTITION_TUPLES,
+    slots: int | None = None,
+) -> SparkJoin:
+    """Plan a join on Spark; the pairs are those of :func:`streamjoin.join`.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        Where it runs.
+    r, s : path or DataFrame
+        Parquet file or folder, in arrival order; or a DataFrame with a column of row numbers.
+    on, band : str or list of str, optional
+        The predicate, as :func:`streamjoin.join` takes it.
+    window : Window or str
+        ``all``, ``tumbling:DUR`` or ``time:DUR[,DUR]``.
+    ts : str, optional
+        The arrival column; ``ts`` where there is one by default.
+    row : str
+        A DataFrame's column of row numbers.
+    path : str
+        ``"auto"``, or ``"files"`` or ``"shuffle"`` (:class:`SparkJoin`).
+    partition_tuples : int
+        Tuples that a task should have.
+    slots : int, optional
+        Tasks that may run at the same time; what Spark has by default.
+
+    Raises
+    ------
+    InputError
+        If input or options are not what they must be, in one sentence.
+    UnsupportedError
+        If the window is a count window or the path does not go with the input.
+    """
+    predicate = Predicate.parse(on, band)
+    chosen = parse_window(window) if isinstance(window, str) else window
+    if isinstance(chosen, CountWindow):
+        raise UnsupportedError(
+            f"spark cannot join under window {chosen.text}, only all, tumbling, time"
+        )
+    if path not in PATHS:
+        raise InputError(f"path must be one of {', '.join(PATHS)}, not {path!r}")
+    if partition_tuples < 1:
+        raise InputError(f"partition_tuples must be at least 1, not {partition_tuples}")
+    opened = [
+        _open(data, name, row, ts, columns)
+        for data, name, columns in (
+            (r, "r", r_columns(predicate)),
+            (s, "s", s_columns(predicate)),
+        )
+    ]
+    all_files = all(isinstance(side, StreamFiles) for side in opened)
+    if path == "files" and not all_files:
+        raise UnsupportedError("path files reads Parquet files: give paths, or choose shuffle")
+    sides = [side_of(side) for side in opened]
+    if sides[0].sample.rows and sides[1].sample.rows:
+        # Refused here rather than by a worker; the plan compares the sides' samples too.
+        samples = comparable(sides[0].sample, sides[1].sample, predicate)
+        sides = [Side(x.rows, x.times_us, y) for x, y in zip(sides, samples, strict=True)]
+    slots = slots or spark.sparkContext.defaultParallelism
+    parts = plan(
+        sides[0], sides[1], predicate, chosen, slots=slots, partition_tuples=partition_tuples
+    )
+    if path == "auto":
+        path = "files" if all_files and reads(parts) <= MOST_READS else "shuffle"
+    return SparkJoin(spark, predicate, chosen, parts, path, opened[0], opened[1], slots)
+
+
+def reads(partitioning: Partitioning) -> float:
+    """How often a byte of the files is read if every task reads its slice."""
+    return float(partitioning.tasks_a_slice)
+
+
+def _open(data: Any, name: str, row: str, ts: str | None, columns: list[str]) -> Any:
+    if isinstance(data, str | Path):
+        return open_stream(Path(data), columns, ts)
+    if not hasattr(data, "mapInArrow"):
+        raise InputError(f"{name} must be a path or a Spark DataFrame, not {type(data).__name__}")
+    return open_frame(data, name, row, ts, columns)
+
+
+def side_of(stream: StreamFiles | StreamFrame) -> Side:
+    """Tell what the plan has to know of a stream."""
+    if isinstance(stream, StreamFrame):
+        return stream.side()
+    blocks = stream.blocks
+    count = len(blocks.groups)
+    times = np.stack([blocks.first_us, blocks.last_us], axis=1).ravel()
+    chosen = np.unique(np.linspace(0, count - 1, min(SAMPLE_BLOCKS, count)).astype(np.int64))
+    samples = []
+    for block in chosen.tolist():
+        found, _ = stream.read_blocks(block, block + 1)
+        step = math.ceil(found.rows / SAMPLE_ROWS)
+        samples.append(found.slice(0, found.rows) if step <= 1 else _every(found, step))
+    if not samples:
+        samples = [stream.read_blocks(0, 0)[0]]
+    return Side(stream.rows, times, _joined(samples))
+
+
+def _every(stream: Stream, step: int) -> Stream:
+    columns = {name: column[::step] for name, column in stream.columns.items()}
+    missing = None if stream.missing is None else stream.missing[::step]
+    return Stream(columns, stream.ts[::step], stream.source, missing=missing)
+
+
+def _joined(streams: list[Stream]) -> Stream:
+    columns = {
+        name: np.concatenate([stream.columns[name] for stream in streams])
+        for name in streams[0].columns
+    }
+    masks = [
+        np.zeros(stream.rows, np.bool_) if stream.missing is None else stream.missing
+        for stream in streams
+    ]
+    missing = np.concatenate(masks)
+    ts = np.concatenate([stream.ts for stream in streams])
+    return Stream(columns, ts, streams[0].source, missing=missing if missing.any() else None)

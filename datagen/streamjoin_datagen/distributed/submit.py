@@ -1,0 +1,43 @@
+"""What ``spark-submit`` runs: the join of ``streamjoin spark-join`` in the session it is given.
+
+``python -m streamjoin_datagen.distributed.submit --package streamjoin.zip`` writes the project's
+packages into a zip file that ``spark-submit --py-files`` ships to the executors.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from streamjoin_datagen.shipping import package
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one join in the session that ``spark-submit`` has made."""
+    from streamjoin_datagen.distributed.cli import add_join, run_join
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["--package"] and len(given) == 2:
+        package(Path(given[1]))
+        return 0
+    add_join(parser)
+    args = parser.parse_args(given)
+    from pyspark.sql import SparkSession
+
+    from streamjoin.errors import StreamJoinError
+
+    spark = SparkSession.builder.getOrCreate()
+    try:
+        manifest = run_join(spark, args)
+    except StreamJoinError as error:
+        print(f"streamjoin: {error}", file=sys.stderr)
+        return error.exit_status
+    finally:
+        spark.stop()
+    print(json.dumps({name: manifest[name] for name in ("pairs", "digest", "tasks", "path")}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Spark's own joins of the same meaning: what the engine ``spark`` is held against.
+
+Bands are joined as Spark users do it: by bins as wide as the band along each banded column, S
+repeated for the bins that its interval touches, so that the join has equal columns to hash.
+"""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from streamjoin.engines.base import Job, Knob
+from streamjoin.metrics import Meter
+from streamjoin.predicates import Band, Equi
+from streamjoin.windows import TimeWindow, TumblingWindow, Window
+from streamjoin_datagen.distributed.engine import ROW_COLUMN, SparkEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from streamjoin_datagen.session import Session
+
+HINTS = {"merge": "merge", "hash": "shuffle_hash", "broadcast": "broadcast"}
+MOST_DIGITS = 10**37
+
+
+class SparkSql(SparkEngine):
+    """Spark's own join of the same meaning, by a plan of its own or a hinted one: yardstick."""
+
+    name: ClassVar[str] = "spark-sql"
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        Knob(
+            "plan",
+            "auto",
+            "What Spark is told: nothing, or how to join.",
+            choices=("auto", *HINTS),
+        ),
+        Knob(
+            "bins",
+            "both",
+            "Banded columns that are cut into bins.",
+            choices=("none", "first", "both"),
+        ),
+    )
+
+    def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
+        """Write the join's row numbers and times to Parquet."""
+        with meter.phase("probe"):
+            found = own_plan(
+                session.spark.read.parquet(str(folder / "r")),
+                session.spark.read.parquet(str(folder / "s")),
+                job,
+            )
+            if job.threads < session.threads:
+                found = found.coalesce(job.threads)
+            pairs = folder / "pairs"
+            shutil.rmtree(pairs, ignore_errors=True)
+            found.write.option("compression", "none").parquet(str(pairs))
+
+
+def own_plan(r: "DataFrame", s: "DataFrame", job: Job) -> "DataFrame":
+    """Return the pairs as Spark's own query."""
+    from pyspark.sql import functions
+
+    plan, bins = str(job.knobs["plan"]), str(job.knobs["bins"])
+    r, s = _sided(r, "r"), _sided(s, "s")
+    terms = [_term(term, job) for term in job.predicate.terms]
+    binned = [
+        term for term in job.predicate.terms if isinstance(term, Band) and _can_bin(term, job)
+    ]
+    for place, term in enumerate(binned[: {"none": 0, "first": 1, "both": 2}[bins]]):
+        r, s = _with_bins(r, s, term, place)
+        terms.append(f"r_bin{place} = s_bin{place}")
+    r, s, window = _windowed(r, s, job.window)
+    condition = functions.expr(" AND ".join(f"({one})" for one in [*terms, *window]))
+    if plan != "auto":
+        s = s.hint(HINTS[plan])
+    return r.join(s, condition).select(
+        functions.col(f"r_{ROW_COLUMN}").alias("r_row"),
+        functions.col(f"s_{ROW_COLUMN}").alias("s_row"),
+        functions.greatest("r_ts", "s_ts").alias("ts"),
+    )
+
+
+def _sided(frame: "DataFrame", side: str) -> "DataFrame":
+    return frame.toDF(*(f"{side}_{name}" for name in frame.columns))
+
+
+def _term(term: Equi | Band, job: Job) -> str:
+    r_name, s_name = f"`r_{term.r_column}`", f"`s_{term.s_column}`"
+    if isinstance(term, Equi):
+        return f"{r_name} = {s_name}"
+    r_type, s_type = job.r.column(term.r_column).dtype, job.s.column(term.s_column).dtype
+    if r_type.kind in "iu":
+        # Sums of 32-bit numbers fit in 64 bits; those of wider ones in 38 digits.
+        narrow = max(r_type.itemsize, s_type.itemsize, 5) == 5 and all(
+            abs(width) < 1 << 40 for width in (term.lo, term.hi)
+        )
+        kind = "BIGINT" if narrow else "DECIMAL(38,0)"
+        lo, hi = (max(-MOST_DIGITS, min(int(width), MOST_DIGITS)) for width in (term.lo, term.hi))
+        r, s = f"CAST({r_name} AS {kind})", f"CAST({s_name} AS {kind})"
+        return f"{r} >= {s} - {lo} AND {r} <= {s} + {hi}"
+    single = r_type == s_type == np.float32
+    kind = "FLOAT" if single else "DOUBLE"
+    with np.errstate(over="ignore"):
+        widths = np.array(term.real_widths, np.float32 if single else np.float64).tolist()
+    low, high = (f"CAST(CAST('{width!r}' AS DOUBLE) AS {kind})" for width in widths)
+    r, s = f"CAST({r_name} AS {kind})", f"CAST({s_name} AS {kind})"
+    # For Spark NaN equals NaN and is above all; here it matches nothing and bounds nothing.
+    lower, upper = f"({s} - {low})", f"({s} + {high})"
+    return (
+        f"NOT isnan({r}) AND NOT isnan({lower}) AND NOT isnan({upper}) "
+        f"AND {r} >= {lower} AND {r} <= {upper}"
+    )
+
+
+def _can_bin(term: Band, job: Job) -> bool:
+    """Whether a band is narrow enough, and its values tame enough, for bins of its width."""
+    columns = [job.r.column(term.r_column), job.s.column(term.s_column)]
+    width = sum(term.real_widths)
+    if not 0 < width < 1 << 40 or not all(len(column) for column in columns):
+        return False
+    return all(bool(np.all(np.abs(column.astype(np.float64)) < 1 << 50)) for column in columns)
+
+
+def _with_bins(
+    r: "DataFrame", s: "DataFrame", term: Band, place: int
+) -> tuple["DataFrame", "DataFrame"]:
+    from pyspark.sql import functions
+
+    width = max(sum(term.real_widths), 1.0)
+    lo, hi = term.real_widths
+    bin_of = f"CAST(floor((CAST({{0}} AS DOUBLE) {{1}}) / {width!r}D) AS BIGINT)"
+    r = r.withColumn(f"r_bin{place}", functions.expr(bin_of.format(f"`r_{term.r_column}`", "")))
+    # One bin more on either side of what rounding could move.
+    low = bin_of.format(f"`s_{term.s_column}`", f"- {lo!r}D - 0.001D")
+    high = bin_of.format(f"`s_{term.s_column}`", f"+ {hi!r}D + 0.001D")
+    bins = functions.expr(f"explode(sequence({low}, greatest({low}, {high})))")
+    return r, s.withColumn(f"s_bin{place}", bins)
+
+
+def _windowed(
+    r: "DataFrame", s: "DataFrame", window: Window
+) -> tuple["DataFrame", "DataFrame", list[str]]:
+    """Add what Spark can hash of a window, and say what is left to check."""
+    from pyspark.sql import functions
+
+    if isinstance(window, TumblingWindow):
+        r = r.withColumn("r_window", functions.expr(_floor("r_ts", window.length_us)))
+        s = s.withColumn("s_window", functions.expr(_floor("s_ts", window.length_us)))
+        return r, s, ["r_window = s_window"]
+    if not isinstance(window, TimeWindow):
+        return r, s, []
+    length = max(window.r_us, window.s_us)
+    r = r.withColumn("r_window", functions.expr(_floor("r_ts", length)))
+    first = _floor(f"(s_ts - {length})", length)
+    last = _floor(f"(s_ts + {length})", length)
+    s = s.withColumn("s_window", functions.expr(f"explode(sequence({first}, {last}))"))
+    near = f"s_ts > r_ts - {window.s_us} AND s_ts < r_ts + {window.r_us}"
+    return r, s, ["r_window = s_window", near]
+
+
+def _floor(ts: str, length: int) -> str:
+    """Divide whole numbers, rounding down."""
+    return f"(({ts} - pmod({ts}, {length}L)) DIV {length}L)"

@@ -1,0 +1,31 @@
+"""The project's packages as a zip file, for the workers of a cluster."""
+
+import zipfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGES = ("streamjoin", "streamjoin_datagen", "streamjoin_hw")
+
+
+def package(path: Path) -> None:
+    """Write the packages' sources into a zip file, whole or not at all."""
+    beside = path.with_name(f".{path.name}")
+    try:
+        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as written:
+            for file, name in sorted(_sources(), key=lambda one: one[1]):
+                written.write(file, name)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _sources() -> Iterator[tuple[Path, str]]:
+    for name in PACKAGES:
+        found = find_spec(name)
+        if found is None or found.origin is None:
+            continue  # an installation without that part
+        root = Path(found.origin).parent
+        for file in root.rglob("*"):
+            if file.is_file() and file.suffix != ".pyc":
+                yield file, str(Path(name) / file.relative_to(root))

@@ -1,0 +1,216 @@
+"""Joins on Spark against the oracle: both paths, files and DataFrames, and what is refused."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.datagen.distributed import pairs_of, table_of, window_of, write_files
+from tests.host import cases
+
+from streamjoin import oracle, verify
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.inputs import as_streams
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Pairs, Stream
+from streamjoin.windows import Window, parse_window
+from streamjoin_datagen.distributed.join import SparkJoin, distributed_join
+from streamjoin_datagen.session import Session
+
+SEED = int(os.environ.get("SEED", "0"))
+PATHS = ("files", "shuffle")
+pytestmark = pytest.mark.timeout(600)  # the first job starts Spark's workers
+
+
+def on_files(
+    session: Session,
+    folder: Path,
+    r: pa.Table,
+    s: pa.Table,
+    predicate: Predicate,
+    window: Window | str,
+    **how: object,
+) -> SparkJoin:
+    paths = [
+        write_files(folder / side, table, 3, 17) if not (folder / side).exists() else folder / side
+        for side, table in (("r", r), ("s", s))
+    ]
+    return distributed_join(
+        session.spark,
+        *paths,
+        on=predicate.on,
+        band=predicate.band,
+        window=window,
+        **how,  # type: ignore[arg-type]
+    )
+
+
+def written(join: SparkJoin, out: Path) -> Pairs:
+    manifest = join.write(out)
+    found = pairs_of(pq.read_table(out))
+    assert (manifest["pairs"], manifest["digest"]) == (len(found), found.digest)
+    return found
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_random_joins_give_the_oracles_result(
+    path: str, partitions: int, session: Session, tmp_path: Path
+) -> None:
+    seed = SEED * 100 + partitions
+    print(f"SEED={seed}")  # noqa: T201  (shown with a failure)
+    rng = np.random.default_rng(seed)
+    for number, predicate in enumerate(cases.PREDICATES.values()):
+        r, s = (cases.stream_of(rng, side, int(rng.integers(1, 300))) for side in ("r", "s"))
+        window = window_of(rng, 300)
+        tuples = max(1, (r.rows + s.rows) // partitions)
+        join = on_files(
+            session,
+            tmp_path / str(number),
+            table_of(r),
+            table_of(s),
+            predicate,
+            window,
+            path=path,
+            slots=partitions,
+            partition_tuples=tuples,
+        )
+        assert join.path == path
+        right = oracle.join(r, s, predicate, window)
+        verify.check(written(join, tmp_path / "out"), right, path)
+
+
+@pytest.mark.parametrize("window", ["all", "tumbling:40us", "time:30us,9us"])
+def test_data_frames_with_rows_in_any_order_give_the_oracles_result(
+    window: str, session: Session
+) -> None:
+    rng = np.random.default_rng(SEED)
+    r, s = (cases.stream_of(rng, side, 250) for side in ("r", "s"))
+    frames, names = [], []
+    for stream in (r, s):
+        numbers = np.cumsum(rng.integers(1, 1 << 33, stream.rows))  # ascending, not dense
+        table = table_of(stream).append_column("row", pa.array(numbers))
+        shuffled = table.take(pa.array(rng.permutation(stream.rows)))
+        frames.append(session.spark.createDataFrame(shuffled).repartition(3))
+        names.append(numbers)
+    for predicate in cases.PREDICATES.values():
+        join = distributed_join(
+            session.spark,
+            *frames,
+            on=predicate.on,
+            band=predicate.band,
+            window=window,
+            partition_tuples=90,
+        )
+        assert (join.path, len(join.partitioning) > 3) == ("shuffle", True)
+        found = join.frame().toArrow()
+        right = oracle.join(r, s, predicate, parse_window(window))
+        named = Pairs(names[0][right.r_rows], names[1][right.s_rows])
+        verify.check(pairs_of(found), named, "shuffle")
+        ts = np.maximum(r.ts[right.r_rows], s.ts[right.s_rows])
+        assert sorted(found.column("ts").to_pylist()) == sorted(ts.tolist())
+
+
+def test_pairs_come_as_a_data_frame_as_well(session: Session, tmp_path: Path) -> None:
+    inputs = next(case for case in cases.hard_cases() if case.name == "bursts")
+    tables = [table_of(stream) for stream in (inputs.r, inputs.s)]
+    join = on_files(session, tmp_path, *tables, cases.EQUI, "tumbling:7us", partition_tuples=9)
+    right = oracle.join(inputs.r, inputs.s, cases.EQUI, parse_window("tumbling:7us"))
+    verify.check(pairs_of(join.frame().toArrow()), right, "files")
+    by_slice = join.frame().groupBy("ts").count().toArrow()
+    assert sum(by_slice.column("count").to_pylist()) == len(right)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_columns_of_any_type_are_joined(path: str, session: Session, tmp_path: Path) -> None:
+    rng = np.random.default_rng(SEED)
+    small = rng.integers(0, 6, 120)
+    texts = pa.array(np.array(["a", "b", "ä", "", "e", "ff"], dtype=object)[small])
+    columns: dict[str, tuple[pa.Array, pa.Array]] = {
+        "texts": (texts.dictionary_encode(), texts),
+        "wide": (pa.array(small << 40), pa.array(small[::-1] << 40)),
+        "unsigned": (pa.array(small.astype(np.uint32)), pa.array(small.astype(np.int64))),
+        "times": (
+            pa.array(small.astype("M8[s]")),
+            pa.array(small.astype("M8[s]").astype("M8[ns]")),
+        ),
+        "with nulls": (
+            pa.array([None if k == 3 else k for k in small.tolist()]),
+            pa.array([None if k == 2 else k for k in small.tolist()]),
+        ),
+    }
+    for name, (r_keys, s_keys) in columns.items():
+        r = pa.table({"k": r_keys, "ts": np.arange(120)})
+        s = pa.table({"k": s_keys, "ts": np.arange(120)})
+        predicate = Predicate.parse(on="k")
+        join = on_files(
+            session, tmp_path / name, r, s, predicate, "all", path=path, partition_tuples=60
+        )
+        right = oracle.join(*as_streams(r, s, predicate), predicate, parse_window("all"))
+        assert len(right) > 0
+        verify.check(written(join, tmp_path / "out"), right, name)
+
+
+def test_a_mistake_in_the_data_is_one_sentence_and_leaves_nothing(
+    session: Session, tmp_path: Path
+) -> None:
+    keys = np.arange(700) % 5
+    back = np.arange(700)
+    back[[20, 21]] = 21, 20  # in the second row group, which the plan's sample leaves out
+    tables = pa.table({"k": keys, "ts": back}), pa.table({"k": keys, "ts": np.arange(700)})
+    for path in PATHS:
+        join = on_files(session, tmp_path, *tables, Predicate.parse(on="k"), "all", path=path)
+        message = (
+            r"r(: ts goes back at row 21| from row 17 on: ts goes back at row 4), from 21 to 20"
+        )
+        with pytest.raises(InputError, match=message) as caught:
+            join.write(tmp_path / "out")
+        assert "\n" not in str(caught.value)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["r", "s"]
+
+
+def test_what_cannot_be_joined_is_refused_before_anything_runs(
+    session: Session, tmp_path: Path
+) -> None:
+    table = pa.table(
+        {"k": [1, 2], "f": [0.5, 1.0], "ts": [0, 1], "u": pa.array([1, 2], pa.uint64())}
+    )
+    files = write_files(tmp_path / "r", table, 1, 9)
+    frame = session.spark.createDataFrame(table.select(["k", "ts"]))
+    for r, s, how, error, message in (
+        (files, files, {"on": "k", "window": "count:4"}, UnsupportedError, "under window count:4"),
+        (files, files, {"on": "f"}, InputError, "equality is for whole numbers and text"),
+        (files, files, {"on": "k", "path": "net"}, InputError, "path must be one of auto, files"),
+        (files, files, {"on": "k", "partition_tuples": 0}, InputError, "must be at least 1, not 0"),
+        (files, 7, {"on": "k"}, InputError, "s must be a path or a Spark DataFrame, not int"),
+        (frame, files, {"on": "k"}, InputError, "r: needs a column 'row' of whole numbers"),
+        (frame, files, {"on": "k", "row": "ts", "path": "files"}, UnsupportedError, "give paths"),
+        (frame, files, {"on": "x", "row": "ts"}, InputError, "r: there is no column 'x'"),
+        (files, files, {"on": "u", "path": "shuffle"}, UnsupportedError, "no unsigned 64-bit"),
+    ):
+        with pytest.raises(error, match=message):
+            distributed_join(session.spark, r, s, **how).reports(tmp_path)  # type: ignore[arg-type]
+
+
+def test_a_heavy_key_comes_out_of_several_tasks(session: Session, tmp_path: Path) -> None:
+    rng = np.random.default_rng(SEED)
+    keys = [np.where(rng.random(1500) < 0.4, 7, rng.integers(0, 1500, 1500)) for _ in range(2)]
+    r, s = (Stream({"k": k}, np.arange(1500), "x") for k in keys)
+    predicate = Predicate.parse(on="k")
+    for path in PATHS:
+        join = on_files(
+            session,
+            tmp_path,
+            table_of(r),
+            table_of(s),
+            predicate,
+            "all",
+            path=path,
+            slots=4,
+            partition_tuples=300,
+        )
+        assert max(join.partitioning.s_shares + join.partitioning.r_shares) > 2
+        right = oracle.join(r, s, predicate, parse_window("all"))
+        verify.check(written(join, tmp_path / "out"), right, path)

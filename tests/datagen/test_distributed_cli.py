@@ -1,0 +1,209 @@
+"""The verbs on Spark, and what is shipped to a cluster."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.datagen.distributed import pairs_of, write_files
+
+from streamjoin import oracle, verify
+from streamjoin.cli import main
+from streamjoin.inputs import as_streams
+from streamjoin.predicates import Predicate
+from streamjoin.windows import parse_window
+from streamjoin_datagen.distributed import cli, submit
+from streamjoin_datagen.java import find_java
+from streamjoin_datagen.session import Session
+
+pytestmark = pytest.mark.timeout(600)
+DEADLINE_S = 400
+ROWS = 500
+RNG = np.random.default_rng(9)
+R, S = (
+    pa.table(
+        {"row": np.arange(ROWS), "k": RNG.integers(0, 50, ROWS), "ts": 10**6 + np.arange(ROWS)}
+    )
+    for _ in range(2)
+)
+RIGHT = oracle.join(
+    *as_streams(R, S, Predicate.parse("k")), Predicate.parse("k"), parse_window("tumbling:90us")
+)
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    write_files(tmp_path / "r", R, 2, 100)
+    write_files(tmp_path / "s", S, 2, 100)
+    return tmp_path
+
+
+@pytest.fixture
+def one_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def given(args: object) -> Iterator[Session]:
+        yield session
+
+    monkeypatch.setattr(cli, "_session", given)
+
+
+def flags(folder: Path, *more: str) -> list[str]:
+    places = [f"--{name}={folder / name}" for name in ("r", "s", "out")]
+    return [*places, "--on=k", "--window=tumbling:90us", *more]
+
+
+@pytest.mark.usefixtures("one_session")
+def test_files_are_joined_from_the_command_line(
+    inputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["spark-join", *flags(inputs, "--partition-tuples=200", "--json")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    found = pairs_of(pq.read_table(inputs / "out"))
+    verify.check(found, RIGHT, "spark-join")
+    assert (told["pairs"], told["digest"]) == (len(RIGHT), RIGHT.digest)
+    assert told["tasks"] > 2
+
+
+@pytest.mark.usefixtures("one_session")
+def test_folders_are_joined_as_streams_from_the_command_line(
+    inputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = (f"--checkpoint={inputs / 'checkpoint'}", "--max-files=1", "--classes=2", "--delay=1ms")
+    assert main(["spark-stream", *flags(inputs, *more)]) == 0
+    assert "pairs_so_far" in capsys.readouterr().out
+    verify.check(pairs_of(pq.read_table(inputs / "out")), RIGHT, "spark-stream")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("--r=nothing", "nothing: there is no such file"),
+        ("--on=key", "there is no column 'key'; it has row, k, ts"),
+        ("--window=count:4", "spark cannot join under window count:4, only all, tumbling, time"),
+        ("--out=r", "holds something else than a result"),
+        ("--partition-tuples=0", "partition_tuples must be at least 1, not 0"),
+    ],
+)
+@pytest.mark.usefixtures("one_session")
+def test_a_mistake_is_one_sentence(
+    change: str,
+    message: str,
+    inputs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(inputs)
+    given = [
+        flag for flag in flags(inputs) if flag.split("=")[0] != change.split("=", maxsplit=1)[0]
+    ]
+    assert main(["spark-join", *given, change]) == 2
+    told = capsys.readouterr()
+    assert message in told.err
+    assert (told.err.count("\n"), told.out) == (1, "")
+    assert sorted(entry.name for entry in inputs.iterdir()) == ["r", "s"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("--r=nothing", "--r nothing: must be a folder with a Parquet file in it at least"),
+        ("--delay=soon", "a duration is a number with us, ms, s, min or h, not 'soon'"),
+        ("--row=x", "r: needs a column 'x' of whole numbers that name its rows"),
+    ],
+)
+@pytest.mark.usefixtures("one_session")
+def test_a_mistake_in_a_stream_is_one_sentence(
+    change: str, message: str, inputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = flags(inputs, f"--checkpoint={inputs / 'checkpoint'}")
+    assert main(["spark-stream", *given, change]) == 2
+    told = capsys.readouterr()
+    assert message in told.err
+    assert told.err.count("\n") == 1
+
+
+def test_settings_are_checked_before_spark_starts(
+    inputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for flag, message in (
+        ("--conf=x", "--conf takes KEY=VALUE, not 'x'"),
+        ("--threads=0", "--threads must be at least 1, not 0"),
+    ):
+        assert main(["spark-join", *flags(inputs, flag)]) == 2
+        assert capsys.readouterr().err == f"streamjoin: {message}\n"
+
+
+FROM_THE_PACKAGE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from streamjoin_datagen.distributed import worker
+import streamjoin
+assert all(module.__file__.startswith(sys.argv[1]) for module in (worker, streamjoin))
+worker.settle()
+"""
+
+
+def test_kernels_run_from_the_shipped_package_and_leave_nothing_at_home(tmp_path: Path) -> None:
+    package, home = tmp_path / "streamjoin.zip", tmp_path / "home"
+    home.mkdir()
+    submit.package(package)
+    done = subprocess.run(
+        [sys.executable, "-c", FROM_THE_PACKAGE, str(package)],
+        env={**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(home.rglob("*")) == []
+
+
+def test_a_cluster_of_executors_joins_what_is_submitted(inputs: Path) -> None:
+    package = inputs / "streamjoin.zip"
+    submit.package(package)
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(inputs / "local"),
+    }
+    command = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(inputs / "work"),
+    }
+    done = subprocess.run(
+        [
+            *command,
+            *("--py-files", str(package), str(submit.__file__)),
+            *flags(inputs, "--partition-tuples=200"),
+        ],
+        cwd=inputs,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = json.loads(done.stdout.strip().splitlines()[-1])
+    assert (told["pairs"], told["digest"]) == (len(RIGHT), RIGHT.digest)
+    verify.check(pairs_of(pq.read_table(inputs / "out")), RIGHT, "a cluster")

@@ -1,0 +1,266 @@
+"""The join as a streaming query: exactly once, late data counted, a bounded state."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+from tests.datagen.distributed import pairs_of
+
+from streamjoin import oracle, verify
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Pairs, Stream
+from streamjoin.windows import parse_window
+from streamjoin_datagen.distributed import streaming
+from streamjoin_datagen.distributed.streaming import FOLDER, last_record, stream_join
+from streamjoin_datagen.session import Session
+
+pytestmark = pytest.mark.timeout(600)
+ROWS, FILES, START_US = 600, 4, 1_000_000
+DEADLINE_S = 300
+
+
+def streams(seed: int, rows: int = ROWS) -> tuple[Stream, Stream]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for side in ("r", "s"):
+        ts = np.sort(rng.integers(START_US, START_US + rows, rows))
+        columns = {"k": rng.integers(0, 30, rows).astype(np.int32)}
+        columns["f"] = rng.uniform(-9, 9, rows).astype(np.float32)
+        columns["f"][rng.random(rows) < 0.1] = np.nan
+        found.append(Stream(columns, ts, side))
+    return found[0], found[1]
+
+
+def write(folder: Path, stream: Stream, files: int = FILES, seed: int = 0) -> Path:
+    """Write a stream as files whose rows lie in any order, each older than the next."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(seed)
+    for number, rows in enumerate(np.array_split(np.arange(stream.rows), files)):
+        shuffled = rng.permutation(rows)
+        columns = {name: column[shuffled] for name, column in stream.columns.items()}
+        path = folder / f"part-{number:03d}.parquet"
+        pq.write_table(pa.table({"row": shuffled, "ts": stream.ts[shuffled], **columns}), path)
+        os.utime(path, (1000 + number, 1000 + number))  # Spark takes the oldest first
+    return folder
+
+
+def reader(session: Session, folder: Path) -> object:
+    schema = "row long, ts long, k int, f float"
+    read = session.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    return read.parquet(str(folder))
+
+
+def run(session: Session, folder: Path, **how: object) -> dict[str, object]:
+    how = {"delay_us": 0, "classes": 3, **how}
+    query = stream_join(
+        reader(session, folder / "r"),  # type: ignore[arg-type]
+        reader(session, folder / "s"),  # type: ignore[arg-type]
+        out=folder / "pairs",
+        checkpoint=folder / "checkpoint",
+        **how,  # type: ignore[arg-type]
+    )
+    running = query.trigger(availableNow=True).start()
+    assert running.awaitTermination(DEADLINE_S)
+    return last_record(folder / "checkpoint" / FOLDER)
+
+
+def found(folder: Path) -> Pairs:
+    return pairs_of(pq.read_table(folder / "pairs"))
+
+
+@pytest.mark.parametrize(
+    ("on", "band", "window"),
+    [
+        ("k", None, "time:90us,7us"),
+        ("k", None, "tumbling:70us"),
+        (None, ["k=k:1:2", "f=f:3:3"], "time:50us,80us"),
+    ],
+)
+def test_a_stream_gives_the_oracles_result(
+    on: str | None, band: list[str] | None, window: str, session: Session, tmp_path: Path
+) -> None:
+    r, s = streams(1)
+    write(tmp_path / "r", r)
+    write(tmp_path / "s", s)
+    record = run(session, tmp_path, on=on, band=band, window=window)
+    right = oracle.join(r, s, Predicate.parse(on, band), parse_window(window))
+    verify.check(found(tmp_path), right, "stream")
+    assert (record["batch"], record["pairs_so_far"]) == (FILES - 1, len(right))
+    assert record["late_so_far"] == 0
+    # A window of either side, and the last batch.
+    assert int(record["kept"]) < 2 * 90 + 2 * ROWS / FILES + 40  # type: ignore[call-overload]
+
+
+def test_late_tuples_are_counted_and_left_out(session: Session, tmp_path: Path) -> None:
+    r, s = streams(2)
+    late = np.arange(5, ROWS // FILES, 7)  # rows of the first file that come with the last
+    on_time = np.setdiff1d(np.arange(ROWS), late)
+    write(tmp_path / "s", s)
+    folder = write(
+        tmp_path / "r", Stream({n: c[on_time] for n, c in r.columns.items()}, r.ts[on_time], "r")
+    )
+    for number in range(FILES):
+        path = folder / f"part-{number:03d}.parquet"
+        table = pq.read_table(path)
+        rows = on_time[table.column("row").to_numpy()]
+        table = table.set_column(0, "row", pa.array(rows))
+        if number == FILES - 1:
+            columns = {name: r.columns[name][late] for name in ("k", "f")}
+            more = pa.table({"row": late, "ts": r.ts[late], **columns}, schema=table.schema)
+            table = pa.concat_tables([table, more])
+        pq.write_table(table, path)
+        os.utime(path, (1000 + number, 1000 + number))
+    record = run(session, tmp_path, on="k", window="time:40us")
+    assert record["late_so_far"] == len(late)
+    right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:40us"))
+    kept = ~np.isin(right.r_rows, late)
+    verify.check(found(tmp_path), Pairs(right.r_rows[kept], right.s_rows[kept]), "stream")
+    # With a delay as long as that, nothing is late.
+    for name in ("pairs", "checkpoint"):
+        shutil.rmtree(tmp_path / name)
+    record = run(session, tmp_path, on="k", window="time:40us", delay_us=ROWS)
+    assert record["late_so_far"] == 0
+    verify.check(found(tmp_path), right, "stream")
+
+
+def test_a_source_of_rates_is_joined_with_itself(session: Session, tmp_path: Path) -> None:
+    def rate() -> object:
+        source = session.spark.readStream.format("rate-micro-batch")
+        rows = source.option("rowsPerBatch", 40).option("startTimestamp", START_US // 1000).load()
+        return rows.selectExpr("value AS row", "timestamp AS ts", "value % 7 AS k")
+
+    query = stream_join(
+        rate(),  # type: ignore[arg-type]
+        rate(),  # type: ignore[arg-type]
+        out=tmp_path / "pairs",
+        checkpoint=tmp_path / "checkpoint",
+        on="k",
+        window="time:2s",
+    ).start()
+    until = time.monotonic() + DEADLINE_S
+    while last_record(tmp_path / "checkpoint" / FOLDER)["batch"] < 3:
+        assert query.isActive, query.exception()
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    query.stop()
+    done = int(last_record(tmp_path / "checkpoint" / FOLDER)["batch"]) + 1
+    rows = np.arange(40 * done)
+    stream = Stream({"k": rows % 7}, START_US + rows // 40 * 1_000_000, "rate")
+    right = oracle.join(stream, stream, Predicate.parse("k"), parse_window("time:2s"))
+    verify.check(found(tmp_path), right, "stream")
+
+
+def command(folder: Path) -> list[str]:
+    flags = {"r": "r", "s": "s", "out": "pairs", "checkpoint": "checkpoint"}
+    places = [text for flag, name in flags.items() for text in (f"--{flag}", str(folder / name))]
+    how = "--on k --window time:90us --max-files 1 --classes 2 --threads 2 --memory 1g --json"
+    return [sys.executable, "-m", "streamjoin", "spark-stream", *places, *how.split()]
+
+
+def test_pairs_are_there_exactly_once_after_a_driver_is_killed(tmp_path: Path) -> None:
+    r, s = streams(3, 2000)
+    write(tmp_path / "r", r, files=10)
+    write(tmp_path / "s", s, files=10)
+    records = tmp_path / "checkpoint" / FOLDER
+    driver = subprocess.Popen(
+        command(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    until = time.monotonic() + DEADLINE_S
+    try:
+        while not (tmp_path / "pairs" / "batch=2").exists():
+            assert driver.poll() is None, driver.stderr.read() if driver.stderr else ""
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    finally:
+        driver.send_signal(signal.SIGKILL)
+        driver.communicate(timeout=DEADLINE_S)
+    before = last_record(records)["batch"]
+    assert before < 9
+    right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:90us"))
+    assert len(found(tmp_path)) < len(right)
+    done = subprocess.run(
+        command(tmp_path), capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    verify.check(found(tmp_path), right, "stream")
+    told = json.loads(done.stdout)
+    assert (told["pairs_so_far"], told["late_so_far"]) == (len(right), 0)
+
+
+class Failing:
+    """Stands for the module json; a batch's record cannot be written with it."""
+
+    def __init__(self, batch: int) -> None:
+        self._batch = batch
+
+    def dumps(self, record: dict[str, object], **how: int) -> str:
+        if record["batch"] == self._batch:
+            raise OSError("no space left")
+        return json.dumps(record, **how)  # type: ignore[arg-type]
+
+    loads = staticmethod(json.loads)
+
+
+def test_a_batch_whose_pairs_are_there_and_whose_record_is_not_is_done_again(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r, s = streams(6)
+    write(tmp_path / "r", r)
+    write(tmp_path / "s", s)
+    with monkeypatch.context() as patched:
+        patched.setattr(streaming, "json", Failing(2))
+        with pytest.raises(StreamingQueryException, match="no space left"):
+            run(session, tmp_path, on="k", window="time:90us")
+    assert (tmp_path / "pairs" / "batch=2").is_dir()
+    assert last_record(tmp_path / "checkpoint" / FOLDER)["batch"] == 1
+    run(session, tmp_path, on="k", window="time:90us")
+    right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:90us"))
+    verify.check(found(tmp_path), right, "stream")
+
+
+def test_a_batch_that_is_repeated_changes_nothing(session: Session, tmp_path: Path) -> None:
+    r, s = streams(4)
+    write(tmp_path / "r", r)
+    write(tmp_path / "s", s)
+    record = run(session, tmp_path, on="k", window="time:90us")
+    before = found(tmp_path)
+    commit = tmp_path / "checkpoint" / "commits" / str(record["batch"])
+    commit.unlink()  # as after a crash behind our record and before Spark's
+    commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+    assert run(session, tmp_path, on="k", window="time:90us") == record
+    verify.check(found(tmp_path), before, "stream")
+
+
+def test_what_cannot_be_streamed_is_refused(session: Session, tmp_path: Path) -> None:
+    r, s = streams(5)
+    write(tmp_path / "r", r)
+    write(tmp_path / "s", s)
+    still = session.spark.read.parquet(str(tmp_path / "r"))
+    moving = reader(session, tmp_path / "r")
+    folders = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint"}
+    for frame, how, error, message in (
+        (moving, {"window": "all"}, UnsupportedError, "needs a window that time ends"),
+        (moving, {"window": "count:4"}, UnsupportedError, "needs a window that time ends"),
+        (still, {"window": "time:1s"}, InputError, "r: is no streaming DataFrame"),
+        (moving, {"window": "time:1s", "row": "x"}, InputError, "needs a column 'x' of whole"),
+        (moving, {"window": "time:1s", "out": tmp_path}, InputError, "something else"),
+    ):
+        with pytest.raises(error, match=message):
+            stream_join(frame, moving, on="k", **{**folders, **how})  # type: ignore[arg-type]
+    run(session, tmp_path, on="k", window="time:9us")
+    with pytest.raises(InputError, match="checkpoint of a join with window time:9us, not time:8us"):
+        run(session, tmp_path, on="k", window="time:8us")
+    shutil.rmtree(tmp_path / "checkpoint")
+    with pytest.raises(InputError, match="holds pairs of another checkpoint"):
+        run(session, tmp_path, on="k", window="time:9us")
