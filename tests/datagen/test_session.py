@@ -18,7 +18,7 @@ from streamjoin_datagen.session import Session, spark_session
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 LISTENING = "0A"
-DEADLINE_S = 120
+DEADLINE_S = 280
 
 
 def descendants(process_id: int) -> set[int]:
