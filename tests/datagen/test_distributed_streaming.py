@@ -173,8 +173,14 @@ def test_pairs_are_there_exactly_once_after_a_driver_is_killed(tmp_path: Path) -
     write(tmp_path / "r", r, files=10)
     write(tmp_path / "s", s, files=10)
     records = tmp_path / "checkpoint" / FOLDER
+    temporary = tmp_path / "tmp"  # a killed driver leaves its own
+    temporary.mkdir()
     driver = subprocess.Popen(
-        command(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command(tmp_path),
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     until = time.monotonic() + DEADLINE_S
     try:
