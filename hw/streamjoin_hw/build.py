@@ -233,9 +233,7 @@ def _tools_key(tool: toolchain.Verilator, cxx: str) -> str:
     return hashlib.sha256(chr(0).join(what).encode()).hexdigest()[:16]
 
 
-def cache_key(
-    params: DesignParams, tool: toolchain.Verilator, cxx: str, board: bool
-) -> str:
+def cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str, board: bool) -> str:
     """Return all that can change a design's model, as the name of its folder."""
     what = [sources_hash(), json.dumps(tool_versions(), sort_keys=True), _tools_key(tool, cxx)]
     if board:

@@ -124,7 +124,8 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Activity:
     counted, end = _cut(rest, load.tuples - 1)
     stamps: list[tuple[int, dict[str, int]]] = []
     accepted = np.empty(0, np.int64)
-    with GateModel(params, folder) as model:
+    model = GateModel(params, folder)
+    with model:
         model.set_registers({"window_r": load.window, "window_s": load.window})
         for chunk in (filling, counted, end):
             order.take(chunk)

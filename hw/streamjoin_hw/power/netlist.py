@@ -1,8 +1,9 @@
 """From Verilog to 6-input LUTs, registers and memories whose nets can be watched: Yosys.
 
 The cells are those that every FPGA has, not a part's own: there are no carry chains (adders are
-LUTs), and what a LUT memory reads is the output of a LUT. The netlist gets four output ports that
-carry the nets of each kind (:data:`KINDS`); ``model/activity.h`` counts on them.
+LUTs), and what a LUT memory reads is the output of a LUT. The core is one module, made once, as in
+``streamjoin hw synth``. The netlist gets four output ports that carry the nets of each kind
+(:data:`KINDS`); ``model/activity.h`` counts on them.
 """
 
 import hashlib
@@ -10,13 +11,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+from streamjoin_hw.cores import CORE_MODULE
 from streamjoin_hw.synth.area import EQUALITY
 from streamjoin_hw.toolchain import ToolError
 from streamjoin_hw.yowasp import yosys
 
 KINDS = ("register", "lut", "lut_ram", "block_ram")
-"""What is counted, in the order of ``model/activity.h``: toggles of register outputs, toggles of LUT
-outputs, bits written to LUT memory, accesses to slices of block RAM."""
+"""What is counted, in the order of ``model/activity.h``: toggles of register outputs, toggles of
+LUT outputs, bits written to LUT memory, accesses to slices of block RAM."""
+
+CELLS = ("registers", "luts", "lut_ram_bits", "block_ram_slices")
+"""What a netlist consists of."""
 
 LUT_WORDS = 64
 """Words that a 6-input LUT holds. A memory that may be either is block RAM if it has more."""
@@ -40,6 +45,7 @@ def script(verilog: str, top: str) -> list[str]:
         # What the simulation asserts and prints is no hardware.
         "chformal -remove",
         "delete t:$print",
+        f"setattr -mod -set keep_hierarchy 1 {CORE_MODULE}",
         "flatten",
         "opt_expr",
         "opt_clean",
@@ -101,6 +107,34 @@ def _watched_memory(cell: dict[str, Any], nets: dict[str, list[Any]]) -> tuple[i
     return 0, slices
 
 
+def _new_wires(module: dict[str, Any], count: int) -> list[int]:
+    """Return numbers that no net of a module has yet."""
+    used = [net["bits"] for net in module["netnames"].values()]
+    used += [bits for cell in module["cells"].values() for bits in cell["connections"].values()]
+    first = 1 + max(bit for bits in used for bit in bits if isinstance(bit, int))
+    return list(range(first, first + count))
+
+
+def _show(module: dict[str, Any], port: str, wires: list[Any]) -> None:
+    """Give a module an output port with some of its nets."""
+    wires = wires + ["0"] * (_LEAST_PORT_BITS - len(wires))
+    # A cell of their own between nets and port: else they would take its name, and one wide signal
+    # would stand for all of them.
+    shown = _new_wires(module, len(wires))
+    module["ports"][port] = {"direction": "output", "bits": shown}
+    module["cells"][f"show_{port}"] = {
+        "type": "$pos",
+        "parameters": {
+            "A_SIGNED": "0",
+            "A_WIDTH": f"{len(wires):032b}",
+            "Y_WIDTH": f"{len(wires):032b}",
+        },
+        "attributes": {},
+        "port_directions": {"A": "input", "Y": "output"},
+        "connections": {"A": wires, "Y": shown},
+    }
+
+
 def watch(design: dict[str, Any], top: str) -> dict[str, int]:
     """Give a netlist output ports with the nets that are counted.
 
@@ -121,31 +155,44 @@ def watch(design: dict[str, Any], top: str) -> dict[str, int]:
     ToolError
         If there is a cell of another kind.
     """
-    module = design["modules"][top]
-    nets: dict[str, list[Any]] = {kind: [] for kind in KINDS}
-    lut_ram_bits = block_ram_slices = luts = 0
-    for cell in module["cells"].values():
-        kind = cell["type"]
-        if kind.startswith("$_") and "DFF" in kind:
-            nets["register"] += cell["connections"]["Q"]
-        elif kind == "$lut":
-            luts += 1
-            nets["lut"] += cell["connections"]["Y"]
-        elif kind == "$mem_v2":
-            bits, slices = _watched_memory(cell, nets)
-            lut_ram_bits += bits
-            block_ram_slices += slices
-        else:
-            raise ToolError(f"Yosys left a cell of the kind {kind}, which cannot be counted")
-    for kind, bits in nets.items():
-        room = max(0, _LEAST_PORT_BITS - len(bits))
-        module["ports"][f"watch_{kind}"] = {"direction": "output", "bits": bits + room * ["0"]}
-    return {
-        "registers": len(nets["register"]),
-        "luts": luts,
-        "lut_ram_bits": lut_ram_bits,
-        "block_ram_slices": block_ram_slices,
-    }
+    done: dict[str, dict[str, int]] = {}
+
+    def watched(name: str) -> dict[str, int]:
+        """Give a module, and before it those in it, the ports; count its cells."""
+        if name in done:
+            return done[name]
+        module = design["modules"][name]
+        nets: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+        cells = dict.fromkeys(CELLS, 0)
+        for cell in module["cells"].values():
+            kind, found = cell["type"], {}
+            if kind.startswith("$_") and "DFF" in kind:
+                nets["register"] += cell["connections"]["Q"]
+                found = {"registers": 1}
+            elif kind == "$lut":
+                nets["lut"] += cell["connections"]["Y"]
+                found = {"luts": 1}
+            elif kind == "$mem_v2":
+                bits, slices = _watched_memory(cell, nets)
+                found = {"lut_ram_bits": bits, "block_ram_slices": slices}
+            elif kind in design["modules"]:
+                found = watched(kind)
+                for each in KINDS:
+                    port = f"watch_{each}"
+                    count = len(design["modules"][kind]["ports"][port]["bits"])
+                    cell["port_directions"][port] = "output"
+                    cell["connections"][port] = _new_wires(module, count)
+                    nets[each] += cell["connections"][port]
+            else:
+                raise ToolError(f"Yosys left a cell of the kind {kind}, which cannot be counted")
+            for each, many in found.items():
+                cells[each] += many
+        for kind, wires in nets.items():
+            _show(module, f"watch_{kind}", wires)
+        done[name] = cells
+        return cells
+
+    return watched(top)
 
 
 def gates(verilog: Path, top: str) -> tuple[Path, dict[str, int]]:
