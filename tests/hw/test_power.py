@@ -35,7 +35,7 @@ module known(input aclk, output [3:0] count_o, output parity, output [15:0] from
   (* ram_style = "block" *) reg [19:0] in_block [15:0];
   always @(posedge aclk) begin
     if (count[0]) from_block <= in_block[count];
-    if (count == 3) in_block[0] <= 1;
+    if (count == 3) in_block[count] <= {5{count}};
   end
 endmodule
 """
