@@ -193,24 +193,21 @@ def trend(points: Sequence[dict[str, Any]]) -> list[str]:
         f"The least modelled dynamic power, {_mw(least)}, is that of {_design(least)}; "
         f"{_design(first)} has {_mw(first)}, {_design(last)} {_mw(last)}."
     ]
-    falls: list[str] = []
-    rises: list[str] = []
+    falls: dict[str, float] = {}
+    rises: dict[str, float] = {}
     for kind in CONSTANTS:
         before, after = first["modelled_mw"][kind], last["modelled_mw"][kind]
         if max(before, after) > 0:
-            (falls if after < before else rises).append(kind.replace("_", " "))
-    ends = f"from {_design(first)} to {_design(last)}"
-    if rises and falls:
-        said.append(
-            f"{ends[0].upper()}{ends[1:]} the power of {_listed(falls)} falls and that of "
-            f"{_listed(rises)} does not: which of them wins rests on the constants."
-        )
+            (falls if after < before else rises)[kind.replace("_", " ")] = abs(after - before)
+    begin = f"From {_design(first)} to {_design(last)} the power of"
+    up, down = sum(rises.values()), sum(falls.values())
+    if not (up and down):
+        way, kinds = "falls" if down else "does not fall", _listed([*falls, *rises])
+        said.append(f"{begin} every kind {way} ({kinds}): that does not rest on the constants.")
     else:
-        way = "falls" if falls else "does not fall"
-        kinds = _listed(falls + rises)
         said.append(
-            f"{ends[0].upper()}{ends[1:]} the power of every kind {way} ({kinds}): "
-            "that does not rest on the constants."
+            f"{begin} {_listed([*falls])} falls and that of {_listed([*rises])} does not: the two "
+            f"would balance if the latter's constants were {down / up:.2g} times as large."
         )
     return said
 
