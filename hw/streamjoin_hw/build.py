@@ -58,6 +58,7 @@ _NOT_DESIGN = (
     "latency",
     "order.py",
     "pages.py",
+    "power",
     "presets.py",
     "rate",
     "simulation.py",
@@ -232,7 +233,8 @@ def _tools_key(tool: toolchain.Verilator, cxx: str) -> str:
     return hashlib.sha256(chr(0).join(what).encode()).hexdigest()[:16]
 
 
-def _cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str, board: bool) -> str:
+def cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str, board: bool) -> str:
+    """Return all that can change a design's model, as the name of its folder."""
     what = [sources_hash(), json.dumps(tool_versions(), sort_keys=True), _tools_key(tool, cxx)]
     if board:
         what.append("board")
@@ -279,14 +281,35 @@ def build_model(
     tell = report or _tell_nobody
     cxx = toolchain.compiler()
     tool = toolchain.verilator()
-    target = cache.cache_folder() / "models" / _cache_key(params, tool, cxx, board)
+    return kept_model(
+        cache_key(params, tool, cxx, board),
+        lambda made: _compile(params, made, tool, cxx, tell, board=board),
+    )
+
+
+def kept_model(key: str, make: Callable[[Path], None]) -> Path:
+    """Return the folder of a model in the cache, making it where it is not there.
+
+    Parameters
+    ----------
+    key : str
+        Its name: all that can change the model.
+    make : callable taking Path
+        Fills a folder.
+
+    Raises
+    ------
+    ToolError
+        If ``make`` does.
+    """
+    target = cache.cache_folder() / "models" / key
     library = target / LIBRARY_NAME
     if cache.is_whole(target):
         library.touch()
         return target
     made = cache.cache_entry(target)
     try:
-        _compile(params, made, tool, cxx, tell, board=board)
+        make(made)
         shutil.rmtree(made / "obj")
         cache.seal(made)
         cache.publish(made, target, cache.is_whole)
@@ -311,6 +334,45 @@ def _compile(
     versions = {"verilator": tool.version}
     facts = manifest(params, versions)
     write_whole(made / MANIFEST_NAME, json.dumps(facts, indent=2) + "\n")
+    compile_model(params, verilog, tool, cxx, tell, board=board)
+
+
+def compile_model(
+    params: DesignParams,
+    verilog: Path,
+    tool: toolchain.Verilator,
+    cxx: str,
+    tell: Callable[[str], None],
+    *,
+    board: bool = False,
+    counts_activity: bool = False,
+) -> None:
+    """Compile a design's Verilog into a shared library beside it.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    verilog : Path
+        Its Verilog, or the netlist that was made of it.
+    tool : Verilator
+        What to compile with.
+    cxx : str
+        The C++ compiler.
+    tell : callable taking str
+        Told each stage.
+    board : bool
+        See :func:`verilog_text`.
+    counts_activity : bool
+        Whether the Verilog is a netlist that shows its nets (``power/netlist.py``), and what
+        switches in it is to be counted.
+
+    Raises
+    ------
+    ToolError
+        If a tool fails.
+    """
+    made = verilog.parent
     objects = made / "obj"
     objects.mkdir()
     options = objects / "control.vlt"
@@ -320,7 +382,7 @@ def _compile(
         str(tool.path),
         *VERILATOR_FLAGS,
         "--top-module",
-        verilog.stem,
+        Path(BOARD_VERILOG_NAME if board else VERILOG_NAME).stem,
         "--prefix",
         "Vmodel",
         "--Mdir",
@@ -348,7 +410,8 @@ def _compile(
     (control,) = (each for each in contract.registers(params) if each.name == "control")
     (soft_reset,) = (each.bit for each in control.fields if each.name == "soft_reset")
     include = Path(dict(tool.environment).get("VERILATOR_ROOT") or _verilator_root(tool))
-    bits = (facts["tuple_bits"], facts["result_bits"])
+    layouts = (contract.tuple_layout(params), contract.result_layout(params))
+    bits = tuple(contract.beat_bits(layout) for layout in layouts)
     if board:
         bits = (contract.input_word_bits(params), contract.result_word_bits(params))
     link = [
@@ -362,7 +425,8 @@ def _compile(
         f"-DTUPLE_BYTES={bits[0] // 8}",
         f"-DRESULT_BYTES={bits[1] // 8}",
         *(["-DFOR_BOARD"] if board else []),
-        f'-DDESIGN_DIGEST="{facts["digest"]}"',
+        *(["-DCOUNT_ACTIVITY"] if counts_activity else []),
+        f'-DDESIGN_DIGEST="{params.digest}"',
         f"-DCONTROL_OFFSET={control.offset}",
         f"-DSOFT_RESET_MASK={1 << soft_reset}",
         str(_DRIVER),

@@ -15,6 +15,7 @@ from streamjoin_hw.contract import ParameterError, active_cores
 from streamjoin_hw.design_options import UsageError, design_from, parameters_help
 from streamjoin_hw.formal.cli import configure as configure_prove
 from streamjoin_hw.latency.cli import configure as configure_latency
+from streamjoin_hw.power.cli import configure as configure_power
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.rate.cli import configure as configure_rate
 from streamjoin_hw.synth.cli import configure as configure_synth
@@ -34,6 +35,7 @@ _EXAMPLES = """examples:
   streamjoin hw rate --preset tiny-hash --windows 48 --rates 0,1,4
   streamjoin hw synth --target ecp5-85k --preset tiny --out build/tiny
   streamjoin hw scale --target ecp5-85k --cores 4,8 --param segment_tuples=16 --out runs/scale
+  streamjoin hw power --cores 1,2,5,10 --out runs/power
   streamjoin hw animate --preset tiny --out walk.html
   streamjoin hw bitstream --board pynq-z2 --out build/pynq-z2
   streamjoin hw prove merger-passage meeting-dense --depth 30
@@ -199,6 +201,7 @@ class HardwareVerb:
             "rate": configure_rate,
             "synth": configure_synth,
             "scale": configure_scale,
+            "power": configure_power,
             "bitstream": _configure_bitstream,
         }
     )
@@ -224,6 +227,11 @@ class HardwareVerb:
             "count what the design uses of a part and how fast its clock can be",
         ),
         ("scale", _of("synth.scale_cli"), "show clock and area against the number of cores"),
+        (
+            "power",
+            _of("power.cli"),
+            "model the dynamic power of cores and clock from what switches in simulated gates",
+        ),
         ("animate", _animate, "write a page that shows tuples walk through the cores and meet"),
         ("bitstream", _bitstream, "build a board's bitstream with Vivado, where it is installed"),
         (

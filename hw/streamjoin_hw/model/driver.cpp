@@ -7,13 +7,21 @@
 //
 // With FOR_BOARD defined it is the top level for boards: beats are the words that a DMA carries,
 // `dest` and `last` count for nothing, and a run ends with a packet.
+//
+// With COUNT_ACTIVITY defined the design is a netlist that shows its nets, and what switches in it
+// is counted (activity.h).
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 
 #include "Vmodel.h"
 #include "verilated.h"
+
+#ifdef COUNT_ACTIVITY
+#include "activity.h"
+#endif
 
 #ifdef FOR_BOARD
 #define TO_DESIGN(name) s_axis_words_##name
@@ -79,8 +87,15 @@ struct Model {
   bool resumable = false;  // the last run ended before its input did
   int64_t resume_beat = 0;
   int64_t run_start = 0;
+#ifdef COUNT_ACTIVITY
+  Activity activity;
+#endif
 
   void tick() {
+#ifdef COUNT_ACTIVITY
+    top->eval();  // the inputs are new
+    activity.sample(*top);
+#endif
     if (offered && top->TO_DESIGN(tready)) {
       taken = true;
       taken_cycle = cycle;
@@ -281,6 +296,13 @@ int sjm_run(void* handle, SjmRun* run) {
 }
 
 int64_t sjm_cycles(void* handle) { return as_model(handle)->cycle; }
+
+#ifdef COUNT_ACTIVITY
+void sjm_activity(void* handle, uint64_t* counts) {
+  const Activity& activity = as_model(handle)->activity;
+  std::copy(activity.counts.begin(), activity.counts.end(), counts);
+}
+#endif
 
 const char* sjm_manifest_digest(void*) { return DESIGN_DIGEST; }
 }

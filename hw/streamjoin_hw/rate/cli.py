@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     from streamjoin_hw.rate.loads import KEYS, Load, measure
 
     params = design_from(arguments.preset or USUAL_PRESET, arguments.param)
-    _check(params)
+    check_terms(params)
     capacity = params.window_capacity
     usual = [word for word in _words(USUAL_WINDOWS) if int(word) <= capacity] or [str(capacity)]
     asked = usual if arguments.windows is None else _words(arguments.windows)
@@ -85,7 +85,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check(params: DesignParams) -> None:
+def check_terms(params: DesignParams) -> None:
+    """Refuse a design that the loads are not made for.
+
+    Raises
+    ------
+    UsageError
+        If its predicate is not one equality of keys.
+    """
     (kind, *others) = [term.kind for term in params.terms]
     if others or kind is not TermKind.EQUI or params.timestamp_bits or params.theta is not None:
         raise UsageError("--param terms must be one equi term, without timestamps and theta")

@@ -19,7 +19,8 @@ FLAT = "flat"
 
 NETLIST_NAME = "netlist.json"
 _COUNTS_NAME = "counts.json"
-_EQUAL = Path(__file__).with_name("equal.v")
+EQUALITY = Path(__file__).with_name("equal.v")
+"""Equality in few LUTs, by hand."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def script(target: Target, verilog: str, *, top: str, flat: bool) -> list[str]:
         "flatten",
         "opt_expr",
         "opt_clean",
-        f"techmap -map {_EQUAL.name} {target.equality}",
+        f"techmap -map {EQUALITY.name} {target.equality}",
         f"{target.synthesis} -top {top}{netlist}",
         f"tee -q -o {_COUNTS_NAME} stat -json",
     ]
@@ -97,7 +98,7 @@ def script(target: Target, verilog: str, *, top: str, flat: bool) -> list[str]:
 
 def flow_digest(target: Target) -> str:
     """Return the identity of what Yosys is told, as 8 hexadecimal digits."""
-    text = "\n".join([*script(target, "", top="", flat=False), _EQUAL.read_text()])
+    text = "\n".join([*script(target, "", top="", flat=False), EQUALITY.read_text()])
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -135,7 +136,7 @@ def synthesise(
         If Yosys fails or takes too long.
     """
     folder = verilog.parent
-    (folder / _EQUAL.name).write_text(_EQUAL.read_text())
+    (folder / EQUALITY.name).write_text(EQUALITY.read_text())
     commands = script(target, verilog.name, top=top, flat=flat)
     yosys(commands, folder, "Yosys", deadline_s)
     counts = json.loads((folder / _COUNTS_NAME).read_text())["design"]["num_cells_by_type"]

