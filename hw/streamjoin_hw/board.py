@@ -84,7 +84,8 @@ class GroupReader(Component):
         """Count the tuples of a group down."""
         m = Module()
         left = Signal(range(GROUP_TUPLES + 1))
-        sides, last = Signal(GROUP_TUPLES), Signal()
+        sides = Signal(GROUP_TUPLES)
+        last = Signal()
         in_group = Signal()
         m.d.comb += [
             in_group.eq(left != 0),
@@ -166,7 +167,8 @@ class PacketWriter(Component):
         m = Module()
         results = Signal(range(self.packet_results + 1))
         age = Signal(range(self.packet_cycles))
-        closing, end = Signal(), Signal()
+        closing = Signal()
+        end = Signal()
         is_result, taken, waits = Signal(), Signal(), Signal()
         m.d.comb += [
             is_result.eq(self.i_user[TUser.RESULT]),
