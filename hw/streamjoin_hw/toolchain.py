@@ -2,12 +2,14 @@
 
 import os
 import re
+import selectors
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -74,7 +76,11 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _output(
-    command: list[str], env: dict[str, str], deadline_s: float, folder: Path | None
+    command: list[str],
+    env: dict[str, str],
+    deadline_s: float,
+    folder: Path | None,
+    heard: Callable[[str], None] | None,
 ) -> tuple[str, int]:
     """Run a tool in a session of its own, which ends as a whole; return its output and status."""
     with (
@@ -91,11 +97,44 @@ def _output(
         ) as process,
     ):
         try:
-            return process.communicate(timeout=deadline_s)[0], process.wait()
+            if heard is None:
+                return process.communicate(timeout=deadline_s)[0], process.wait()
+            return _listen(process, deadline_s, heard), process.wait()
         except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
             raise
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """End a tool and all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _listen(process: subprocess.Popen[str], deadline_s: float, heard: Callable[[str], None]) -> str:
+    """Return what a tool prints, having told each line as it came, and wait for its end.
+
+    The deadline holds whoever keeps the output open: a tool's own children may outlive it.
+    """
+    ends = time.monotonic() + deadline_s
+    assert process.stdout is not None  # a pipe was asked for
+    lines, rest = [], b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if not selector.select(max(0.0, ends - time.monotonic())):
+                raise subprocess.TimeoutExpired(process.args, deadline_s)
+            data = os.read(process.stdout.fileno(), 1 << 16)
+            *whole, rest = (rest + data).split(b"\n")
+            if not data and rest:
+                whole = [rest]
+            for each in whole:
+                lines.append(each.decode(errors="replace") + "\n")
+                heard(lines[-1])
+            if not data:
+                break
+    process.wait(max(0.0, ends - time.monotonic()))
+    return "".join(lines)
 
 
 def output_of(
@@ -104,8 +143,12 @@ def output_of(
     deadline_s: float,
     what: str,
     folder: Path | None = None,
+    *,
+    heard: Callable[[str], None] | None = None,
 ) -> tuple[str, int]:
     """Run a tool, in a folder if one is given; return what it printed and its exit status.
+
+    ``heard`` is told each line as it is printed.
 
     Raises
     ------
@@ -113,7 +156,7 @@ def output_of(
         If it cannot be run or takes longer than ``deadline_s`` seconds.
     """
     try:
-        return _output(command, env, deadline_s, folder)
+        return _output(command, env, deadline_s, folder, heard)
     except subprocess.TimeoutExpired:
         raise ToolError(f"{what} did not end within {deadline_s:.0f} s") from None
     except OSError as error:
