@@ -91,7 +91,8 @@ class GroupPassage(Harness):
 class PacketPassage(Harness):
     """Results, punctuation and ends of inputs in any order, any gaps and stalls.
 
-    Counted are the results since the last trailer and the cycles since the first of them.
+    Counted are the results since the last trailer, and the cycles since the first of them in which
+    no word waits to be taken.
 
     Parameters
     ----------
@@ -128,12 +129,13 @@ class PacketPassage(Harness):
             trailer.eq(dut.o_valid & dut.o_last),
         ]
         count, ended = Signal(range(self.packet_results + 2)), Signal()
-        cycles = Signal(range(self.packet_cycles + 2))
+        cycles, waits = Signal(range(self.packet_cycles + 2)), Signal()
+        m.d.comb += waits.eq(dut.o_valid & ~dut.o_ready)
         with m.If(given & dut.o_last):
             m.d.sync += [count.eq(0), ended.eq(0), cycles.eq(0)]
         with m.Else():
             m.d.sync += [count.eq(count + (taken & result)), ended.eq(ended | taken & dut.i_last)]
-            with m.If((count != 0) & (cycles <= self.packet_cycles)):
+            with m.If((count != 0) & ~waits & (cycles < self.packet_cycles)):
                 m.d.sync += cycles.eq(cycles + 1)
 
         self.claim(
@@ -147,11 +149,16 @@ class PacketPassage(Harness):
             "a result is its word, unchanged",
         )
         self._claim_trailers(m, dut, trailer, count, ended)
-        waited = self.last(m, dut.o_valid & ~dut.o_ready)
+        waited = self.last(m, waits)
         self.claim(
             m,
             ~((cycles == self.packet_cycles) & ~waited) | trailer,
             "a packet is closed when it is old, unless its next word waits to be taken",
+        )
+        self.claim(
+            m,
+            ~trailer | ended | (count == self.packet_results) | (cycles == self.packet_cycles),
+            "a packet is closed for no other reason",
         )
         # Which states there are, for induction.
         self.claim(m, (self.count == count) & (self.ends == ended), "what is counted is known")
@@ -162,6 +169,7 @@ class PacketPassage(Harness):
             Mux(young, self.age == cycles, self.age == self.packet_cycles - 1) | self.closing,
             "a packet's age is known",
         )
+        self.claim(m, cycles <= self.packet_cycles, "no age is counted beyond the greatest")
         self.claim(m, (count != 0) | (cycles == 0), "an empty packet has no age")
 
     def _claim_trailers(
