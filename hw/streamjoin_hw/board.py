@@ -84,7 +84,8 @@ class GroupReader(Component):
         """Count the tuples of a group down."""
         m = Module()
         left = Signal(range(GROUP_TUPLES + 1))
-        sides, last = Signal(GROUP_TUPLES), Signal()
+        sides = Signal(GROUP_TUPLES)
+        last = Signal()
         in_group = Signal()
         m.d.comb += [
             in_group.eq(left != 0),
@@ -118,8 +119,8 @@ class PacketWriter(Component):
     packet_results : int
         Most results in a packet.
     packet_cycles : int
-        Cycles after its first result in which a packet is closed, unless its next word waits to
-        be taken, then as soon as it is.
+        Cycles after its first result in which a packet is closed; those in which a word waits to
+        be taken do not count.
 
     Members
     -------
@@ -166,7 +167,8 @@ class PacketWriter(Component):
         m = Module()
         results = Signal(range(self.packet_results + 1))
         age = Signal(range(self.packet_cycles))
-        closing, end = Signal(), Signal()
+        closing = Signal()
+        end = Signal()
         is_result, taken, waits = Signal(), Signal(), Signal()
         m.d.comb += [
             is_result.eq(self.i_user[TUser.RESULT]),
@@ -189,7 +191,9 @@ class PacketWriter(Component):
             with m.If(taken & is_result):
                 m.d.sync += results.eq(results + 1)
             is_old = age == self.packet_cycles - 1
-            with m.If((results != 0) & ~is_old):
+            # Waiting does not make it old: where the other side is slow, packets would be closed
+            # as soon as they go on, with next to nothing in them.
+            with m.If((results != 0) & ~is_old & ~waits):
                 m.d.sync += age.eq(age + 1)
             full = taken & is_result & (results == self.packet_results - 1)
             ends = taken & self.i_last

@@ -2,11 +2,13 @@
 
 import os
 import re
+import selectors
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -110,26 +112,28 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 
 def _listen(process: subprocess.Popen[str], deadline_s: float, heard: Callable[[str], None]) -> str:
-    """Return what a tool prints, having told each line as it came."""
-    late = threading.Event()
+    """Return what a tool prints, having told each line as it came, and wait for its end.
 
-    def end() -> None:
-        late.set()
-        _kill(process)
-
-    watch = threading.Timer(deadline_s, end)
-    watch.start()
-    lines = []
-    try:
-        assert process.stdout is not None  # a pipe was asked for
-        for line in process.stdout:
-            lines.append(line)
-            heard(line)
-        process.wait()
-    finally:
-        watch.cancel()
-    if late.is_set():
-        raise subprocess.TimeoutExpired(process.args, deadline_s)
+    The deadline holds whoever keeps the output open: a tool's own children may outlive it.
+    """
+    ends = time.monotonic() + deadline_s
+    assert process.stdout is not None  # a pipe was asked for
+    lines, rest = [], b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if not selector.select(max(0.0, ends - time.monotonic())):
+                raise subprocess.TimeoutExpired(process.args, deadline_s)
+            data = os.read(process.stdout.fileno(), 1 << 16)
+            *whole, rest = (rest + data).split(b"\n")
+            if not data and rest:
+                whole = [rest]
+            for each in whole:
+                lines.append(each.decode(errors="replace") + "\n")
+                heard(lines[-1])
+            if not data:
+                break
+    process.wait(max(0.0, ends - time.monotonic()))
     return "".join(lines)
 
 

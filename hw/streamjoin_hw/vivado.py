@@ -7,18 +7,23 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from streamjoin_hw import contract
-from streamjoin_hw.build import MANIFEST_NAME, OutputError, emit_verilog, manifest
+from streamjoin_hw.build import (
+    MANIFEST_NAME,
+    OutputError,
+    emit_verilog,
+    source_revision,
+    tool_versions,
+)
 from streamjoin_hw.cache import publish, temporary_folder
 from streamjoin_hw.contract import INTERFACE_VERSION, DesignParams, input_word_bits
 from streamjoin_hw.design_options import UsageError
-from streamjoin_hw.toolchain import ToolError
+from streamjoin_hw.toolchain import ToolError, output_of
 
 CLOCK_HZ = 100e6
 """What the block designs ask of the processor."""
@@ -27,7 +32,8 @@ JOBS = 2
 DEADLINE_S = 6 * 3600
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
-WRITTEN = ("streamjoin.bit", "streamjoin.hwh", "timing.rpt", "utilization.rpt", MANIFEST_NAME)
+REPORTED = ("streamjoin.bit", "streamjoin.hwh", "timing.rpt", "utilization.rpt")
+WRITTEN = (*REPORTED, MANIFEST_NAME)
 """What a build leaves."""
 
 
@@ -44,11 +50,8 @@ class Board:
     part: str
 
 
-BOARDS = {
-    "pynq-z2": Board("xc7z020clg400-1"),
-    "zcu104": Board("xczu7ev-ffvc1156-2-e"),
-    "kv260": Board("xck26-sfvc784-2LV-c"),
-}
+_PARTS = ("xc7z020clg400-1", "xczu7ev-ffvc1156-2-e", "xck26-sfvc784-2LV-c")
+BOARDS = {name: Board(part) for name, part in zip(contract.BOARDS, _PARTS, strict=True)}
 
 
 def tcl_quoted(text: str) -> str:
@@ -126,16 +129,13 @@ def vivado_bitstream(
         command = [vivado, "-mode", "batch", "-nojournal", "-log", str(work / "vivado.log")]
         command += ["-source", str(scripts / "build.tcl"), "-tclargs", str(work), str(results)]
         _run(command, work, report)
-        figures = dict(
-            line.split(maxsplit=1) for line in (results / "figures.txt").read_text().splitlines()
-        )
-        (results / "figures.txt").unlink()
-        (results / MANIFEST_NAME).write_text(
-            json.dumps(_described(params, figures), indent=2) + "\n"
-        )
-        missing = [name for name in WRITTEN if not (results / name).is_file()]
+        figures = _figures(results / "figures.txt")
+        missing = [name for name in REPORTED if not (results / name).is_file()]
         if missing:
             raise ToolError(f"Vivado ended without {', '.join(missing)}")
+        utilization = (results / "utilization.rpt").read_text(encoding="utf-8", errors="replace")
+        facts = _described(params, board, figures, utilization)
+        (results / MANIFEST_NAME).write_text(json.dumps(facts, indent=2) + "\n")
         results.chmod(0o755)
         publish(results, out)
     finally:
@@ -143,41 +143,101 @@ def vivado_bitstream(
     return out / "streamjoin.bit"
 
 
-def _described(params: DesignParams, figures: dict[str, str]) -> dict[str, Any]:
-    """Return the manifest with the clock that Vivado has met."""
+def _figures(path: Path) -> dict[str, str]:
+    """Read what the build script has measured, and leave no trace of it."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        raise ToolError("Vivado ended well and has built nothing: see what it says above") from None
+    path.unlink()
+    return dict(line.split(maxsplit=1) for line in lines)
+
+
+def _described(
+    params: DesignParams, board: str, figures: dict[str, str], utilization: str
+) -> dict[str, Any]:
+    """Return the manifest with the clock that Vivado has met and what it has used."""
     tool = f"Vivado {figures['vivado']}"
     slack = figures["worst_setup_slack_ns"]
-    facts = manifest(params, {"vivado": figures["vivado"]})
-    facts["clock"] = {
+    clock = {
         "hz": CLOCK_HZ,
         "source": f"{tool}, after routing: met with {slack} ns to spare (timing.rpt)",
     }
-    facts["resources"] = {"source": f"{tool}, after routing (utilization.rpt)"}
-    return facts
+    resources = {
+        "part": BOARDS[board].part,
+        "source": f"{tool}, after routing, design and DMA (utilization.rpt)",
+        **used(utilization),
+    }
+    return contract.manifest(
+        params,
+        source_revision=source_revision(),
+        tools={**tool_versions(), "vivado": figures["vivado"]},
+        resources=resources,
+        clock=clock,
+        board=board,
+    )
+
+
+RESOURCES = {
+    "Slice LUTs": "lut",
+    "CLB LUTs": "lut",
+    "Slice Registers": "ff",
+    "CLB Registers": "ff",
+    "Block RAM Tile": "ramb36",
+    "URAM": "uram",
+    "DSPs": "dsp",
+}
+"""Rows of Vivado's report, of 7-series and UltraScale+ parts, and what a manifest calls them."""
+
+
+def used(report: str) -> dict[str, dict[str, float]]:
+    """Take what a design uses of a part out of ``report_utilization``'s tables.
+
+    Parameters
+    ----------
+    report : str
+        Tables of columns between bars, named ``Site Type``, ``Used``, ``Available`` and others.
+
+    Returns
+    -------
+    dict of str to dict
+        Of ``lut``, ``ff``, ``ramb36``, ``dsp`` and, where the part has it, ``uram``: ``used``,
+        ``available`` and ``share``, 1 being all. Half a block RAM is 0.5.
+
+    Raises
+    ------
+    ToolError
+        If a row is missing or is no number.
+    """
+    found: dict[str, dict[str, float]] = {}
+    columns: list[str] = []
+    for line in report.splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if "Site Type" in cells:
+            columns = cells
+        row = dict(zip(columns, cells, strict=False))
+        # An asterisk leads to a note below the table.
+        name = RESOURCES.get(row.get("Site Type", "").rstrip("*"))
+        if name is None or name in found:
+            continue
+        try:
+            count, most = float(row["Used"]), float(row["Available"])
+            found[name] = {"used": count, "available": most, "share": round(count / most, 4)}
+        except (KeyError, ValueError, ZeroDivisionError):
+            raise ToolError(f"Vivado's utilization.rpt has a row like no other: {line!r}") from None
+    missing = sorted({"lut", "ff", "ramb36", "dsp"} - set(found))
+    if missing:
+        raise ToolError(f"Vivado's utilization.rpt has no row for {', '.join(missing)}")
+    return found
 
 
 def _run(command: list[str], work: Path, report: Callable[[str], None]) -> None:
     """Run Vivado, line by line; what it calls an error is the error's text."""
-    errors = []
     env = {**os.environ, "LC_ALL": "C"}
-    with subprocess.Popen(
-        command,
-        cwd=work,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None  # as it is piped
-            for line in process.stdout:
-                report(line.rstrip())
-                if line.startswith("ERROR"):
-                    errors.append(line.removeprefix("ERROR").lstrip(": ").rstrip())
-            status = process.wait(timeout=DEADLINE_S)
-        except BaseException:
-            process.kill()
-            raise
+    text, status = output_of(
+        command, env, DEADLINE_S, "Vivado", work, heard=lambda line: report(line.rstrip())
+    )
     if status:
-        raise ToolError(f"Vivado failed: {errors[-1] if errors else f'status {status}'}")
+        errors = [line for line in text.splitlines() if line.startswith("ERROR")]
+        said = errors[-1].removeprefix("ERROR").lstrip(": ").rstrip() if errors else ""
+        raise ToolError(f"Vivado failed: {said or f'status {status}'}")

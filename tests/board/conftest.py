@@ -26,6 +26,7 @@ def bitstream(tmp_path: Path) -> Callable[[DesignParams], Path]:
         (tmp_path / "manifest.json").write_text(json.dumps(manifest(params)))
         path = tmp_path / "streamjoin.bit"
         path.write_bytes(b"stands for a bitstream")
+        path.with_suffix(".hwh").write_bytes(b"stands for what Vivado says of it")
         return path
 
     return write

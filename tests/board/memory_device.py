@@ -1,6 +1,8 @@
 """What a device is to pynq: a block design with a DMA and a design, and memory with a cache.
 
-What is not flushed the DMA does not see, what is not invalidated the host does not see.
+What is not flushed the DMA does not see, what is not invalidated the host does not see. Time is the
+device's own and passes with accesses to its registers: how long a wait lasts does not depend on the
+machine that the tests run on.
 """
 
 import weakref
@@ -13,10 +15,15 @@ import pynq
 from pynq.buffer import PynqBuffer
 from pynq.pl_server.device import Device
 
+from streamjoin.device import axi_dma, watch
+from streamjoin.device import pynq as driver
 from streamjoin_hw.contract import DesignParams, input_word_bits, result_word_bits
 
 DMA_BASE, DESIGN_BASE, RANGE = 0x4040_0000, 0x43C0_0000, 0x1_0000
 MEMORY_BASE, PAGE = 0x1000_0000, 4096
+
+ACCESS_S = 0.002
+"""Seconds that an access to a register takes: much, so that a deadline is few of them."""
 
 
 class BoardError(Exception):
@@ -50,6 +57,7 @@ class MemoryDevice(Device):
         self.capabilities = {"REGISTER_RW": True}
         self.memories: dict[int, Memory] = {}
         self.downloads: list[str] = []
+        self.now_s = 0.0
         self._next_address = MEMORY_BASE
         self._length_bits = length_bits
         self._in_bytes = input_word_bits(params) // 8
@@ -141,8 +149,10 @@ class MemoryDevice(Device):
         raise BoardError(f"nothing is allocated at {address:#x}")
 
 
-def install(board: Device) -> None:
-    """Make a board the one that pynq finds, for good."""
+def install(board: MemoryDevice) -> None:
+    """Make a board the one that pynq finds, and its time the driver's, for good."""
     Device.active_device = board
     # The real one reads registers of the processor.
     pynq.Clocks = SimpleNamespace(fclk0_mhz=100.0)
+    for module in (axi_dma, driver, watch):
+        module.monotonic = lambda: board.now_s

@@ -2,7 +2,7 @@
 
 ``pynq.Overlay``, ``pynq.lib.dma`` and ``pynq.allocate`` run unchanged on it. Registers of the DMA
 behave as AMD's PG021 says (direct register mode). A DMA that writes where nothing is allocated is
-an error. Time passes while registers are accessed.
+an error. Cycles and time pass while registers are accessed.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from memory_device import DESIGN_BASE, DMA_BASE, RANGE, BoardError, MemoryDevice
+from memory_device import ACCESS_S, DESIGN_BASE, DMA_BASE, RANGE, BoardError, MemoryDevice
 
 from streamjoin.device import axi_dma
 from streamjoin_hw.contract import (
@@ -25,6 +25,9 @@ from streamjoin_hw.contract import (
 NEVER = 1024
 """As a share of 1024 cycles in which the output is not ready."""
 
+EARLY_WORDS = 4
+"""Words that the DMA may take in before it is told of a buffer: its stream is ready early."""
+
 
 @dataclass
 class ChannelModel:
@@ -36,6 +39,8 @@ class ChannelModel:
     length: int = 0
     active: bool = False
     moved_words: int = 0
+    early: list[bytes] = field(default_factory=list)
+    early_ends: bool = False
 
 
 @dataclass
@@ -99,6 +104,7 @@ class ModelledBoard(MemoryDevice):
     def read_registers(self, address: int, count_bytes: int) -> bytes:
         """Read registers, of the DMA or of the design."""
         assert count_bytes == 4
+        self.now_s += ACCESS_S
         if DMA_BASE <= address < DMA_BASE + RANGE:
             value = self._read_dma(address - DMA_BASE)
         else:
@@ -114,6 +120,7 @@ class ModelledBoard(MemoryDevice):
     def write_registers(self, address: int, data: Any) -> None:
         """Write registers, of the DMA or of the design."""
         value = int.from_bytes(bytes(data), "little")
+        self.now_s += ACCESS_S
         if self.log is not None:
             self.log.append(("write", address, value))
         if DMA_BASE <= address < DMA_BASE + RANGE:
@@ -184,6 +191,10 @@ class ModelledBoard(MemoryDevice):
         channel.active = length > 0
         if length == 0:
             self._fail(channel, 1 << 4)
+        elif channel.early:
+            words = np.frombuffer(b"".join(channel.early), np.uint8)
+            ended, channel.early, channel.early_ends = channel.early_ends, [], False
+            self._received(words.reshape(-1, self._out_bytes), ended)
 
     def _window(self, channel: ChannelModel) -> Any:
         """What the DMA reads or writes, shape (bytes,)."""
@@ -227,9 +238,13 @@ class ModelledBoard(MemoryDevice):
         sends = send.active and not stuck
         data = np.ascontiguousarray(self._window(send)) if sends else np.zeros(1, np.uint8)
         count = len(data) // self._in_bytes if sends else 0
-        room = 1
-        if receive.active:
+        takes = receive.active
+        if takes:
             room = receive.length // self._out_bytes - receive.moved_words
+        else:
+            room = EARLY_WORDS - len(receive.early)
+            takes = room > 0 and not receive.early_ends
+            room = room if takes else 1
         results = np.empty((room, self._out_bytes), np.uint8)
         lasts, dest = np.empty(room, np.uint8), np.zeros(max(1, count), np.uint8)
         if any(each is not None for each in (faults.error_after_words, faults.stuck_after_words)):
@@ -244,7 +259,7 @@ class ModelledBoard(MemoryDevice):
             users=lasts.ctypes.data,
             capacity=room,
             max_cycles=cycles,
-            stall_per_1024=0 if receive.active else NEVER,
+            stall_per_1024=0 if takes else NEVER,
             beats_taken=send.moved_words if sends else 0,
         )
         state = self._library.sjm_run(self._handle, ctypes.byref(run))
@@ -258,8 +273,12 @@ class ModelledBoard(MemoryDevice):
             if send.moved_words == count:
                 send.active = False
                 send.status |= axi_dma.IDLE
+        came, ended = results[: int(run.results_taken)], state == RunState.ENDED
         if receive.active:
-            self._received(results[: int(run.results_taken)], state == RunState.ENDED)
+            self._received(came, ended)
+        else:
+            receive.early += [bytes(word) for word in came]
+            receive.early_ends |= ended
         return int(run.cycles)
 
     def _received(self, words: Any, ended: bool) -> None:

@@ -21,11 +21,10 @@ def play(folder: Path) -> None:
     sys.modules.update(dict.fromkeys(ABSENT))  # their import fails
     import numpy as np
     import streams
-    from memory_device import BoardError, MemoryDevice, install
+    from memory_device import ACCESS_S, BoardError, MemoryDevice, install
 
     import streamjoin
     from streamjoin.device import pynq as driver
-    from streamjoin.device import watch
     from streamjoin_hw.contract import manifest
     from streamjoin_hw.presets import PRESETS
 
@@ -37,6 +36,7 @@ def play(folder: Path) -> None:
 
     class RecordedBoard(MemoryDevice):
         def _next(self, kind: str, address: int) -> int:
+            self.now_s += ACCESS_S
             for what, where, value in log:
                 if what != "memory":
                     if (what, where) != (kind, address):
@@ -58,10 +58,10 @@ def play(folder: Path) -> None:
 
     board = RecordedBoard(params, 26)
     install(board)
-    watch.LOOK_S = 1e9  # a look at the counters would depend on the time
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "streamjoin.bit"
         path.write_bytes(b"")
+        path.with_suffix(".hwh").write_bytes(b"")
         path.with_name("manifest.json").write_text(json.dumps(manifest(params)))
         with driver.PynqDevice(path, chunk_bytes=recording["chunk_bytes"]) as device:
             beats = streams.random_input(params, recording["tuples"], keys=5, seed=1)

@@ -20,7 +20,7 @@ def test_it_runs_under_the_real_pynq_with_an_old_numpy(opened: Any) -> None:
     board, device = opened()
     assert pynq.__version__.startswith(("3.1.", "4.0."))
     assert int(np.__version__.split(".")[0]) < 2
-    assert board.downloads == [str(device._overlay.bitfile_name)]
+    assert board.downloads == [str(device._loaded._overlay.bitfile_name)]
     assert device.clock_hz == 100e6
     assert device.clock_source == "board: PL clock 0, read back"
 
@@ -68,7 +68,7 @@ def test_a_length_register_that_is_too_narrow_is_refused(board: Any, bitstream: 
 
 
 def test_more_results_than_a_buffer_holds_come_while_input_goes_on(opened: Any) -> None:
-    _, device = opened(options={"cycles_at_once": 20_000}, chunk_bytes=1 << 13)
+    _, device = opened(options={"cycles_at_once": 20_000}, chunk_bytes=1 << 13, quiet_s=0.2)
     params = device.params
     tuples = 4000
     columns = {"key0": np.zeros(tuples, np.uint32), "payload": np.arange(tuples, dtype=np.uint32)}

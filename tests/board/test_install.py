@@ -13,7 +13,6 @@ from recorded_device import RECORDING
 from streams import check_exact, random_input
 
 from streamjoin.device import pynq as driver
-from streamjoin.device import watch
 
 ROOT = Path(__file__).resolve().parents[2]
 TUPLES, CHUNK_BYTES = 150, 33 * 8
@@ -53,14 +52,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_the_recording_is_of_this_interface(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recording_is_of_this_interface(opened: Any) -> None:
     """``RECORD=1`` records it anew."""
-    monkeypatch.setattr(watch, "LOOK_S", 1e9)
     board, device = opened("tiny", chunk_bytes=CHUNK_BYTES)
     device.close()
     board.log, board._next_address = [], 0x1000_0000
     how = {"chunk_bytes": CHUNK_BYTES}
-    with driver.PynqDevice(Path(device._overlay.bitfile_name), **how) as again:
+    with driver.PynqDevice(Path(device._loaded._overlay.bitfile_name), **how) as again:
         pairs = check_exact(again, random_input(again.params, TUPLES, keys=5, seed=1))
     assert pairs > 100
     fresh = {"preset": "tiny", "digest": again.params.digest, "tuples": TUPLES, **how}
@@ -69,6 +67,7 @@ def test_the_recording_is_of_this_interface(opened: Any, monkeypatch: pytest.Mon
     kept = json.loads(RECORDING.read_text())
     renew = "type  RECORD=1 with pytest tests/board/test_install.py"
     assert {name: kept[name] for name in fresh} == fresh, renew
+    assert [tuple(each) for each in kept["log"]] == board.log, renew
 
 
 def test_the_wheel_holds_what_a_board_needs(site: Path, tmp_path: Path) -> None:

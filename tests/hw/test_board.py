@@ -178,6 +178,30 @@ def test_a_packet_is_closed_when_it_is_old_though_nothing_follows() -> None:
     simulate(writer, testbench)
 
 
+def test_a_packet_that_waits_to_be_taken_does_not_grow_old() -> None:
+    """Or a slow host would get packets of a few results, each as slow as a full one."""
+    writer = PacketWriter(PARAMS, packet_results=16, packet_cycles=40)
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(writer.i_user, 1 << TUser.RESULT)
+        ctx.set(writer.i_valid, 1)
+        results = 0
+        for cycle in range(300):
+            # Some are taken early, as a DMA's own buffer does, then nothing for a long time.
+            ctx.set(writer.o_ready, cycle < 3 or cycle > 200)
+            _, _, valid, ready, last = await ctx.tick().sample(
+                writer.o_valid, writer.o_ready, writer.o_last
+            )
+            if valid and ready:
+                if last:
+                    assert results == 16
+                    return
+                results += 1
+        raise AssertionError("the packet stayed open")
+
+    simulate(writer, testbench)
+
+
 def test_no_packet_is_opened_by_punctuation_alone() -> None:
     writer = PacketWriter(PARAMS, packet_results=16, packet_cycles=4)
 

@@ -161,8 +161,8 @@ def test_a_throughput_decides_the_clock_and_the_papers_figures_stand_beside() ->
     assert second[-3:] == ("5", "68", "0.68")
 
 
-# In uW, half of p times the toggles a second, or p times the clock: what falls from 50 to 5 MHz, and
-# what the LUTs' power rises by.
+# In uW, half of p times the toggles a second, or p times the clock: what falls from 50 to 5 MHz,
+# and what the LUTs' power rises by.
 BALANCE = 0.9 * (0.5 * 0.1 * 1.1 + 0.5 * 0.01 * 1.1 + 100 * 1.3 + 100) * 50
 BALANCE /= 0.5 * 1.4 * (9 * 5 - 0.09 * 50)
 

@@ -6,6 +6,7 @@ leaves. That Vivado itself takes them is not.
 """
 
 import json
+import os
 import shutil
 import stat
 import tempfile
@@ -22,7 +23,7 @@ from streamjoin_hw.design_options import UsageError
 from streamjoin_hw.formal.tools import yosys
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.toolchain import ToolError
-from streamjoin_hw.vivado import BOARDS, WRITTEN, tcl_quoted, vivado_bitstream
+from streamjoin_hw.vivado import BOARDS, WRITTEN, tcl_quoted, used, vivado_bitstream
 
 ROOT = Path(__file__).resolve().parents[2]
 STUBS = ROOT / "tests" / "vivado" / "stubs.tcl"
@@ -69,6 +70,9 @@ def test_a_build_leaves_all_of_it_with_the_clock_that_was_met(
     assert manifest["digest"] == PRESETS[preset].digest
     assert manifest["clock"]["hz"] == 100e6
     assert "Vivado 2023.2, after routing: met with 0.412 ns" in manifest["clock"]["source"]
+    assert manifest["board"] == board
+    assert manifest["resources"]["part"] == BOARDS[board].part
+    assert 0 < manifest["resources"]["lut"]["used"] < manifest["resources"]["lut"]["available"]
     commands = [line.split()[0] for line in log.read_text().splitlines()]
     order = ["ipx::save_core", "update_ip_catalog", "create_bd_design", "validate_bd_design"]
     order += ["generate_target", "make_wrapper", "open_run", "report_timing_summary"]
@@ -101,6 +105,81 @@ def test_a_build_that_fails_leaves_nothing(
     with pytest.raises(ToolError, match=f"Vivado failed: .*{sentence}"):
         build(**how)
     assert {path.name for path in tmp_path.iterdir()} <= {"bin", "commands.log"}
+
+
+def figures(used: float, available: float, share: float) -> dict[str, float]:
+    return {"used": used, "available": available, "share": share}
+
+
+def test_what_a_design_uses_is_read_from_either_familys_report() -> None:
+    """The samples are written by hand in the known format; no Vivado has."""
+    assert used((STUBS.with_name("utilization-zynq-7000.rpt")).read_text()) == {
+        "lut": figures(31_500, 53_200, 0.5921),
+        "ff": figures(40_100, 106_400, 0.3769),
+        "ramb36": figures(70.5, 140, 0.5036),
+        "dsp": figures(0, 220, 0),
+    }
+    found = used((STUBS.with_name("utilization-ultrascale.rpt")).read_text())
+    assert found["lut"] == figures(90_000, 230_400, 0.3906)
+    assert found["uram"] == figures(0, 96, 0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("| Slice LUTs* ", "| Slice Things", "has no row for lut"),
+        ("| DSPs      |    0 ", "| DSPs      |    ? ", r"has a row like no other: '\| DSPs"),
+        (
+            "| Available | Util% |\n+-----------+",
+            "| Room | Util% |\n+-----------+",
+            "like no other",
+        ),
+    ],
+)
+def test_a_report_of_another_form_is_refused(old: str, new: str, sentence: str) -> None:
+    text = STUBS.with_name("utilization-zynq-7000.rpt").read_text()
+    assert old in text
+    with pytest.raises(ToolError, match=sentence):
+        used(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo begun; exec sleep 60",
+        "echo begun; setsid sleep 3 & exec sleep 60",
+        "echo begun; exec >/dev/null 2>&1; exec sleep 60",
+    ],
+    ids=["output open", "a child that left holds it", "output closed"],
+)
+def test_a_vivado_that_does_not_end_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    vivado = tmp_path / "bin" / "vivado"
+    vivado.parent.mkdir()
+    vivado.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\n{script}\n")
+    vivado.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{vivado.parent}:/usr/bin:/bin")
+    monkeypatch.setattr("streamjoin_hw.vivado.DEADLINE_S", 1)
+    heard: list[str] = []
+    with pytest.raises(ToolError, match="Vivado did not end within 1 s"):
+        vivado_bitstream(PRESETS["tiny"], "kv260", tmp_path / "out", heard.append)
+    assert heard == ["begun"]
+    assert {path.name for path in tmp_path.iterdir()} == {"bin", "pid"}
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_a_vivado_that_does_nothing_has_built_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vivado = tmp_path / "vivado"
+    vivado.write_text("#!/bin/sh\n")
+    vivado.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(ToolError, match="Vivado ended well and has built nothing"):
+        vivado_bitstream(PRESETS["tiny"], "kv260", tmp_path / "out", lambda _: None)
+    assert [path.name for path in tmp_path.iterdir()] == ["vivado"]
 
 
 @pytest.mark.parametrize("version", ["2022.1", "2023.2.1", "2026.1"])

@@ -5,6 +5,7 @@
 # System Reset 5.0), UG585 and PG082 (Zynq-7000 processing system 5.5), PG201 (Zynq UltraScale+
 # processing system), UG1118 (packaging IP), UG903 (constraints).
 
+set stub_dir [file dirname [file normalize [info script]]]
 set stub_log [open $::env(STUB_LOG) a]
 proc record {args} {
     puts $::stub_log $args
@@ -309,11 +310,15 @@ proc get_property {name run} {
 }
 proc open_run {run} { record open_run $run }
 proc close_design {} { record close_design }
-foreach name {report_timing_summary report_utilization} {
-    proc $name {args} "
-        lassign \[options $name \$args -file {} 0 0\] found
-        close \[open \[dict get \$found -file\] w\]
-    "
+proc report_timing_summary {args} {
+    lassign [options report_timing_summary $args -file {} 0 0] found
+    close [open [dict get $found -file] w]
+}
+proc report_utilization {args} {
+    lassign [options report_utilization $args -file {} 0 0] found
+    set kind [expr {[string match xc7* $::part] ? "zynq-7000" : "ultrascale"}]
+    set sample [file join $::stub_dir [setting STUB_UTILIZATION utilization-$kind.rpt]]
+    file copy -force $sample [dict get $found -file]
 }
 
 proc report_timing {args} {

@@ -5,9 +5,9 @@ starts the transfers and keeps the caches coherent; every wait is here, because 
 no end.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from streamjoin.errors import DeadlineError, DeviceError
@@ -46,9 +46,9 @@ def wait_until(ready: Callable[[], bool], deadline_s: float, what: str) -> None:
     DeadlineError
         With ``what`` did not happen, after ``deadline_s``.
     """
-    ends = time.monotonic() + deadline_s
+    ends = monotonic() + deadline_s
     while not ready():
-        if time.monotonic() > ends:
+        if monotonic() > ends:
             raise DeadlineError(f"{what} within {deadline_s:g} s")
 
 

@@ -1,27 +1,25 @@
 """A design on a PYNQ board: an overlay with the design and an AXI DMA.
 
-Runs under PYNQ 3.1 (Zynq-7000, Python 3.10) and 4.0 (Zynq UltraScale+, Python 3.12). ``pynq`` is
-imported in the constructor alone. Cycles of a device's outcome are the design's own count. Stamps
-of tuples and results are the host's clock in units of the design's: a tuple counts as accepted
-when the DMA is told of it, a result as given when it is in the host's hands, so that latencies are
-what a program sees, not what the design takes.
+Runs under PYNQ 3.1 (Zynq-7000, Python 3.10) and 4.0 (Zynq UltraScale+, Python 3.12). Cycles of a
+device's outcome are the design's own count. Stamps of tuples and results are the host's clock in
+units of the design's: a tuple counts as accepted when the DMA is told of it, a result as given when
+it is in the host's hands, so that latencies are what a program sees, not what the design takes.
 """
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from streamjoin.device import axi_dma
 from streamjoin.device.base import Beats, Device, Results, StreamOutcome, describe
-from streamjoin.device.manifest import MANIFEST_NAME, read_manifest
+from streamjoin.device.overlay import LoadedOverlay
 from streamjoin.device.watch import Watch
 from streamjoin.device.words import group, grouped_words, packet
-from streamjoin.errors import DeadlineError, DeviceError, InputError, UnavailableError
+from streamjoin.errors import DeadlineError, DeviceError
 from streamjoin_hw.contract import (
     GROUP_TUPLES,
     SIDE_R,
@@ -31,21 +29,11 @@ from streamjoin_hw.contract import (
     tuple_layout,
 )
 
-DMA_CELL, DESIGN_CELL = "dma", "streamjoin"
-"""Names of the cells in every block design of ``hw/boards``."""
-
 CHUNK_BYTES = 1 << 20
 """Input of one transfer, at most; two buffers of it are allocated."""
 
 QUIET_S = 5.0
 """Silence that is a fault, beyond the time of a whole drain."""
-
-
-def unusable() -> str | None:
-    """Why no board can be driven here, or None."""
-    if find_spec("pynq") is None:
-        return "pynq is not installed: on a board type pip install 'streamjoin[board]'"
-    return None
 
 
 class PynqDevice(Device):
@@ -62,10 +50,8 @@ class PynqDevice(Device):
 
     Raises
     ------
-    UnavailableError
-        If ``pynq`` is not installed.
-    InputError
-        If a file is missing or is not what it must be.
+    UnavailableError, InputError
+        If the overlay cannot be loaded; see :class:`~streamjoin.device.overlay.LoadedOverlay`.
     DeviceError, DeadlineError
         If the overlay holds another design, or its DMA does not answer.
     """
@@ -73,29 +59,13 @@ class PynqDevice(Device):
     def __init__(
         self, bitstream: Path, *, quiet_s: float = QUIET_S, chunk_bytes: int = CHUNK_BYTES
     ) -> None:
-        if not bitstream.is_file():
-            raise InputError(f"there is no bitstream {bitstream}: name the .bit file of a build")
-        super().__init__(read_manifest(bitstream.with_name(MANIFEST_NAME)).params)
+        self._loaded = LoadedOverlay(bitstream)
+        super().__init__(self._loaded.manifest.params)
         self._buffers: list[Any] = []
         self._quiet_s = quiet_s
-        try:
-            import pynq
-            import pynq.lib.dma  # the driver that overlays find for their DMA
-        except ImportError as error:
-            raise UnavailableError(unusable() or f"pynq does not load: {error}") from None
-        self._overlay = pynq.Overlay(str(bitstream))
-        for cell in (DESIGN_CELL, DMA_CELL):
-            if cell not in self._overlay.ip_dict:
-                have = ", ".join(sorted(self._overlay.ip_dict)) or "none"
-                raise DeviceError(f"{bitstream} has no cell {cell}, only {have}")
-        self._design = getattr(self._overlay, DESIGN_CELL)
+        self._cycles_seen = 0
         self.check_identity()
-        entry = self._overlay.ip_dict[DMA_CELL]
-        self._dma_mmio = pynq.MMIO(entry["phys_addr"], entry["addr_range"])
-        # Before pynq's driver is made: it would wait without end for a DMA that does not start.
-        axi_dma.reset(self._dma_mmio)
-        self._clock_hz = float(pynq.Clocks.fclk0_mhz) * 1e6
-        dma = getattr(self._overlay, DMA_CELL)
+        dma, self._dma_mmio = self._loaded.dma(), self._loaded.dma_mmio
         self._send = axi_dma.Channel(self._dma_mmio, axi_dma.MM2S, dma.sendchannel)
         self._receive = axi_dma.Channel(self._dma_mmio, axi_dma.S2MM, dma.recvchannel)
         most_bytes = int(dma.buffer_max_size)
@@ -111,7 +81,7 @@ class PynqDevice(Device):
         try:
             sizes = [groups * group_bytes] * 2 + [packet_bytes] * 2
             for count_bytes in sizes:
-                self._buffers.append(pynq.allocate(shape=(count_bytes,), dtype=np.uint8))
+                self._buffers.append(self._loaded.allocate(count_bytes))
             self._recover()
         except BaseException:
             self.close()
@@ -120,7 +90,7 @@ class PynqDevice(Device):
     @property
     def clock_hz(self) -> float:
         """The clock that the board gives the design, in Hz."""
-        return self._clock_hz
+        return self._loaded.clock_hz
 
     @property
     def clock_source(self) -> str:
@@ -128,10 +98,10 @@ class PynqDevice(Device):
         return "board: PL clock 0, read back"
 
     def _read(self, offset: int) -> int:
-        return int(self._design.read(offset))
+        return int(self._loaded.design.read(offset))
 
     def _write(self, offset: int, value: int) -> None:
-        self._design.write(offset, int(value))
+        self._loaded.design.write(offset, int(value))
 
     def close(self) -> None:
         """Stop the DMA, then give its buffers back."""
@@ -148,6 +118,8 @@ class PynqDevice(Device):
         """Bring design and DMA to where they wait for an input, from whatever state."""
         axi_dma.reset(self._dma_mmio)
         self.restart()
+        # Again: meanwhile it may have taken words in that the design gave before it was emptied.
+        axi_dma.reset(self._dma_mmio)
         self._send.restart()
         self._receive.restart()
         self._next_in, self._next_out = 0, 0
@@ -183,7 +155,8 @@ class PynqDevice(Device):
         self, beats: Beats, on_results: Callable[[Results], None], on_taken: Callable[[int], None]
     ) -> StreamOutcome:
         """Keep both channels busy until the packet that ends the input."""
-        began = time.monotonic()
+        began = monotonic()
+        self._cycles_seen = 0
         before = self._counters()
         accepted = np.zeros(len(beats.dest), dtype=np.int64)
         chunk, filled, sent, found = slice(0, 0), False, 0, 0
@@ -192,6 +165,7 @@ class PynqDevice(Device):
             moved = False
             if self._send.busy and self._send.done():
                 self._send.finish()
+                self._counters()
                 on_taken(sent)
                 moved = True
             if not filled and sent < len(beats.dest):
@@ -220,8 +194,7 @@ class PynqDevice(Device):
                 moved = True
             watch.look(moved)
         self._check_end(beats, before, sent, found)
-        cycles = self._counters()["cycles"] - before["cycles"]
-        return StreamOutcome(accepted, cycles % (1 << 64))
+        return StreamOutcome(accepted, self._counters()["cycles"] - before["cycles"])
 
     def _fill(self, beats: Beats, chunk: slice) -> None:
         """Put a chunk of the input into the buffer that is not being sent."""
@@ -250,19 +223,27 @@ class PynqDevice(Device):
                 )
 
     def _counters(self) -> dict[str, int]:
-        """Read what tells progress."""
+        """Read what tells progress; cycles are too many to wrap, so that less is a reset."""
         counts = {name: self.read(name) for name in ("tuples_r", "tuples_s", "results")}
         low = self.read("cycles_low")
-        return {**counts, "cycles": self.read("cycles_high") << 32 | low}
+        cycles = self.read("cycles_high") << 32 | low
+        if cycles < self._cycles_seen:
+            raise DeviceError(
+                "the design was reset by something else in the middle of an input: its cycles "
+                f"went back from {self._cycles_seen} to {cycles}; see that no other program uses "
+                "the board and run again"
+            )
+        self._cycles_seen = cycles
+        return {**counts, "cycles": cycles}
 
     def _stamp(self, began: float) -> int:
         """Return the time since an input began, in the design's cycles."""
-        return int((time.monotonic() - began) * self._clock_hz)
+        return int((monotonic() - began) * self.clock_hz)
 
     @property
     def quiet_limit_s(self) -> float:
         """Seconds of silence that are a fault."""
-        return self._quiet_s + 2 * self.drain_cycles / self._clock_hz
+        return self._quiet_s + 2 * self.drain_cycles / self.clock_hz
 
     def progress(self) -> tuple[int, ...]:
         """Return counters that move while the design works."""

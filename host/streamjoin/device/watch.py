@@ -1,16 +1,22 @@
 """The deadline of a wait: silence ends it, work does not."""
 
-import time
 from collections.abc import Callable
+from time import monotonic
 
 from streamjoin.errors import DeadlineError
 
 LOOK_S = 0.05
 """Seconds between looks at the counters while nothing comes."""
 
+MOST_LOOK_S = 10 * LOOK_S
+"""Most that the time to a look counts for: a program that was held up itself has seen nothing."""
+
 
 class Watch:
     """Ends a wait in which nothing moves, neither transfers nor the design's counters.
+
+    Silence is what was seen of it: a program that is stopped, or starved by others, for longer
+    than the limit looks again some times before it complains.
 
     Parameters
     ----------
@@ -30,7 +36,7 @@ class Watch:
     ) -> None:
         self._progress, self._state, self._limit_s = progress, state, quiet_limit_s
         self._seen: tuple[int, ...] = ()
-        self._moved = self._looked = time.monotonic()
+        self._looked, self._quiet_s = monotonic(), 0.0
 
     def look(self, moved: bool) -> None:
         """Take note of progress; looks at the counters now and then where there is none.
@@ -40,16 +46,20 @@ class Watch:
         DeadlineError
             If nothing has moved for too long.
         """
-        now = time.monotonic()
+        now = monotonic()
         if moved:
-            self._moved = now
-        elif now - self._looked > LOOK_S:
-            self._looked = now
-            seen = self._progress()
-            if seen != self._seen:
-                self._seen, self._moved = seen, now
-            elif now - self._moved > self._limit_s:
-                raise DeadlineError(
-                    f"the design took no tuple and gave no result for {now - self._moved:.1f} s: "
-                    f"{self._state()}"
-                )
+            self._looked, self._quiet_s = now, 0.0
+            return
+        passed_s = now - self._looked
+        if passed_s <= LOOK_S:
+            return
+        self._looked, seen = now, self._progress()
+        if seen != self._seen:
+            self._seen, self._quiet_s = seen, 0.0
+            return
+        self._quiet_s += min(passed_s, MOST_LOOK_S)
+        if self._quiet_s > self._limit_s:
+            raise DeadlineError(
+                f"the design took no tuple and gave no result for {self._quiet_s:.1f} s: "
+                f"{self._state()}"
+            )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamjoin.device import model, pynq
+from streamjoin.device import model, overlay, pynq
 from streamjoin.device.base import Device
 from streamjoin.device.manifest import MANIFEST_NAME, read_manifest
 from streamjoin.engines.base import ORDERS, Job, Knob
@@ -42,7 +42,7 @@ OVERLAY = OverlayKnob(
 
 def unusable() -> str | None:
     """Why neither a model nor a board can be had here, or None."""
-    reasons = (model.unusable(), pynq.unusable())
+    reasons = (model.unusable(), overlay.unusable())
     return None if None in reasons else "; ".join(map(str, reasons))
 
 
@@ -55,7 +55,7 @@ def check_backend(job: Job) -> None:
         Saying what is missing.
     """
     where = PYNQ if job.backend == PYNQ else MODEL
-    reason = (pynq if where == PYNQ else model).unusable()
+    reason = (overlay if where == PYNQ else model).unusable()
     if reason is not None:
         raise UnavailableError(f"--backend {where} cannot run here: {reason}")
 

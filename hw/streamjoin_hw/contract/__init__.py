@@ -7,6 +7,7 @@ them is a property. A design's identity is the digest of its parameters and of t
 """
 
 from streamjoin_hw.contract.description import (
+    BOARDS,
     manifest,
 )
 from streamjoin_hw.contract.layouts import (
@@ -64,6 +65,7 @@ from streamjoin_hw.contract.words import (
 )
 
 __all__ = [
+    "BOARDS",
     "DESIGNS",
     "FORWARDS",
     "GROUP_TUPLES",

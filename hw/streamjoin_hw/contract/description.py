@@ -7,6 +7,9 @@ from streamjoin_hw.contract.layouts import beat_bits, result_layout, tuple_layou
 from streamjoin_hw.contract.params import INTERFACE_VERSION, DesignParams
 from streamjoin_hw.contract.register_map import registers
 
+BOARDS = ("pynq-z2", "zcu104", "kv260")
+"""Boards that the driver knows, by the names that bitstreams are built for."""
+
 
 def manifest(
     params: DesignParams,
@@ -15,6 +18,7 @@ def manifest(
     tools: dict[str, str] | None = None,
     resources: dict[str, Any] | None = None,
     clock: dict[str, Any] | None = None,
+    board: str | None = None,
 ) -> dict[str, Any]:
     """Describe a built design in JSON values: what the driver needs and what made it.
 
@@ -28,6 +32,8 @@ def manifest(
         Tool names and versions.
     resources, clock : dict
         After synthesis: what the design uses, the clock in Hz, each with its source.
+    board : str
+        The board that a bitstream is for.
     """
 
     def rows(items: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -47,4 +53,5 @@ def manifest(
         "tools": tools or {},
         "resources": resources,
         "clock": clock,
+        "board": board,
     }

@@ -8,8 +8,9 @@ rides beside the tuples travels in words of its own:
   their number, the side of each and whether the last of them ends the input;
 - *packets* out: results, a word each, then a trailer that names their number and whether the
   input has drained. Only the trailer carries ``tlast``. A packet is closed when it is full, when
-  it is :data:`PACKET_CYCLES` old, and at the end; so it always fits the buffer that waits for it,
-  as a DMA in this mode asks, and no result stays unseen while input goes on.
+  it is :data:`PACKET_CYCLES` old, not counting those in which it waits to be taken, and at the end;
+  so it always fits the buffer that waits for it, as a DMA in this mode asks, and no result stays
+  unseen while input goes on.
 """
 
 from streamjoin_hw.contract.layouts import LayoutField, beat_bits, result_layout, tuple_layout

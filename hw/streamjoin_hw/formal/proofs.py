@@ -12,6 +12,7 @@ from streamjoin_hw.formal.passage import FifoPassage, MergerPassage, PipeRegPass
 from streamjoin_hw.formal.paths import Around, Path
 from streamjoin_hw.formal.ring import RingMemory
 from streamjoin_hw.formal.stars import SplitMeeting, StarOrder
+from streamjoin_hw.formal.words import GroupPassage, PacketPassage
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,18 @@ FULL_FIFO = Fault(
     "fifo.w_en.eq(source.valid)",
     "fifo.w_en.eq(source.valid & fifo.w_rdy & (fifo.level != 3))",
     "the FIFO forgets what comes at one level",
+)
+HASTY_HEADER = Fault(
+    "board",
+    "self.i_ready.eq(~in_group | self.o_ready)",
+    "self.i_ready.eq(~in_group | self.o_ready | (left == 1))",
+    "a group's last word is taken whether its tuple is or not",
+)
+HASTY_TRAILER = Fault(
+    "board",
+    "(is_old & ~waits)",
+    "is_old",
+    "a packet is closed although a word of it is offered",
 )
 
 HASTY_STAR = Fault(
@@ -280,6 +293,22 @@ PROOFS = {
         SHORT_DRAIN,
         quick_depth=28,
         depth=32,
+    ),
+    "group-passage": Proof(
+        "groups: every tuple comes once, with its side, the end with the last",
+        GroupPassage,
+        HASTY_HEADER,
+        quick_depth=3,
+        depth=6,
+        inductive=True,
+    ),
+    "packet-passage": Proof(
+        "packets: every result comes once, trailers tell the truth, in time",
+        partial(PacketPassage, 3, 4),
+        HASTY_TRAILER,
+        quick_depth=3,
+        depth=10,
+        inductive=True,
     ),
     "star-order": Proof(
         "a star merger keeps every result between its stars",
