@@ -147,11 +147,15 @@ def test_a_repaired_verilator_that_lost_a_file_is_repaired_anew(
     assert makefile.stat().st_size
 
 
-def test_what_a_killed_build_left_goes_after_an_hour(
+def test_what_a_killed_build_left_goes_after_a_while(
     own_cache: Path, quick_build: list[str]
 ) -> None:
     models = own_cache / "models"
-    for name, age_s in ((".old-x", 4000), (".young-x", 100), ("kept", 4000)):
+    for name, age_s in (
+        (".old-x", cache.ABANDONED_S + 400),
+        (".young-x", 100),
+        ("kept", cache.ABANDONED_S + 400),
+    ):
         (models / name).mkdir(parents=True)
         (models / name / "model.so").touch()
         then = time.time() - age_s
