@@ -171,7 +171,7 @@ BALANCE /= 0.5 * 1.4 * (9 * 5 - 0.09 * 50)
     ("luts", "end"),
     [
         (50, "that does not rest on the constants."),
-        (900, f"if the latter's constants were {BALANCE:.2g} times as large."),
+        (900, f"if the latter's constants were {BALANCE:,.0f} times as large."),
     ],
 )
 def test_the_trend_says_whether_it_rests_on_the_constants(luts: int, end: str) -> None:
