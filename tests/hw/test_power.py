@@ -171,18 +171,22 @@ BALANCE /= 0.5 * 1.4 * (9 * 5 - 0.09 * 50)
     ("luts", "end"),
     [
         (50, "that does not rest on the constants."),
-        (900, f"if the latter's constants were {BALANCE:.2g} times as large."),
+        (900, f"if the latter's constants were {BALANCE:,.0f} times as large."),
     ],
 )
 def test_the_trend_says_whether_it_rests_on_the_constants(luts: int, end: str) -> None:
     # Only the LUTs may need more: 9 toggles at 50 MHz, 50 or 900 at 5; all else at the tenth.
     few, many = made_up(1, 100.0), made_up(10, 10.0, luts=luts)
-    least, moved = study.trend([few, many])
+    least, rest, moved = study.trend([few, many])
+    logic = 0.5 * (0.1 * 1.1 + 0.01 * 1.1 + 0.09 * 1.4) * 50e-3
+    assert study._without_clock(few) == pytest.approx(logic)
+    assert f" {study._without_clock(few):.3g} mW" in rest
     assert "10 cores at 5 MHz" in least
     assert moved.endswith(end)
     assert study.trend([few]) == []
 
 
+@pytest.mark.timeout(900)  # two models are compiled
 def test_a_study_runs_gates_checks_their_results_and_writes_record_and_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -209,7 +213,7 @@ def test_a_study_runs_gates_checks_their_results_and_writes_record_and_page(
     clock = str(one["clock_hz"] / 1e6)
     assert run(*params, "--clock", clock, "--match-rate", "1", "--tuples", "101") == 0
     heading, _, row, *sentences = capsys.readouterr().out.splitlines()
-    assert "(model)" in heading
+    assert "dynamic (model mW)" in heading
     # The same input at the same clock, asked for the other way round.
     assert f"{one['modelled_dynamic_mw']:.4g}" in row.split()
     assert any("a model, not a measurement" in each for each in sentences)

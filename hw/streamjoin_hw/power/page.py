@@ -9,11 +9,11 @@ from streamjoin_hw.power.study import trend
 
 COLUMNS = (
     *("cores", "clock in MHz", "cycles a tuple", "registers", "LUT"),
-    *(f"{kind.replace('_', ' ')} mW" for kind in CONSTANTS),
-    "dynamic mW (model)",
+    *(f"{kind.replace('_', ' ')} (model mW)" for kind in CONSTANTS),
+    "dynamic (model mW)",
     "to the first",
     "paper: MHz",
-    "dynamic mW",
+    "paper: dynamic mW",
     "to its first",
 )
 
