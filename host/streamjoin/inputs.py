@@ -245,7 +245,7 @@ def _holds_nothing(stream: Stream) -> bool:
     return not stream.rows or (stream.missing is not None and bool(stream.missing.all()))
 
 
-def _anything(rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _anything(rows: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
     value = {"O": "", "f": np.nan}.get(dtype.kind, 0)
     return np.full(rows, value, dtype)
 

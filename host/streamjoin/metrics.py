@@ -3,6 +3,7 @@
 Definitions: the IaWJ study, section 4.1, and SplitJoin, section 6 (``docs/semantics.md``).
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -289,8 +290,11 @@ class Meter:
             latency = self._produced_us()
             if arrived_us is not None:
                 latency = np.maximum(latency - arrived_us, 0.0)
-        found = np.quantile(latency, shares, method="inverted_cdf", overwrite_input=True)
-        return {name: float(value) for name, value in zip(names, found, strict=True)}
+        # Quantiles that are values, the inverse of the distribution's steps; NumPy's own know this
+        # way from 1.22 on, and boards have 1.21.
+        places = [max(0, math.ceil(len(latency) * share) - 1) for share in shares]
+        latency.partition(places)
+        return {name: float(latency[at]) for name, at in zip(names, places, strict=True)}
 
     def progress_curve(self) -> list[list[float]]:
         """Progressiveness: ``[share of all matches, milliseconds]``, from share 0 to 1."""

@@ -24,6 +24,15 @@ def _split(cores: int, probes: int) -> DesignParams:
 PRESETS: dict[str, DesignParams] = {
     "tiny": DesignParams(cores=4, segment_tuples=8, lanes=4, terms=EQUI),
     "tiny-band": DesignParams(cores=4, segment_tuples=8, lanes=4, terms=REFERENCE_BAND),
+    "tiny-split": DesignParams(
+        design="splitjoin",
+        cores=3,
+        segment_tuples=8,
+        lanes=4,
+        probes=2,
+        order="outer",
+        terms=EQUI,
+    ),
     "tiny-hash": DesignParams(
         design="splitjoin-hash",
         cores=1,

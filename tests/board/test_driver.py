@@ -25,7 +25,7 @@ def test_it_runs_under_the_real_pynq_with_an_old_numpy(opened: Any) -> None:
     assert device.clock_source == "board: PL clock 0, read back"
 
 
-@pytest.mark.parametrize("preset", ["tiny", "tiny-band", "tiny-hash"])
+@pytest.mark.parametrize("preset", ["tiny", "tiny-band", "tiny-split", "tiny-hash"])
 def test_results_are_exact_whatever_the_input_length(opened: Any, preset: str) -> None:
     _, device = opened(preset, chunk_bytes=6000)
     total = 0

@@ -1,14 +1,18 @@
 """Faults of board and DMA: each is its own sentence, and the device works again afterwards."""
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
+import pynq
 import pytest
 from modelled_device import Faults
 from streams import check_exact, nothing, random_input
 
+from streamjoin.device import overlay, watch
 from streamjoin.device.pynq import PynqDevice
-from streamjoin.errors import DeadlineError, DeviceError, InputError
+from streamjoin.errors import DeadlineError, DeviceError, InputError, UnavailableError
 from streamjoin_hw.presets import PRESETS
 
 
@@ -135,5 +139,130 @@ def test_what_lies_beside_the_bitstream_is_read_with_care(board: Any, bitstream:
     manifest.unlink()
     with pytest.raises(InputError, match="it must lie beside the bitstream"):
         PynqDevice(path)
+    manifest.write_text(json.dumps(facts))
+    path.with_suffix(".hwh").unlink()
+    with pytest.raises(InputError, match=r"no .*streamjoin\.hwh: copy it beside the bitstream"):
+        PynqDevice(path)
     with pytest.raises(InputError, match="there is no bitstream"):
         PynqDevice(path.with_name("other.bit"))
+
+
+def on_board(bitstream: Path, name: str) -> Path:
+    facts = json.loads((bitstream.with_name("manifest.json")).read_text())
+    bitstream.with_name("manifest.json").write_text(json.dumps({**facts, "board": name}))
+    return bitstream
+
+
+def test_a_bitstream_for_another_board_is_refused_before_it_is_loaded(
+    board: Any, bitstream: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = board()
+    path = on_board(bitstream(PRESETS["tiny"]), "pynq-z2")
+    monkeypatch.setenv("BOARD", "ZCU104")
+    sentence = "is for the board pynq-z2 and this is zcu104: build one with .* --board zcu104"
+    with pytest.raises(InputError, match=sentence):
+        PynqDevice(path)
+    monkeypatch.delenv("BOARD")
+    (tmp_path / "pynq_board").write_bytes(b"KV260\0")
+    monkeypatch.setattr(overlay, "BOARD_FILE", tmp_path / "pynq_board")
+    with pytest.raises(InputError, match="and this is kv260"):
+        PynqDevice(path)
+    assert not made.downloads
+    for name in ("Pynq-Z2", "Pynq-Z1", "Unknown"):
+        monkeypatch.setenv("BOARD", name)
+        PynqDevice(path).close()
+
+
+@pytest.mark.parametrize(
+    ("error", "euid", "kind", "sentence"),
+    [
+        (RuntimeError("No Devices Found"), 0, UnavailableError, "PYNQ finds no board here: run"),
+        (PermissionError(13, "denied"), 1000, UnavailableError, "only root may load an overlay"),
+        (OSError("Root permissions required."), 1000, UnavailableError, "only root .*sudo -i"),
+        (KeyError("ps"), 0, DeviceError, r"PYNQ does not load .*\(KeyError: 'ps'\): copy"),
+    ],
+)
+def test_what_pynq_refuses_is_said_in_a_sentence(
+    board: Any,
+    bitstream: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    euid: int,
+    kind: Any,
+    sentence: str,
+) -> None:
+    board()
+
+    def refuse(_bitstream: str) -> None:
+        raise error
+
+    monkeypatch.setattr(pynq, "Overlay", refuse)
+    monkeypatch.setattr("os.geteuid", lambda: euid)
+    with pytest.raises(kind, match=sentence):
+        PynqDevice(bitstream(PRESETS["tiny"]))
+
+
+def test_a_board_without_memory_says_so_and_keeps_none(
+    board: Any, bitstream: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = board()
+    allocate, calls = made.allocate, []
+
+    def fail_later(*what: Any, **how: Any) -> Any:
+        calls.append(what)
+        if len(calls) == 3:
+            raise RuntimeError("BO allocation failed")
+        return allocate(*what, **how)
+
+    monkeypatch.setattr(made, "allocate", fail_later)
+    with pytest.raises(DeviceError, match=r"has no \d+ bytes left for the DMA \(BO allocation"):
+        PynqDevice(bitstream(PRESETS["tiny"]))
+    assert not made.memories
+
+
+def test_where_pynq_is_missing_a_sentence_says_how_to_get_it(
+    bitstream: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynq", None)
+    with pytest.raises(
+        UnavailableError, match=r"pynq is not installed: .*pip install '\.\[board\]'"
+    ):
+        PynqDevice(bitstream(PRESETS["tiny"]))
+
+
+def test_a_drain_that_another_program_asks_for_is_told_and_passes(opened: Any) -> None:
+    _, device = opened(chunk_bytes=2000)
+
+    def drain(_taken: int) -> None:
+        device.write("control", 0b11)
+
+    with pytest.raises(DeviceError, match=r"the design ended the input after \d+ of 3000 tuples"):
+        device.stream(random_input(device.params, 3000, keys=50, seed=1), nothing, drain)
+    check_exact(device, random_input(device.params, 500, keys=4, seed=2))
+
+
+def test_a_program_that_was_stopped_itself_does_not_blame_the_design(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(watch, "monotonic", lambda: now_s[0])
+    looks: list[int] = []
+
+    def progress() -> tuple[int, ...]:
+        looks.append(1)
+        return (7,)
+
+    watched = watch.Watch(progress, lambda: "idle=0", 5.0)
+    for _ in range(10):  # each an hour later
+        now_s[0] += 3600
+        watched.look(False)
+    watched.look(True)
+
+    def look_often() -> None:
+        for _ in range(1000):
+            now_s[0] += watch.LOOK_S * 1.1
+            watched.look(False)
+
+    with pytest.raises(DeadlineError, match=r"gave no result for 5\.\d s: idle=0"):
+        look_often()
+    assert len(looks) > 90

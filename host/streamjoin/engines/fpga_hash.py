@@ -8,6 +8,7 @@ that order at the end.
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamjoin.device.base import Device
 from streamjoin.engines.base import Capabilities, Job, Knob
@@ -101,6 +102,6 @@ class OrderedFeed(Feed):
         self._last = int(later[-1])
         self._meter.emit(r_rows, s_rows, produced_us, latency_us)
 
-    def _later(self, r_rows: Words, s_rows: Words) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _later(self, r_rows: Words, s_rows: Words) -> NDArray[np.int64]:
         r_places, s_places = self._places
         return np.maximum(r_places[r_rows], s_places[s_rows])

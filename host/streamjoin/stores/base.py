@@ -162,7 +162,7 @@ class Store(ABC):
             )
 
 
-def packed(fields: list[tuple[str, Any]]) -> np.dtype[Any]:
+def packed(fields: list[tuple[str, Any]]) -> "np.dtype[Any]":
     """Lay columns behind each other, padded to whole words."""
     plain = np.dtype(fields)
     width = -(-plain.itemsize // WORD_BYTES) * WORD_BYTES
@@ -188,5 +188,5 @@ def refuse_column(place: Path, name: str, have: list[str]) -> InputError:
     return InputError(f"{place}: there is no column {name!r}; it has {', '.join(have) or 'none'}")
 
 
-def _told(dtype: np.dtype[Any]) -> str:
+def _told(dtype: "np.dtype[Any]") -> str:
     return ", ".join(f"{name} {dtype[name]}" for name in dtype.names or ()) or "none"

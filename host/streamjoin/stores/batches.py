@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def layout(schema: "pa.Schema", projection: Projection, place: Path) -> np.dtype[Any]:
+def layout(schema: "pa.Schema", projection: Projection, place: Path) -> "np.dtype[Any]":
     """Check a relation's columns and say how the kept ones are packed.
 
     Raises
@@ -65,7 +65,7 @@ def consecutive(first: int, rows: int) -> Words:
 
 
 def partition(
-    table: "pa.Table", projection: Projection, dtype: np.dtype[Any], numbers: Words, place: Path
+    table: "pa.Table", projection: Projection, dtype: "np.dtype[Any]", numbers: Words, place: Path
 ) -> Partition:
     """Turn a stretch of a relation into a partition, without copying what lies right.
 
@@ -103,7 +103,7 @@ def partition(
 
 
 def _mapped(
-    table: "pa.Table", projection: Projection, dtype: np.dtype[Any], place: Path
+    table: "pa.Table", projection: Projection, dtype: "np.dtype[Any]", place: Path
 ) -> Words | None:
     """Return the payload as it lies in the table where it is one column of whole words."""
     if len(projection.columns) != 1:
