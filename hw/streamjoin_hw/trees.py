@@ -113,8 +113,8 @@ def tree_levels(leaves: int, arity: int) -> int:
 class MergeTree(Component):
     """A tree of mergers over any number of streams.
 
-    Latency ``levels`` cycles at least, twice as many at most while nothing else is inside. Results of one input keep their order; between inputs there is
-    none.
+    Latency ``levels`` cycles at least and, while nothing else is inside, twice as many at most.
+    Results of one input keep their order; between inputs there is none.
 
     Parameters
     ----------

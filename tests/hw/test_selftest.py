@@ -14,7 +14,9 @@ from streamjoin_hw.design_options import UsageError
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.selftest.stimulus import Expected, chunks, expected, key_bits, weights
 from streamjoin_hw.selftest.top import SelfTest
+from streamjoin_hw.selftest.ulx3s import WRITTEN, bitstream
 from streamjoin_hw.testing import Arrival, Workload, reference
+from streamjoin_hw.toolchain import ToolError
 
 SMALL = {
     "chain": DesignParams(cores=2, segment_tuples=2),
@@ -87,7 +89,9 @@ def test_one_wrong_bit_in_one_result_fails(shape: str) -> None:
 def test_a_result_too_few_fails() -> None:
     params = SMALL["chain"]
     right = expected(params, TUPLES)
-    assert verdict(SelfTest(params, TUPLES, Expected(right.results + 1, right.checksum))) == "failed"
+    assert (
+        verdict(SelfTest(params, TUPLES, Expected(right.results + 1, right.checksum))) == "failed"
+    )
 
 
 def test_a_design_that_goes_on_without_an_end_fails() -> None:
@@ -108,3 +112,42 @@ def test_random_bits_of_all_keys_leave_one_for_the_side() -> None:
     assert key_bits(SMALL["band"]) == 1
     with pytest.raises(UsageError, match=r"^a self-test gives no times: set timestamp_bits=0$"):
         key_bits(DesignParams(cores=1, segment_tuples=2, timestamp_bits=16))
+
+
+def test_a_bitstream_comes_with_its_record_or_not_at_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["hw", "bitstream", "--board", "ulx3s-85f"]
+    small = [f"--param={each}" for each in ("design=handshake", "cores=1", "segment_tuples=2")]
+    small += ["--param=lanes=1", "--param=probes=1", "--param=order=none"]
+    small.append("--param=window_memory=auto")
+    out = tmp_path / "made"
+    assert main([*words, *small, "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"{out / 'streamjoin.bit'}\n"
+    assert {path.name for path in out.iterdir()} == set(WRITTEN)
+    bits = (out / "streamjoin.bit").read_bytes()
+    assert b"Part: LFE5U-85F-6CABGA381" in bits[:200]
+    # What every bitstream of an ECP5 begins with, before its commands.
+    assert b"\xff\xff\xbd\xb3" in bits[:300]
+    record = json.loads((out / "bitstream.json").read_text())
+    params = DesignParams(cores=1, segment_tuples=2)
+    assert record["digest"] == params.digest
+    wanted = expected(params, record["selftest"]["tuples"])
+    assert record["selftest"]["checksum"] == wanted.checksum
+    assert record["clock"]["most_hz"] >= record["clock"]["hz"] == 25e6
+    assert 500 < record["resources"]["lut"]["used"] < 10_000
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["digest"] == params.digest
+    assert manifest["resources"] == record["resources"]
+
+    assert main([*words, *small, "--out", str(out)]) == 2
+    assert main([*words, "--param=timestamp_bits=16", "--out", str(tmp_path / "other")]) == 2
+    assert capsys.readouterr().err.endswith("a self-test gives no times: set timestamp_bits=0\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_a_design_that_does_not_fit_the_board_is_said_to(tmp_path: Path) -> None:
+    params = DesignParams(cores=1, segment_tuples=1 << 15, window_memory="bram")
+    with pytest.raises(ToolError, match=r"does not fit the LFE5U-85F-6BG381: it needs .* DP16KD"):
+        bitstream(params, tmp_path / "out", lambda _: None, tuples=100)
+    assert not list(tmp_path.iterdir())

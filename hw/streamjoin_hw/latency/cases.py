@@ -97,7 +97,9 @@ def turn_cycles(params: DesignParams, core: int) -> int:
     A merger that had nothing to do needs a cycle to turn to another than its first input.
     """
     levels = tree_levels(params.cores, params.merge_arity)
-    return sum(core // params.merge_arity**level % params.merge_arity != 0 for level in range(levels))
+    return sum(
+        core // params.merge_arity**level % params.merge_arity != 0 for level in range(levels)
+    )
 
 
 def latency_cycles(params: DesignParams, age: int) -> int:

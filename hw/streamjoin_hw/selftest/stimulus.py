@@ -1,8 +1,8 @@
 """The tuples of a self-test, and what their join must add up to: the software's side.
 
-Tuples come from a shift register with feedback, 32 bits wide: xorshift with 13, 17 and 5 (Marsaglia,
-Xorshift RNGs, Journal of Statistical Software 8(14), 2003), one step a tuple. The highest bit is the
-side, the lower ones the keys; the payload is the tuple's number.
+Tuples come from a shift register with feedback, 32 bits wide: xorshift with 13, 17 and 5
+(Marsaglia, Xorshift RNGs, Journal of Statistical Software 8(14), 2003), one step a tuple. The
+highest bit is the side, the lower ones the keys; the payload is the tuple's number.
 """
 
 from collections.abc import Iterator
@@ -61,8 +61,8 @@ def key_bits(params: DesignParams) -> int:
 def weights(r: npt.NDArray[np.uint64], s: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return what each result adds to the checksum.
 
-    The product of two odd numbers made of the payloads: it depends on who met whom, the sum does not
-    depend on the order, and no wrong bit is multiplied by nothing.
+    The product of two odd numbers made of the payloads: it depends on who met whom, the sum does
+    not depend on the order, and no wrong bit is multiplied by nothing.
 
     Parameters
     ----------

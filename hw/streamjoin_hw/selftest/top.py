@@ -156,7 +156,7 @@ class SelfTest(Component):
             m.d.work += found.eq(Cat(1, payload[:FACTOR_BITS]))
             return found
 
-        came = top.m_axis_results_tvalid
+        came: Signal = top.m_axis_results_tvalid
         r, s = factor("r_payload"), factor("s_payload")
         wrong = Signal()
         given, multiplied = Signal(2), Signal(2)  # a result, the end
