@@ -51,7 +51,7 @@ synth: setup ## area and clock of small designs with Yosys and nextpnr, in minut
 	$(BIN)/streamjoin hw synth --preset pynq-z2 --param cores=1 --target xc7z020 \
 		--out build/synth/pynq-z2-core
 
-bitstream: setup ## build a board's bitstream with Vivado (BOARD=pynq-z2|zcu104|kv260)
+bitstream: setup ## build a board's bitstream (BOARD=ulx3s-85f; with Vivado pynq-z2|zcu104|kv260)
 	$(BIN)/streamjoin hw bitstream --board $(BOARD) --out build/$(BOARD)
 
 report: setup ## write the page of the last comparison anew (SIZE=small|medium|large)

@@ -61,6 +61,7 @@ _NOT_DESIGN = (
     "power",
     "presets.py",
     "rate",
+    "selftest",
     "simulation.py",
     "synth",
     "terminal.py",
@@ -133,16 +134,38 @@ def verilog_text(params: DesignParams, *, board: bool = False) -> str:
     ThetaError
         If the user's own predicate is not one.
     """
+    from streamjoin_hw.board import BOARD_MODULE, BoardTop
+    from streamjoin_hw.top import TOP_MODULE, Top
+
+    top, name = (BoardTop, BOARD_MODULE) if board else (Top, TOP_MODULE)
+    return verilog_around(params, top(params, by_reference=True), name)
+
+
+def verilog_around(params: DesignParams, top: Any, name: str) -> str:
+    """Return the Verilog of a top level and of the core that it refers to.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    top : Component
+        The top level; its cores are by reference.
+    name : str
+        Its Verilog module.
+
+    Raises
+    ------
+    ThetaError
+        If the user's own predicate is not one.
+    """
     from amaranth.back import verilog
 
-    from streamjoin_hw.board import BOARD_MODULE, BoardTop
     from streamjoin_hw.core import Core
     from streamjoin_hw.cores import CORE_MODULE
     from streamjoin_hw.fast import ScanCore
     from streamjoin_hw.hash_join import HashJoin
     from streamjoin_hw.predicates import check_theta
     from streamjoin_hw.split.core import SplitCore
-    from streamjoin_hw.top import TOP_MODULE, Top
 
     check_theta(params)
     kinds: dict[str, Any] = {
@@ -151,10 +174,9 @@ def verilog_text(params: DesignParams, *, board: bool = False) -> str:
         "handshake": ScanCore if params.forward == "fast" else Core,
     }
     core = kinds[params.design](params)
-    top, name = (BoardTop, BOARD_MODULE) if board else (Top, TOP_MODULE)
     parts = [
         verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
-        verilog.convert(top(params, by_reference=True), name=name, strip_internal_attrs=True),
+        verilog.convert(top, name=name, strip_internal_attrs=True),
     ]
     return compact("\n".join(parts))
 

@@ -20,7 +20,7 @@ from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.rate.cli import configure as configure_rate
 from streamjoin_hw.synth.cli import configure as configure_synth
 from streamjoin_hw.synth.scale_cli import configure as configure_scale
-from streamjoin_hw.terminal import progress, say, show, write_text
+from streamjoin_hw.terminal import progress, say, show, stages, write_text
 from streamjoin_hw.walk.cli import check_seed, chosen_windows, configure_input
 
 _EXAMPLES = """examples:
@@ -37,7 +37,7 @@ _EXAMPLES = """examples:
   streamjoin hw scale --target ecp5-85k --cores 4,8 --param segment_tuples=16 --out runs/scale
   streamjoin hw power --cores 1,2,5,10 --out runs/power
   streamjoin hw animate --preset tiny --out walk.html
-  streamjoin hw bitstream --board pynq-z2 --out build/pynq-z2
+  streamjoin hw bitstream --board ulx3s-85f --out build/ulx3s-85f
   streamjoin hw prove merger-passage meeting-dense --depth 30
 """
 
@@ -173,20 +173,31 @@ def _of(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _bitstream(arguments: argparse.Namespace) -> int:
+    from streamjoin_hw.selftest import ulx3s
     from streamjoin_hw.vivado import BOARDS, vivado_bitstream
 
-    if arguments.board not in BOARDS:
-        raise UsageError(f"--board must be one of {', '.join(BOARDS)}, not {arguments.board!r}")
+    names = (*BOARDS, ulx3s.BOARD)
+    if arguments.board not in names:
+        raise UsageError(f"--board must be one of {', '.join(names)}, not {arguments.board!r}")
     folder = _out(arguments)
     if folder is None:
         raise UsageError("--out must name the folder that the bitstream is written to")
     params = design_from(arguments.preset or arguments.board, arguments.param)
+    if arguments.board == ulx3s.BOARD:
+        with stages(f"bitstream for {ulx3s.BOARD}") as tell:
+            print(ulx3s.bitstream(params, folder, tell))
+        return 0
     print(vivado_bitstream(params, arguments.board, folder, say))
     return 0
 
 
 def _configure_bitstream(action: argparse.ArgumentParser) -> None:
-    action.add_argument("--board", metavar="NAME", help="pynq-z2, zcu104 or kv260; also the preset")
+    action.add_argument(
+        "--board",
+        metavar="NAME",
+        help="pynq-z2, zcu104 or kv260 (needs Vivado), or ulx3s-85f (a self-test, by open tools); "
+        "also the preset",
+    )
     action.add_argument("--out", metavar="PATH", help="folder that is not there yet")
 
 
@@ -233,7 +244,7 @@ class HardwareVerb:
             "model the dynamic power of cores and clock from what switches in simulated gates",
         ),
         ("animate", _animate, "write a page that shows tuples walk through the cores and meet"),
-        ("bitstream", _bitstream, "build a board's bitstream with Vivado, where it is installed"),
+        ("bitstream", _bitstream, "build a board's bitstream, by open tools or with Vivado"),
         (
             "prove",
             _of("formal.cli"),

@@ -3,20 +3,27 @@
 import math
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_hw.streams import Component, PipeReg, one_of
 
 
+def lowest(bits: Value) -> Value:
+    """Keep the lowest bit that is 1: every bit for itself, without a carry chain."""
+    return Cat(bit & ~bits[:k].any() for k, bit in enumerate(bits))
+
+
 class Merger(Component):
     """Merge several streams into one, taking turns.
 
     After an input was served every other one with something to offer is served before it again,
-    so a payload waits for at most ``inputs - 1`` others. Latency 1 cycle, throughput 1 payload
-    a cycle. The output comes from registers; an input's ``ready`` depends on the inputs'
-    ``valid`` and on registers.
+    so a payload waits for at most ``inputs - 1`` others. Whose turn it is comes from a register,
+    chosen one cycle ahead: latency 1 cycle for the input whose turn it is, 2 for another one, if
+    nothing else is offered. Throughput 1 payload a cycle: only when the last payload of one input
+    was taken and the next one comes from another, later, a cycle is lost. The output and every
+    input's ``ready`` come from registers.
 
     Parameters
     ----------
@@ -53,26 +60,32 @@ class Merger(Component):
         return found
 
     def elaborate(self, _platform: object) -> Module:
-        """Build the arbiter and the output register."""
+        """Build the turns and the output register."""
         m = Module()
         m.submodules.output = output = PipeReg(self.layout)
         streams = [self.input(k) for k in range(self.inputs)]
         offered = Cat(*(each.valid for each in streams))
-        # Bit k of `later`: input k comes after the one served last.
-        later = Signal(self.inputs)
-        behind = Signal(self.inputs)
-        grant = Signal(self.inputs)
-        m.d.comb += behind.eq(offered & later)
-        candidates = Mux(behind.any(), behind, offered)[: self.inputs]
-        m.d.comb += grant.eq(candidates & (~candidates + 1)[: self.inputs])
+        # Bit k of `turn`: it is input k's turn. Never none, never two.
+        turn = Signal(self.inputs, init=1)
+        others, later, behind = (Signal(self.inputs, name=n) for n in ("others", "later", "behind"))
+        following = Signal(self.inputs)
+        m.d.comb += [
+            others.eq(offered & ~turn),
+            later.eq(Cat(turn[:k].any() for k in range(self.inputs))),
+            behind.eq(others & later),
+            following.eq(Mux(behind.any(), lowest(behind), lowest(others))),
+        ]
+        # An input that has its turn keeps it until it is served, and after that while no other
+        # one offers anything.
+        held_up = (turn & offered).any() & ~output.i.ready
+        with m.If(~held_up & others.any()):
+            m.d.sync += turn.eq(following)
         for k, each in enumerate(streams):
-            m.d.comb += each.ready.eq(grant[k] & output.i.ready)
-            with m.If(grant[k] & output.i.ready):
-                m.d.sync += later.eq(((1 << self.inputs) - 1) & ~((2 << k) - 1))
-        chosen = one_of([(grant[k], each.payload) for k, each in enumerate(streams)])
+            m.d.comb += each.ready.eq(turn[k] & output.i.ready)
+        chosen = one_of([(turn[k], each.payload) for k, each in enumerate(streams)])
         m.d.comb += [
             output.i.payload.eq(chosen),
-            output.i.valid.eq(offered.any()),
+            output.i.valid.eq((turn & offered).any()),
             self.busy.eq(output.busy),
         ]
         wiring.connect(m, output.o, wiring.flipped(self.o))
@@ -100,8 +113,8 @@ def tree_levels(leaves: int, arity: int) -> int:
 class MergeTree(Component):
     """A tree of mergers over any number of streams.
 
-    Latency ``levels`` cycles. Results of one input keep their order; between inputs there is
-    none.
+    Latency ``levels`` cycles at least and, while nothing else is inside, twice as many at most.
+    Results of one input keep their order; between inputs there is none.
 
     Parameters
     ----------

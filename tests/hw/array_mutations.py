@@ -48,8 +48,8 @@ ARRAY_MUTATIONS = {
     "merger-forgets": Mutation(
         Fault(
             "trees",
-            "each.ready.eq(grant[k] & output.i.ready)",
-            "each.ready.eq(grant[k])",
+            "each.ready.eq(turn[k] & output.i.ready)",
+            "each.ready.eq(turn[k])",
             "a merger takes what it cannot hold",
         ),
         "test_trees.py::test_a_merger_passes_everything_once[0.5-0.5-3]",
@@ -58,9 +58,9 @@ ARRAY_MUTATIONS = {
     "merger-unfair": Mutation(
         Fault(
             "trees",
-            "Mux(behind.any(), behind, offered)",
-            "Mux(behind.any(), offered, offered)",
-            "a merger always serves the first input",
+            "Mux(behind.any(), lowest(behind), lowest(others))",
+            "lowest(others)",
+            "a merger always turns to the first input",
         ),
         "test_trees.py::test_a_busy_input_cannot_starve_another",
         "Counter",

@@ -56,7 +56,7 @@ class Passage(Harness):
         self.which = self.constant(range(max(2, sources)), "which")
         self.pick = self.free(1, "pick")
         self.spare: tuple[Any, Any] | None = None
-        self.later = self.probe(sources, "dut.later") if turns else None
+        self.turn = self.probe(sources, "dut.turn") if turns else None
         if stage is not None:
             spare_valid = self.probe(1, f"{stage}.spare_valid")
             self.spare = spare_valid, ITEM(self.probe(ITEM.size, f"{stage}.spare"))
@@ -169,15 +169,15 @@ class Passage(Harness):
             passed_over < self.sources,
             f"an input with an offer is passed over at most {self.sources - 1} times",
         )
-        # `later` says who was served last; what was served since the offer lies between.
+        # Only those between the one that was served first since the offer and the one whose turn
+        # it is have been served.
         orders = []
-        for last in range(self.sources):
-            is_last = self.later == ((1 << self.sources) - 1) & ~((2 << last) - 1)
-            between = Signal(range(self.sources), name=f"between{last}")
+        for now in range(self.sources):
+            between = Signal(range(self.sources), name=f"between{now}")
             for k in range(self.sources):
                 with m.If(self.which == k):
-                    m.d.comb += between.eq((last - k) % self.sources)
-            orders.append(is_last & (passed_over <= between))
+                    m.d.comb += between.eq((now - k - 1) % self.sources)
+            orders.append((self.turn == 1 << now) & (passed_over <= between))
         self.claim(m, Cat(*orders).any(), "turns are taken in a circle")
 
 

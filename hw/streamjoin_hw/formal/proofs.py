@@ -56,15 +56,15 @@ LOST_SPARE = Fault(
 )
 FORGETFUL_MERGER = Fault(
     "trees",
-    "each.ready.eq(grant[k] & output.i.ready)",
-    "each.ready.eq(grant[k])",
+    "each.ready.eq(turn[k] & output.i.ready)",
+    "each.ready.eq(turn[k])",
     "a merger takes what it cannot hold",
 )
 STUCK_TURNS = Fault(
     "trees",
-    "candidates = Mux(behind.any(), behind, offered)",
-    "candidates = Mux(behind.any(), offered, offered)",
-    "a merger always serves the first input",
+    "Mux(behind.any(), lowest(behind), lowest(others))",
+    "lowest(others)",
+    "a merger always turns to the first input",
 )
 VALID_AFTER_READY = Fault(
     "streams",

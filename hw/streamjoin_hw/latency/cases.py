@@ -51,11 +51,14 @@ class Match:
         Cores that the younger one passes first.
     word : int
         Place of the stored tuple's word in the scan that finds it.
+    core : int
+        The core in which they meet.
     """
 
     later_tuples: int
     hops: int
     word: int
+    core: int
 
 
 def met(params: DesignParams, age: int) -> Match:
@@ -77,27 +80,40 @@ def met(params: DesignParams, age: int) -> Match:
     if params.stores_in_turn:
         stored, core = divmod(number, params.cores)
         hops = core if params.forward == "fast" else 0
-        return Match(0, hops, stored // params.lanes)
+        return Match(0, hops, stored // params.lanes, core)
     segment = params.segment_tuples
     later = 0
     while (age + (later + 1) // 2) // segment + (later // 2) // segment < params.cores - 1:
         later += 1
     # Who moved last finds the other, in the slot that it has had in every core.
     found = params.window_capacity if later % 2 else number
-    return Match(later, 0, found % segment // params.lanes)
+    core = (age + (later + 1) // 2) // segment
+    return Match(later, 0, found % segment // params.lanes, core)
+
+
+def turn_cycles(params: DesignParams, core: int) -> int:
+    """Count the mergers on a core's way in which the first turn is not its.
+
+    A merger that had nothing to do needs a cycle to turn to another than its first input.
+    """
+    levels = tree_levels(params.cores, params.merge_arity)
+    return sum(
+        core // params.merge_arity**level % params.merge_arity != 0 for level in range(levels)
+    )
 
 
 def latency_cycles(params: DesignParams, age: int) -> int:
     """Return the cycles from the acceptance of the S tuple to its match with an R tuple.
 
     The way through encoder, cores, tree and output register is the same for every match; on top
-    come the wait for the two to meet, the hops, and the words scanned before.
+    come the wait for the two to meet, the hops, the words scanned before, and in a chain the turns
+    of mergers that had nothing to do yet.
     """
     capacity = params.window_capacity
     match = met(params, age)
     period = step_cycles(params, capacity, params.cores)
     levels = tree_levels(params.cores, params.merge_arity)
-    inside = SCAN_CYCLES[params.forward] + levels
+    inside = SCAN_CYCLES[params.forward] + levels + turn_cycles(params, match.core)
     if params.design == "splitjoin":
         inside = levels + SPLIT_CYCLES + levels
     around = bound_stages(params) + CODE_CYCLES + inside + OUTPUT_CYCLES
