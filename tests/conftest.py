@@ -40,12 +40,9 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """Address of a PostgreSQL server that lasts as long as the tests."""
-    folder = tmp_path_factory.mktemp("postgres")
-    for parent in (folder, *folder.parents[:2]):  # its owner is another user
-        parent.chmod(0o755)
-    with server(folder) as address:
+    with server() as address:
         yield address
 
 

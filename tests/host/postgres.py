@@ -5,6 +5,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,10 +45,19 @@ def _run(*command: str | Path, cwd: Path, **owner: int) -> None:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[str]:
-    """Start a server in an empty folder; give its address; stop it."""
+def server() -> Iterator[str]:
+    """Start a server; give its address; stop it and remove what it wrote.
+
+    Its folder is not one of pytest's: those are for one user alone, and every other pytest that
+    runs makes them so again.
+    """
     tools = programs()
     assert tools is not None, "PostgreSQL is missing: type  sudo apt-get install postgresql"
+    with tempfile.TemporaryDirectory(prefix="streamjoin-postgres-") as folder:
+        yield from _served(tools, Path(folder))
+
+
+def _served(tools: Path, folder: Path) -> Iterator[str]:
     owner = _as_owner(folder)
     data = folder / "data"
     options = ("-U", "postgres", "-A", "trust", "-N", "--no-locale", "-E", "UTF8")
