@@ -24,12 +24,14 @@ def zipf(rng: np.random.Generator, values: int, tuples: int, skew: float = 1.0) 
     return np.searchsorted(shares, rng.random(tuples) * shares[-1])
 
 
+@pytest.mark.parametrize("kept_bytes", [0, 16])
 @pytest.mark.parametrize("kind", KINDS, indirect=True)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_store_gives_the_oracles_result(engine: str, kind: str) -> None:
+def test_every_store_gives_the_oracles_result(engine: str, kind: str, kept_bytes: int) -> None:
     rng = np.random.default_rng(4)
     r, s = {"k": rng.integers(0, 900, 2000)}, {"k": zipf(rng, 900, 20_000)}
     knobs = {"store": kind, "memory_kib": 128, "partition_rows": 100, "r_bytes": 40, "s_bytes": 20}
+    knobs["kept_bytes"] = kept_bytes
     result = sj.join(r, s, on="k", engine=engine, knobs=knobs, check=True)
     told = result.metrics["semi_stream"]
     assert told["store"] == kind
@@ -90,6 +92,27 @@ def test_pages_are_counted_whichever_table_has_them() -> None:
     assert tables.free_pages + tables.node_pages + tables.record_pages_used == tables.pages
     assert join.cache is not None
     assert join.cache.switched > 0
+
+
+@pytest.mark.parametrize("kept_bytes", [8, 41])
+def test_no_more_than_a_row_and_no_less_than_its_key_and_number_is_kept(kept_bytes: int) -> None:
+    knobs = {"r_bytes": 40, "kept_bytes": kept_bytes}
+    with pytest.raises(
+        InputError, match=rf"^kept_bytes must be 0 or from 16 to r_bytes, 40, not {kept_bytes}$"
+    ):
+        sj.join({"k": [1]}, {"k": [1]}, on="k", engine="ssbj", knobs=knobs)
+
+
+def test_what_is_not_kept_leaves_room_for_more_of_the_cache() -> None:
+    rng = np.random.default_rng(12)
+    r, s = {"k": rng.integers(0, 9000, 20_000)}, {"k": zipf(rng, 9000, 200_000)}
+    knobs = {"store": "raw", "memory_kib": 128, "partition_rows": 50, "r_bytes": 400}
+    whole, part = (
+        sj.join(r, s, on="k", engine="ssbj", knobs=knobs | kept).metrics["semi_stream"]
+        for kept in ({}, {"kept_bytes": 16})
+    )
+    assert part["cached"]["records"] > 2 * whole["cached"]["records"]
+    assert part["cache_share"] > whole["cache_share"] + 0.1
 
 
 def test_a_budget_that_holds_no_partition_and_chunk_is_refused_with_what_would_do() -> None:

@@ -58,6 +58,22 @@ def test_what_was_written_is_read_whatever_the_partitions(
     store.close()
 
 
+@pytest.mark.parametrize("kept_bytes", [16, 32])
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
+def test_rows_are_kept_in_part_and_read_whole_only_where_they_must_be(
+    kind: str, kept_bytes: int, tmp_path: Path
+) -> None:
+    keys = np.random.default_rng(4).integers(0, 1 << 63, 500, dtype=np.uint64)
+    store = write_store(kind, tmp_path, keys, 64, kept_bytes)
+    assert store.row_bytes == kept_bytes
+    assert store.read_bytes == (64 if kind == "raw" else kept_bytes)
+    read, rows, kept = rows_of(store, 77)
+    assert (read, rows) == (keys.view(np.int64).tolist(), list(range(500)))
+    if kept_bytes > 16:
+        assert [int.from_bytes(bytes(row[0])[:8], "little") for row in kept] == rows
+    store.close()
+
+
 @pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_only_the_columns_of_the_projection_are_kept_in_its_order(
     kind: str, tmp_path: Path
@@ -165,6 +181,19 @@ def test_a_raw_file_that_shrinks_is_an_error_and_not_a_short_answer(tmp_path: Pa
         file.truncate(24 * 100)
     with pytest.raises(StoreError, match="ends before row 4999"):
         store.read(4000, 5000)
+    store.close()
+
+
+def test_what_was_read_stays_as_it_is_while_more_is_read(tmp_path: Path) -> None:
+    keys = np.arange(5000, dtype=np.uint64)
+    store = write_store("raw", tmp_path, keys, 24)
+    parts = [store.read(first, first + 500) for first in range(0, 5000, 500)]
+    for round_ in range(3):
+        for first, part in zip(range(0, 5000, 500), parts, strict=True):
+            words = part.payload[part.first : part.first + 500 * part.stride : part.stride]
+            assert words.tolist() == list(range(first, first + 500)), round_
+        for first in range(0, 5000, 50):
+            store.read(first, first + 50)
     store.close()
 
 

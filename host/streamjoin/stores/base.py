@@ -113,8 +113,13 @@ class Store(ABC):
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row as it lies in the disk buffer: key, row number, kept columns."""
+        """Bytes of what is kept of a row: key, row number, columns."""
         return (2 + self.payload_words) * WORD_BYTES
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of a row that are read, and lie in the disk buffer."""
+        return self.row_bytes
 
     @property
     @abstractmethod

@@ -65,7 +65,9 @@ def open_store(kind: str, place: Path, projection: Projection) -> Store:
     return store
 
 
-def write_store(kind: str, folder: Path, keys: Words, row_bytes: int) -> Store:
+def write_store(
+    kind: str, folder: Path, keys: Words, row_bytes: int, kept_bytes: int | None = None
+) -> Store:
     """Write keys as a relation of a width, in their order, and open it.
 
     Parameters
@@ -79,21 +81,32 @@ def write_store(kind: str, folder: Path, keys: Words, row_bytes: int) -> Store:
     row_bytes : int
         Bytes of a row: key and row number take 16, filler the rest, rounded up to whole words. The
         filler cannot be compressed, and begins with the row's number.
+    kept_bytes : int or None
+        Bytes of a row that the store is opened with, the others are a column that is left out
+        (SSBJ, section 5, projection); None keeps all.
     """
-    words = max(0, -(-(row_bytes - LEAST_ROW_BYTES) // WORD_BYTES))
+    words = _filler_words(row_bytes)
+    kept = words if kept_bytes is None else min(words, _filler_words(kept_bytes))
     place = folder / f"r{SUFFIXES[kind]}"
     pa = arrow()
     fields = [("key", pa.int64()), ("row", pa.int64())]
-    if words:
-        fields.append(("payload", pa.binary(words * WORD_BYTES)))
+    for name, width in (("payload", kept), ("left_out", words - kept)):
+        if width:
+            fields.append((name, pa.binary(width * WORD_BYTES)))
     schema = pa.schema(fields)
-    store_class(kind).write(place, _stretches(keys, words, schema), schema)
-    own = OWN if words else Projection(key="key", row="row")
+    store_class(kind).write(place, _stretches(keys, schema), schema)
+    own = OWN if kept else Projection(key="key", row="row")
     return open_store(kind, place, own)
 
 
-def _stretches(keys: Words, words: int, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
+def _filler_words(row_bytes: int) -> int:
+    return max(0, -(-(row_bytes - LEAST_ROW_BYTES) // WORD_BYTES))
+
+
+def _stretches(keys: Words, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
     pa = arrow()
+    fillers = [field.type for field in list(schema)[2:]]
+    words = sum(each.byte_width for each in fillers) // WORD_BYTES
     noise = np.random.default_rng(len(keys)).integers(
         0, 1 << 64, (STRETCH_ROWS, words), dtype=np.uint64
     )
@@ -102,7 +115,9 @@ def _stretches(keys: Words, words: int, schema: "pa.Schema") -> "Iterator[pa.Rec
         columns = [pa.array(piece), pa.array(np.arange(first, first + len(piece)))]
         if words:
             noise[: len(piece), 0] = np.arange(first, first + len(piece))
-            data = pa.py_buffer(noise[: len(piece)].tobytes())
-            kind = schema.field("payload").type
-            columns.append(pa.Array.from_buffers(kind, len(piece), [None, data]))
+        behind = 0
+        for each in fillers:
+            begin, behind = behind, behind + each.byte_width // WORD_BYTES
+            data = pa.py_buffer(noise[: len(piece), begin:behind].tobytes())
+            columns.append(pa.Array.from_buffers(each, len(piece), [None, data]))
         yield pa.record_batch(columns, schema=schema)

@@ -7,10 +7,12 @@ NumPy's names of types, packed without gaps.
 import json
 import mmap
 import os
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamjoin.errors import InputError, StoreError
 from streamjoin.stores.base import (
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 SECTOR_BYTES = 4096
 """What offsets, lengths and addresses of direct reads must be multiples of."""
 
+MOST_SPARE = 4
+"""Buffers that are kept for further reads: a new one costs a page fault for every 4 KiB of it."""
+
 
 class RawStore(Store):
     """A file of packed rows.
@@ -46,6 +51,7 @@ class RawStore(Store):
 
     def _open(self) -> None:
         self._file = -1
+        self._spare: list[mmap.mmap] = []
         description = self.place.with_name(self.place.name + ".json")
         try:
             fields = [(str(name), str(kind)) for name, kind in json.loads(description.read_text())]
@@ -80,27 +86,34 @@ class RawStore(Store):
         """Whole rows of the file."""
         return os.fstat(self._file).st_size // self._row.itemsize
 
+    @property
+    def read_bytes(self) -> int:
+        """Whole rows are read, whatever is kept of them."""
+        return max(self.row_bytes, self._row.itemsize)
+
     def read(self, first: int, end: int) -> Partition:
         """Read the rows, with one system call where the system allows."""
         width = self._row.itemsize
         low, high = first * width, end * width
         start = low // SECTOR_BYTES * SECTOR_BYTES
         length = -(-(high - start) // SECTOR_BYTES) * SECTOR_BYTES
-        memory = mmap.mmap(-1, max(length, SECTOR_BYTES))  # begins at a page
+        memory = self._memory(max(length, SECTOR_BYTES))
         done = 0
         while done < high - start:
-            got = os.preadv(self._file, [memoryview(memory)[done:]], start + done)
+            got = os.preadv(self._file, [memoryview(memory)[done:length]], start + done)
             done += got
             if got == 0 or (got % SECTOR_BYTES and done < high - start):
                 raise StoreError(f"{self.place}: ends before row {end - 1}")
         if not self.direct:
             os.posix_fadvise(self._file, start, length, os.POSIX_FADV_DONTNEED)
-        rows = np.frombuffer(memory, dtype=self._row, count=end - first, offset=low - start)
+        whole = np.frombuffer(memory, dtype=np.uint8)  # the base of all that is made of it
+        weakref.finalize(whole, _give_back, self._spare, memory).atexit = False
+        rows = whole[low - start : high - start].view(self._row)
         numbers = np.arange(first, end, dtype=np.uint64)
         if self.projection.row is not None:
             numbers = key_words(rows[self.projection.row])
         keys = key_words(rows[self.projection.key])
-        as_it_lies = self._as_it_lies(memory, low - start)
+        as_it_lies = self._as_it_lies(whole, low - start)
         if as_it_lies is not None:
             return Partition(keys, numbers, *as_it_lies)
         kept = np.zeros(len(rows), dtype=self.dtype)
@@ -109,7 +122,15 @@ class RawStore(Store):
         words = kept.view(np.uint64).reshape(-1) if self.dtype.itemsize else np.zeros(1, np.uint64)
         return Partition(keys, numbers, words, 0, self.payload_words)
 
-    def _as_it_lies(self, memory: mmap.mmap, begin: int) -> tuple[Any, int, int] | None:
+    def _memory(self, length: int) -> mmap.mmap:
+        """Return memory that begins at a page."""
+        while self._spare:
+            memory = self._spare.pop()
+            if len(memory) >= length:
+                return memory
+        return mmap.mmap(-1, length)
+
+    def _as_it_lies(self, whole: NDArray[np.uint8], begin: int) -> tuple[Any, int, int] | None:
         """Return the payload within the rows where that is whole words in one piece."""
         fields, columns = self._row.fields, self.projection.columns
         if not columns or not fields or self._row.itemsize % WORD_BYTES:
@@ -122,7 +143,7 @@ class RawStore(Store):
             behind += fields[name][0].itemsize
         if (begin + at) % WORD_BYTES or behind - at != self.dtype.itemsize:
             return None
-        words = np.frombuffer(memory, dtype=np.uint64)
+        words = whole.view(np.uint64)
         return words, (begin + at) // WORD_BYTES, self._row.itemsize // WORD_BYTES
 
     def close(self) -> None:
@@ -155,3 +176,9 @@ class RawStore(Store):
                         else column.to_numpy()
                     )
                 sink.write(rows.tobytes())
+
+
+def _give_back(spare: list[mmap.mmap], memory: mmap.mmap) -> None:
+    """Keep a buffer that nothing refers to any more."""
+    if len(spare) < MOST_SPARE:
+        spare.append(memory)

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
 from streamjoin.engines.encode import encode_keys
 from streamjoin.engines.semi import cost
-from streamjoin.errors import StoreError
+from streamjoin.errors import InputError, StoreError
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.stores import KINDS, Store, write_store
+from streamjoin.stores.catalog import LEAST_ROW_BYTES
 from streamjoin.windows import TumblingWindow
 
 DEFAULT_SHARE = 0.1
@@ -32,6 +33,7 @@ _KNOBS = (
     Knob("memory_kib", 0, "Budget of tables and buffers; 0: what the arrival rate needs."),
     Knob("partition_rows", 0, "Rows of the disk buffer; 0: by the cost model.", 0, 1 << 24),
     Knob("r_bytes", 16, "Bytes of a master row; beyond 16 it is filler.", 16, 1 << 16),
+    Knob("kept_bytes", 0, "Of them, kept in memory: key, row number, columns; 0: all.", 0, 1 << 16),
     Knob("s_bytes", 12, "Bytes of a stream tuple; beyond 12 it is filler.", 12, 1 << 16),
     Knob("shed_beyond", 0, "Tuples that may wait, others are dropped; 0: all wait.", 0, 1 << 31),
     Knob("deadline_s", 10, "Seconds for which the store may fail.", 1, 3600),
@@ -41,10 +43,11 @@ _KNOBS = (
 class _Relation:
     """R in a store of its own, as long as somebody needs it."""
 
-    def __init__(self, kind: str, keys: Words, row_bytes: int) -> None:
+    def __init__(self, kind: str, keys: Words, row_bytes: int, kept_bytes: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="streamjoin-")
         try:
-            self.store: Store = write_store(kind, Path(self._folder.name), keys, row_bytes)
+            folder = Path(self._folder.name)
+            self.store: Store = write_store(kind, folder, keys, row_bytes, kept_bytes)
         except BaseException:
             self._folder.cleanup()
             raise
@@ -64,15 +67,15 @@ _relations: "weakref.WeakValueDictionary[tuple[Any, ...], _Relation]"
 _relations = weakref.WeakValueDictionary()
 
 
-def _relation(kind: str, keys: Words, row_bytes: int) -> _Relation:
+def _relation(kind: str, keys: Words, row_bytes: int, kept_bytes: int) -> _Relation:
     """Return the store of these keys, made if there is none yet."""
     import hashlib
 
     digest = hashlib.blake2b(keys.tobytes(), digest_size=16).hexdigest()
-    wanted = (kind, digest, row_bytes)
+    wanted = (kind, digest, row_bytes, kept_bytes)
     found = _relations.get(wanted)
     if found is None:
-        found = _relations[wanted] = _Relation(kind, keys, row_bytes)
+        found = _relations[wanted] = _Relation(kind, keys, row_bytes, kept_bytes)
     return found
 
 
@@ -138,8 +141,14 @@ class SemiStreamEngine(Engine):
             return
         r_keys, s_keys = join_keys(job)
         kind, row_bytes = str(job.knobs["store"]), int(job.knobs["r_bytes"])
+        kept_bytes = int(job.knobs["kept_bytes"]) or row_bytes
+        if not LEAST_ROW_BYTES <= kept_bytes <= row_bytes:
+            raise InputError(
+                f"kept_bytes must be 0 or from {LEAST_ROW_BYTES} to r_bytes, {row_bytes}, "
+                f"not {kept_bytes}"
+            )
         report(f"writing R to {kind}, {len(r_keys)} rows of {row_bytes} bytes")
-        self._made = (job, _relation(kind, r_keys, row_bytes), s_keys)
+        self._made = (job, _relation(kind, r_keys, row_bytes, kept_bytes), s_keys)
         report("compiling kernels")
         self._warm_up(job, self._made[1].store)
 
@@ -198,14 +207,14 @@ class SemiStreamEngine(Engine):
         knobs = {name: int(value) for name, value in job.knobs.items() if name != "store"}
         budget: int | None = knobs["memory_kib"] * 1024
         if not budget:
-            relation_bytes = store.places * store.row_bytes
+            relation_bytes = store.places * knobs["r_bytes"]
             by_default = max(LEAST_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
             budget = None if job.arrival == "replay" else by_default
         rows = knobs["partition_rows"]
         if not rows:
             costs, _ = cost.load(store.kind)
             memory = budget or LEAST_DEFAULT_BYTES
-            rows = cost.best_partition_rows(costs, memory, store.row_bytes)
+            rows = cost.best_partition_rows(costs, memory, store.read_bytes)
         return Settings(
             budget,
             rows,

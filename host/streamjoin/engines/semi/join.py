@@ -184,7 +184,7 @@ class SemiStreamJoin:
         loops = max(1, tally.loops)
         return Loop(
             tally.rows / loops,
-            self._store.row_bytes,
+            self._store.read_bytes,
             float(numbers[FROM_CACHE] + numbers[MISSED]) / loops,
             float(numbers[NEXT]) / loops,
             tally.pairs / loops,
@@ -268,7 +268,7 @@ class SemiStreamJoin:
         tally.loops += 1
         tally.rows += len(stretch.rows)
         tally.partitions = stretch.partitions
-        buffers = 2 * self._settings.partition_rows * self._store.row_bytes
+        buffers = 2 * self._settings.partition_rows * self._store.read_bytes
         components = {**self.tables.components(), "buffers": buffers}
         total = sum(components.values())
         used = total - components["free"]

@@ -80,7 +80,7 @@ class Settings:
         """
         if self.memory_bytes is None:
             return None
-        buffers = 2 * self.partition_rows * store.row_bytes
+        buffers = 2 * self.partition_rows * store.read_bytes
         left = self.memory_bytes - buffers
         least = LEAST_TABLE_BYTES + 16 * store.row_bytes
         if left < least:
