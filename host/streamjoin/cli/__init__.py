@@ -20,6 +20,7 @@ OWN_VERBS = {
     "join": "one engine, one input: writes the result and the metrics",
     "compare": "several engines side by side, each checked, one report",
     "bench": "published experiments: every figure checked, resumable, one report",
+    "rate": "the highest arrival rate that engines sustain without a growing queue",
     "advise": "names the engine that suits a workload, with reasons",
     "engines": "every engine with its capabilities, and whether it is usable here",
     "stats": "what a workload's data are like: rates, keys, skew",

@@ -1,0 +1,153 @@
+"""The highest arrival rate that an engine sustains: no queue grows.
+
+The arrival times of an input are stretched or squeezed until the engine just keeps up. It does if
+it is done soon after the last arrival: what it is behind by then is what its queue has grown.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from streamjoin import run
+from streamjoin.engines.base import Engine, Job
+from streamjoin.errors import InputError
+from streamjoin.tuples import Pairs
+
+GROWTH = 0.02
+"""Share of the arrivals by which the queue may have grown at the end."""
+
+GRACE_S = 0.02
+"""What any engine may be behind: a batch, a scheduler's slice."""
+
+LEAST_S = 0.5
+"""Shorter than this a run says little about a queue."""
+
+MOST_REPLAYS = 8
+"""Without both one that was kept up with and one that was not."""
+
+CLIMB = 1.25
+"""Next rate by the last where the engine has kept up with every one."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One replay.
+
+    Attributes
+    ----------
+    rate_tuples_per_s : float
+        Arrivals of both streams together.
+    arriving_s : float
+        How long they took.
+    behind_s : float
+        How much later the engine was done.
+    p95_us : float or None
+        Latency of the results; None without any.
+    kept_up : bool
+        Whether the queue grew by no more than :data:`GROWTH`.
+    """
+
+    rate_tuples_per_s: float
+    arriving_s: float
+    behind_s: float
+    p95_us: float | None
+    kept_up: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """What a search has found.
+
+    Attributes
+    ----------
+    engine : str
+        Its name.
+    threads : int
+        As many as it took.
+    at_rest_tuples_per_s : float
+        Its throughput when everything has arrived before.
+    attempts : tuple of Attempt
+        In the order in which they were made.
+    """
+
+    engine: str
+    threads: int
+    at_rest_tuples_per_s: float
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def best(self) -> Attempt | None:
+        """The fastest replay that was kept up with."""
+        kept_up = [each for each in self.attempts if each.kept_up]
+        return max(kept_up, key=lambda each: each.rate_tuples_per_s, default=None)
+
+
+def search(
+    engine: Engine,
+    job: Job,
+    precision: float,
+    check: Callable[[Pairs], None],
+    heard: Callable[[Attempt], None],
+) -> Sustained:
+    """Search the rate that an engine sustains.
+
+    Parameters
+    ----------
+    engine : Engine
+        One that can replay.
+    job : Job
+        Settled for it, with arrival times that are not all the same.
+    precision : float
+        The rates that were and were not kept up with end no further apart than this share.
+    check : callable taking Pairs
+        Raises if a replay's result is wrong.
+    heard : callable taking Attempt
+        Told of every replay.
+
+    Raises
+    ------
+    InputError
+        If the input has no arrival times, or too few tuples to fill half a second.
+    """
+    span_s = (job.end_us - job.start_us) / 1e6
+    if not span_s:
+        raise InputError(
+            f"{job.r.source}: all tuples arrive at once, so there is no rate to search"
+        )
+    natural = job.tuples / span_s
+    # At rest first: that compiles, and is where to begin.
+    at_rest = run.run(engine, replace(job, arrival="instant"))
+    throughput = float(at_rest.metrics["throughput_tuples_per_s"])
+    attempts: list[Attempt] = []
+    low, high, rate = 0.0, float("inf"), throughput
+    while high - low > precision * high or high == float("inf"):
+        if len(attempts) == MOST_REPLAYS and (not low or high == float("inf")):
+            break
+        if job.tuples / rate < LEAST_S:
+            raise InputError(
+                f"{job.tuples} tuples are over in {job.tuples / rate:.2g} s at the "
+                f"{rate:,.3g} tuples/s that {engine.name} has to try: generate "
+                f"{int(rate * LEAST_S) + 1} at least"
+            )
+        outcome = run.run(engine, replace(job, arrival="replay", speedup=rate / natural))
+        check(outcome.pairs)
+        attempts.append(_attempt(outcome, rate))
+        heard(attempts[-1])
+        if attempts[-1].kept_up:
+            low = rate
+        else:
+            high = rate
+        rate = CLIMB * low if high == float("inf") else (low + high) / 2
+    return Sustained(engine.name, job.threads, throughput, tuple(attempts))
+
+
+def _attempt(outcome: run.Outcome, rate: float) -> Attempt:
+    arriving_s = outcome.job.tuples / rate
+    behind_s = outcome.metrics["wall_s"] - arriving_s
+    latency = outcome.metrics["latency_us"] or {}
+    allowed_s = max(GRACE_S, GROWTH * arriving_s)
+    return Attempt(rate, arriving_s, behind_s, latency.get("p95"), behind_s <= allowed_s)

@@ -1,0 +1,119 @@
+"""``streamjoin rate``: the highest arrival rate that engines sustain."""
+
+import argparse
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from streamjoin import run, verify
+from streamjoin.bench.sustained import Attempt, Sustained, search
+from streamjoin.bench.workloads import read_workload
+from streamjoin.cli import options
+from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
+from streamjoin.engines import catalog
+from streamjoin.engines.base import Job
+from streamjoin.errors import InputError
+from streamjoin.inputs import read_streams
+from streamjoin.windows import parse_window
+
+EPILOG = """\
+example:
+  streamjoin rate runs/workloads/band --engines kang,splitjoin --window count:16384 --threads 2
+
+Arrival times are squeezed until an engine is no longer done soon after the last arrival.
+"""
+
+DEFAULT_PRECISION = 0.05
+LEAST_PRECISION, MOST_PRECISION = 0.005, 0.5
+
+
+class RateVerb:
+    """Searches the rate that engines sustain."""
+
+    help = "The highest arrival rate that engines sustain without a growing queue."
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's flags."""
+        parser.epilog = EPILOG
+        parser.add_argument("what", type=Path, metavar="DIR", help="a workload folder")
+        parser.add_argument("--engines", metavar="A,B,...", required=True)
+        parser.add_argument("--window", help="instead of the workload's own")
+        options.add_predicate(parser)
+        cores = os.cpu_count() or 1
+        parser.add_argument("--threads", type=int, default=cores, help=f"default {cores}")
+        parser.add_argument(
+            "--precision",
+            type=float,
+            default=DEFAULT_PRECISION,
+            help=f"share between the rates kept up with and not; default {DEFAULT_PRECISION}",
+        )
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Search for every engine, each result held against the oracle."""
+        if not LEAST_PRECISION <= args.precision <= MOST_PRECISION:
+            raise InputError(
+                f"--precision must be {LEAST_PRECISION} to {MOST_PRECISION}, not {args.precision}"
+            )
+        names = tuple(args.engines.split(","))
+        workload = read_workload(args.what, names, args.threads)
+        predicate = options.predicate(args) if args.on or args.band else workload.predicate
+        window = parse_window(args.window) if args.window else workload.window
+        engines = [catalog.get(name) for name in names]
+        r, s = read_streams(workload.r, workload.s, predicate)
+        asked = Job(r, s, predicate, window, threads=args.threads, arrival="replay")
+        jobs = [run.settle(engine, asked, {}) for engine in engines]
+        with progress("oracle") as told:
+            right, _ = verify.expected(replace(jobs[0], arrival="instant"), told)
+        found = []
+        for engine, job in zip(engines, jobs, strict=True):
+            check = partial(verify.check, right=right, engine=engine.name)
+            found.append(search(engine, job, args.precision, check, partial(_say, engine.name)))
+        if args.json:
+            print_json([_plain(one) for one in found])
+        else:
+            _print(found)
+        return 0 if all(one.best for one in found) else 1
+
+
+def _say(name: str, attempt: Attempt) -> None:
+    verdict = "kept up" if attempt.kept_up else "fell behind"
+    say(
+        f"{name}: {si(attempt.rate_tuples_per_s, 'tuples/s')} for {attempt.arriving_s:.3g} s, "
+        f"{verdict} ({duration(max(0.0, attempt.behind_s) * 1e6)} late)"
+    )
+
+
+def _plain(one: Sustained) -> dict[str, Any]:
+    return {
+        "environment": run.environment(),
+        "engine": one.engine,
+        "threads": one.threads,
+        "at_rest_tuples_per_s": one.at_rest_tuples_per_s,
+        "sustained": one.best.to_dict() if one.best else None,
+        "attempts": [each.to_dict() for each in one.attempts],
+        "verified": True,
+    }
+
+
+def _print(found: list[Sustained]) -> None:
+    headings = ["engine", "threads", "sustained", "p95 there", "at rest", "replays"]
+    rows = []
+    for one in found:
+        best = one.best
+        rows.append(
+            [
+                one.engine,
+                str(one.threads),
+                si(best.rate_tuples_per_s, "tuples/s") if best else "none that was tried",
+                duration(best.p95_us) if best else "-",
+                si(one.at_rest_tuples_per_s, "tuples/s"),
+                str(len(one.attempts)),
+            ]
+        )
+    print_table(headings, rows, {*headings[1:]})
+
+
+VERB = RateVerb()

@@ -1,0 +1,133 @@
+"""The search for the rate that an engine sustains, on engines of known capacity."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamjoin import run
+from streamjoin.bench import sustained
+from streamjoin.cli import main
+from streamjoin.engines import catalog
+from streamjoin.engines.base import Job
+from streamjoin.errors import InputError, MismatchError
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Pairs, Stream
+from streamjoin.windows import CountWindow
+
+TUPLES = 100_000
+
+
+def job_of(tuples: int = TUPLES, last_us: int = 1_000_000) -> Job:
+    ts = np.linspace(0, last_us, tuples // 2).astype(np.int64)
+    r, s = (Stream({"k": np.arange(tuples // 2)}, ts, source) for source in ("r", "s"))
+    return Job(r, s, Predicate.parse(on="k"), CountWindow(8), arrival="replay")
+
+
+class Modelled:
+    """Stands for ``run.run``: a queue in front of so many tuples a second."""
+
+    def __init__(self, capacity: float, at_rest: float) -> None:
+        self.capacity, self.at_rest = capacity, at_rest
+        self.rates: list[float] = []
+
+    def __call__(self, _engine: Any, job: Job, *_: Any) -> Any:
+        if job.arrival == "instant":
+            metrics = {"throughput_tuples_per_s": self.at_rest}
+        else:
+            arriving_s = (job.end_us - job.start_us) / 1e6 / job.speedup
+            self.rates.append(job.tuples / arriving_s)
+            wall_s = max(arriving_s, job.tuples / self.capacity) + 0.001
+            metrics = {"wall_s": wall_s, "latency_us": {"p95": 1000.0}}
+        nothing = np.zeros(0, dtype=np.uint32)
+        return run.Outcome(job, Pairs(nothing, nothing), metrics)
+
+
+@pytest.mark.parametrize("at_rest", [30_000, 90_000, 100_000, 180_000])
+@pytest.mark.parametrize("precision", [0.01, 0.05])
+def test_the_rate_found_is_that_of_the_queue_whatever_was_measured_at_rest(
+    monkeypatch: pytest.MonkeyPatch, at_rest: float, precision: float
+) -> None:
+    model = Modelled(90_000, at_rest)
+    monkeypatch.setattr(run, "run", model)
+    heard: list[sustained.Attempt] = []
+    found = sustained.search(catalog.get("kang"), job_of(), precision, lambda _: None, heard.append)
+    assert found.attempts == tuple(heard)
+    assert found.best is not None
+    # A queue may have grown by 2 % of the arrivals in the end.
+    most = 90_000 * (1 + sustained.GROWTH + 0.001)
+    assert (1 - precision) * 90_000 <= found.best.rate_tuples_per_s <= most
+    assert [each.rate_tuples_per_s for each in heard] == pytest.approx(model.rates)
+    for each in heard:
+        assert each.kept_up == (each.rate_tuples_per_s <= found.best.rate_tuples_per_s)
+
+
+def test_an_engine_that_keeps_up_with_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "run", Modelled(10, 100_000))
+    found = sustained.search(catalog.get("kang"), job_of(), 0.05, lambda _: None, lambda _: None)
+    assert found.best is None
+    assert len(found.attempts) == sustained.MOST_REPLAYS
+
+
+def test_every_replay_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "run", Modelled(90_000, 100_000))
+    checked = []
+
+    def check(pairs: Pairs) -> None:
+        checked.append(pairs)
+        if len(checked) == 2:
+            raise MismatchError("a pair is missing")
+
+    with pytest.raises(MismatchError):
+        sustained.search(catalog.get("kang"), job_of(), 0.05, check, lambda _: None)
+
+
+def test_what_cannot_be_searched_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def search(name: str, job: Job) -> None:
+        sustained.search(catalog.get(name), job, 0.05, lambda _: None, lambda _: None)
+
+    at_rest = replace(job_of(), r=job_of(last_us=0).r, s=job_of(last_us=0).s)
+    with pytest.raises(InputError, match=r"^r: all tuples arrive at once"):
+        search("kang", at_rest)
+    monkeypatch.setattr(run, "run", Modelled(1e6, 1e6))
+    with pytest.raises(InputError, match=r"generate 500001 at least$"):
+        search("kang", job_of())
+
+
+def test_the_verb_finds_a_rate_and_checks_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(3)
+    for name in ("r", "s"):
+        ts = np.sort(rng.integers(0, 1_000_000, 400))
+        pq.write_table(
+            pa.table({"k": rng.integers(0, 20, 400), "ts": ts}), tmp_path / f"{name}.parquet"
+        )
+    description = {
+        "format": 1,
+        "name": "tiny",
+        "kind": "equi",
+        "r": {"path": "r.parquet", "rows": 400},
+        "s": {"path": "s.parquet", "rows": 400},
+        "predicate": {"on": ["k"]},
+        "window": "count:10",
+    }
+    (tmp_path / "workload.json").write_text(json.dumps(description))
+    monkeypatch.setattr(sustained, "LEAST_S", 0.0)
+    words = ["rate", str(tmp_path), "--engines", "kang,ibwj-pim", "--threads", "1"]
+    status = main([*words, "--precision", "0.5", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert [one["engine"] for one in found] == ["kang", "ibwj-pim"]
+    assert status == (0 if all(one["sustained"] for one in found) else 1)
+    assert all(one["attempts"] for one in found)
+    words[3] = "fpga-splitjoin"
+    assert main(words) == 2
+    assert "fpga-splitjoin" in capsys.readouterr().err
+    assert main([*words, "--precision", "2"]) == 2
+    assert capsys.readouterr().err == "streamjoin: --precision must be 0.005 to 0.5, not 2.0\n"
