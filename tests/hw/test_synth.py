@@ -15,7 +15,7 @@ from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.synth import area, record, route, scale, scale_cli
 from streamjoin_hw.synth.area import Use
-from streamjoin_hw.synth.record import Settings
+from streamjoin_hw.synth.settings import Settings
 from streamjoin_hw.synth.targets import TARGETS
 
 SMALL = ("--param", "cores=2", "--param", "segment_tuples=2")
