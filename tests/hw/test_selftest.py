@@ -13,6 +13,7 @@ from streamjoin.cli import main
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.design_options import UsageError
 from streamjoin_hw.presets import PRESETS
+from streamjoin_hw.selftest import ulx3s
 from streamjoin_hw.selftest.stimulus import Expected, chunks, expected, key_bits, weights
 from streamjoin_hw.selftest.top import SelfTest
 from streamjoin_hw.selftest.ulx3s import WRITTEN, bitstream
@@ -116,8 +117,15 @@ def test_random_bits_of_all_keys_leave_one_for_the_side() -> None:
 
 
 def test_a_bitstream_comes_with_its_record_or_not_at_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    # The checkout may lie where temporary files do, which the WebAssembly tools do not see.
+    pins = tmp_path_factory.mktemp("constraints") / "board.lpf"
+    shutil.copyfile(ulx3s._CONSTRAINTS, pins)
+    monkeypatch.setattr(ulx3s, "_CONSTRAINTS", pins)
     words = ["hw", "bitstream", "--board", "ulx3s-85f"]
     small = [f"--param={each}" for each in ("design=handshake", "cores=1", "segment_tuples=2")]
     small += ["--param=lanes=1", "--param=probes=1", "--param=order=none"]
