@@ -267,6 +267,20 @@ def test_the_preset_of_a_board_fits_its_part(preset: str) -> None:
     assert found["resources"]["ramb18"]["share"] <= 0.9
 
 
+def test_the_clock_of_the_chain_falls_by_a_tenth_at_most() -> None:
+    """By the records of longer runs, which ``hw scale --out`` with their folder shows."""
+    folder = STORED.parent / "scale" / "chain-seed-1"
+    records = [json.loads(file.read_text()) for file in sorted(folder.glob("cores-*.json"))]
+    for found in records:
+        params = DesignParams(cores=found["params"]["cores"], segment_tuples=16)
+        assert found["digest"] == params.digest, "the parameters have changed: run hw scale anew"
+        assert found["settings"]["seed"] == 1
+    loss = scale.clock_loss(records)
+    assert loss is not None
+    assert loss[0] == 4
+    assert loss[2] <= 0.1
+
+
 def test_the_top_level_for_boards_is_the_design_and_what_packs_its_words(tmp_path: Path) -> None:
     words = ("synth", "--target", "xc7z020", *SMALL)
     found = {}
