@@ -15,7 +15,7 @@ from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.synth import area, record, route, scale, scale_cli
 from streamjoin_hw.synth.area import Use
-from streamjoin_hw.synth.record import Settings
+from streamjoin_hw.synth.settings import Settings
 from streamjoin_hw.synth.targets import TARGETS
 
 SMALL = ("--param", "cores=2", "--param", "segment_tuples=2")
@@ -267,11 +267,43 @@ def test_the_preset_of_a_board_fits_its_part(preset: str) -> None:
     assert found["resources"]["ramb18"]["share"] <= 0.9
 
 
+def test_the_clock_of_the_chain_falls_by_a_tenth_at_most() -> None:
+    """By the records of longer runs, which ``hw scale --out`` with their folder shows."""
+    folder = STORED.parent / "scale" / "chain-seed-1"
+    records = [json.loads(file.read_text()) for file in sorted(folder.glob("cores-*.json"))]
+    for found in records:
+        params = DesignParams(cores=found["params"]["cores"], segment_tuples=16)
+        assert found["digest"] == params.digest, "the parameters have changed: run hw scale anew"
+        assert found["settings"]["seed"] == 1
+    loss = scale.clock_loss(records)
+    assert loss is not None
+    assert loss[0] == 4
+    assert loss[2] <= 0.1
+
+
+def test_the_top_level_for_boards_is_the_design_and_what_packs_its_words(tmp_path: Path) -> None:
+    words = ("synth", "--target", "xc7z020", *SMALL)
+    found = {}
+    for top, flags in (("design", ()), ("board", ("--board-top",))):
+        file = tmp_path / f"{top}.json"
+        assert run(*words, *flags, "--record", str(file)) == 0
+        found[top] = json.loads(file.read_text())
+    design, board = (found[top]["resources"] for top in ("design", "board"))
+    for kind in ("lut", "ff"):
+        assert design[kind]["used"] < board[kind]["used"] < design[kind]["used"] + 500
+    assert found["board"]["settings"] == {**found["design"]["settings"], "top": "board"}
+    assert run(*words, "--board-top", "--out", str(tmp_path / "made")) == 0
+    assert (tmp_path / "made" / "streamjoin_board.v").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "top", "flags"), [("small", "design", ""), ("small-board", "board", " --board-top")]
+)
 def test_a_stored_record_of_an_earlier_design_is_told_with_how_to_renew_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, top: str, flags: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = record.record(PARAMS, TARGETS["xc7z020"], Settings(), lambda _stage: None)
-    file = tmp_path / "small.json"
+    found = record.record(PARAMS, TARGETS["xc7z020"], Settings(top=top), lambda _stage: None)
+    file = tmp_path / f"{name}.json"
     file.write_text(json.dumps(found))
     assert run("synth", "--stored", str(tmp_path)) == 0
     shown = capsys.readouterr()
@@ -282,8 +314,8 @@ def test_a_stored_record_of_an_earlier_design_is_told_with_how_to_renew_it(
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-1].endswith("no")
     assert shown.err == (
-        "small is of an earlier design; to renew it:  streamjoin hw synth --target xc7z020 "
-        f"--preset small --record {file}\n"
+        f"{name} is of an earlier design; to renew it:  streamjoin hw synth --target xc7z020 "
+        f"--preset small{flags} --record {file}\n"
     )
     with pytest.raises(UsageError, match=r"^--stored must name a folder with records, not "):
         run("synth", "--stored", str(tmp_path / "nowhere"))

@@ -5,6 +5,7 @@ from typing import Any
 from amaranth.hdl import Cat, ClockDomain, Module, Signal
 from amaranth.lib.wiring import In, Out
 
+from streamjoin_hw.build import verilog_around
 from streamjoin_hw.contract import DesignParams, TUser, result_layout, tuple_layout
 from streamjoin_hw.selftest.stimulus import (
     CHECKSUM_BITS,
@@ -25,6 +26,12 @@ RESET_CYCLES_LOG2 = 4
 PATIENCE_LOG2 = 22
 """After so many cycles in which no tuple goes in and no result comes out the design has failed; at
 25 MHz a sixth of a second. A drain of the longest window is a hundredth of them."""
+
+
+def selftest_verilog(params: DesignParams, tuples: int, expected: Expected) -> str:
+    """Return a design's self-test as Verilog; see :class:`SelfTest`."""
+    top = SelfTest(params, tuples, expected, by_reference=True)
+    return verilog_around(params, top, SELFTEST_MODULE)
 
 
 class SelfTest(Component):

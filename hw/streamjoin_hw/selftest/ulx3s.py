@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +13,16 @@ from streamjoin_hw.build import (
     OutputError,
     manifest,
     tool_versions,
-    verilog_around,
 )
 from streamjoin_hw.cache import publish, temporary_folder
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.design_options import UsageError
 from streamjoin_hw.selftest.stimulus import expected
-from streamjoin_hw.selftest.top import SELFTEST_MODULE, SelfTest
-from streamjoin_hw.synth.area import FLAT, NETLIST_NAME, lacking, synthesise, uses
-from streamjoin_hw.synth.record import verilog_digest
+from streamjoin_hw.selftest.top import SELFTEST_MODULE, selftest_verilog
+from streamjoin_hw.synth.area import NETLIST_NAME, lacking, synthesise, uses
+from streamjoin_hw.synth.record import clock_of, comparisons_per_1000_lut, described
 from streamjoin_hw.synth.route import CONFIG_NAME, Routed, place_and_route
+from streamjoin_hw.synth.settings import SELFTEST_TOP, Settings, StageSeconds, verilog_digest
 from streamjoin_hw.synth.targets import TARGETS
 from streamjoin_hw.toolchain import ToolError
 from streamjoin_hw.yowasp import environment, program, version
@@ -40,10 +39,8 @@ CLOCK_HZ = 25e6
 """Of the board's oscillator."""
 
 TUPLES = 1 << 20
-SEED = 1
-"""Of the placer."""
-
-DEADLINE_S = 2 * 3600
+# Flat: what a core at the end of a chain does not need is left out.
+SETTINGS = Settings(flat=True, clock_hz=CLOCK_HZ, top=SELFTEST_TOP, deadline_s=2 * 3600)
 BITSTREAM_NAME = "streamjoin.bit"
 RECORD_NAME = "bitstream.json"
 WRITTEN = (BITSTREAM_NAME, RECORD_NAME, MANIFEST_NAME, f"{SELFTEST_MODULE}.v")
@@ -93,40 +90,42 @@ def bitstream(
     tell("join in software")
     wanted = expected(params, tuples)
     tell("elaborate")
-    top = SelfTest(params, tuples, wanted, by_reference=True)
-    text = verilog_around(params, top, SELFTEST_MODULE)
+    text = selftest_verilog(params, tuples, wanted)
     try:
         made = temporary_folder(out)
     except OSError as error:
         raise OutputError(out, error, "name a folder that can be made") from None
     try:
-        begin = time.monotonic()
-        routed = _implement(made, text, tell)
-        seconds = round(time.monotonic() - begin, 1)
-        clock = {
-            "hz": CLOCK_HZ,
-            "source": "the board's oscillator; nextpnr-ecp5, post-route: "
-            f"{routed.clock_hz / 1e6:.1f} MHz at most",
+        clocked = StageSeconds(tell)
+        routed = _implement(made, text, clocked)
+        seconds = clocked.ended()
+        resources = {name: use.as_json() for name, use in routed.uses.items()}
+        source = "nextpnr-ecp5, as packed, with the self-test"
+        facts: dict[str, Any] = {
+            **manifest(params, versions),
+            "clock": {
+                "hz": CLOCK_HZ,
+                "source": "the board's oscillator; nextpnr-ecp5, post-route: "
+                f"{routed.clock_hz / 1e6:.1f} MHz at most",
+            },
+            "resources": {
+                "target": TARGET.name,
+                "part": TARGET.part,
+                "source": source,
+                **resources,
+            },
         }
-        resources = {
-            "target": TARGET.name,
-            "part": TARGET.part,
-            "source": "nextpnr-ecp5, as packed, with the self-test",
-            **{name: use.as_json() for name, use in routed.uses.items()},
-        }
-        facts: dict[str, Any] = {**manifest(params, versions), "clock": clock}
-        facts["resources"] = resources
+        # As ``hw synth`` keeps them, and what makes it a board's bitstream.
         record = {
+            **described(params, TARGET, SETTINGS, text),
+            "resources": resources,
+            "resources_source": source,
+            "clock": clock_of(TARGET, routed),
+            "comparisons_per_1000_lut": comparisons_per_1000_lut(params, routed.uses),
             "board": BOARD,
-            "digest": params.digest,
-            "params": params.to_dict(),
-            "verilog_sha256": verilog_digest(text),
+            "oscillator_hz": CLOCK_HZ,
             "constraints_sha256": verilog_digest(_CONSTRAINTS.read_text()),
             "selftest": {"tuples": tuples, **vars(wanted)},
-            "method": FLAT,
-            "seed": SEED,
-            "resources": resources,
-            "clock": {**clock, "most_hz": round(routed.clock_hz)},
             "tools": versions,
             "seconds": seconds,
         }
@@ -147,17 +146,18 @@ def _implement(folder: Path, text: str, tell: Callable[[str], None]) -> Routed:
     verilog = folder / f"{SELFTEST_MODULE}.v"
     verilog.write_text(text)
     tell("synth")
-    # Flat: what a core at the end of a chain does not need is left out.
-    counts = synthesise(TARGET, verilog, top=SELFTEST_MODULE, flat=True, deadline_s=DEADLINE_S)
+    counts = synthesise(
+        TARGET, verilog, top=SELFTEST_MODULE, flat=SETTINGS.flat, deadline_s=SETTINGS.deadline_s
+    )
     misfit = lacking(uses(TARGET, counts), TARGET.part)
     if misfit:
         raise ToolError(misfit)
     routed = place_and_route(
         TARGET,
         folder,
-        clock_hz=CLOCK_HZ,
-        seed=SEED,
-        deadline_s=DEADLINE_S,
+        clock_hz=SETTINGS.clock_hz,
+        seed=SETTINGS.seed,
+        deadline_s=SETTINGS.deadline_s,
         constraints=_CONSTRAINTS,
         heard=tell,
     )
@@ -169,5 +169,5 @@ def _implement(folder: Path, text: str, tell: Callable[[str], None]) -> Routed:
     tell("pack the bits")
     (folder / NETLIST_NAME).unlink()
     command = [program("yowasp-ecppack"), "--compress", CONFIG_NAME, BITSTREAM_NAME]
-    toolchain.run(command, environment(), DEADLINE_S, "ecppack", folder)
+    toolchain.run(command, environment(), SETTINGS.deadline_s, "ecppack", folder)
     return routed

@@ -10,9 +10,12 @@ from streamjoin_hw.synth.targets import RESOURCE_NAMES, TARGETS, Target
 from streamjoin_hw.terminal import print_table, say, stages, write_text
 
 if TYPE_CHECKING:
-    from streamjoin_hw.synth.record import Settings
+    from streamjoin_hw.synth.settings import Settings
 
 STORED_FOLDER = "benchmarks/synth"
+BOARD_SUFFIX = "-board"
+"""Of the name of a stored record whose top level is the one for boards."""
+
 USUAL_CLOCK_MHZ = 100.0
 USUAL_DEADLINE_S = 3600
 MOST_DEADLINE_S = 5 * 3600
@@ -56,6 +59,11 @@ def configure_run(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--flat", action="store_true", help="synthesise all cores, not one of them once"
     )
+    action.add_argument(
+        "--board-top",
+        action="store_true",
+        help="take the top level that Vivado gets, with the words that a DMA carries",
+    )
     for flag, kind, default, name, text in (
         ("--clock", float, USUAL_CLOCK_MHZ, "MHZ", "clock to aim at in MHz"),
         ("--seed", int, 1, "SEED", "of the placer"),
@@ -88,7 +96,7 @@ def settings_of(arguments: argparse.Namespace) -> "Settings":
     UsageError
         If a flag is out of its range.
     """
-    from streamjoin_hw.synth.record import Settings
+    from streamjoin_hw.synth.settings import BOARD_TOP, DESIGN_TOP, Settings
 
     for flag, value, least, most in (
         ("--clock", arguments.clock, 1, 1000),
@@ -102,6 +110,7 @@ def settings_of(arguments: argparse.Namespace) -> "Settings":
         flat=arguments.flat,
         clock_hz=arguments.clock * 1e6,
         seed=arguments.seed,
+        top=BOARD_TOP if arguments.board_top else DESIGN_TOP,
         deadline_s=arguments.deadline,
     )
 
@@ -137,9 +146,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _stored(arguments: argparse.Namespace) -> int:
     """Show the records of a folder, each beside the design as it is now."""
-    from streamjoin_hw.build import verilog_text
-    from streamjoin_hw.contract import DesignParams
-    from streamjoin_hw.synth.record import verilog_digest
+    from streamjoin_hw.synth.settings import verilog_digest
 
     folder = Path(arguments.stored)
     files = sorted(folder.glob("*.json"))
@@ -149,8 +156,7 @@ def _stored(arguments: argparse.Namespace) -> int:
     found: list[dict[str, Any]] = []
     for file in files:
         plain = json.loads(file.read_text())
-        params = DesignParams.from_dict(plain["params"])
-        is_same = verilog_digest(verilog_text(params)) == plain["verilog_sha256"]
+        is_same = verilog_digest(_verilog_now(plain)) == plain["verilog_sha256"]
         found.append({"name": file.stem, "is_current": is_same, **plain})
         clock = plain["clock"]["hz"]
         lines.append(
@@ -171,12 +177,41 @@ def _stored(arguments: argparse.Namespace) -> int:
         print_table(columns, lines)
     for each in found:
         if not each["is_current"]:
-            say(
-                f"{each['name']} is of an earlier design; to renew it:  streamjoin hw synth "
-                f"--target {each['target']} --preset {each['name']} "
-                f"--record {folder / each['name']}.json"
-            )
+            file = folder / f"{each['name']}.json"
+            say(f"{each['name']} is of an earlier design; to renew it:  {_renewing(each, file)}")
     return 0
+
+
+def _verilog_now(found: dict[str, Any]) -> str:
+    """Return the Verilog that a record's parameters give now."""
+    from streamjoin_hw.build import verilog_text
+    from streamjoin_hw.contract import DesignParams
+    from streamjoin_hw.selftest.stimulus import Expected
+    from streamjoin_hw.selftest.top import selftest_verilog
+    from streamjoin_hw.synth.settings import BOARD_TOP, SELFTEST_TOP
+
+    params, top = DesignParams.from_dict(found["params"]), found["settings"].get("top")
+    if top == SELFTEST_TOP:
+        facts = found["selftest"]
+        wanted = Expected(facts["results"], facts["checksum"])
+        return selftest_verilog(params, facts["tuples"], wanted)
+    return verilog_text(params, board=top == BOARD_TOP)
+
+
+def _renewing(found: dict[str, Any], file: Path) -> str:
+    """Return the command that makes a record anew; it is named after its preset."""
+    from streamjoin_hw.synth.settings import BOARD_TOP, SELFTEST_TOP
+
+    top, preset = found["settings"].get("top"), file.stem
+    if top == SELFTEST_TOP:
+        made = f"build/{preset}"
+        return (
+            f"streamjoin hw bitstream --board {preset} --out {made} && "
+            f"cp {made}/bitstream.json {file}"
+        )
+    if top == BOARD_TOP:
+        preset = f"{preset.removesuffix(BOARD_SUFFIX)} --board-top"
+    return f"streamjoin hw synth --target {found['target']} --preset {preset} --record {file}"
 
 
 def rows(found: dict[str, Any]) -> list[tuple[str, str]]:

