@@ -138,18 +138,18 @@ def verilog_text(params: DesignParams, *, board: bool = False) -> str:
     from streamjoin_hw.top import TOP_MODULE, Top
 
     top, name = (BoardTop, BOARD_MODULE) if board else (Top, TOP_MODULE)
-    return verilog_around(params, top(params, by_reference=True), name)
+    return verilog_around(params, lambda: top(params, by_reference=True), name)
 
 
-def verilog_around(params: DesignParams, top: Any, name: str) -> str:
+def verilog_around(params: DesignParams, make_top: Callable[[], Any], name: str) -> str:
     """Return the Verilog of a top level and of the core that it refers to.
 
     Parameters
     ----------
     params : DesignParams
         The design.
-    top : Component
-        The top level; its cores are by reference.
+    make_top : callable returning Component
+        Makes the top level, once the design is known to be one; its cores are by reference.
     name : str
         Its Verilog module.
 
@@ -176,7 +176,7 @@ def verilog_around(params: DesignParams, top: Any, name: str) -> str:
     core = kinds[params.design](params)
     parts = [
         verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
-        verilog.convert(top, name=name, strip_internal_attrs=True),
+        verilog.convert(make_top(), name=name, strip_internal_attrs=True),
     ]
     return compact("\n".join(parts))
 

@@ -30,8 +30,9 @@ PATIENCE_LOG2 = 22
 
 def selftest_verilog(params: DesignParams, tuples: int, expected: Expected) -> str:
     """Return a design's self-test as Verilog; see :class:`SelfTest`."""
-    top = SelfTest(params, tuples, expected, by_reference=True)
-    return verilog_around(params, top, SELFTEST_MODULE)
+    return verilog_around(
+        params, lambda: SelfTest(params, tuples, expected, by_reference=True), SELFTEST_MODULE
+    )
 
 
 class SelfTest(Component):
