@@ -11,10 +11,11 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
 from streamjoin.inputs import as_streams
+from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import pairs_table
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Rows
-from streamjoin.windows import AllWindow, Window, parse_duration, parse_window
+from streamjoin.windows import AllWindow, Window, parse_window
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,8 +180,7 @@ def join(
     if knobs is not None and not isinstance(knobs, Mapping):
         raise InputError(f"knobs must be a mapping of names to values, not {knobs!r}")
     run.check_options(threads=threads, speedup=speedup, order=order, arrival=arrival)
-    lateness_us = None if lateness is None else parse_duration(lateness)
-    r_stream, s_stream = as_streams(r, s, predicate, ts, lateness_us)
+    r_stream, s_stream = as_streams(r, s, predicate, ts, parse_lateness(lateness))
     if engine != "auto":
         catalog.get(engine)  # a wrong name is told first
     asked = Job(
@@ -199,6 +199,6 @@ def join(
     outcome = run.run(chosen, job)
     if check:
         right, _ = verify.expected(job)
-        verify.check(outcome.pairs, right, chosen.name)
+        verify.check(outcome.rows, job.named(right), chosen.name)
         verify.check_order(outcome.pairs, job, chosen.promise(job))
     return JoinResult(outcome)

@@ -199,12 +199,14 @@ def numpy_arrivals(values: Any, name: str, source: str) -> Int64s:
     ts = np.asarray(values)
     if ts.ndim != 1:
         raise InputError(f"{source}: {name} must have one dimension, not {ts.ndim}")
+    if not len(ts):
+        return np.empty(0, dtype=np.int64)  # an empty list is one of float64 to NumPy
     if ts.dtype.kind in "mM":
-        unit = np.datetime_data(ts.dtype)[0]
+        unit, units = np.datetime_data(ts.dtype)
         if np.isnat(ts).any():
             row = int(np.flatnonzero(np.isnat(ts))[0])
             raise InputError(f"{source}: {name} has no value at row {row}: leave such rows out")
-        if unit not in {"ns", *MICROSECONDS}:
+        if unit not in {"ns", *MICROSECONDS} or units != 1:
             raise InputError(f"{source}: {name} must hold times in s, ms, us or ns, not {ts.dtype}")
         return _microseconds(ts.astype(np.int64), unit, name, source)
     if ts.dtype.kind not in "iu":
