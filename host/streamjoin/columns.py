@@ -56,7 +56,7 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
-        column, kind = _decoded(pa, column), kind.value_type
+        column, kind = decoded(pa, column), kind.value_type
     if pa.types.is_string_view(kind):
         kind = pa.large_string()
         column = column.cast(kind)
@@ -75,7 +75,7 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     return _arrow_values(pa, filled, kind, name, source), missing
 
 
-def _decoded(pa: Any, column: Any) -> Any:
+def decoded(pa: Any, column: Any) -> Any:
     """Write a dictionary's values out; Arrow cannot take texts in views out of one by itself."""
     values = column.type.value_type
     plain = pa.large_string() if pa.types.is_string_view(values) else values

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from streamjoin.columns import decoded
 from streamjoin.engines.arrivals import first_live
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
@@ -102,6 +103,7 @@ class Side:
                         f"{self.name}: column {name!r} is {column.dtype} in this batch and was "
                         f"{before} in the batches before"
                     )
+        batch = replace(batch, table=_plain(batch.table))
         self._schema_with(batch)
         return replace(
             batch,
@@ -255,6 +257,17 @@ class Side:
         table = arrow().concat_tables(tables, promote_options="default")
         chunked = table.num_columns and table.column(0).num_chunks > MOST_CHUNKS
         return table.combine_chunks() if chunked else table
+
+
+def _plain(table: Any) -> Any:
+    """Write dictionaries out: put together, they would hold all values that ever came."""
+    if table is None:
+        return None
+    pa = arrow()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, decoded(pa, table.column(place)))
+    return table
 
 
 def _all_missing(batch: Batch) -> bool:

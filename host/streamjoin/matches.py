@@ -46,6 +46,8 @@ class Matches:
     def table(self, r_suffix: str = "_r", s_suffix: str = "_s") -> "pa.Table":
         """Both sides' columns for every pair; suffixes where names clash.
 
+        Dictionaries are written out.
+
         Raises
         ------
         InputError

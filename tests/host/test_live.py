@@ -345,6 +345,21 @@ def test_arrow_batches_without_any_value_go_with_any_type() -> None:
     ]
 
 
+def test_dictionaries_that_change_need_the_memory_of_their_window() -> None:
+    peaks, rows = [], 10
+    with sj.StreamJoiner(on="k", window="count:1000") as joiner:
+        for number in range(600):
+            texts = pa.array([f"{number}-{row}-{'x' * 1000}" for row in range(rows)])
+            coded = texts.dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string()))
+            for push in (joiner.push_r, joiner.push_s):
+                push(pa.table({"k": np.arange(rows) + rows * number, "text": coded}))
+            tables = [matches.table() for matches in joiner.results()]
+            assert [table["text_r"].to_pylist() for table in tables] == [texts.to_pylist()]
+            del tables
+            peaks.append(pa.total_allocated_bytes())
+    assert max(peaks[500:]) < 1.5 * max(peaks[150:250])
+
+
 def test_a_batch_that_is_refused_is_not_kept() -> None:
     good = pa.table({"k": [1], "price": [1.5]})
     with sj.StreamJoiner(on="k") as joiner:
