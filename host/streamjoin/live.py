@@ -92,7 +92,7 @@ class StreamJoiner:
             raise UnsupportedError(
                 f"{engine} does not join live: choose auto or one of {', '.join(live)}"
             )
-        self._knobs, self._threads, self._order = dict(knobs or {}), threads, order
+        self._threads, self._order = threads, order
         self._lateness_us = parse_lateness(lateness)
         self._r = Side("r", r_columns(self._predicate), ts, self._lateness_us)
         self._s = Side("s", s_columns(self._predicate), ts, self._lateness_us)
@@ -104,7 +104,8 @@ class StreamJoiner:
         self._ended = self._prepared = False
         self._rounds = self._pairs = self._digest = 0
         empty = self._r.stream(None)[0], self._s.stream(None)[0]
-        run.settle(self._engine, self._job(*empty, (0, 0)), self._knobs)  # refuses early
+        # Refuses early what does not fit together.
+        self._knobs = run.settle(self._engine, self._job(*empty, (0, 0)), knobs).knobs
 
     def push_r(self, data: Any) -> None:
         """Push tuples of R: Arrow data, a data frame or a mapping of arrays, in arrival order.

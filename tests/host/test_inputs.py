@@ -79,6 +79,18 @@ def test_what_cannot_be_joined_is_refused_in_a_sentence(r: object, sentence: str
     assert sentence in str(refused.value)
 
 
+def test_tables_put_small_dictionaries_of_many_values_together() -> None:
+    kind, pieces = pa.dictionary(pa.int8(), pa.string()), []
+    for piece in range(3):
+        texts = pa.array([f"{piece}-{row}" for row in range(100)])
+        coded = texts.dictionary_encode().cast(kind)
+        pieces.append(pa.table({"k": coded, "v": coded}))
+    r = pa.concat_tables(pieces)
+    found = sj.join(r, r, on="k").table()
+    assert found["v_r"].to_pylist() == found["v_s"].to_pylist() == found["k_r"].to_pylist()
+    assert sorted(found["k_r"].to_pylist()) == sorted(r["k"].to_pylist())
+
+
 def test_table_gives_both_sides_columns_with_suffixes_where_names_clash() -> None:
     r = pa.table({"k": [1, 2], "v": ["a", "b"]})
     s = pa.table({"k": [2, 2], "w": [0.5, 1.5]})

@@ -471,6 +471,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[Any], str]] = {
         [],
         "^llhj promises order none, not outer",
     ),
+    "knobs in a list": (
+        {"knobs": ["batch"]},
+        [],
+        r"^knobs must be a mapping of names to values, not \['batch'\]$",
+    ),
     "an unknown knob": ({"knobs": {"speed": 9}}, [], "^kang has no knob 'speed'; it has batch$"),
     "other columns": (
         {},
