@@ -57,7 +57,9 @@ def _is_duration(text: str) -> bool:
     if found is None:
         return False
     fraction = found[2] or ""
-    length_us, rest = divmod(int(found[1] + fraction) * _UNITS_US[found[3]], 10 ** len(fraction))
+    length_us, rest = divmod(
+        int(found[1] + fraction) * _UNITS_US[found[3]], int(10 ** len(fraction))
+    )
     return rest == 0 and 0 < length_us < _MOST
 
 
