@@ -421,6 +421,13 @@ def test_a_lateness_without_sense_is_refused(lateness: Any, sentence: str) -> No
         sj.join({"k": [1], "ts": [5]}, {"k": [1], "ts": [5]}, on="k", lateness=lateness)
 
 
+def test_a_lateness_without_arrival_times_is_refused() -> None:
+    with pytest.raises(sj.InputError, match=r"^r: a lateness needs the arrival times"):
+        sj.join({"k": [1]}, {"k": [1]}, on="k", lateness="10ms")
+    rest, late = {"k": [1]}, {"k": [1, 1], "ts": [10, 5]}
+    assert len(sj.join(rest, late, on="k", lateness="10ms", check=True)) == 2
+
+
 def test_a_wrong_result_is_told_in_rows_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Kang, "run", lambda self, job, meter: None)
     r, s = {"k": [7, 8], "ts": [10, 5]}, {"k": [8], "ts": [20]}
