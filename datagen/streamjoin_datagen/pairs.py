@@ -1,10 +1,9 @@
-"""How many pairs an equi-join has under the window ``all``, without joining.
+"""How many pairs an equi-join has, under the window ``all`` or a tumbling one, without joining.
 
 Every key contributes the product of its multiplicities in R and S.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,9 @@ from streamjoin_datagen.estimates import duration_s
 
 _COUNTED_KEYS = 1 << 26
 """Domains up to this are counted in an array of their length."""
+
+STRETCH_ROWS = 1 << 20
+"""Windows are counted together until either stream has so many rows."""
 
 
 def key_pairs(r_keys: NDArray[Any], s_keys: NDArray[Any], domain: int) -> int:
@@ -54,14 +56,37 @@ def window_pairs(
     if times_us is None:
         return key_pairs(keys[0], keys[1], domain)
     length_us = round(duration_s(window.partition(":")[2]) * 1e6)
-    last = max((int(found[-1]) for found in times_us if found.size), default=0)
-    starts = np.arange(0, last + length_us + 1, length_us)
-    cuts = [np.searchsorted(found, starts) for found in times_us]
-    slices = zip(*(pairwise(cut) for cut in cuts), strict=True)
-    return sum(
-        key_pairs(keys[0][r_first:r_end], keys[1][s_first:s_end], domain)
-        for (r_first, r_end), (s_first, s_end) in slices
-    )
+    numbers = [found // length_us for found in times_us]
+    total = 0
+    for r_rows, s_rows in _stretches(*numbers):
+        windows, r_places = np.unique(numbers[0][r_rows], return_inverse=True)
+        s_places = np.searchsorted(windows, numbers[1][s_rows])
+        met = windows[np.minimum(s_places, len(windows) - 1)] == numbers[1][s_rows]
+        r_keys, s_keys = keys[0][r_rows], keys[1][s_rows][met]
+        if len(windows) > 1:  # a key is another one in each window
+            r_keys = r_places * (domain + 1) + r_keys
+            s_keys = s_places[met] * (domain + 1) + s_keys
+        total += key_pairs(r_keys, s_keys, len(windows) * (domain + 1))
+    return total
+
+
+def _stretches(
+    r_numbers: NDArray[np.int64], s_numbers: NDArray[np.int64]
+) -> Iterator[tuple[slice, slice]]:
+    """Rows of R and S of consecutive windows, whole ones, none without rows of R."""
+    both = (r_numbers, s_numbers)
+    firsts = [0, 0]
+    while all(first < len(found) for first, found in zip(firsts, both, strict=True)):
+        beyond = [
+            int(found[first + STRETCH_ROWS])
+            for first, found in zip(firsts, both, strict=True)
+            if first + STRETCH_ROWS < len(found)
+        ]
+        last = min(beyond, default=max(int(found[-1]) for found in both))
+        ends = [int(np.searchsorted(found, last, side="right")) for found in both]
+        if firsts[0] < ends[0]:
+            yield slice(firsts[0], ends[0]), slice(firsts[1], ends[1])
+        firsts = ends
 
 
 def table_pairs(

@@ -23,14 +23,15 @@ if TYPE_CHECKING:
         UnavailableError,
         UnsupportedError,
     )
-    from streamjoin.live import Matches, StreamJoiner
+    from streamjoin.live import StreamJoiner
+    from streamjoin.matches import Matches
     from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
 
 _PLACES = {
     "join": "api",
     "JoinResult": "api",
     "StreamJoiner": "live",
-    "Matches": "live",
+    "Matches": "matches",
     "AllWindow": "windows",
     "CountWindow": "windows",
     "TimeWindow": "windows",

@@ -11,10 +11,11 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
 from streamjoin.inputs import as_streams
+from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import pairs_table
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Rows
-from streamjoin.windows import AllWindow, Window, parse_duration, parse_window
+from streamjoin.windows import AllWindow, Window, parse_window
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +78,7 @@ def joined_table(*sides: tuple[Any, Rows, str]) -> "pa.Table":
     clashing = set.intersection(*(set(table.column_names) for table, _, _ in sides))
     names, columns = [], []
     for table, rows, suffix in sides:
-        taken = table.take(pa.array(rows))
+        taken = _wide(pa, table).take(pa.array(rows))
         for name, column in zip(taken.column_names, taken.columns, strict=True):
             names.append(name + suffix if name in clashing else name)
             columns.append(column)
@@ -85,6 +86,16 @@ def joined_table(*sides: tuple[Any, Rows, str]) -> "pa.Table":
     if twice is not None:
         raise InputError(f"two columns would be called {twice!r}: choose other suffixes")
     return pa.table(columns, names=names)  # type: ignore[no-any-return]  # see arrow()
+
+
+def _wide(pa: Any, table: Any) -> Any:
+    """Give dictionaries in several pieces room for the values of all of them."""
+    for place, field in enumerate(table.schema):
+        column, kind = table.column(place), field.type
+        if pa.types.is_dictionary(kind) and column.num_chunks > 1:
+            wide = column.cast(pa.dictionary(pa.int32(), kind.value_type))
+            table = table.set_column(place, field.name, wide)
+    return table
 
 
 def as_window(window: Window | str | None) -> Window:
@@ -176,11 +187,8 @@ def join(
     """
     predicate = Predicate.parse(on, band)
     window = as_window(window)
-    if knobs is not None and not isinstance(knobs, Mapping):
-        raise InputError(f"knobs must be a mapping of names to values, not {knobs!r}")
     run.check_options(threads=threads, speedup=speedup, order=order, arrival=arrival)
-    lateness_us = None if lateness is None else parse_duration(lateness)
-    r_stream, s_stream = as_streams(r, s, predicate, ts, lateness_us)
+    r_stream, s_stream = as_streams(r, s, predicate, ts, parse_lateness(lateness))
     if engine != "auto":
         catalog.get(engine)  # a wrong name is told first
     asked = Job(
@@ -195,10 +203,10 @@ def join(
         backend=backend,
     )
     chosen = choose(asked) if engine == "auto" else catalog.get(engine)
-    job = run.settle(chosen, asked, knobs or {})
+    job = run.settle(chosen, asked, knobs)
     outcome = run.run(chosen, job)
     if check:
         right, _ = verify.expected(job)
-        verify.check(outcome.pairs, right, chosen.name)
+        verify.check(outcome.rows, job.named(right), chosen.name)
         verify.check_order(outcome.pairs, job, chosen.promise(job))
     return JoinResult(outcome)

@@ -56,7 +56,7 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
-        column, kind = _decoded(pa, column), kind.value_type
+        column, kind = decoded(pa, column), kind.value_type
     if pa.types.is_string_view(kind):
         kind = pa.large_string()
         column = column.cast(kind)
@@ -75,7 +75,7 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     return _arrow_values(pa, filled, kind, name, source), missing
 
 
-def _decoded(pa: Any, column: Any) -> Any:
+def decoded(pa: Any, column: Any) -> Any:
     """Write a dictionary's values out; Arrow cannot take texts in views out of one by itself."""
     values = column.type.value_type
     plain = pa.large_string() if pa.types.is_string_view(values) else values
@@ -199,12 +199,14 @@ def numpy_arrivals(values: Any, name: str, source: str) -> Int64s:
     ts = np.asarray(values)
     if ts.ndim != 1:
         raise InputError(f"{source}: {name} must have one dimension, not {ts.ndim}")
+    if not len(ts):
+        return np.empty(0, dtype=np.int64)  # an empty list is one of float64 to NumPy
     if ts.dtype.kind in "mM":
-        unit = np.datetime_data(ts.dtype)[0]
+        unit, units = np.datetime_data(ts.dtype)
         if np.isnat(ts).any():
             row = int(np.flatnonzero(np.isnat(ts))[0])
             raise InputError(f"{source}: {name} has no value at row {row}: leave such rows out")
-        if unit not in {"ns", *MICROSECONDS}:
+        if unit not in {"ns", *MICROSECONDS} or units != 1:
             raise InputError(f"{source}: {name} must hold times in s, ms, us or ns, not {ts.dtype}")
         return _microseconds(ts.astype(np.int64), unit, name, source)
     if ts.dtype.kind not in "iu":

@@ -124,12 +124,11 @@ def read_streams(
         If a file cannot be read, a column is missing or of a type that the predicate cannot
         compare, or arrival times go back; the sentence names file, column and row.
     """
-    streams = []
-    for path, columns in ((r, r_columns(predicate)), (s, s_columns(predicate))):
-        table = read_table(path, columns, ts_column)
-        batch = from_arrow(table, columns, ts_column, str(path))
-        streams.append(batch.stream(str(path), lateness_us))
-    return comparable(streams[0], streams[1], predicate)
+    batches = [
+        from_arrow(read_table(path, columns, ts_column), columns, ts_column, str(path))
+        for path, columns in ((r, r_columns(predicate)), (s, s_columns(predicate)))
+    ]
+    return _streams(batches, [str(r), str(s)], predicate, lateness_us)
 
 
 def as_streams(
@@ -146,11 +145,22 @@ def as_streams(
     InputError
         As :func:`read_streams`, calling the inputs ``r`` and ``s``.
     """
-    streams = [
-        as_batch(data, columns, ts_column, name).stream(name, lateness_us)
+    batches = [
+        as_batch(data, columns, ts_column, name)
         for data, columns, name in ((r, r_columns(predicate), "r"), (s, s_columns(predicate), "s"))
     ]
-    return comparable(streams[0], streams[1], predicate)
+    return _streams(batches, ["r", "s"], predicate, lateness_us)
+
+
+def _streams(
+    batches: list[Batch], sources: list[str], predicate: Predicate, lateness_us: int | None
+) -> tuple[Stream, Stream]:
+    if lateness_us is not None and all(batch.ts is None for batch in batches):
+        raise InputError(f"{sources[0]}: a lateness needs the arrival times: there is no ts")
+    r, s = (
+        batch.stream(source, lateness_us) for batch, source in zip(batches, sources, strict=True)
+    )
+    return comparable(r, s, predicate)
 
 
 def as_batch(data: Any, columns: list[str], ts_column: str | None, name: str) -> Batch:

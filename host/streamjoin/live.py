@@ -11,28 +11,28 @@ live, its memory is bounded by the windows, and a round costs time in proportion
 arrivals: the more has arrived, the larger the next round, and the less the windows weigh.
 """
 
+import operator
+import threading
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamjoin import run
-from streamjoin.api import as_window, joined_table
+from streamjoin.api import as_window
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs import Batch, comparable, r_columns, s_columns
+from streamjoin.lateness import parse_lateness
 from streamjoin.live_side import Held, Side
+from streamjoin.matches import Matches
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
-from streamjoin.tuples import Int64s, Pairs, Stream, arrival_positions
-from streamjoin.windows import MOST, Window, parse_duration
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from streamjoin.tuples import Pairs, Stream, arrival_positions
+from streamjoin.windows import MOST, Window
 
 MOST_WAITING = 1 << 24
 """Tuples that may wait to be joined; pushing more is refused."""
@@ -41,50 +41,11 @@ ROUND_TUPLES = 1 << 17
 """Arrivals of a round at most: what is found of them is in memory together."""
 
 
-class Matches:
-    """Pairs that a round has completed.
-
-    Attributes
-    ----------
-    r_rows, s_rows : ndarray of int64, shape (pairs,)
-        How many tuples of R and of S were pushed before each pair's.
-    ts : ndarray of int64, shape (pairs,)
-        When the later tuple of each pair arrived, in microseconds.
-    """
-
-    def __init__(self, job: Job, tables: tuple[Any, Any], pairs: Pairs) -> None:
-        self._tables, self._places = tables, pairs
-        self.r_rows, self.s_rows = job.r.named(pairs.r_rows), job.s.named(pairs.s_rows)
-        self.ts: Int64s = np.maximum(job.r.ts[pairs.r_rows], job.s.ts[pairs.s_rows])
-
-    def __len__(self) -> int:
-        return len(self.r_rows)
-
-    def __repr__(self) -> str:
-        return f"<Matches: {len(self)} pairs>"
-
-    @cached_property
-    def pairs(self) -> "pa.Table":
-        """The pairs as an Arrow table ``r_row, s_row, ts``."""
-        from streamjoin.files import arrow
-
-        columns = {"r_row": self.r_rows, "s_row": self.s_rows, "ts": self.ts}
-        return arrow().table(columns)  # type: ignore[no-any-return]  # see arrow()
-
-    def table(self, r_suffix: str = "_r", s_suffix: str = "_s") -> "pa.Table":
-        """Both sides' columns for every pair; suffixes where names clash.
-
-        Raises
-        ------
-        InputError
-            If what was pushed is not Arrow data, or two columns would get the same name.
-        """
-        (r_table, s_table), places = self._tables, self._places
-        return joined_table((r_table, places.r_rows, r_suffix), (s_table, places.s_rows, s_suffix))
-
-
 class StreamJoiner:
     """A join of two streams while they come.
+
+    Several threads may push, and another one take the results: a push waits for a round to end.
+    What is pushed is copied.
 
     Parameters
     ----------
@@ -131,18 +92,20 @@ class StreamJoiner:
             raise UnsupportedError(
                 f"{engine} does not join live: choose auto or one of {', '.join(live)}"
             )
-        self._knobs, self._threads, self._order = dict(knobs or {}), threads, order
-        self._lateness_us = None if lateness is None else parse_duration(lateness)
+        self._threads, self._order = threads, order
+        self._lateness_us = parse_lateness(lateness)
         self._r = Side("r", r_columns(self._predicate), ts, self._lateness_us)
         self._s = Side("s", s_columns(self._predicate), ts, self._lateness_us)
         self._stamped: bool | None = None
         self._clock, self._stamp_us = Meter(), 0
         self._clock.start()
         self._clock.stop()
+        self._lock = threading.RLock()
         self._ended = self._prepared = False
         self._rounds = self._pairs = self._digest = 0
         empty = self._r.stream(None)[0], self._s.stream(None)[0]
-        run.settle(self._engine, self._job(*empty, (0, 0)), self._knobs)  # refuses early
+        # Refuses early what does not fit together.
+        self._knobs = run.settle(self._engine, self._job(*empty, (0, 0)), knobs).knobs
 
     def push_r(self, data: Any) -> None:
         """Push tuples of R: Arrow data, a data frame or a mapping of arrays, in arrival order.
@@ -163,25 +126,31 @@ class StreamJoiner:
         """Say that no tuple of either stream with an arrival time before this one will come.
 
         Without that, a stream that is silent holds the other one's tuples back.
+
+        Raises
+        ------
+        InputError
+            If it is no whole number of microseconds.
         """
-        self._r.advance(ts_us)
-        self._s.advance(ts_us)
+        try:
+            reached_us = operator.index(ts_us)
+        except TypeError:
+            raise InputError(f"advance takes whole microseconds, not {ts_us!r}") from None
+        with self._lock:
+            self._r.advance(reached_us)
+            self._s.advance(reached_us)
 
     def end(self) -> None:
         """Say that no more tuples will come: :meth:`results` then gives all that is left."""
-        self.advance(MOST)
-        self._ended = True
+        with self._lock:
+            self._ended = True
 
     def results(self) -> Iterator[Matches]:
         """Join what can be joined, round by round, and give each round's pairs.
 
         Does not wait for more input: it ends when what is left has to wait for it.
         """
-        while True:
-            r_ready, s_ready = self._ready()
-            if r_ready is None and s_ready is None:
-                return
-            matches = self._round(r_ready, s_ready)
+        while (matches := self._round()) is not None:
             if len(matches):
                 yield matches
 
@@ -204,9 +173,10 @@ class StreamJoiner:
 
     def close(self) -> None:
         """Drop what waits; pushing is refused from now on."""
-        self._r.drop()
-        self._s.drop()
-        self._ended = True
+        with self._lock:
+            self._r.drop()
+            self._s.drop()
+            self._ended = True
 
     def __enter__(self) -> "StreamJoiner":
         return self
@@ -230,9 +200,14 @@ class StreamJoiner:
         return self._r.waiting + self._s.waiting
 
     def _push(self, side: Side, data: Any) -> None:
-        if self._ended:
-            raise InputError(f"{side.name}: the input has ended; open a new StreamJoiner")
-        batch = side.read(data)
+        with self._lock:
+            if self._ended:
+                raise InputError(f"{side.name}: the input has ended; open a new StreamJoiner")
+            batch = side.read(data)
+            if batch.rows:  # of what has no rows, not even the types are meant
+                self._keep(side, batch)
+
+    def _keep(self, side: Side, batch: Batch) -> None:
         if self._waiting + batch.rows > MOST_WAITING:
             raise InputError(
                 f"{side.name}: {self._waiting} tuples wait to be joined and {MOST_WAITING} may: "
@@ -259,8 +234,10 @@ class StreamJoiner:
 
     def _ready(self) -> tuple[Held | None, Held | None]:
         """What no tuple that is still to come can precede, as much as a round takes."""
-        r_last_us = min(self._r.frontier_us, self._s.frontier_us)
-        s_last_us = min(self._r.frontier_us - 1, self._s.frontier_us)
+        r_last_us = s_last_us = MOST
+        if not self._ended:
+            r_last_us = min(self._r.frontier_us, self._s.frontier_us)
+            s_last_us = min(self._r.frontier_us - 1, self._s.frontier_us)
         r, s = self._r.ready(r_last_us), self._s.ready(s_last_us)
         if r is None or s is None:
             return _first(r, ROUND_TUPLES), _first(s, ROUND_TUPLES)
@@ -270,7 +247,14 @@ class StreamJoiner:
         )
         return _first(r, r_count), _first(s, s_count)
 
-    def _round(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
+    def _round(self) -> Matches | None:
+        """Join what can be joined, as much as a round takes; None where nothing can."""
+        with self._lock:
+            r_ready, s_ready = self._ready()
+            nothing = r_ready is None and s_ready is None
+            return None if nothing else self._join(r_ready, s_ready)
+
+    def _join(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
         r_stream, r_table, r_carried = self._r.stream(r_ready)
         s_stream, s_table, s_carried = self._s.stream(s_ready)
         r_stream, s_stream = comparable(r_stream, s_stream, self._predicate)
@@ -282,12 +266,15 @@ class StreamJoiner:
         meter = Meter(most_pairs=pairs_that_fit())
         self._engine.run(job, meter)
         matches = Matches(job, (r_table, s_table), meter.pairs())
+        digest = int(Pairs(matches.r_rows, matches.s_rows).digest, 16)
         now_us = job.end_us
-        self._r.joined(r_ready, now_us, self._window, of_r=True)
-        self._s.joined(s_ready, now_us, self._window, of_r=False)
+        r_kept = self._r.after(r_ready, now_us, self._window, of_r=True)
+        s_kept = self._s.after(s_ready, now_us, self._window, of_r=False)
+        # All that takes time is done: an interrupt leaves the round undone, or finds it done.
+        self._r.keep(r_kept)
+        self._s.keep(s_kept)
         self._rounds += 1
         self._pairs += len(matches)
-        digest = int(Pairs(matches.r_rows, matches.s_rows).digest, 16)
         self._digest = (self._digest + digest) % (1 << 64)
         return matches
 

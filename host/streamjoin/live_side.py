@@ -1,10 +1,11 @@
 """One stream of a live join: what has been pushed and waits, and what its window holds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from streamjoin.columns import decoded
 from streamjoin.engines.arrivals import first_live
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
@@ -28,6 +29,10 @@ class Held:
     def take(self, places: Any) -> "Held":
         """Return the tuples at these places, a slice or row numbers."""
         return Held(self.batch.take(places), self.ts[places], self.numbers[places])
+
+
+Kept = tuple[list[Held], Held | None]
+"""What waits, and what the window holds."""
 
 
 class Side:
@@ -60,6 +65,7 @@ class Side:
         self.pushed = self.late = 0
         self.newest_us = LONG_AGO
         self._types: dict[str, np.dtype[Any]] = {}
+        self._schema: Any = None
         self._waiting: list[Held] = []
         self._window: Held | None = None
 
@@ -79,12 +85,14 @@ class Side:
         return self.newest_us - (self._lateness_us or 0)
 
     def read(self, data: Any) -> Batch:
-        """Take what a user pushes, refused where it does not go with what came before.
+        """Copy what a user pushes, refused where it does not go with what came before.
+
+        Arrow tables are not copied, only their join columns are: nobody writes to them.
 
         Raises
         ------
         InputError
-            If it is no such data, or a column's type changes.
+            If it is no such data, or columns or a column's type change.
         """
         batch = as_batch(data, self._columns, self._ts_column, self.name)
         if batch.rows and not _all_missing(batch):
@@ -95,7 +103,14 @@ class Side:
                         f"{self.name}: column {name!r} is {column.dtype} in this batch and was "
                         f"{before} in the batches before"
                     )
-        return batch
+        batch = replace(batch, table=_plain(batch.table))
+        self._schema_with(batch)
+        return replace(
+            batch,
+            columns={name: column.copy() for name, column in batch.columns.items()},
+            ts=None if batch.ts is None else batch.ts.copy(),
+            missing=None if batch.missing is None else batch.missing.copy(),
+        )
 
     def push(self, batch: Batch, ts: Int64s) -> None:
         """Keep a batch that was read until it can be joined.
@@ -123,6 +138,7 @@ class Side:
                 held = held.take(np.flatnonzero(~late))
         if batch.rows and not _all_missing(batch):
             self._types = {name: column.dtype for name, column in batch.columns.items()}
+        self._schema = self._schema_with(batch)
         self.pushed += batch.rows
         self.newest_us = max(self.newest_us, int(ts.max(initial=LONG_AGO)))
         if len(held.ts):
@@ -162,16 +178,50 @@ class Side:
         self._joining = all_of_it
         return stream, batch.table, self.live
 
-    def joined(self, arriving: "Held | None", now_us: int, window: Window, of_r: bool) -> None:
-        """Forget what has expired and what no longer waits, once a time has been reached."""
+    def after(self, arriving: "Held | None", now_us: int, window: Window, of_r: bool) -> "Kept":
+        """Return what is left to wait, and in the window, once a time has been reached."""
+        waiting, held = self._waiting, self._window
         if arriving is not None:
-            rest = self._waiting[0].take(slice(len(arriving.ts), len(self._waiting[0].ts)))
-            self._waiting = [rest] if len(rest.ts) else []
-        if arriving is None and self._window is None:
-            return
-        ends = np.array([len(self._joining.ts)])
-        first = int(first_live(self._joining.ts, np.array([now_us]), ends, window, of_r)[0])
-        self._window = self._joining.take(slice(first, len(self._joining.ts)))
+            rest = waiting[0].take(slice(len(arriving.ts), len(waiting[0].ts)))
+            waiting = [rest] if len(rest.ts) else []
+        if arriving is not None or held is not None:
+            ends = np.array([len(self._joining.ts)])
+            first = int(first_live(self._joining.ts, np.array([now_us]), ends, window, of_r)[0])
+            held = self._joining.take(slice(first, len(self._joining.ts)))
+        return waiting, held
+
+    def keep(self, kept: "Kept") -> None:
+        """Forget all but this."""
+        self._waiting, self._window = kept
+
+    def _schema_with(self, batch: Batch) -> Any:
+        """Return the schema of all batches so far and this one: columns without values get a type.
+
+        Raises
+        ------
+        InputError
+            If they do not go together.
+        """
+        if batch.table is None or self._schema is None:
+            return self._schema if batch.table is None else batch.table.schema
+        schema, before, pa = batch.table.schema, self._schema, arrow()
+        if schema.equals(before):
+            return before
+        if sorted(schema.names) != sorted(before.names):
+            raise InputError(f"{self.name}: this batch has other columns than the batches before")
+        try:
+            return pa.unify_schemas([before, schema])
+        except pa.ArrowException:
+            types = (
+                (name, schema.field(name).type, before.field(name).type) for name in before.names
+            )
+            name, now, then = next(
+                each for each in types if each[1] != each[2] and pa.null() not in each
+            )
+            raise InputError(
+                f"{self.name}: column {name!r} is {now} in this batch and was {then} in the "
+                "batches before"
+            ) from None
 
     def _together(self, parts: list[Held]) -> Held:
         if len(parts) == 1:
@@ -192,11 +242,11 @@ class Side:
         return Held(batch, ts, np.concatenate([held.numbers for held in parts]))
 
     def _column(self, parts: list[Held], name: str) -> Any:
-        kind = self._types.get(name)
+        kind = self._types.get(name, parts[0].batch.columns[name].dtype)
         columns = []
         for held in parts:
             column = held.batch.columns[name]
-            if kind is not None and column.dtype != kind:  # a batch without any value
+            if column.dtype != kind:  # a batch without any value
                 column = np.full(len(column), "" if kind.kind == "O" else 0).astype(kind)
             columns.append(column)
         return np.concatenate(columns)
@@ -204,15 +254,20 @@ class Side:
     def _table(self, tables: list[Any]) -> Any:
         if any(table is None for table in tables):
             return None
-        pa = arrow()
-        try:
-            table = pa.concat_tables(tables)
-        except pa.ArrowInvalid:
-            raise InputError(
-                f"{self.name}: this batch has other columns than the batches before"
-            ) from None
+        table = arrow().concat_tables(tables, promote_options="default")
         chunked = table.num_columns and table.column(0).num_chunks > MOST_CHUNKS
         return table.combine_chunks() if chunked else table
+
+
+def _plain(table: Any) -> Any:
+    """Write dictionaries out: put together, they would hold all values that ever came."""
+    if table is None:
+        return None
+    pa = arrow()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, decoded(pa, table.column(place)))
+    return table
 
 
 def _all_missing(batch: Batch) -> bool:

@@ -85,7 +85,7 @@ def check_options(*, threads: int, speedup: float, order: str, arrival: str) -> 
         raise InputError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}")
 
 
-def settle(engine: Engine, job: Job, knobs: Mapping[str, Any]) -> Job:
+def settle(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
     """Complete a job for an engine and refuse what it cannot do.
 
     Raises
@@ -98,9 +98,11 @@ def settle(engine: Engine, job: Job, knobs: Mapping[str, Any]) -> Job:
     if reason is not None:
         raise UnavailableError(f"{engine.name} cannot run here: {reason}")
     can = engine.capabilities
+    if knobs is not None and not isinstance(knobs, Mapping):
+        raise InputError(f"knobs must be a mapping of names to values, not {knobs!r}")
     complete = replace(
         job,
-        knobs=engine.settle(knobs),
+        knobs=engine.settle(knobs or {}),
         threads=engine.threads_for(int(job.threads)),
         backend=job.backend or (can.backends[0] if can.backends else None),
     )

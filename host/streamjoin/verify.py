@@ -65,7 +65,9 @@ def check_order(pairs: Pairs, job: Job, promise: str) -> None:
         back |= (later[1:] == later[:-1]) & (earlier[1:] < earlier[:-1])
     if back.any():
         place = int(np.flatnonzero(back)[0]) + 1
-        pair = (int(pairs.r_rows[place]), int(pairs.s_rows[place]))
+        here = slice(place, place + 1)
+        named = job.named(Pairs(pairs.r_rows[here], pairs.s_rows[here]))
+        pair = (int(named.r_rows[0]), int(named.s_rows[0]))
         raise MismatchError(f"result {place}, (r_row, s_row) = {pair}, breaks order {promise}")
 
 

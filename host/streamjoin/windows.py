@@ -90,7 +90,7 @@ Window = AllWindow | TumblingWindow | CountWindow | TimeWindow
 
 _UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
 _DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(us|ms|s|min|h)")
-_COUNT = re.compile(r"[0-9]{1,18}")
+_COUNT = re.compile(r"[0-9]{1,400}")
 
 
 def parse_duration(text: str) -> int:
@@ -137,7 +137,7 @@ def parse_window(text: str) -> Window:
     """
     kind, _, rest = text.partition(":")
     lengths = rest.split(",") if rest else []
-    if kind == "all" and not rest:
+    if text == "all":
         return AllWindow()
     if kind == "tumbling" and len(lengths) == 1:
         return TumblingWindow(parse_duration(lengths[0]))

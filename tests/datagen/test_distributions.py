@@ -322,3 +322,26 @@ def test_every_kind_splits_anywhere() -> None:
             for name in whole.column_names:
                 pieces = [value for part in parts for value in part.column(name).to_pylist()]
                 assert pieces == whole.column(name).to_pylist(), (kind, stream, name)
+
+
+SMALLEST: list[tuple[str, dict[str, Any], int]] = [
+    ("band", {"rate_r": 333, "rate_s": 1, "duration_s": 1, "window": "all", "domain": 1}, 333),
+    ("rovio", {"rate": 5, "duration_ms": 200, "users": 1, "shape": 10}, 1_000_000),
+]
+
+
+@pytest.mark.parametrize(("kind", "params", "pairs"), SMALLEST)
+def test_of_a_single_value_all_pairs_are_estimated(
+    kind: str, params: dict[str, Any], pairs: int
+) -> None:
+    zero_width = {"lo": 0, "hi": 0} if kind == "band" else {}
+    assert make_spec(kind, SEED, {**params, **zero_width}).estimated_pairs() == pairs
+
+
+@pytest.mark.parametrize("streams", ["self", "two"])
+def test_estimated_pairs_of_a_self_join_hold_every_tuple_with_itself(streams: str) -> None:
+    params = {"tuples": 3000, "window_tuples": 3000, "match_rate": 0.5, "streams": streams}
+    spec = make_spec("uniform", SEED, params)
+    x, a = (column(spec, stream, name) for stream, name in (("r", "x"), ("s", "a")))
+    near = np.abs(np.subtract.outer(x.astype(np.int64), a)) <= spec.reach()
+    assert spec.estimated_pairs() == pytest.approx(near.sum(), rel=0.1)

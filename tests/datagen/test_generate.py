@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from streamjoin_datagen import pairs
 from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.generate import check_size, generate, known
-from streamjoin_datagen.pairs import key_pairs
+from streamjoin_datagen.pairs import key_pairs, window_pairs
 from streamjoin_datagen.params import SPECS, make_spec
 from streamjoin_datagen.session import Session
 from streamjoin_datagen.store import read_column, unchanged
@@ -122,6 +123,27 @@ def test_pairs_are_counted_alike_in_narrow_and_wide_domains(domain: int) -> None
     r, s = rng.integers(1, 51, 300), rng.integers(1, 51, 200)
     r, s = r * (domain // 50), s * (domain // 50)
     assert key_pairs(r, s, domain) == np.count_nonzero(r[:, None] == s[None, :])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 300])
+@pytest.mark.parametrize("window", ["tumbling:1us", "tumbling:7us", "tumbling:1h"])
+@pytest.mark.parametrize("domain", [50, (1 << 31) - 1])
+@pytest.mark.parametrize("stretch_rows", [1, 40, 1 << 20])
+def test_pairs_of_tumbling_windows_are_counted_in_any_stretches(
+    rows: int, window: str, domain: int, stretch_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairs, "STRETCH_ROWS", stretch_rows)
+    rng = np.random.default_rng(rows)
+    keys = [rng.integers(1, 6, count) * (domain // 50) for count in (rows, 200)]
+    times = [np.sort(rng.integers(0, 90, count)) for count in (rows, 200)]
+    length_us = {"tumbling:1us": 1, "tumbling:7us": 7, "tumbling:1h": 3_600_000_000}[window]
+    met = np.equal.outer(*keys) & np.equal.outer(*(found // length_us for found in times))
+    assert window_pairs(keys, times, window, domain) == met.sum()
+
+
+def test_pairs_of_windows_without_rows_cost_nothing() -> None:
+    keys, times = np.array([1, 2, 1]), np.array([0, 5, 1 << 55])
+    assert window_pairs((keys, keys), (times, times), "tumbling:1us", 2) == 3
 
 
 def test_the_description_says_what_was_made(session: Session, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from streamjoin.errors import InputError
+from streamjoin.windows import parse_window
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.params import SPECS, make_spec, parse_params
 
@@ -103,6 +105,24 @@ def test_names_tell_workloads_apart() -> None:
                                     "time:1.5s"])  # fmt: skip
 def test_every_kind_of_window_is_accepted(window: str) -> None:
     assert make_spec("equi", 1, {"window": window}).window_text == window
+
+
+@pytest.mark.parametrize("window", ["all:", "time:1.5us", "time:0s", "time:0.3us", "count:-1",
+                                    "count:", "count:1,2,3", "tumbling:1s,2s", "time:1s,",
+                                    "count:1\uff11", "count:4611686018427387904",
+                                    "time:99999999999999h", "week"])  # fmt: skip
+def test_a_window_that_no_join_takes_is_refused(window: str) -> None:
+    with pytest.raises(SpecError, match="window must be all, tumbling:DUR"):
+        make_spec("equi", 1, {"window": window})
+    with pytest.raises(InputError):
+        parse_window(window)
+
+
+@pytest.mark.parametrize("window", ["count:4611686018427387903", "time:0.5s", "time:1.000001s",
+                                    "tumbling:999999999999999999us"])  # fmt: skip
+def test_the_longest_and_finest_windows_are_accepted(window: str) -> None:
+    assert make_spec("equi", 1, {"window": window}).window_text == window
+    assert parse_window(window).kind == window.partition(":")[0]
 
 
 def test_rows_are_rate_times_duration_rounded() -> None:

@@ -101,7 +101,7 @@ MISTAKES = {
     "a huge window": (
         ["--on", "k", "--window", f"count:{10**30}"],
         {},
-        "a count is a whole number above 0",
+        "the count window of R must be a whole number from 1 to below 2**62",
     ),
     "an unknown window": (["--on", "k", "--window", "week"], {}, "a window is all, tumbling"),
     "a window without unit": (["--on", "k", "--window", "time:5"], {}, "with us, ms, s, min or h"),

@@ -46,6 +46,11 @@ def test_a_stream_without_ts_is_at_rest() -> None:
     assert r.ts.tolist() == [0, 0]
 
 
+def test_empty_lists_are_an_empty_stream() -> None:
+    found = sj.join({"k": [], "ts": []}, {"k": [1], "ts": [1]}, on="k", check=True)
+    assert (found.metrics["n_r"], len(found)) == (0, 0)
+
+
 def test_numbers_share_memory_with_arrow() -> None:
     column = pa.array(np.arange(1000, dtype=np.int32))
     r, _ = as_streams(pa.table({"k": column}), {"k": np.array([1])}, ON_K)
@@ -63,6 +68,7 @@ def test_numbers_share_memory_with_arrow() -> None:
         ({"k": np.array([1j])}, "r: column 'k' is complex128; join columns are numbers or text"),
         ({"k": np.array([True])}, "r: column 'k' is bool; join columns are numbers or text"),
         ({"k": np.array([1]), "ts": np.array([2**63 - 1])}, "ts at row 0 is beyond 2**62"),
+        ({"k": np.array([1]), "ts": np.array([1], "M8[10ms]")}, "us or ns, not datetime64[10ms]"),
         (pa.table({"k": pa.array([[1]])}), "r: column 'k' is list<"),
         (pa.table({"k": [1], "ts": pa.array([None], pa.int64())}), "'ts' has no value at row 0"),
     ],
@@ -71,6 +77,18 @@ def test_what_cannot_be_joined_is_refused_in_a_sentence(r: object, sentence: str
     with pytest.raises(sj.InputError) as refused:
         sj.join(r, {"k": np.array([1])}, on="k")
     assert sentence in str(refused.value)
+
+
+def test_tables_put_small_dictionaries_of_many_values_together() -> None:
+    kind, pieces = pa.dictionary(pa.int8(), pa.string()), []
+    for piece in range(3):
+        texts = pa.array([f"{piece}-{row}" for row in range(100)])
+        coded = texts.dictionary_encode().cast(kind)
+        pieces.append(pa.table({"k": coded, "v": coded}))
+    r = pa.concat_tables(pieces)
+    found = sj.join(r, r, on="k").table()
+    assert found["v_r"].to_pylist() == found["v_s"].to_pylist() == found["k_r"].to_pylist()
+    assert sorted(found["k_r"].to_pylist()) == sorted(r["k"].to_pylist())
 
 
 def test_table_gives_both_sides_columns_with_suffixes_where_names_clash() -> None:

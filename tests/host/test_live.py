@@ -4,6 +4,7 @@ A case is named by its seed, which is printed where it fails; ``SEED=`` and ``CA
 """
 
 import os
+import threading
 import tracemalloc
 from typing import Any
 
@@ -236,6 +237,204 @@ def test_a_round_that_fails_can_be_joined_again(monkeypatch: pytest.MonkeyPatch)
         assert sorted(zip(matches.r_rows, matches.s_rows, strict=True)) == [(0, 1), (1, 0)]
 
 
+def test_an_interrupt_leaves_a_round_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Pairs) -> str:
+        raise KeyboardInterrupt
+
+    joiner = sj.StreamJoiner(on="k", window="all")
+    joiner.push_r({"k": [1]})
+    joiner.push_s({"k": [1]})
+    with monkeypatch.context() as patch:
+        patch.setattr(Pairs, "digest", property(interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            list(joiner.results())
+    assert [len(matches) for matches in joiner.results()] == [1]
+    assert (joiner.metrics["rounds"], joiner.metrics["pairs"]) == (1, 1)
+
+
+def test_what_a_thread_pushes_while_a_round_runs_is_joined_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    good, producers = Kang.run, []
+
+    def slow(self: Kang, job: Any, meter: Any) -> None:
+        if not producers:
+            late = {"k": [1], "ts": [7]}
+            producers.append(threading.Thread(target=joiner.push_r, args=(late,), daemon=True))
+            producers[0].start()
+            producers[0].join(0.2)  # it either waits for the round or is through by then
+        good(self, job, meter)
+
+    monkeypatch.setattr(Kang, "run", slow)
+    with sj.StreamJoiner(on="k", window="all") as joiner:
+        joiner.push_r({"k": [1, 2], "ts": [1, 5]})
+        joiner.push_s({"k": [1], "ts": [5]})
+        found = list(joiner.results())
+        producers[0].join(60)
+        joiner.end()
+        found += joiner.results()
+    pairs = together(found)
+    assert sorted(zip(pairs.r_rows, pairs.s_rows, strict=True)) == [(0, 0), (2, 0)]
+
+
+def test_arrays_may_be_used_again_once_they_are_pushed() -> None:
+    keys, ts, masked = np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2, np.bool_)
+    with sj.StreamJoiner(on="k", window="all") as joiner:
+        for push in (joiner.push_r, joiner.push_s):
+            for number in range(3):
+                keys[:], ts[:], masked[:] = (2 * number, 2 * number + 1), 10 * number, number == 1
+                push({"k": np.ma.MaskedArray(keys, masked), "ts": ts})
+        joiner.end()
+        (matches,) = joiner.results()
+    assert sorted(zip(matches.r_rows, matches.s_rows, matches.ts, strict=True)) == [
+        (0, 0, 0),
+        (1, 1, 0),
+        (4, 4, 20),
+        (5, 5, 20),
+    ]
+
+
+@pytest.mark.parametrize("lateness", [None, "10us"])
+@pytest.mark.parametrize("ts", [1 << 62, -(1 << 62)])
+def test_the_ends_of_time_are_joined(ts: int, lateness: str | None) -> None:
+    with sj.StreamJoiner(on="k", window="time:1s", lateness=lateness) as joiner:
+        joiner.push_r({"k": [1], "ts": [ts]})
+        joiner.push_s({"k": [1], "ts": [ts]})
+        joiner.end()
+        assert [matches.ts.tolist() for matches in joiner.results()] == [[ts]]
+
+
+EMPTY = {
+    "masked": np.ma.masked_array([0, 0], [True, True]),
+    "none": np.array([None, None], dtype=object),
+    "no time": np.array(["NaT", "NaT"], dtype="M8[us]"),
+    "no duration": np.array(["NaT", "NaT"], dtype="m8[us]"),
+}
+
+
+@pytest.mark.parametrize("second", EMPTY)
+@pytest.mark.parametrize("first", EMPTY)
+def test_batches_without_any_value_go_with_any_type(first: str, second: str) -> None:
+    with sj.StreamJoiner(on="k", window="all") as joiner:
+        for place, keys in enumerate((EMPTY[first], EMPTY[second], np.array(["a", "b"]))):
+            joiner.push_r({"k": keys, "ts": [place, place]})
+            joiner.push_s({"k": keys, "ts": [place, place]})
+            joiner.advance(place + 1)
+            assert place != 1 or not list(joiner.results())
+        joiner.end()
+        assert [len(matches) for matches in joiner.results()] == [2]
+
+
+def test_arrow_batches_without_any_value_go_with_any_type() -> None:
+    batches = [
+        pa.table({"k": pa.nulls(1), "price": [1.5]}),
+        pa.table({"k": ["a"], "price": pa.nulls(1)}),
+        pa.table({"price": [2.5], "k": pa.nulls(1)}),
+        pa.table({"k": ["b"], "price": [3.5]}).cast(
+            pa.schema([pa.field("k", pa.string(), nullable=False), pa.field("price", pa.float64())])
+        ),
+    ]
+    with sj.StreamJoiner(on="k", window="all") as joiner:
+        for batch in batches:
+            joiner.push_r(batch)
+            joiner.push_s(batch)
+        rows = [row for matches in joiner.results() for row in matches.table().to_pylist()]
+    assert [(row["k_r"], row["price_r"], row["price_s"]) for row in rows] == [
+        ("a", None, None),
+        ("b", 3.5, 3.5),
+    ]
+
+
+def test_dictionaries_that_change_need_the_memory_of_their_window() -> None:
+    peaks, rows = [], 10
+    with sj.StreamJoiner(on="k", window="count:1000") as joiner:
+        for number in range(600):
+            texts = pa.array([f"{number}-{row}-{'x' * 1000}" for row in range(rows)])
+            coded = texts.dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string()))
+            for push in (joiner.push_r, joiner.push_s):
+                push(pa.table({"k": np.arange(rows) + rows * number, "text": coded}))
+            tables = [matches.table() for matches in joiner.results()]
+            assert [table["text_r"].to_pylist() for table in tables] == [texts.to_pylist()]
+            del tables
+            peaks.append(pa.total_allocated_bytes())
+    assert max(peaks[500:]) < 1.5 * max(peaks[150:250])
+
+
+def test_a_batch_that_is_refused_is_not_kept() -> None:
+    good = pa.table({"k": [1], "price": [1.5]})
+    with sj.StreamJoiner(on="k") as joiner:
+        joiner.push_r(good)
+        joiner.push_s(good)
+        assert [len(matches) for matches in joiner.results()] == [1]
+        with pytest.raises(sj.InputError, match=r"^r: column 'price' is string in this batch and"):
+            joiner.push_r(pa.table({"k": [1], "price": ["dear"]}))
+        with pytest.raises(sj.InputError, match=r"^r: this batch has other columns"):
+            joiner.push_r(pa.table({"k": [1]}))
+        joiner.push_r(good)
+        joiner.push_s(good)
+        assert sum(len(matches) for matches in joiner.results()) == 3
+        assert joiner.metrics["n_r"] == 2
+
+
+def test_pushing_nothing_changes_nothing() -> None:
+    with sj.StreamJoiner(on="k") as joiner:
+        joiner.push_r({"k": []})
+        joiner.push_r({"k": ["x"][:0], "ts": []})
+        joiner.push_r({"k": [1], "ts": [5]})
+        joiner.push_s({"k": [1], "ts": [5]})
+        joiner.push_s({"k": []})
+        joiner.push_s(pa.table({"k": pa.array([], pa.string())}))
+        joiner.end()
+        assert [len(matches) for matches in joiner.results()] == [1]
+        assert joiner.metrics["n_r"] == joiner.metrics["n_s"] == 1
+
+
+@pytest.mark.parametrize("ts_us", [3.5, "soon", None, float("nan"), np.datetime64("2020")])
+def test_only_whole_microseconds_advance(ts_us: Any) -> None:
+    with (
+        sj.StreamJoiner(on="k") as joiner,
+        pytest.raises(sj.InputError, match=r"^advance takes whole microseconds, not "),
+    ):
+        joiner.advance(ts_us)
+
+
+@pytest.mark.parametrize("ts_us", [1 << 70, np.int64(2**63 - 1), np.uint64(2**63 + 1)])
+def test_advancing_beyond_all_times_joins_what_waits(ts_us: Any) -> None:
+    with sj.StreamJoiner(on="k", lateness="10ms") as joiner:
+        joiner.push_r({"k": [1], "ts": [5]})
+        joiner.push_s({"k": [1], "ts": [7]})
+        joiner.advance(ts_us)
+        assert [len(matches) for matches in joiner.results()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("lateness", "sentence"),
+    [
+        ("999999999999999999h", "^a lateness must be below 2\\*\\*62 microseconds, not '9"),
+        (10, "^lateness must be a text such as '10ms', not 10$"),
+    ],
+)
+def test_a_lateness_without_sense_is_refused(lateness: Any, sentence: str) -> None:
+    with pytest.raises(sj.InputError, match=sentence):
+        sj.StreamJoiner(on="k", lateness=lateness)
+    with pytest.raises(sj.InputError, match=sentence):
+        sj.join({"k": [1], "ts": [5]}, {"k": [1], "ts": [5]}, on="k", lateness=lateness)
+
+
+def test_a_lateness_without_arrival_times_is_refused() -> None:
+    with pytest.raises(sj.InputError, match=r"^r: a lateness needs the arrival times"):
+        sj.join({"k": [1]}, {"k": [1]}, on="k", lateness="10ms")
+    rest, late = {"k": [1]}, {"k": [1, 1], "ts": [10, 5]}
+    assert len(sj.join(rest, late, on="k", lateness="10ms", check=True)) == 2
+
+
+def test_a_wrong_result_is_told_in_rows_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Kang, "run", lambda self, job, meter: None)
+    r, s = {"k": [7, 8], "ts": [10, 5]}, {"k": [8], "ts": [20]}
+    with pytest.raises(sj.MismatchError, match=r"first missing \(r_row, s_row\) = \(1, 0\)"):
+        sj.join(r, s, on="k", engine="kang", lateness="10us", check=True)
+
+
 def left_early() -> None:
     with sj.StreamJoiner(on="k") as joiner:
         joiner.push_r({"k": [1], "ts": [5]})
@@ -278,6 +477,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[Any], str]] = {
         {"engine": "llhj", "order": "outer"},
         [],
         "^llhj promises order none, not outer",
+    ),
+    "knobs in a list": (
+        {"knobs": ["batch"]},
+        [],
+        r"^knobs must be a mapping of names to values, not \['batch'\]$",
     ),
     "an unknown knob": ({"knobs": {"speed": 9}}, [], "^kang has no knob 'speed'; it has batch$"),
     "other columns": (

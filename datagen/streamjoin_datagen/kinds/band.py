@@ -128,7 +128,8 @@ class BandSpec(WorkloadSpec):
         from streamjoin_datagen.estimates import met_tuples
 
         chance = min(1.0, (self.lo + self.hi + 1) / self.domain)
-        chance *= min(1.0, (self.lo + self.hi) / max(self.domain - 1, 1))
+        if self.domain > 1:  # else all real values are the same
+            chance *= min(1.0, (self.lo + self.hi) / (self.domain - 1))
         met = met_tuples(
             self.window,
             rows=(self.rows("r"), self.rows("s")),

@@ -211,7 +211,8 @@ class RovioSpec(_Keyed):
 
     def estimated_pairs(self) -> float | None:
         """Pairs within a second."""
-        share = (2 * self.shape + 1) / (self.shape + 1) ** 2 * self.users
+        # The frequencies as if there were many keys; of few, a pair cannot be more than certain.
+        share = max(1.0, (2 * self.shape + 1) / (self.shape + 1) ** 2 * self.users)
         return float(self.rows("r")) ** 2 / share / max(1.0, self.duration_ms / 1000)
 
 

@@ -117,12 +117,14 @@ class ValuesSpec(WorkloadSpec):
         return values
 
     def estimated_pairs(self) -> float | None:
-        """Every tuple finds ``match_rate`` partners, once the windows are full."""
+        """Every tuple finds ``match_rate`` partners, once the windows are full, and itself."""
         from streamjoin_datagen.estimates import met_tuples
 
         rates = (self.rate * 1e3, self.rate * 1e3)
         rows = (self.tuples, self.tuples)
-        return self.chance * met_tuples(self.window_text, rows=rows, rates_per_s=rates)
+        met = met_tuples(self.window_text, rows=rows, rates_per_s=rates)
+        certain = float(self.tuples) if self.streams == "self" else 0.0
+        return self.chance * (met - certain) + certain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,9 @@ from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import read_streams
+from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, whole, write_pairs
-from streamjoin.windows import parse_duration, parse_window
+from streamjoin.windows import parse_window
 
 EPILOG = """\
 example:
@@ -66,8 +67,7 @@ class JoinVerb:
         if args.engine != "auto":
             catalog.get(args.engine)  # a wrong name is told before anything is read
         targets = _targets(args)
-        lateness_us = None if args.lateness is None else parse_duration(args.lateness)
-        r, s = read_streams(args.r, args.s, predicate, args.ts, lateness_us)
+        r, s = read_streams(args.r, args.s, predicate, args.ts, parse_lateness(args.lateness))
         for stream in (r, s):
             if stream.late:
                 say(f"{stream.source}: {stream.late} tuples came too late and are left out")
@@ -97,7 +97,7 @@ class JoinVerb:
         if args.verify:
             with progress("oracle") as told:
                 right, oracle_name = verify.expected(job, told)
-            verify.check(outcome.pairs, right, engine.name)
+            verify.check(outcome.rows, job.named(right), engine.name)
             verify.check_order(outcome.pairs, job, engine.promise(job))
             outcome.metrics["verified_by"] = oracle_name
         with whole(targets) as drafts:

@@ -1,0 +1,57 @@
+"""What a live join gives: the pairs of one round."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamjoin.api import joined_table
+from streamjoin.engines.base import Job
+from streamjoin.tuples import Int64s, Pairs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Matches:
+    """Pairs that a round has completed.
+
+    Attributes
+    ----------
+    r_rows, s_rows : ndarray of int64, shape (pairs,)
+        How many tuples of R and of S were pushed before each pair's.
+    ts : ndarray of int64, shape (pairs,)
+        When the later tuple of each pair arrived, in microseconds.
+    """
+
+    def __init__(self, job: Job, tables: tuple[Any, Any], pairs: Pairs) -> None:
+        self._tables, self._places = tables, pairs
+        self.r_rows, self.s_rows = job.r.named(pairs.r_rows), job.s.named(pairs.s_rows)
+        self.ts: Int64s = np.maximum(job.r.ts[pairs.r_rows], job.s.ts[pairs.s_rows])
+
+    def __len__(self) -> int:
+        return len(self.r_rows)
+
+    def __repr__(self) -> str:
+        return f"<Matches: {len(self)} pairs>"
+
+    @cached_property
+    def pairs(self) -> "pa.Table":
+        """The pairs as an Arrow table ``r_row, s_row, ts``."""
+        from streamjoin.files import arrow
+
+        columns = {"r_row": self.r_rows, "s_row": self.s_rows, "ts": self.ts}
+        return arrow().table(columns)  # type: ignore[no-any-return]  # see arrow()
+
+    def table(self, r_suffix: str = "_r", s_suffix: str = "_s") -> "pa.Table":
+        """Both sides' columns for every pair; suffixes where names clash.
+
+        Dictionaries are written out.
+
+        Raises
+        ------
+        InputError
+            If what was pushed is not Arrow data, or two columns would get the same name.
+        """
+        (r_table, s_table), places = self._tables, self._places
+        return joined_table((r_table, places.r_rows, r_suffix), (s_table, places.s_rows, s_suffix))
