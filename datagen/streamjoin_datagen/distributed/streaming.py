@@ -3,8 +3,9 @@
 Spark cuts the streams into numbered batches and remembers in its checkpoint which input each
 holds. This module keeps the tuples that later ones may still meet, and hands each batch to the
 kernels: for every class of keys, what was kept is read and joined with the class's new tuples, and
-pairs and what is to be kept are written. A batch's pairs become visible by one rename, and the batch is done when its record is written; until then it can be done again
-from the state before it, which gives the same pairs. After a crash Spark repeats its last batch, so
+pairs and what is to be kept are written. A batch's pairs become visible by one rename, and the
+batch is done when its record is written; until then it can be done again from the state before it,
+which gives the same pairs. After a crash Spark repeats its last batch, so
 every pair is there exactly once.
 
 A pair is found when the second of its tuples is processed, in whatever order they come:
