@@ -46,6 +46,12 @@ class SparkEngine(Engine):
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("file_tuples", 100_000, "Tuples of both sides in files that appear at once.", 1),
         Knob("most_files", 0, "Files of a side that a streaming batch takes at most; 0: all."),
+        Knob(
+            "session",
+            "any",
+            "any: one of every core; own: a session of just the threads asked for.",
+            choices=("any", "own"),
+        ),
     )
 
     def __init__(self) -> None:
@@ -69,7 +75,7 @@ class SparkEngine(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Start Spark if there is no session, and write the input."""
-        self._session(report)
+        self._session(job, report)
         self._remove()
         self._folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -91,7 +97,7 @@ class SparkEngine(Engine):
         if self._job is not job:
             self.prepare(job, lambda _: None)
         folder, feed = self._folder, self._feed
-        session = self._session(lambda _: None)
+        session = self._session(job, lambda _: None)
         try:
             if feed is not None:
                 session.run(lambda: self._replay(session, job, meter, feed))
@@ -117,12 +123,12 @@ class SparkEngine(Engine):
         """Return the streaming query of a job."""
 
     @staticmethod
-    def _session(report: Report) -> "Session":
+    def _session(job: Job, report: Report) -> "Session":
         from streamjoin_datagen import session
 
         if not session.is_running():
             report("starting Spark")
-        return session.shared_session()
+        return session.shared_session(job.threads if job.knobs["session"] == "own" else None)
 
     @abstractmethod
     def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
@@ -149,7 +155,7 @@ class Spark(SparkEngine):
         from streamjoin_datagen.distributed.join import load_kernels
 
         super().prepare(job, report)
-        session = self._session(report)
+        session = self._session(job, report)
         session.run(lambda: load_kernels(session.spark))
 
     def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
