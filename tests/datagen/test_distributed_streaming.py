@@ -18,6 +18,7 @@ from tests.datagen.distributed import pairs_of
 
 from streamjoin import oracle, verify
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.inputs import as_streams
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Pairs, Stream
 from streamjoin.windows import parse_window
@@ -327,4 +328,29 @@ def test_a_batch_may_bring_files_of_one_side_alone(session: Session, tmp_path: P
     write(tmp_path / "s", s, files=2)
     run(session, tmp_path, band=["k=k:1:1"], window="time:30us", delay_us=ROWS)
     right = oracle.join(r, s, Predicate.parse(band=["k=k:1:1"]), parse_window("time:30us"))
+    verify.check(found(tmp_path), right, "stream")
+
+
+def test_keys_of_any_kind_are_kept_from_batch_to_batch(session: Session, tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    sides = []
+    for side in ("r", "s"):
+        (tmp_path / side).mkdir()
+        numbers = rng.integers(0, 5, 90)
+        keys = {
+            "text": [None if n == 4 else f"key {n}" for n in numbers.tolist()],
+            "wide": pa.array(numbers.astype(np.uint64) + np.uint64((1 << 64) - 9)),
+            "day": (numbers // 2).astype("datetime64[D]"),
+        }
+        table = pa.table({"row": np.arange(90), "ts": START_US + np.arange(90), **keys})
+        for number in range(3):
+            path = tmp_path / side / f"part-{number}.parquet"
+            pq.write_table(table.slice(30 * number, 30), path)
+            os.utime(path, (1000 + number, 1000 + number))
+        sides.append(table)
+    on = ["text,wide,day"]
+    run(session, tmp_path, on=on, window="time:50us")
+    r, s = as_streams(*sides, Predicate.parse(on))
+    right = oracle.join(r, s, Predicate.parse(on), parse_window("time:50us"))
+    assert len(right) > 0
     verify.check(found(tmp_path), right, "stream")
