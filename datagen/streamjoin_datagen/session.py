@@ -162,6 +162,8 @@ def _cores() -> int:
 
 _running: list[Session] = []
 _shared = contextlib.ExitStack()
+_shared_sessions: list[Session] = []
+"""The session that :func:`shared_session` started, if any."""
 
 
 def is_running() -> bool:
@@ -169,20 +171,30 @@ def is_running() -> bool:
     return bool(_running)
 
 
-def shared_session() -> Session:
+def shared_session(threads: int | None = None) -> Session:
     """Return the session that runs in this process, or start one that lives as long as it does.
 
-    One that is started here uses every core, and Java compiles well.
+    One that was started here and has another number of threads is ended first; Java compiles well.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Tasks at the same time; every core by default.
 
     Raises
     ------
     GenerationError
         As :func:`spark_session`.
     """
+    wanted = threads or _cores()
+    if any(one.threads != wanted for one in _running if one in _shared_sessions):
+        _shared.close()
+        _shared_sessions.clear()
     if not _running:
         memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
         heap = f"{max(1, int(memory_gib / 5))}g"
-        _shared.enter_context(spark_session(memory=heap, quick=False))
+        started = _shared.enter_context(spark_session(wanted, memory=heap, quick=False))
+        _shared_sessions.append(started)
         atexit.register(_shared.close)
     return _running[-1]
 
@@ -199,6 +211,12 @@ def _settings(folder: Path, threads: int, address: str) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * threads),
+        # The default one starts a process for every file of a checkpoint on a local disk, a tenth
+        # of a second for every batch of a stream.
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing."
+            "FileSystemBasedCheckpointFileManager"
+        ),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

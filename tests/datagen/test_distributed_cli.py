@@ -115,7 +115,7 @@ def test_a_mistake_is_one_sentence(
     [
         ("--r=nothing", "--r nothing: must be a folder with a Parquet file in it at least"),
         ("--delay=soon", "a duration is a number with us, ms, s, min or h, not 'soon'"),
-        ("--row=x", "r: needs a column 'x' of whole numbers that name its rows"),
+        ("--row=x", "part-000.parquet: needs a column 'x' of whole numbers that name its rows"),
     ],
 )
 @pytest.mark.usefixtures("one_session")

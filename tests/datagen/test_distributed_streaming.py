@@ -18,11 +18,14 @@ from tests.datagen.distributed import pairs_of
 
 from streamjoin import oracle, verify
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.inputs import as_streams
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Pairs, Stream
 from streamjoin.windows import parse_window
-from streamjoin_datagen.distributed import streaming
-from streamjoin_datagen.distributed.streaming import FOLDER, last_record, stream_join
+from streamjoin_datagen.distributed import stream_source, stream_state
+from streamjoin_datagen.distributed.join import explained
+from streamjoin_datagen.distributed.stream_state import FOLDER, last_record
+from streamjoin_datagen.distributed.streaming import stream_join, stream_join_files
 from streamjoin_datagen.session import Session
 
 pytestmark = pytest.mark.timeout(600)
@@ -61,15 +64,19 @@ def reader(session: Session, folder: Path) -> object:
     return read.parquet(str(folder))
 
 
-def run(session: Session, folder: Path, **how: object) -> dict[str, object]:
-    how = {"delay_us": 0, "classes": 3, **how}
-    query = stream_join(
-        reader(session, folder / "r"),  # type: ignore[arg-type]
-        reader(session, folder / "s"),  # type: ignore[arg-type]
-        out=folder / "pairs",
-        checkpoint=folder / "checkpoint",
-        **how,  # type: ignore[arg-type]
-    )
+def run(session: Session, folder: Path, path: str = "files", **how: object) -> dict[str, object]:
+    how = {
+        "delay_us": 0,
+        "classes": 3,
+        "out": folder / "pairs",
+        "checkpoint": folder / "checkpoint",
+        **how,
+    }
+    r, s = folder / "r", folder / "s"
+    if path == "files":
+        query = stream_join_files(session.spark, r, s, most_files=1, **how)  # type: ignore[arg-type]
+    else:
+        query = stream_join(reader(session, r), reader(session, s), **how)  # type: ignore[arg-type]
     running = query.trigger(availableNow=True).start()
     assert running.awaitTermination(DEADLINE_S)
     return last_record(folder / "checkpoint" / FOLDER)
@@ -79,6 +86,7 @@ def found(folder: Path) -> Pairs:
     return pairs_of(pq.read_table(folder / "pairs"))
 
 
+@pytest.mark.parametrize("path", ["files", "workers", "rows"])
 @pytest.mark.parametrize(
     ("on", "band", "window"),
     [
@@ -88,12 +96,21 @@ def found(folder: Path) -> Pairs:
     ],
 )
 def test_a_stream_gives_the_oracles_result(
-    on: str | None, band: list[str] | None, window: str, session: Session, tmp_path: Path
+    on: str | None,
+    band: list[str] | None,
+    window: str,
+    path: str,
+    session: Session,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     r, s = streams(1)
     write(tmp_path / "r", r)
     write(tmp_path / "s", s)
-    record = run(session, tmp_path, on=on, band=band, window=window)
+    if path == "workers":  # files, and no batch is small
+        monkeypatch.setattr(stream_source, "DRIVER_TUPLES", 0)
+    where = "rows" if path == "rows" else "files"
+    record = run(session, tmp_path, where, on=on, band=band, window=window)
     right = oracle.join(r, s, Predicate.parse(on, band), parse_window(window))
     verify.check(found(tmp_path), right, "stream")
     assert (record["batch"], record["pairs_so_far"]) == (FILES - 1, len(right))
@@ -102,7 +119,8 @@ def test_a_stream_gives_the_oracles_result(
     assert int(record["kept"]) < 2 * 90 + 2 * ROWS / FILES + 40  # type: ignore[call-overload]
 
 
-def test_late_tuples_are_counted_and_left_out(session: Session, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["files", "rows"])
+def test_late_tuples_are_counted_and_left_out(path: str, session: Session, tmp_path: Path) -> None:
     r, s = streams(2)
     late = np.arange(5, ROWS // FILES, 7)  # rows of the first file that come with the last
     on_time = np.setdiff1d(np.arange(ROWS), late)
@@ -121,7 +139,7 @@ def test_late_tuples_are_counted_and_left_out(session: Session, tmp_path: Path) 
             table = pa.concat_tables([table, more])
         pq.write_table(table, path)
         os.utime(path, (1000 + number, 1000 + number))
-    record = run(session, tmp_path, on="k", window="time:40us")
+    record = run(session, tmp_path, path, on="k", window="time:40us")
     assert record["late_so_far"] == len(late)
     right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:40us"))
     kept = ~np.isin(right.r_rows, late)
@@ -129,7 +147,7 @@ def test_late_tuples_are_counted_and_left_out(session: Session, tmp_path: Path) 
     # With a delay as long as that, nothing is late.
     for name in ("pairs", "checkpoint"):
         shutil.rmtree(tmp_path / name)
-    record = run(session, tmp_path, on="k", window="time:40us", delay_us=ROWS)
+    record = run(session, tmp_path, path, on="k", window="time:40us", delay_us=ROWS)
     assert record["late_so_far"] == 0
     verify.check(found(tmp_path), right, "stream")
 
@@ -225,7 +243,7 @@ def test_a_batch_whose_pairs_are_there_and_whose_record_is_not_is_done_again(
     write(tmp_path / "r", r)
     write(tmp_path / "s", s)
     with monkeypatch.context() as patched:
-        patched.setattr(streaming, "json", Failing(2))
+        patched.setattr(stream_state, "json", Failing(2))
         with pytest.raises(StreamingQueryException, match="no space left"):
             run(session, tmp_path, on="k", window="time:90us")
     assert (tmp_path / "pairs" / "batch=2").is_dir()
@@ -264,9 +282,75 @@ def test_what_cannot_be_streamed_is_refused(session: Session, tmp_path: Path) ->
     ):
         with pytest.raises(error, match=message):
             stream_join(frame, moving, on="k", **{**folders, **how})  # type: ignore[arg-type]
-    run(session, tmp_path, on="k", window="time:9us")
+    assert run(session, tmp_path, on="k", window="time:9us")["batch"] == FILES - 1
     with pytest.raises(InputError, match="checkpoint of a join with window time:9us, not time:8us"):
         run(session, tmp_path, on="k", window="time:8us")
+    state = tmp_path / "checkpoint" / FOLDER / f"batch-{FILES - 1}.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "format": 1}))
+    with pytest.raises(InputError, match="is a checkpoint of format 1, not 2; choose another"):
+        run(session, tmp_path, on="k", window="time:9us")
     shutil.rmtree(tmp_path / "checkpoint")
     with pytest.raises(InputError, match="holds pairs of another checkpoint"):
         run(session, tmp_path, on="k", window="time:9us")
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ({"row": [1], "ts": [START_US]}, "there is no column 'k'"),
+        ({"row": [1], "ts": [START_US], "k": ["a"]}, "other types than the files before it"),
+        (None, "cannot be read as Parquet"),
+    ],
+)
+def test_a_file_that_does_not_fit_ends_the_query_in_a_sentence(
+    made: dict[str, list[object]] | None, message: str, session: Session, tmp_path: Path
+) -> None:
+    r, s = streams(7)
+    write(tmp_path / "r", r)
+    write(tmp_path / "s", s)
+    path = tmp_path / "r" / "part-999.parquet"
+    if made is None:
+        path.write_bytes(b"PAR1 and no more")
+    else:
+        pq.write_table(pa.table(made), path)
+    with pytest.raises(StreamingQueryException) as failed:
+        run(session, tmp_path, on="k", window="time:9us")
+    said = explained(failed.value)
+    assert isinstance(said, InputError)
+    assert str(said).startswith(str(path))
+    assert message in str(said)
+    assert last_record(tmp_path / "checkpoint" / FOLDER)["batch"] == FILES - 1
+
+
+def test_a_batch_may_bring_files_of_one_side_alone(session: Session, tmp_path: Path) -> None:
+    r, s = streams(8)
+    write(tmp_path / "r", r, files=5)
+    write(tmp_path / "s", s, files=2)
+    run(session, tmp_path, band=["k=k:1:1"], window="time:30us", delay_us=ROWS)
+    right = oracle.join(r, s, Predicate.parse(band=["k=k:1:1"]), parse_window("time:30us"))
+    verify.check(found(tmp_path), right, "stream")
+
+
+def test_keys_of_any_kind_are_kept_from_batch_to_batch(session: Session, tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    sides = []
+    for side in ("r", "s"):
+        (tmp_path / side).mkdir()
+        numbers = rng.integers(0, 5, 90)
+        keys = {
+            "text": [None if n == 4 else f"key {n}" for n in numbers.tolist()],
+            "wide": pa.array(numbers.astype(np.uint64) + np.uint64((1 << 64) - 9)),
+            "day": (numbers // 2).astype("datetime64[D]"),
+        }
+        table = pa.table({"row": np.arange(90), "ts": START_US + np.arange(90), **keys})
+        for number in range(3):
+            path = tmp_path / side / f"part-{number}.parquet"
+            pq.write_table(table.slice(30 * number, 30), path)
+            os.utime(path, (1000 + number, 1000 + number))
+        sides.append(table)
+    on = ["text,wide,day"]
+    run(session, tmp_path, on=on, window="time:50us")
+    r, s = as_streams(*sides, Predicate.parse(on))
+    right = oracle.join(r, s, Predicate.parse(on), parse_window("time:50us"))
+    assert len(right) > 0
+    verify.check(found(tmp_path), right, "stream")

@@ -44,7 +44,7 @@ SMALL_KNOBS = {
     "fpga-splitjoin-hash": {"segment": 12, "lanes": 2, "buckets": 4, "ways": 3, "lead": 8},
 }
 FPGA_CAPACITY = 12
-SMALL_KNOBS["spark"] = {"partition_tuples": 13}  # several slices, classes and shares of anything
+SMALL_KNOBS["spark"] = {"partition_tuples": 13, "file_tuples": 9}  # several pieces of anything
 
 SPARK_WINDOWS = ["all", "tumbling:7us", "time:2us,9us"]
 """A job on Spark takes a tenth of a second: one window of each kind is enough for each input."""

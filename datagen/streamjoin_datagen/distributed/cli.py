@@ -149,17 +149,17 @@ class SparkStreamVerb:
     def run(self, args: argparse.Namespace) -> int:
         """Run the query until all is done, or until interrupted; print what came out."""
         from streamjoin.windows import parse_duration
-        from streamjoin_datagen.distributed.streaming import FOLDER, last_record, stream_join
+        from streamjoin_datagen.distributed.stream_state import FOLDER, last_record
+        from streamjoin_datagen.distributed.streaming import stream_join_files
 
         delay_us = parse_duration(args.delay) if args.delay else 0
-        for name in ("r", "s"):
-            _require_folder(name, getattr(args, name))
         with _session(args) as session:
 
             def work() -> None:
-                sides = [_stream(session.spark, path, args.max_files) for path in (args.r, args.s)]
-                writer = stream_join(
-                    *sides,
+                writer = stream_join_files(
+                    session.spark,
+                    args.r,
+                    args.s,
                     out=args.out,
                     checkpoint=args.checkpoint,
                     on=args.on,
@@ -169,6 +169,7 @@ class SparkStreamVerb:
                     ts=args.ts,
                     row=args.row,
                     classes=args.classes,
+                    most_files=args.max_files,
                 )
                 trigger = writer if args.follow else writer.trigger(availableNow=True)
                 _finished(trigger.start())
@@ -194,23 +195,6 @@ def _finished(query: Any) -> None:
         query.awaitTermination()
     except Exception as error:  # PySpark's and Py4J's classes have no common base
         raise explained(error) from error
-
-
-def _require_folder(name: str, path: Path) -> None:
-    from streamjoin.errors import InputError
-
-    if not path.is_dir() or not any(path.glob("*.parquet")):
-        raise InputError(f"--{name} {path}: must be a folder with a Parquet file in it at least")
-
-
-def _stream(spark: "SparkSession", path: Path, most_files: int | None) -> Any:
-    """Read a folder's files as a stream; the first of them tells the columns."""
-    first = min(path.glob("*.parquet"))
-    schema = spark.read.parquet(str(first.absolute())).schema
-    reader = spark.readStream.schema(schema)
-    if most_files is not None:
-        reader = reader.option("maxFilesPerTrigger", most_files)
-    return reader.parquet(str(path.absolute()))
 
 
 @contextlib.contextmanager

@@ -2,8 +2,10 @@
 
 An engine is given its input in memory. Before the clock starts it is written to Parquet files, in
 parts, as a big input lies on disk; what is timed begins with reading them and ends when the pairs
-are in Parquet files and have been read back. Inputs beyond memory are joined by
-``streamjoin spark-join`` or :func:`~streamjoin_datagen.distributed.join.distributed_join`.
+are in Parquet files and have been read back. In a replay the files appear as their tuples arrive,
+and a streaming query joins them; a window that never ends is joined when all have come. Inputs
+beyond memory are joined by ``streamjoin spark-join`` or
+:func:`~streamjoin_datagen.distributed.join.distributed_join`.
 """
 
 import shutil
@@ -18,10 +20,12 @@ from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, wit
 from streamjoin.errors import UnavailableError
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Stream
+from streamjoin.windows import AllWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streamjoin_datagen.distributed.replay import Feed, Follower
     from streamjoin_datagen.session import Session
 
 PART_ROWS = 1 << 20
@@ -38,12 +42,22 @@ class SparkEngine(Engine):
         order="none",
         platform="spark",
         parallel=True,
-        arrivals=frozenset({"instant"}),
+    )
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        Knob("file_tuples", 100_000, "Tuples of both sides in files that appear at once.", 1),
+        Knob("most_files", 0, "Files of a side that a streaming batch takes at most; 0: all."),
+        Knob(
+            "session",
+            "any",
+            "any: one of every core; own: a session of just the threads asked for.",
+            choices=("any", "own"),
+        ),
     )
 
     def __init__(self) -> None:
         self._job: Job | None = None
         self._folder = Path()
+        self._feed: Feed | None = None
         self._remove: Callable[[], object] = lambda: None
 
     def unusable(self) -> str | None:
@@ -61,12 +75,19 @@ class SparkEngine(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Start Spark if there is no session, and write the input."""
-        self._session(report)
+        self._session(job, report)
         self._remove()
         self._folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        for name, stream, columns in _sides(job):
-            write_stream(self._folder / name, stream, columns)
+        self._feed = None
+        if job.arrival == "replay" and job.tuples and not isinstance(job.window, AllWindow):
+            from streamjoin_datagen.distributed.replay import write_feed
+
+            tuples = int(job.knobs["file_tuples"])
+            self._feed = write_feed(self._folder, job, _sides(job), tuples)
+        else:
+            for name, stream, columns in _sides(job):
+                write_stream(self._folder / name, stream, columns)
         self._job = job
 
     def run(self, job: Job, meter: Meter) -> None:
@@ -75,22 +96,39 @@ class SparkEngine(Engine):
 
         if self._job is not job:
             self.prepare(job, lambda _: None)
-        folder = self._folder
-        session = self._session(lambda _: None)
+        folder, feed = self._folder, self._feed
+        session = self._session(job, lambda _: None)
         try:
-            session.run(lambda: self.join(session, folder, job, meter))
+            if feed is not None:
+                session.run(lambda: self._replay(session, job, meter, feed))
+            else:
+                meter.sleep_until_arrived(job)
+                session.run(lambda: self.join(session, folder, job, meter))
+                read_pairs(folder / "pairs", meter)
         except GenerationError as error:
             raise UnavailableError(str(error)) from error
-        read_pairs(folder / "pairs", meter)
         meter.progress(job.tuples, job.tuples)
 
+    def _replay(self, session: "Session", job: Job, meter: Meter, feed: "Feed") -> None:
+        from streamjoin_datagen.distributed.join import explained
+        from streamjoin_datagen.distributed.replay import replay
+
+        try:
+            replay(job, meter, feed, self.follower(session, job))
+        except Exception as error:  # PySpark's and Py4J's classes have no common base
+            raise explained(error) from error
+
+    @abstractmethod
+    def follower(self, session: "Session", job: Job) -> "Follower":
+        """Return the streaming query of a job."""
+
     @staticmethod
-    def _session(report: Report) -> "Session":
+    def _session(job: Job, report: Report) -> "Session":
         from streamjoin_datagen import session
 
         if not session.is_running():
             report("starting Spark")
-        return session.shared_session()
+        return session.shared_session(job.threads if job.knobs["session"] == "own" else None)
 
     @abstractmethod
     def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
@@ -102,6 +140,7 @@ class Spark(SparkEngine):
 
     name: ClassVar[str] = "spark"
     knobs: ClassVar[tuple[Knob, ...]] = (
+        *SparkEngine.knobs,
         Knob("partition_tuples", 1 << 21, "Tuples of both sides that a task should have.", 1),
         Knob(
             "path",
@@ -116,7 +155,7 @@ class Spark(SparkEngine):
         from streamjoin_datagen.distributed.join import load_kernels
 
         super().prepare(job, report)
-        session = self._session(report)
+        session = self._session(job, report)
         session.run(lambda: load_kernels(session.spark))
 
     def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
@@ -140,6 +179,35 @@ class Spark(SparkEngine):
             meter.spend("partition", row["read_ns"])
             meter.spend("probe", row["join_ns"])
 
+    def follower(self, session: "Session", job: Job) -> "Follower":
+        """Join the folders by :func:`stream_join_files`, a class for each thread."""
+        from streamjoin_datagen.distributed.replay import Follower
+        from streamjoin_datagen.distributed.streaming import stream_join_files
+
+        def start(folder: Path) -> Any:
+            return stream_join_files(
+                session.spark,
+                folder / "r",
+                folder / "s",
+                out=folder / "pairs",
+                checkpoint=folder / "checkpoint",
+                on=job.predicate.on,
+                band=job.predicate.band,
+                window=job.window,
+                row=ROW_COLUMN,
+                classes=job.threads,
+                most_files=int(job.knobs["most_files"]) or None,
+            ).start()
+
+        return Follower(start, _batches)
+
+
+def _batches(out: Path, known: set[str]) -> list[Path]:
+    """Part files of batches that are done: their folders appear whole."""
+    fresh = {path.name: path for path in out.glob("batch=*") if path.name not in known}
+    known.update(fresh)
+    return [part for path in fresh.values() for part in path.glob("*.parquet")]
+
 
 def _sides(job: Job) -> tuple[tuple[str, Stream, list[str]], ...]:
     from streamjoin.inputs import r_columns, s_columns
@@ -152,16 +220,12 @@ def _sides(job: Job) -> tuple[tuple[str, Stream, list[str]], ...]:
 
 def write_stream(folder: Path, stream: Stream, columns: list[str]) -> None:
     """Write a stream as a folder of Parquet files, with its row numbers."""
-    import numpy as np
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from streamjoin_datagen.distributed.parts import table_of
+
     folder.mkdir(parents=True, exist_ok=True)
-    missing: dict[str, Any] = {"mask": stream.missing} if stream.missing is not None else {}
-    arrays = {name: pa.array(stream.column(name), **missing) for name in columns}
-    arrays["ts"] = pa.array(stream.ts)
-    arrays[ROW_COLUMN] = pa.array(np.arange(stream.rows))
-    table = pa.table(arrays)
+    table = table_of(stream, columns)
     for part, first in enumerate(range(0, max(stream.rows, 1), PART_ROWS)):
         pq.write_table(
             table.slice(first, PART_ROWS),

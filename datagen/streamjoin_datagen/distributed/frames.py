@@ -75,7 +75,7 @@ class StreamFrame:
 
     def tuples(self, table: pa.Table) -> Tuples:
         """Make tuples, in arrival order, of rows in any order."""
-        return _tuples(table, self.row_column, self.ts_column, self.columns, self.source)
+        return tuples_of(table, self.row_column, self.ts_column, self.columns, self.source)
 
     def sent(self, partitioning: Partitioning, of_r: bool) -> "DataFrame":
         """Send every row to its tasks: a DataFrame with a task number."""
@@ -84,9 +84,8 @@ class StreamFrame:
         def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             settle()
             for table in _tables(batches):
-                yield from _sent(
-                    _tuples(table, row, ts, columns, source), columns, partitioning, of_r
-                )
+                tuples = tuples_of(table, row, ts, columns, source)
+                yield from _sent(tuples, columns, partitioning, of_r)
 
         selected = self.frame.select(*self.names)
         return selected.mapInArrow(send, _sent_schema(self.nothing, columns))
@@ -142,7 +141,7 @@ def sent_files(
 
 def received(table: pa.Table, columns: Sequence[str], source: str) -> Tuples:
     """Make tuples, in arrival order, of what was sent to a task."""
-    tuples = _tuples(
+    tuples = tuples_of(
         table.drop_columns(["task", "missing"]).rename_columns(
             ["row", "ts", *(f"c{n}" for n in range(len(columns)))]
         ),
@@ -157,7 +156,7 @@ def received(table: pa.Table, columns: Sequence[str], source: str) -> Tuples:
     return Tuples(Stream(dict(named), stream.ts, source, missing=stream.missing), tuples.rows)
 
 
-def _tuples(
+def tuples_of(
     table: pa.Table,
     row_column: str,
     ts_column: str | None,
@@ -166,15 +165,22 @@ def _tuples(
     *,
     missing: NDArray[np.bool_] | None = None,
 ) -> Tuples:
+    """Make tuples, in arrival order, of rows in any order.
+
+    Raises
+    ------
+    InputError
+        If a row has no number, or a column cannot be joined on.
+    """
     if table.column(row_column).null_count:
         raise InputError(f"{source}: column {row_column!r} has rows without a number")
-    rows = np.asarray(table.column(row_column).to_numpy()).astype(np.int64)
-    if ts_column is None:
-        order = np.argsort(rows, kind="stable")
-    else:
+    rows = np.asarray(table.column(row_column).to_numpy()).astype(np.int64, copy=False)
+    ts = np.zeros_like(rows)
+    if ts_column is not None:
         ts = arrow_arrivals(pa, table.column(ts_column), ts_column, source)
+    later, same = ts[1:] > ts[:-1], ts[1:] == ts[:-1]
+    if not (later | (same & (rows[1:] > rows[:-1]))).all():
         order = np.lexsort((rows, ts))
-    if not (np.diff(order) > 0).all():
         table = table.take(order)
         rows = rows[order]
         missing = None if missing is None else missing[order]

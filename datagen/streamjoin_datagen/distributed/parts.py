@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError
-from streamjoin.tuples import Pairs
+from streamjoin.tuples import Pairs, Stream
 
 MANIFEST = "_pairs.json"
 """Hidden from readers of the folder, as Parquet's own habit has it."""
@@ -102,6 +102,15 @@ def write_part(folder: Path, name: str, batches: Iterable[Batch]) -> Part:
             writer.close()
         beside.unlink(missing_ok=True)
     return Part(name, pairs, (Path(folder) / name).stat().st_size, digest % (1 << 64))
+
+
+def table_of(stream: Stream, columns: list[str], shift_us: int = 0) -> pa.Table:
+    """Make a table of a stream: its join columns, ``ts`` shifted by so much, and ``row``."""
+    missing: dict[str, Any] = {"mask": stream.missing} if stream.missing is not None else {}
+    arrays = {name: pa.array(stream.column(name), **missing) for name in columns}
+    arrays["ts"] = pa.array(stream.ts + shift_us)
+    arrays["row"] = pa.array(np.arange(stream.rows))
+    return pa.table(arrays)
 
 
 def write_manifest(folder: Path, parts: Iterable[Part], about: Mapping[str, Any]) -> dict[str, Any]:

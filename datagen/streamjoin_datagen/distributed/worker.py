@@ -36,16 +36,21 @@ REPORT_SPARK = (
 
 
 @functools.cache
-def settle() -> None:
-    """Load the kernels into a worker's process, and keep the collector from looking at them.
-
-    Joins of one tuple compile them, or find them in the cache. Spark's workers collect garbage
-    after every task, which would look through all of Numba's and Arrow's objects each time, a
-    tenth of a second.
-    """
+def load() -> None:
+    """Load the kernels: joins of one tuple compile them, or find them in the cache."""
     one = Stream({"k": np.zeros(1, np.int32)}, np.zeros(1, np.int64), "one")
     for predicate in (Predicate.parse(on="k"), Predicate.parse(band="k=k:1:1")):
         assert sum(len(r_rows) for r_rows, _ in join_rows(one, one, predicate, AllWindow())) == 1
+
+
+@functools.cache
+def settle() -> None:
+    """Load the kernels into a worker's process, and keep the collector from looking at them.
+
+    Spark's workers collect garbage after every task, which would look through all of Numba's and
+    Arrow's objects each time, a tenth of a second.
+    """
+    load()
     gc.collect()
     gc.freeze()
 

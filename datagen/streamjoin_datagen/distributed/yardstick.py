@@ -19,6 +19,7 @@ from streamjoin_datagen.distributed.engine import ROW_COLUMN, SparkEngine
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from streamjoin_datagen.distributed.replay import Follower
     from streamjoin_datagen.session import Session
 
 HINTS = {"merge": "merge", "hash": "shuffle_hash", "broadcast": "broadcast"}
@@ -30,6 +31,7 @@ class SparkSql(SparkEngine):
 
     name: ClassVar[str] = "spark-sql"
     knobs: ClassVar[tuple[Knob, ...]] = (
+        *SparkEngine.knobs,
         Knob(
             "plan",
             "auto",
@@ -58,21 +60,22 @@ class SparkSql(SparkEngine):
             shutil.rmtree(pairs, ignore_errors=True)
             found.write.option("compression", "none").parquet(str(pairs))
 
+    def follower(self, session: "Session", job: Job) -> "Follower":
+        """Join the folders by Spark's own join of streams."""
+        from streamjoin_datagen.distributed.replay import Follower
+        from streamjoin_datagen.distributed.stream_yardstick import own_query, sunk
+
+        return Follower(lambda folder: own_query(session.spark, folder, job), sunk)
+
 
 def own_plan(r: "DataFrame", s: "DataFrame", job: Job) -> "DataFrame":
     """Return the pairs as Spark's own query."""
     from pyspark.sql import functions
 
     plan, bins = str(job.knobs["plan"]), str(job.knobs["bins"])
-    r, s = _sided(r, "r"), _sided(s, "s")
-    terms = [_term(term, job) for term in job.predicate.terms]
-    binned = [
-        term for term in job.predicate.terms if isinstance(term, Band) and _can_bin(term, job)
-    ]
-    for place, term in enumerate(binned[: {"none": 0, "first": 1, "both": 2}[bins]]):
-        r, s = _with_bins(r, s, term, place)
-        terms.append(f"r_bin{place} = s_bin{place}")
-    r, s, window = _windowed(r, s, job.window)
+    r, s = sided(r, "r"), sided(s, "s")
+    r, s, terms = with_terms(r, s, job, {"none": 0, "first": 1, "both": 2}[bins])
+    r, s, window = windowed(r, s, job.window)
     condition = functions.expr(" AND ".join(f"({one})" for one in [*terms, *window]))
     if plan != "auto":
         s = s.hint(HINTS[plan])
@@ -83,7 +86,22 @@ def own_plan(r: "DataFrame", s: "DataFrame", job: Job) -> "DataFrame":
     )
 
 
-def _sided(frame: "DataFrame", side: str) -> "DataFrame":
+def with_terms(
+    r: "DataFrame", s: "DataFrame", job: Job, bins: int
+) -> tuple["DataFrame", "DataFrame", list[str]]:
+    """Write the predicate as SQL, with equal bins for so many of its band terms."""
+    terms = [_term(term, job) for term in job.predicate.terms]
+    binned = [
+        term for term in job.predicate.terms if isinstance(term, Band) and _can_bin(term, job)
+    ]
+    for place, term in enumerate(binned[:bins]):
+        r, s = _with_bins(r, s, term, place)
+        terms.append(f"r_bin{place} = s_bin{place}")
+    return r, s, terms
+
+
+def sided(frame: "DataFrame", side: str) -> "DataFrame":
+    """Name columns by their side."""
     return frame.toDF(*(f"{side}_{name}" for name in frame.columns))
 
 
@@ -140,7 +158,7 @@ def _with_bins(
     return r, s.withColumn(f"s_bin{place}", bins)
 
 
-def _windowed(
+def windowed(
     r: "DataFrame", s: "DataFrame", window: Window
 ) -> tuple["DataFrame", "DataFrame", list[str]]:
     """Add what Spark can hash of a window, and say what is left to check."""

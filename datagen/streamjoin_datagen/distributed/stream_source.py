@@ -1,0 +1,222 @@
+"""What a batch brings to a streaming join: the names of files, or rows.
+
+Of folders Spark is asked for names alone: it says which files are a batch's, once and for all,
+and the tuples never pass through the JVM. A small batch is then joined by the driver itself, a
+larger one by the workers, each reading the files for its classes. Rows of other sources are
+sent to the workers of their classes by Spark's shuffle.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamjoin.windows import AllWindow
+from streamjoin_datagen.distributed.frames import StreamFrame, received
+from streamjoin_datagen.distributed.join import collected
+from streamjoin_datagen.distributed.partition import Partitioning
+from streamjoin_datagen.distributed.plan import Side
+from streamjoin_datagen.distributed.stream_step import (
+    REPORT,
+    REPORT_SCHEMA,
+    SIDES,
+    SideFiles,
+    Step,
+)
+from streamjoin_datagen.distributed.worker import Tuples, settle
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DRIVER_TUPLES = 1 << 20
+"""A batch of files is joined by the driver if it and what is kept have no more tuples: a job of
+the workers takes longer to start."""
+
+_FILE = "path string, modificationTime timestamp, length long, content binary"
+"""What Spark makes of a file; the content is not read where nobody asks for it."""
+
+BEAT = 2
+"""Side of what is sent to every class, so that all take part; R is 0, S is 1."""
+
+
+class Arrived(Protocol):
+    """What came with a batch."""
+
+    def sides(self) -> list[Side]:
+        """Tell of both streams what the choice of classes has to know."""
+
+    def run(self, step: Step, kept: int) -> list[dict[str, Any]]:
+        """Do every class of a batch, where so many tuples are kept; return what is reported."""
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Two folders into which files are moved.
+
+    Attributes
+    ----------
+    spark : pyspark.sql.SparkSession
+        Where the workers are.
+    r, s : Path
+        The folders.
+    sides : tuple of SideFiles
+        What is in them.
+    most_files : int or None
+        Files of each side in a batch at most.
+    """
+
+    spark: "SparkSession"
+    r: Path
+    s: Path
+    sides: tuple[SideFiles, SideFiles]
+    most_files: int | None
+
+    def stream(self) -> "DataFrame":
+        """Return the names of files as they come: ``side, path``."""
+        from pyspark.sql import functions
+
+        found = []
+        for place, folder in enumerate((self.r, self.s)):
+            reader = self.spark.readStream.format("binaryFile").schema(_FILE)
+            reader = reader.option("pathGlobFilter", "*.parquet")
+            if self.most_files is not None:
+                reader = reader.option("maxFilesPerTrigger", self.most_files)
+            files = reader.load(str(folder.absolute()))
+            found.append(files.select(functions.lit(place).alias("side"), "path"))
+        return found[0].unionByName(found[1])
+
+    def arrived(self, batch: "DataFrame") -> Arrived:
+        """Take a batch of names."""
+        rows = [(row["side"], row["path"].removeprefix("file:")) for row in collected(batch)]
+        r, s = (
+            replace(side, paths=tuple(sorted(path for own, path in rows if own == place)))
+            for place, side in enumerate(self.sides)
+        )
+        return ArrivedFiles(self.spark, r, s)
+
+
+@dataclass(frozen=True)
+class ArrivedFiles:
+    """Files of a batch."""
+
+    spark: "SparkSession"
+    r: SideFiles
+    s: SideFiles
+
+    def sides(self) -> list[Side]:
+        """Read them."""
+        return [
+            Side(len(tuples.rows), tuples.stream.ts, tuples.stream)
+            for tuples in (self.r.read(), self.s.read())
+        ]
+
+    def run(self, step: Step, kept: int) -> list[dict[str, Any]]:
+        """Join in this process, or in workers that each read the files for some classes."""
+        r, s, count = self.r, self.s, step.classes.count
+        slots = int(self.spark.sparkContext.defaultParallelism)
+        if max(r.rows + s.rows, kept) <= DRIVER_TUPLES:
+            sides = step.classed(r.read(), s.read())
+            with ThreadPoolExecutor(min(slots, count)) as threads:
+                return [*threads.map(lambda number: step.run(number, sides), range(count))]
+        tasks = min(slots, count)
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            settle()
+            sides = step.classed(r.read(), s.read())
+            for batch in batches:
+                for task in batch.column(0).to_numpy().tolist():
+                    rows = [step.run(number, sides) for number in range(task, count, tasks)]
+                    yield pa.RecordBatch.from_pylist(rows, schema=REPORT_SCHEMA)
+
+        numbered = self.spark.range(0, tasks, 1, tasks)
+        return [row.asDict() for row in collected(numbered.mapInArrow(work, REPORT))]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Two streaming DataFrames."""
+
+    r: StreamFrame
+    s: StreamFrame
+
+    def stream(self) -> "DataFrame":
+        """Return the rows of both, each with its side's columns."""
+        from pyspark.sql import functions
+
+        found = [
+            side.frame.select(
+                functions.lit(place).alias("side"),
+                *(side.frame[name].alias(f"{side.source}_{name}") for name in side.names),
+            )
+            for place, side in enumerate((self.r, self.s))
+        ]
+        return found[0].unionByName(found[1], allowMissingColumns=True)
+
+    def arrived(self, batch: "DataFrame") -> Arrived:
+        """Take a batch of rows."""
+        found = [
+            StreamFrame(
+                side.source,
+                batch.where(f"side = {place}").select(
+                    *(batch[f"{side.source}_{name}"].alias(name) for name in side.names)
+                ),
+                side.row_column,
+                side.ts_column,
+                side.columns,
+            )
+            for place, side in enumerate((self.r, self.s))
+        ]
+        return ArrivedRows(found[0], found[1])
+
+
+@dataclass(frozen=True)
+class ArrivedRows:
+    """Rows of a batch."""
+
+    r: StreamFrame
+    s: StreamFrame
+
+    def sides(self) -> list[Side]:
+        """Count and sample them."""
+        return [self.r.side(), self.s.side()]
+
+    def run(self, step: Step, kept: int) -> list[dict[str, Any]]:
+        """Send every row to the workers of its classes."""
+        from pyspark.sql import functions
+
+        count = step.classes.count
+        ones = (1,) * count
+        partitioning = Partitioning(AllWindow(), (), step.classes, ones, ones)
+        frames = []
+        for place, side in enumerate((self.r, self.s)):
+            sent = side.sent(partitioning, of_r=place == 0)
+            names = {f"c{n}": f"{side.source}{n}" for n in range(len(side.columns))}
+            frames.append(sent.withColumnsRenamed(names).withColumn("side", functions.lit(place)))
+        beats = self.r.frame.sparkSession.range(count).select(
+            functions.col("id").alias("task"), functions.lit(BEAT).alias("side")
+        )
+        every = frames[0].unionByName(frames[1], True).unionByName(beats, True)
+        columns = (self.r.columns, self.s.columns)
+
+        def work(table: pa.Table) -> pa.Table:
+            settle()
+            number = int(table.column("task").to_numpy()[0])
+            r, s = (
+                _side(table, place, side, own)
+                for place, (side, own) in enumerate(zip(SIDES, columns, strict=True))
+            )
+            row = step.run(number, step.classed(r, s))
+            return pa.Table.from_pylist([row], schema=REPORT_SCHEMA)
+
+        grouped = every.repartition(count, "task").groupBy("task")
+        return [row.asDict() for row in collected(grouped.applyInArrow(work, REPORT))]
+
+
+def _side(table: pa.Table, place: int, side: str, columns: tuple[str, ...]) -> Tuples:
+    own = table.filter(pc.field("side") == place)
+    names = ["task", "row", "ts", "missing", *(f"{side}{n}" for n in range(len(columns)))]
+    return received(own.select(names), columns, side)

@@ -1,0 +1,172 @@
+"""What a streaming join remembers from batch to batch: a record of each, and the kept tuples."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamjoin.errors import InputError
+from streamjoin.predicates import Band, Predicate
+from streamjoin.tuples import Int64s, Stream
+from streamjoin.windows import TimeWindow, TumblingWindow, Window
+from streamjoin_datagen.distributed.classes import Classes, OneClass, Radix, Ranges
+from streamjoin_datagen.distributed.frames import tuples_of
+from streamjoin_datagen.distributed.local import NO_TIME
+from streamjoin_datagen.distributed.worker import Tuples, some_of
+
+FORMAT = 2
+RECORDS = 100
+"""Records that are kept, as many as Spark keeps of its batches."""
+
+FOLDER = "streamjoin"
+"""Where the state lies in the query's checkpoint folder."""
+
+BEGINNING: dict[str, Any] = {
+    "batch": -1,
+    "classes": None,
+    "r_last": NO_TIME,
+    "s_last": NO_TIME,
+    "watermark_us": NO_TIME,
+    "kept": 0,
+    "pairs_so_far": 0,
+    "late_so_far": 0,
+}
+"""What is before the first batch."""
+
+
+def last_record(state: Path) -> dict[str, Any]:
+    """Return the record of the last batch that was done, or what is before the first.
+
+    Raises
+    ------
+    InputError
+        If another version wrote it.
+    """
+    numbers = [int(path.stem.removeprefix("batch-")) for path in state.glob("batch-*.json")]
+    if not numbers:
+        return dict(BEGINNING)
+    found: dict[str, Any] = json.loads(record_path(state, max(numbers)).read_text())
+    if found["format"] != FORMAT:
+        raise InputError(
+            f"{state.parent}: is a checkpoint of format {found['format']}, not {FORMAT}; "
+            "choose another folder"
+        )
+    return found
+
+
+def record_path(state: Path, number: int) -> Path:
+    """Where the record of a batch lies."""
+    return state / f"batch-{number}.json"
+
+
+def kept_folder(state: Path, number: int) -> Path:
+    """Where the tuples lie that a batch left to the next one."""
+    return state / f"batch-{number}"
+
+
+def write_record(state: Path, record: dict[str, Any]) -> None:
+    """Write a record, whole or not at all: with it the batch is done."""
+    path = record_path(state, int(record["batch"]))
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(json.dumps(record, indent=1) + "\n")
+    beside.replace(path)
+
+
+def forget(state: Path, number: int) -> None:
+    """Remove what was kept before a batch, and records that nobody asks for any more."""
+    for path in state.glob("batch-*"):
+        own = int(path.stem.removeprefix("batch-"))
+        if path.is_dir() and own < number:
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.suffix == ".json" and own <= number - RECORDS:
+            path.unlink(missing_ok=True)
+
+
+def read_kept(folder: Path, number: int, side: str, columns: tuple[str, ...]) -> Tuples | None:
+    """Read the tuples of a class, mapped into memory rather than copied; None without any."""
+    path = _kept_path(folder, number, side)
+    if not path.exists():
+        return None
+    with pa.memory_map(str(path)) as mapped:
+        table = pa.ipc.open_file(mapped).read_all()
+    return tuples_of(table.rename_columns(["row", "ts", *columns]), "row", "ts", columns, side)
+
+
+def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:
+    """Write the tuples of a class, in arrival order; no file where there is none."""
+    if not len(tuples.rows):
+        return
+    stream = tuples.stream
+    arrays = [pa.array(column) for column in (tuples.rows, stream.ts, *stream.columns.values())]
+    table = pa.table(arrays, names=[str(place) for place in range(len(arrays))])
+    with (
+        pa.OSFile(str(_kept_path(folder, number, side)), "wb") as file,
+        pa.ipc.new_file(file, table.schema) as writer,
+    ):
+        writer.write_table(table)
+
+
+def _kept_path(folder: Path, number: int, side: str) -> Path:
+    return folder / f"{number:05d}-{side}.arrow"
+
+
+def alive(tuples: Tuples, of_r: bool, window: Window, watermark_us: int) -> Tuples:
+    """Keep what something that is not late may still meet."""
+    stream = tuples.stream
+    kept = ends_us(stream.ts, of_r, window) > watermark_us
+    if stream.missing is not None:  # matches nothing
+        kept &= ~stream.missing
+    return tuples if kept.all() else some_of(stream, tuples.rows, kept)
+
+
+def ends_us(ts: Int64s, of_r: bool, window: Window) -> Int64s:
+    """When each tuple's window ends: what arrives then or after does not meet it any more."""
+    if isinstance(window, TumblingWindow):
+        return np.asarray((ts // window.length_us + 1) * window.length_us)
+    assert isinstance(window, TimeWindow)
+    return np.asarray(ts + (window.r_us if of_r else window.s_us))
+
+
+def merged(parts: Iterable[Tuples]) -> Tuples | None:
+    """Put tuples together, in arrival order; none of them lacks a value. None without any."""
+    some = [part for part in parts if len(part.rows)]
+    if len(some) < 2:
+        return some[0] if some else None
+    streams = [part.stream for part in some]
+    ts = np.concatenate([stream.ts for stream in streams])
+    rows = np.concatenate([part.rows for part in some])
+    columns: dict[str, Any] = {
+        name: np.concatenate([stream.columns[name] for stream in streams])
+        for name in streams[0].columns
+    }
+    if (ts[1:] < ts[:-1]).any():
+        order = np.argsort(ts, kind="stable")
+        ts, rows = ts[order], rows[order]
+        columns = {name: column[order] for name, column in columns.items()}
+    return Tuples(Stream(columns, ts, streams[0].source), rows)
+
+
+def classes_to(classes: Classes) -> dict[str, Any]:
+    """Write classes down."""
+    if isinstance(classes, Radix):
+        return {"kind": "radix", "count": classes.count}
+    if isinstance(classes, Ranges):
+        term = classes.term
+        return {"kind": "ranges", "term": term.text, "bounds": list(classes.bounds)}
+    return {"kind": "one"}
+
+
+def classes_from(plain: dict[str, Any], predicate: Predicate) -> Classes:
+    """Read what :func:`classes_to` wrote."""
+    if plain["kind"] == "radix":
+        return Radix(predicate, int(plain["count"]))
+    if plain["kind"] == "ranges":
+        (term,) = (term for term in predicate.terms if term.text == plain["term"])
+        assert isinstance(term, Band)
+        return Ranges(term, tuple(plain["bounds"]))
+    return OneClass()

@@ -1,0 +1,222 @@
+"""One batch of a streaming join, class by class: what its tasks do, wherever they run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamjoin.errors import InputError
+from streamjoin.files import require_columns
+from streamjoin.inputs import comparable
+from streamjoin.predicates import Predicate
+from streamjoin.windows import Window
+from streamjoin_datagen.distributed.classes import Classes
+from streamjoin_datagen.distributed.frames import tuples_of
+from streamjoin_datagen.distributed.local import join_rows
+from streamjoin_datagen.distributed.parts import Batch, write_part
+from streamjoin_datagen.distributed.stream_state import alive, merged, read_kept, write_kept
+from streamjoin_datagen.distributed.worker import Tuples, some_of
+
+SIDES = ("r", "s")
+
+REPORT = "task long, pairs long, digest string, late long, kept long, r_last long, s_last long"
+"""What a task says of a class, as Spark writes a schema."""
+
+REPORT_SCHEMA = pa.schema(
+    [
+        (name, pa.string() if kind == "string" else pa.int64())
+        for name, kind in (field.split() for field in REPORT.split(", "))
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is done with every class of a batch.
+
+    Attributes
+    ----------
+    predicate, window
+        What joins.
+    classes : Classes
+        How keys are classed.
+    watermark_us : int
+        Tuples behind it are late.
+    names : tuple of tuple of str
+        For R and for S: the row, the arrival and the join columns.
+    before, after : Path
+        Folders of the tuples kept before the batch and after it.
+    out : Path
+        Folder of its pairs.
+    """
+
+    predicate: Predicate
+    window: Window
+    classes: Classes
+    watermark_us: int
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    before: Path
+    after: Path
+    out: Path
+
+    def classed(self, r: Tuples, s: Tuples) -> tuple["Classed", "Classed"]:
+        """Class new tuples of R and of S."""
+        return (
+            Classed(r, *self.classes.of(r.stream, of_r=True)),
+            Classed(s, *self.classes.of(s.stream, of_r=False)),
+        )
+
+    def run(self, number: int, sides: tuple["Classed", "Classed"]) -> dict[str, Any]:
+        """Join a class's new tuples, write its pairs and what it keeps, and report."""
+        late = 0
+        lasts: list[int | None] = []
+        known: list[tuple[Tuples | None, Tuples]] = []
+        for side, names, classed in zip(SIDES, self.names, sides, strict=True):
+            behind, new = classed.of(number, self.watermark_us)
+            late += behind
+            ts = classed.tuples.stream.ts
+            lasts.append(int(ts[-1]) if len(ts) else None)
+            known.append((read_kept(self.before, number, side, names[2:]), new))
+        (r_old, r_new), (s_old, s_new) = known
+        part = write_part(
+            self.out,
+            f"part-{number:05d}.parquet",
+            [
+                batch
+                for r, s in ((r_new, s_old), (r_new, s_new), (r_old, s_new))
+                for batch in self._joined(r, s)
+            ],
+        )
+        kept = 0
+        for side, both in zip(SIDES, known, strict=True):
+            left = merged(
+                alive(tuples, side == "r", self.window, self.watermark_us)
+                for tuples in both
+                if tuples is not None
+            )
+            if left is not None:
+                kept += len(left.rows)
+                write_kept(self.after, number, side, left)
+        return {
+            "task": number,
+            "pairs": part.pairs,
+            "digest": f"{part.digest:016x}",
+            "late": late,
+            "kept": kept,
+            "r_last": lasts[0],
+            "s_last": lasts[1],
+        }
+
+    def _joined(self, r: Tuples | None, s: Tuples | None) -> list[Batch]:
+        if r is None or s is None or not len(r.rows) or not len(s.rows):
+            return []
+        r_stream, s_stream = comparable(r.stream, s.stream, self.predicate)
+        return [
+            (r.rows[r_at], s.rows[s_at], np.maximum(r_stream.ts[r_at], s_stream.ts[s_at]))
+            for r_at, s_at in join_rows(r_stream, s_stream, self.predicate, self.window)
+        ]
+
+
+@dataclass(frozen=True)
+class Classed:
+    """Tuples of a side with the first and last class of each."""
+
+    tuples: Tuples
+    first: Any
+    last: Any
+
+    def of(self, number: int, watermark_us: int) -> tuple[int, Tuples]:
+        """Return how many tuples of a class are late, and those that are not.
+
+        A tuple of several classes is late in the first of them.
+        """
+        stream = self.tuples.stream
+        own = (self.first <= number) & (number <= self.last)
+        behind = stream.ts < watermark_us
+        late = int(np.count_nonzero(behind & (self.first == number)))
+        return late, some_of(stream, self.tuples.rows, own & ~behind)
+
+
+@dataclass(frozen=True)
+class SideFiles:
+    """Files of one side.
+
+    Attributes
+    ----------
+    side : str
+        ``"r"`` or ``"s"``.
+    names : tuple of str
+        The row, the arrival and the join columns.
+    schema : pyarrow.Schema
+        Their types.
+    paths : tuple of str
+        The files; there may be none.
+    """
+
+    side: str
+    names: tuple[str, ...]
+    schema: pa.Schema
+    paths: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows of all files, as their footers say."""
+        return sum(self._tried(path, pq.read_metadata).num_rows for path in self.paths)
+
+    def read(self) -> Tuples:
+        """Read the files.
+
+        Raises
+        ------
+        InputError
+            If one cannot be read, or lacks a column, or has it in another type.
+        """
+        tables = [self.schema.empty_table()]
+        for path in self.paths:
+            table = self._tried(path, self._table)
+            if table.schema.remove_metadata() != self.schema:
+                raise InputError(f"{path}: its columns have other types than the files before it")
+            tables.append(table)
+        row, ts, *columns = self.names
+        return tuples_of(pa.concat_tables(tables), row, ts, columns, self.side)
+
+    def _table(self, path: str) -> pa.Table:
+        with pq.ParquetFile(path) as file:
+            require_columns(file.schema_arrow.names, self.schema.names, None, path)
+            return file.read(columns=self.schema.names, use_threads=False)
+
+    @staticmethod
+    def _tried(path: str, how: Callable[[str], Any]) -> Any:
+        try:
+            return how(path)
+        except InputError:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
+            reason = " ".join(str(error).split())[:160]
+            raise InputError(f"{path}: cannot be read as Parquet: {reason}") from None
+
+
+def open_side(folder: Path, side: str, names: tuple[str, ...]) -> SideFiles:
+    """Learn the types of a folder's columns from its first file.
+
+    Raises
+    ------
+    InputError
+        If there is no file, it cannot be read, or a column cannot be joined on.
+    """
+    first = min(folder.glob("*.parquet"), default=None) if folder.is_dir() else None
+    if first is None:
+        raise InputError(f"--{side} {folder}: must be a folder with a Parquet file in it at least")
+    schema = SideFiles._tried(str(first), pq.read_schema)
+    row, ts, *columns = names
+    require_columns(schema.names, columns, ts, str(first))
+    if row not in schema.names or not pa.types.is_integer(schema.field(row).type):
+        raise InputError(f"{first}: needs a column {row!r} of whole numbers that name its rows")
+    wanted = pa.schema([schema.field(name) for name in dict.fromkeys(names)])
+    found = SideFiles(side, names, wanted.remove_metadata())
+    found.read()
+    return found

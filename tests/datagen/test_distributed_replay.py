@@ -1,0 +1,64 @@
+"""A replay: files appear as tuples arrive, and streaming queries give the oracle's result."""
+
+import numpy as np
+import pytest
+
+from streamjoin import oracle, run, verify
+from streamjoin.engines.base import Job
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Stream
+from streamjoin.windows import parse_window
+from streamjoin_datagen.distributed.engine import Spark, SparkEngine
+from streamjoin_datagen.distributed.yardstick import SparkSql
+from streamjoin_datagen.session import Session
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("session")]
+ROWS = 300
+
+
+def streams(seed: int, from_us: int = 0) -> tuple[Stream, Stream]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for side in ("r", "s"):
+        ts = from_us + np.sort(rng.integers(0, ROWS, ROWS))
+        columns = {
+            "k": rng.integers(-20, 20, ROWS).astype(np.int32),
+            "f": rng.uniform(-9, 9, ROWS).astype(np.float32),
+        }
+        columns["f"][rng.random(ROWS) < 0.1] = np.nan
+        found.append(Stream(columns, ts, side, missing=rng.random(ROWS) < 0.1))
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("engine", [Spark(), SparkSql()], ids=lambda engine: engine.name)
+@pytest.mark.parametrize(
+    ("on", "band", "window", "from_us"),
+    [
+        ("k", None, "time:90us,7us", 0),
+        ("k", "f=f:1:2", "tumbling:70us", -1000),
+        (None, ["k=k:1:2", "f=f:3:3"], "time:50us,80us", 123_456_789),
+        (None, "k=k:-3:4", "time:1us,1us", 5),
+    ],
+)
+def test_a_replay_gives_the_oracles_result(
+    engine: SparkEngine, on: str | None, band: str | list[str] | None, window: str, from_us: int
+) -> None:
+    r, s = streams(11, from_us)
+    asked = Job(r, s, Predicate.parse(on, band), parse_window(window), threads=2, arrival="replay")
+    # Not one file at a time: a few batches of Spark's own join take seconds.
+    job = run.settle(engine, asked, {"file_tuples": 150})
+    outcome = run.run(engine, job)
+    verify.check(outcome.pairs, oracle.join(r, s, asked.predicate, asked.window), engine.name)
+    latency = outcome.metrics["latency_us"]
+    assert 0 < latency["p50"] <= latency["max"] < outcome.metrics["wall_s"] * 1e6
+
+
+def test_files_appear_when_their_tuples_have_arrived(session: Session) -> None:
+    del session
+    ts = np.array([0, 400_000])
+    r, s = (Stream({"k": np.array([1, 2])}, ts, side) for side in ("r", "s"))
+    asked = Job(r, s, Predicate.parse("k"), parse_window("time:1us"), arrival="replay")
+    outcome = run.run(Spark(), run.settle(Spark(), asked, {"file_tuples": 2}))
+    assert sorted(zip(outcome.pairs.r_rows, outcome.pairs.s_rows, strict=True)) == [(0, 0), (1, 1)]
+    last_ms = outcome.metrics["progress"][-1][1]
+    assert last_ms >= 400  # replayed at its own speed
