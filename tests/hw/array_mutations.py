@@ -25,6 +25,16 @@ ARRAY_MUTATIONS = {
         "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[3-8]",
         "assert",
     ),
+    "stale-tuple": Mutation(
+        Fault(
+            "window",
+            "                self.oldest.valid.eq(0),\n",
+            "",
+            "a segment hands a tuple of the last input on",
+        ),
+        "test_window.py::test_a_ring_behaves_as_a_queue_of_its_length[3-8]",
+        "ring.oldest.valid",
+    ),
     "ready-dropped": Mutation(
         Fault(
             "handshake",

@@ -96,12 +96,6 @@ SHORT_DRAIN = Fault(
     "w.bubbles.eq(planner.window - 2)",
     "the drain is two bubbles short",
 )
-STALE_TUPLE = Fault(
-    "window",
-    "                self.oldest.valid.eq(0),\n",
-    "",
-    "a segment hands a tuple of the last input on",
-)
 LATE_EXPIRY = Fault(
     "intake",
     "full = [count == window for",
@@ -247,10 +241,9 @@ PROOFS = {
     "meeting-dense": Proof(
         "two cores of one tuple: owed pairs meet once, two inputs",
         partial(ArrayMeeting, 2, 1, 1, 2, 2, dense=True),
-        STALE_TUPLE,
+        SHORT_DRAIN,
         quick_depth=30,
         depth=34,
-        fault_depth=38,
     ),
     "fast-stalls": Proof(
         "forwarded at once: owed pairs meet once, any gaps and stalls",
