@@ -3,6 +3,7 @@
 import bisect
 import itertools
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,6 +239,38 @@ def test_threads_that_merge_and_wait_for_one_another_lose_nothing(
         outcome = run.run(engine, job)
         verify.check(outcome.pairs, right, f"{name} {threads} {knobs}")
         verify.check_order(outcome.pairs, job, "outer")
+
+
+@pytest.mark.parametrize("keys", ["uniform", "few"])
+@pytest.mark.parametrize("name", ["ibwj-im", "ibwj-pim"])
+def test_threads_join_in_and_leave_as_batches_grow_and_shrink(name: str, keys: str) -> None:
+    engine, rows = catalog.get(name), 3_000
+    r, s = streams_of(keys, rows)
+    window = CountWindow(40, 90) if keys == "few" else CountWindow(700, 300)
+    asked = Job(r, s, BAND, window, threads=4)
+    job = run.settle(engine, asked, {"merge_ratio": "1/16", "task": 2})
+    rng = np.random.default_rng(6)
+    columns = index_columns(encode_intervals(r, s, BAND))
+    live = most_live(r.ts, window, of_r=True), most_live(s.ts, window, of_r=False)
+    index = engine.index(columns, live, job)
+    meter, at_work = Meter(), set()
+
+    class Watched(Crew):
+        def each(self, work: Any, *arguments: Any) -> None:
+            at_work.add(len(list(arguments[0])))
+            super().each(work, *arguments)
+
+    (everything,) = numbered_batches(job, Meter(), job.tuples)
+    begin = 0
+    with Watched(4) as crew:
+        while begin < job.tuples:
+            end = begin + int(rng.choice([1, 7, 12, 20, 40, 300]))
+            index.join(probing.Arrivals(*(part[begin:end] for part in everything)), meter, crew)
+            begin = end
+    assert at_work == {2, 3, 4}
+    found = meter.pairs()
+    verify.check(found, oracle.join(r, s, BAND, window), name)
+    verify.check_order(found, job, "outer")
 
 
 @pytest.mark.parametrize("name", NAMES)

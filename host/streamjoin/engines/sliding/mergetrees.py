@@ -6,7 +6,8 @@ A window's index is an immutable tree and mutable B+-trees that take what arrive
 tree at ``insertion_depth``, each with a lock, and so lets threads work beside each other.
 
 The parallel join (section 4.1) takes tasks of ``task`` tuples from a common counter, keeps an edge
-for each stream and propagates results in arrival order. Departures from the study:
+for each stream and propagates results in arrival order. Threads join in and leave as there is work:
+a batch has one for every four tasks, and one alone need not be woken up. Departures from the study:
 
 - results are propagated when a batch of arrivals is done, not by whichever thread finds time;
 - a search that leaves a mutable tree goes on in the next one by its number, so leaves are not
@@ -44,6 +45,9 @@ NO_CODES: Codes = np.empty(0, dtype=np.uint32)
 
 LEAST_MERGED = 256
 """A merge is not worth its call for fewer tuples, however small the window."""
+
+TASKS_EACH = 4
+"""Tasks of a batch for which it is worth to wake up another thread."""
 
 MOST_DEPTH = 6
 NEVER = (1 << 64) - 1
@@ -225,10 +229,12 @@ class MergeTreeIndex(WindowIndex):
         self._set(side, words.DEPTH, min(self._depth, max(0, depths - 1)))
 
     def _join_together(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
-        words, threads = self._state, self._threads
+        words = self._state
+        tasks = -(-len(arrivals.rows) // self._task)
+        threads = self._threads[: max(1, -(-tasks // TASKS_EACH))]
         places = np.empty(len(arrivals.rows), dtype=np.uint64)
         counts = np.empty(len(arrivals.rows), dtype=np.uint32)
-        finished = np.zeros(-(-len(arrivals.rows) // self._task), dtype=np.uint32)
+        finished = np.zeros(tasks, dtype=np.uint32)
 
         def work(thread: _Thread) -> None:
             why = self._join.FULL
@@ -242,7 +248,10 @@ class MergeTreeIndex(WindowIndex):
                     thread.keep(found)
 
         while True:
-            crew.each(work, threads)
+            if len(threads) > 1:
+                crew.each(work, threads)
+            else:
+                work(threads[0])
             self._note(arrivals)
             full = self._full()
             if full:
