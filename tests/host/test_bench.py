@@ -95,6 +95,48 @@ def test_an_experiment_is_run_checked_and_drawn(little: Path, data: Path) -> Non
     assert "Runs against: memory bandwidth" in page
 
 
+def test_semi_stream_joins_are_held_against_the_scan_of_their_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def rate(*how: Any) -> float:
+        asked.append(how)
+        return 5e9
+
+    monkeypatch.setattr(runner.limits, "store_rate", rate)
+    limit = runner.Limit("store")
+    work = {"rows": 100.0, "row_bytes": 120}
+    record = {
+        "knobs": {"store": "raw", "r_bytes": 120, "kept_bytes": 0},
+        "semi_stream": {"store": "raw", "loops": 50_000, "work": work},
+    }
+    nothing = {"n_r": 0, "n_s": 0, "pairs": 0}
+    assert limit.least_s(nothing, record, 1) == pytest.approx(50_000 * 100 * 120 / 5e9)
+    assert limit.least_s(nothing, record, 1) > 0
+    assert asked == [("raw", 120, 120)]
+    assert list(limit.rates) == ["bytes read of raw, rows=120, kept=120"]
+    record["knobs"]["kept_bytes"] = 16
+    limit.least_s(nothing, record, 1)
+    assert asked[1:] == [("raw", 120, 16)]
+
+
+@pytest.mark.parametrize("kind", ["arrow", "raw"])
+def test_a_store_is_read_from_its_begin_to_its_end(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    from streamjoin.bench import limits
+
+    times = iter(range(6))
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(times)))
+    monkeypatch.setattr(limits, "STORE_BYTES", 120_000)
+    monkeypatch.setattr(limits, "READ_BYTES", 7_000)
+    read = 120 if kind == "raw" else 40
+    assert limits.store_rate(kind, 120, 40) == 1000 * read
+
+
 def test_an_interrupted_run_goes_on_where_it_was(
     little: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,7 @@ and ``full``, one for each size. A ``[[workload]]`` may hold ``sweep``, a table 
 path of what they replace (``threads``, ``"params.rate"``, ``"knobs.prj.radix_bits"``): every
 combination is a point; a table in a list sets several things at once and is called by its first.
 And it says its ``title``, ``source`` and ``limit``, and ``against`` which measured limit the
-engines are held: ``memory`` (the default) or ``comparisons``.
+engines are held: ``memory`` (the default), ``comparisons`` or ``store``, the scan of a store.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ else:
 
 SIZES = ("quick", "full")
 KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload")
-LIMITS = ("memory", "comparisons")
+LIMITS = ("memory", "comparisons", "store")
 
 
 @dataclass(frozen=True)

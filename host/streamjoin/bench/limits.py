@@ -1,6 +1,8 @@
-"""The physical limits that joins run against: memory bandwidth, and comparisons of a scan."""
+"""The physical limits that joins run against: memory, comparisons of a scan, a store's read."""
 
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +16,12 @@ CACHED_TUPLES = 2048
 """Tuples of two terms that stay in the nearest cache: 16 KiB."""
 
 CACHED_PASSES = 2000
+
+STORE_BYTES = 1 << 26
+"""Of a relation that is read to see how fast its store is."""
+
+READ_BYTES = 1 << 22
+"""At a time: more are read no faster."""
 
 
 def copy_bandwidth() -> float:
@@ -66,3 +74,37 @@ def comparison_rate(terms: int) -> float:
         passes(codes, probes, terms > 1, CACHED_PASSES)
         best = min(best, time.perf_counter() - began)
     return CACHED_PASSES * CACHED_TUPLES * vectors.PROBES / best
+
+
+def store_rate(kind: str, row_bytes: int, kept_bytes: int) -> float:
+    """Measure how fast a store is read from its begin to its end, in bytes a second.
+
+    Parameters
+    ----------
+    kind : str
+        One of :data:`streamjoin.stores.KINDS`.
+    row_bytes, kept_bytes : int
+        Of a row as it is written, and of what is kept of it.
+
+    Returns
+    -------
+    float
+        The best of three scans: bytes that are read of the rows, by the time.
+    """
+    from streamjoin.stores import write_store
+
+    rows, best = STORE_BYTES // row_bytes, float("inf")
+    with tempfile.TemporaryDirectory(prefix="streamjoin-") as folder:
+        keys = np.arange(rows, dtype=np.uint64)
+        store = write_store(kind, Path(folder), keys, row_bytes, kept_bytes)
+        try:
+            step = max(1, READ_BYTES // store.read_bytes)
+            for _ in range(3):
+                began = time.perf_counter()
+                for first in range(0, rows, step):
+                    store.read(first, min(first + step, rows))
+                best = min(best, time.perf_counter() - began)
+            return rows * store.read_bytes / best
+        finally:
+            store.close()
+            store.discard()

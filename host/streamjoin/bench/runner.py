@@ -42,23 +42,33 @@ class Limit:
     Parameters
     ----------
     against : str
-        ``"memory"`` or ``"comparisons"``.
+        One of :data:`streamjoin.bench.experiments.LIMITS`.
 
     Attributes
     ----------
     rates : dict of str to float
-        What was measured, a second: bytes copied, or comparisons of one thread by terms.
+        What was measured, a second: bytes copied, comparisons of one thread by terms, bytes read
+        by store.
     """
 
     def __init__(self, against: str) -> None:
         self.against = against
         self.rates: dict[str, float] = {}
 
-    def least_s(self, workload: Mapping[str, Any], terms: int, threads: int) -> float:
-        """Return the seconds below which no engine can do a workload."""
+    def least_s(self, workload: Mapping[str, Any], record: Mapping[str, Any], terms: int) -> float:
+        """Return the seconds below which no engine can do what a record says that it did."""
         if self.against == "comparisons":
             rate = self._rate(f"comparisons, terms={terms}", lambda: limits.comparison_rate(terms))
-            return float(workload["comparisons"] / rate / threads)
+            return float(workload["comparisons"] / rate / record["threads"])
+        if self.against == "store" and "semi_stream" in record:
+            told, knobs = record["semi_stream"], record["knobs"]
+            row_bytes = int(knobs["r_bytes"])
+            how = told["store"], row_bytes, int(knobs["kept_bytes"]) or row_bytes
+            rate = self._rate(
+                "bytes read of {}, rows={}, kept={}".format(*how), lambda: limits.store_rate(*how)
+            )
+            work = told["work"]
+            return float(told["loops"] * work["rows"] * work["row_bytes"] / rate)
         least = limits.least_bytes(workload["n_r"] + workload["n_s"], workload["pairs"])
         return least / self._rate("bytes copied", limits.copy_bandwidth)
 
@@ -166,7 +176,7 @@ def _measure(
         record |= {"family": point.family, "settings": dict(point.settings)}
         wall_s = (record.get("wall_s") or {}).get("median")
         if wall_s and comparison.arrival == "instant" and record["platform"] != "fpga":
-            least_s = limit.least_s(workload, len(comparison.predicate.terms), record["threads"])
+            least_s = limit.least_s(workload, record, len(comparison.predicate.terms))
             record["share_of_limit"] = least_s / wall_s
     return {"workload": workload, "records": records}
 
