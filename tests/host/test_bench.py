@@ -132,7 +132,7 @@ def test_a_store_is_read_from_its_begin_to_its_end(
     times = iter(range(6))
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(times)))
     monkeypatch.setattr(limits, "STORE_BYTES", 120_000)
-    monkeypatch.setattr(limits, "READ_BYTES", 7_000)
+    monkeypatch.setattr(limits, "READ_BYTES", (7_000,))
     read = 120 if kind == "raw" else 40
     assert limits.store_rate(kind, 120, 40) == 1000 * read
 
