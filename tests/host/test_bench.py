@@ -1,13 +1,15 @@
 """Published experiments: read whole, run point by point, never run twice, wrong ones told."""
 
 import json
+import re
+import statistics
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
-from streamjoin.bench import experiments, limits, runner
+from streamjoin.bench import claims, experiments, limits, runner
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.intra.npj import Npj
@@ -32,6 +34,14 @@ params = { keys = "duplicated", r_tuples = { quick = 400, full = 800 }, s_tuples
 [workload.sweep]
 "params.duplicates" = [2, 4]
 load = [{ "knobs.npj.load" = 1 }, { "knobs.npj.load" = 3 }]
+
+[[claim]]
+text = "a fuller table is slower"
+published = 0.8
+workload = "pairs"
+engine = "npj"
+where = { load = 3 }
+over_where = { load = 1 }
 """
 
 
@@ -80,8 +90,14 @@ def test_a_sweep_is_every_combination_and_a_size_replaces_its_table(little: Path
     assert quick.points[0].data_key == quick.points[1].data_key != quick.points[2].data_key
 
 
-def test_an_experiment_is_run_checked_and_drawn(little: Path, data: Path) -> None:
+def test_an_experiment_is_run_checked_and_drawn(
+    little: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert bench(little, data) == 0
+    (claim,) = records_of(little)["experiment"]["claims"]
+    assert (claim["points"], claim["published"]) == (2, 0.8)
+    assert 0 < claim["min"] <= claim["median"] <= claim["max"]
+    assert f"a fuller table is slower   {'0.8':>7}" in capsys.readouterr().out
     found = records_of(little)
     assert len(found["workloads"]) == 4
     assert len(found["records"]) == 8
@@ -93,6 +109,81 @@ def test_an_experiment_is_run_checked_and_drawn(little: Path, data: Path) -> Non
     page = (little.parent / "run" / "report.html").read_text()
     assert "Throughput: pairs against duplicates (load=1)" in page
     assert "Runs against: memory bandwidth" in page
+    assert "a fuller table is slower" in page
+
+
+def record_of(engine: str, rate: float, p95: float, **settings: Any) -> dict[str, Any]:
+    return {
+        "family": "pairs",
+        "engine": engine,
+        "threads": settings.get("threads", 1),
+        "settings": settings,
+        "throughput_tuples_per_s": {"median": rate},
+        "latency_us": {"p95": p95},
+        "semi_stream": {"service_rate_tuples_per_s": 10 * rate},
+    }
+
+
+CLAIM = {"text": "twice", "published": 2.0, "workload": "pairs", "engine": "npj", "over": "prj"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "ratios"),
+    [
+        ({}, [2.0, 3.0, 4.0]),
+        ({"where": {"threads": 2}}, [4.0]),
+        ({"where": {"load": 1}}, [2.0, 4.0]),
+        ({"where": {"load": 5}}, []),
+        ({"of": "service_rate"}, [2.0, 3.0, 4.0]),
+        ({"of": "latency"}, [0.5, 0.5, 0.1]),
+        ({"over": "npj", "where": {"threads": 2}, "over_where": {"threads": 1}}, [6.0]),
+    ],
+)
+def test_a_claim_is_a_ratio_at_every_point_that_it_is_of(
+    asked: dict[str, Any], ratios: list[float]
+) -> None:
+    records = [
+        record_of("npj", 20, 10, load=1, threads=1),
+        record_of("prj", 10, 5, load=1, threads=1),
+        record_of("npj", 30, 10, load=3, threads=1),
+        record_of("prj", 10, 5, load=3, threads=1),
+        record_of("npj", 120, 10, load=1, threads=2),
+        record_of("prj", 30, 1, load=1, threads=2),
+        {**record_of("npj", 1, 1, load=1, threads=1), "family": "others"},
+    ]
+    (claim,) = claims.read([CLAIM | asked], "x.toml", [("pairs", ("npj", "prj"))])
+    found = claim.held(records)
+    assert found["points"] == len(ratios)
+    if ratios:
+        assert found["median"] == pytest.approx(statistics.median(ratios))
+        assert (found["min"], found["max"]) == pytest.approx((min(ratios), max(ratios)))
+    else:
+        assert found["median"] is found["min"] is found["max"] is None
+
+
+def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
+    (claim,) = claims.read([CLAIM], "x.toml", [("pairs", ("npj", "prj"))])
+    failed = {**record_of("prj", 1, 1), "throughput_tuples_per_s": None}
+    assert claim.held([record_of("npj", 1, 1), failed])["points"] == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"workload": 3}, "workload must be a text, not 3"),
+        ({"published": 0}, "published must be a ratio above 0, not 0"),
+        ({"published": True}, "published must be a ratio above 0, not True"),
+        ({"of": "speed"}, "of must be one of throughput, latency, service_rate, not 'speed'"),
+        ({"where": [1]}, "where must be a table of settings, not [1]"),
+        ({"engine": "mway"}, "no point of 'pairs' runs 'mway'"),
+        ({"workload": "else"}, "no point of 'else' runs 'npj'"),
+        ({"over": "pmj"}, "no point of 'pairs' runs 'pmj'"),
+        ({"ratio": 2}, "has no key 'ratio'; it takes text"),
+    ],
+)
+def test_a_claim_that_is_none_is_refused(wrong: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match="^x.toml: claim 1: " + re.escape(sentence)):
+        claims.read([CLAIM | wrong], "x.toml", [("pairs", ("npj", "prj"))])
 
 
 def test_semi_stream_joins_are_held_against_the_scan_of_their_store(

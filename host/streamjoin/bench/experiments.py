@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamjoin.bench import claims
+from streamjoin.bench.claims import Claim
 from streamjoin.errors import InputError
 
 if sys.version_info >= (3, 11):
@@ -26,7 +28,7 @@ else:
     import tomli as tomllib
 
 SIZES = ("quick", "full")
-KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload")
+KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload", "claim")
 LIMITS = ("memory", "comparisons", "store")
 
 
@@ -71,6 +73,8 @@ class Experiment:
         Engine that others are divided by.
     points : tuple of Point
         In the order in which they are run.
+    claims : tuple of Claim
+        What was published.
     """
 
     name: str
@@ -80,6 +84,7 @@ class Experiment:
     against: str
     baseline: str
     points: tuple[Point, ...]
+    claims: tuple[Claim, ...] = ()
 
 
 def folder() -> Path:
@@ -129,7 +134,8 @@ def read(name: str, size: str) -> Experiment:
     if twice is not None:
         raise InputError(f"{path}: two points are called {twice!r}; give workloads other names")
     baseline = plain.get("baseline", "duckdb")
-    entered = {name for point in points for name in point.table.get("engines", ())}
+    entrants = [(point.family, point.table.get("engines", ())) for point in points]
+    entered = {name for _, engines in entrants for name in engines}
     if baseline not in entered:
         raise InputError(f"{path}: baseline must be an engine of a workload, not {baseline!r}")
     return Experiment(
@@ -140,6 +146,7 @@ def read(name: str, size: str) -> Experiment:
         against,
         baseline,
         tuple(points),
+        claims.read(plain.get("claim", []), str(path), entrants),
     )
 
 

@@ -158,6 +158,7 @@ def run_experiment(
         "limit": experiment.limit,
         "baseline": experiment.baseline,
         "against": limit.against,
+        "claims": [claim.held(records) for claim in experiment.claims],
         "limit_per_s": limit.rates,
     }
     return whole, write_run(whole, place.out)

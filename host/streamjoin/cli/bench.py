@@ -134,6 +134,7 @@ def _print(records: dict[str, Any]) -> None:
         {*headings} - {"point", "engine", "checked"},
         ("min to max", "peak", "CPU", "of limit", "p95", "last match"),
     )
+    _print_claims(records["experiment"]["claims"])
     for record in records["records"]:
         if record["error"]:
             say(f"{record['workload']}, {record['engine']}: {record['error']}")
@@ -142,6 +143,21 @@ def _print(records: dict[str, Any]) -> None:
 def _median(record: dict[str, Any], name: str) -> float | None:
     found = (record.get(name) or {}).get("median")
     return None if found is None else float(found)
+
+
+def _print_claims(claims: list[dict[str, Any]]) -> None:
+    if not claims:
+        return
+    rows = []
+    for claim in claims:
+        found = [claim[key] for key in ("median", "min", "max")]
+        here, least, most = ("-" if each is None else f"{each:.2f}" for each in found)
+        of = "" if claim["of"] == "throughput" else f" ({claim['of'].replace('_', ' ')})"
+        spread = f"{least} to {most}" if claim["points"] else "-"
+        there = f"{claim['published']:.3g}"
+        rows.append([f"{claim['text']}{of}", there, here, spread, str(claim["points"])])
+    headings = ["published", "there x", "here x", "least to most", "points"]
+    print_table(headings, rows, {*headings[1:]})
 
 
 def _verdict(record: dict[str, Any], oracle: str) -> str:

@@ -192,6 +192,13 @@ def check_run(run: object, source: str) -> dict[str, Any]:
     for name in ("name", "source", "limit") if experiment else ():
         assert experiment is not None
         experiment.text(name, required=True)
+    for index, value in enumerate(experiment.list("claims") if experiment else ()):
+        claim = _Fields(source, f"experiment.claims[{index}]", value)
+        claim.text("text", required=True)
+        claim.text("of", required=True)
+        claim.numbers("published", required=True)
+        claim.numbers("median", "min", "max")
+        claim.counts("points", required=True)
     _check_environment(fields.inner("environment"))
     names: set[str] = set()
     for index, value in enumerate(fields.list("workloads", required=True)):
