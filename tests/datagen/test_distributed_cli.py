@@ -54,16 +54,27 @@ def one_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "_session", given)
 
 
+@pytest.fixture
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    def given(args: object) -> None:
+        raise AssertionError("Spark takes ten seconds to start: what is wrong is told before")
+
+    monkeypatch.setattr(cli, "_session", given)
+
+
 def flags(folder: Path, *more: str) -> list[str]:
     places = [f"--{name}={folder / name}" for name in ("r", "s", "out")]
     return [*places, "--on=k", "--window=tumbling:90us", *more]
 
 
 @pytest.mark.usefixtures("one_session")
+@pytest.mark.parametrize("path", ["files", "shuffle"])
 def test_files_are_joined_from_the_command_line(
-    inputs: Path, capsys: pytest.CaptureFixture[str]
+    path: str, inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["spark-join", *flags(inputs, "--partition-tuples=200", "--json")]) == 0
+    monkeypatch.chdir(inputs)  # Spark's processes have a working folder of their own
+    how = (f"--path={path}", "--partition-tuples=200", "--json")
+    assert main(["spark-join", *flags(Path(), *how)]) == 0
     told = json.loads(capsys.readouterr().out)
     found = pairs_of(pq.read_table(inputs / "out"))
     verify.check(found, RIGHT, "spark-join")
@@ -73,11 +84,16 @@ def test_files_are_joined_from_the_command_line(
 
 @pytest.mark.usefixtures("one_session")
 def test_folders_are_joined_as_streams_from_the_command_line(
-    inputs: Path, capsys: pytest.CaptureFixture[str]
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = (f"--checkpoint={inputs / 'checkpoint'}", "--max-files=1", "--classes=2", "--delay=1ms")
-    assert main(["spark-stream", *flags(inputs, *more)]) == 0
-    assert "pairs_so_far" in capsys.readouterr().out
+    monkeypatch.chdir(inputs)
+    more = ("--checkpoint=checkpoint", "--max-files=1", "--classes=2", "--delay=1ms")
+    assert main(["spark-stream", *flags(Path(), *more)]) == 0
+    told = capsys.readouterr()
+    assert "pairs_so_far" in told.out
+    batches = [line for line in told.err.splitlines() if line.startswith("batch ")]
+    assert [line.partition(":")[0] for line in batches[:2]] == ["batch 0", "batch 1"]
+    assert f"{len(RIGHT):,} so far" in batches[-1]
     verify.check(pairs_of(pq.read_table(inputs / "out")), RIGHT, "spark-stream")
 
 
@@ -91,7 +107,7 @@ def test_folders_are_joined_as_streams_from_the_command_line(
         ("--partition-tuples=0", "partition_tuples must be at least 1, not 0"),
     ],
 )
-@pytest.mark.usefixtures("one_session")
+@pytest.mark.usefixtures("no_session")
 def test_a_mistake_is_one_sentence(
     change: str,
     message: str,
@@ -115,10 +131,11 @@ def test_a_mistake_is_one_sentence(
     [
         ("--r=nothing", "--r nothing: must be a folder with a Parquet file in it at least"),
         ("--delay=soon", "a duration is a number with us, ms, s, min or h, not 'soon'"),
+        ("--window=count:4", "a streaming join needs a window that time ends, tumbling or time"),
         ("--row=x", "part-000.parquet: needs a column 'x' of whole numbers that name its rows"),
     ],
 )
-@pytest.mark.usefixtures("one_session")
+@pytest.mark.usefixtures("no_session")
 def test_a_mistake_in_a_stream_is_one_sentence(
     change: str, message: str, inputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

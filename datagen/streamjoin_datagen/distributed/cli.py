@@ -115,9 +115,22 @@ class SparkJoinVerb:
 
     def run(self, args: argparse.Namespace) -> int:
         """Join, write, print."""
+        from streamjoin_datagen.distributed.join import opened_inputs
         from streamjoin_datagen.distributed.parts import check_out
 
         check_out(args.out)
+        # Mistakes are told before Spark is started, which takes ten seconds.
+        opened_inputs(
+            args.r,
+            args.s,
+            on=args.on,
+            band=args.band,
+            window=args.window,
+            ts=args.ts,
+            row="row",
+            path=args.path,
+            per_task=args.partition_tuples,
+        )
         with _session(args) as session, _progress(session, "joining"):
             manifest = session.run(lambda: run_join(session.spark, args))
         shown = {name: value for name, value in manifest.items() if name != "parts"}
@@ -150,9 +163,15 @@ class SparkStreamVerb:
         """Run the query until all is done, or until interrupted; print what came out."""
         from streamjoin.windows import parse_duration
         from streamjoin_datagen.distributed.stream_state import FOLDER, last_record
-        from streamjoin_datagen.distributed.streaming import stream_join_files
+        from streamjoin_datagen.distributed.streaming import opened_folders, stream_join_files
 
+        folders: dict[str, Any] = {
+            name: getattr(args, name)
+            for name in ("out", "checkpoint", "on", "band", "window", "ts", "row")
+        }
         delay_us = parse_duration(args.delay) if args.delay else 0
+        # Mistakes are told before Spark is started, which takes ten seconds.
+        opened_folders(args.r, args.s, **folders)
         with _session(args) as session:
 
             def work() -> None:
@@ -160,25 +179,33 @@ class SparkStreamVerb:
                     session.spark,
                     args.r,
                     args.s,
-                    out=args.out,
-                    checkpoint=args.checkpoint,
-                    on=args.on,
-                    band=args.band,
-                    window=args.window,
+                    **folders,
                     delay_us=delay_us,
-                    ts=args.ts,
-                    row=args.row,
                     classes=args.classes,
                     most_files=args.max_files,
+                    heard=_say_batch,
                 )
                 trigger = writer if args.follow else writer.trigger(availableNow=True)
-                _finished(trigger.start())
+                query = trigger.start()
+                if args.follow:
+                    print("waiting for files; Ctrl-C ends it", file=sys.stderr, flush=True)
+                _finished(query)
 
             session.run(work)
         record = last_record(args.checkpoint / FOLDER)
         names = ("batch", "pairs_so_far", "late_so_far", "watermark_us")
         _print({**{name: record[name] for name in names}, "out": str(args.out)}, args.json)
         return 0
+
+
+def _say_batch(record: dict[str, Any]) -> None:
+    late = f", {record['late']:,} late tuples left out" if record["late"] else ""
+    print(
+        f"batch {record['batch']}: {record['pairs']:,} pairs, {record['pairs_so_far']:,} so far; "
+        f"{record['kept']:,} tuples kept{late}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _finished(query: Any) -> None:

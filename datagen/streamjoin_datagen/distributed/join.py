@@ -305,23 +305,9 @@ def distributed_join(
     UnsupportedError
         If the window is a count window or the path does not go with the input.
     """
-    predicate = Predicate.parse(on, band)
-    chosen = parse_window(window) if isinstance(window, str) else window
-    if isinstance(chosen, CountWindow):
-        raise UnsupportedError(
-            f"spark cannot join under window {chosen.text}, only all, tumbling, time"
-        )
-    if path not in PATHS:
-        raise InputError(f"path must be one of {', '.join(PATHS)}, not {path!r}")
-    if partition_tuples < 1:
-        raise InputError(f"partition_tuples must be at least 1, not {partition_tuples}")
-    opened = [
-        _open(data, name, row, ts, columns)
-        for data, name, columns in (
-            (r, "r", r_columns(predicate)),
-            (s, "s", s_columns(predicate)),
-        )
-    ]
+    predicate, chosen, opened = opened_inputs(
+        r, s, on=on, band=band, window=window, ts=ts, row=row, path=path, per_task=partition_tuples
+    )
     all_files = all(isinstance(side, StreamFiles) for side in opened)
     if path == "files" and not all_files:
         raise UnsupportedError("path files reads Parquet files: give paths, or choose shuffle")
@@ -344,11 +330,45 @@ def reads(partitioning: Partitioning) -> float:
     return float(partitioning.tasks_a_slice)
 
 
+def opened_inputs(
+    r: Any,
+    s: Any,
+    *,
+    on: str | list[str] | None,
+    band: str | list[str] | None,
+    window: Window | str,
+    ts: str | None,
+    row: str,
+    path: str,
+    per_task: int,
+) -> tuple[Predicate, Window, list[Any]]:
+    """Check all that :func:`distributed_join` is given and open its inputs; files need no Spark.
+
+    Raises
+    ------
+    InputError, UnsupportedError
+        As :func:`distributed_join`.
+    """
+    predicate = Predicate.parse(on, band)
+    chosen = parse_window(window) if isinstance(window, str) else window
+    if isinstance(chosen, CountWindow):
+        raise UnsupportedError(
+            f"spark cannot join under window {chosen.text}, only all, tumbling, time"
+        )
+    if path not in PATHS:
+        raise InputError(f"path must be one of {', '.join(PATHS)}, not {path!r}")
+    if per_task < 1:
+        raise InputError(f"partition_tuples must be at least 1, not {per_task}")
+    named = ((r, "r", r_columns(predicate)), (s, "s", s_columns(predicate)))
+    return predicate, chosen, [_open(data, name, row, ts, names) for data, name, names in named]
+
+
 def _open(data: Any, name: str, row: str, ts: str | None, columns: list[str]) -> Any:
-    if isinstance(data, str | Path):
-        return open_stream(Path(data), columns, ts)
+    if isinstance(data, str | Path):  # workers have a working folder of their own
+        return open_stream(Path(data).absolute(), columns, ts)
     if not hasattr(data, "mapInArrow"):
-        raise InputError(f"{name} must be a path or a Spark DataFrame, not {type(data).__name__}")
+        kind = f"{type(data).__module__.partition('.')[0]}.{type(data).__name__}"
+        raise InputError(f"{name} must be a path or a DataFrame of Spark's, not a {kind}")
     return open_frame(data, name, row, ts, columns)
 
 

@@ -16,6 +16,7 @@ tumbling window) is ahead of the watermark, as nothing that is not late can meet
 """
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,12 +41,10 @@ from streamjoin_datagen.distributed.stream_state import (
     record_path,
     write_record,
 )
-from streamjoin_datagen.distributed.stream_step import Step, open_side
+from streamjoin_datagen.distributed.stream_step import SideFiles, Step, open_side
 from streamjoin_datagen.distributed.worker import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -70,6 +69,8 @@ class StreamingJoin:
         Row, arrival and join columns, of R and of S.
     arrived : callable
         Makes of a batch's DataFrame what it brings.
+    heard : callable
+        Told the record of every batch when it is done.
     """
 
     predicate: Predicate
@@ -80,6 +81,7 @@ class StreamingJoin:
     state: Path
     names: tuple[tuple[str, ...], tuple[str, ...]]
     arrived: "Callable[[DataFrame], Arrived]"
+    heard: Callable[[dict[str, Any]], None] = lambda _: None
 
     def process(self, batch: "DataFrame", number: int) -> None:
         """Join one batch; nothing happens if it was done before."""
@@ -157,6 +159,7 @@ class StreamingJoin:
             draft.rmdir()
         write_record(self.state, record)
         forget(self.state, number)
+        self.heard(record)
 
 
 def stream_join(
@@ -234,6 +237,7 @@ def stream_join_files(
     row: str = "row",
     classes: int = DEFAULT_CLASSES,
     most_files: int | None = None,
+    heard: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> "DataStreamWriter":
     """Join two folders of Parquet files as they grow, without a row passing through the JVM.
 
@@ -248,6 +252,8 @@ def stream_join_files(
         As for :func:`stream_join`.
     most_files : int, optional
         Files of each side in a batch at most.
+    heard : callable taking dict
+        Told the record of every batch when it is done.
 
     Returns
     -------
@@ -259,11 +265,36 @@ def stream_join_files(
     InputError, UnsupportedError
         As :func:`stream_join`.
     """
-    what = _What(on, band, window, row, ts)
-    sides = open_side(r, "r", what.names[0]), open_side(s, "s", what.names[1])
+    what, sides = opened_folders(
+        r, s, out=out, checkpoint=checkpoint, on=on, band=band, window=window, ts=ts, row=row
+    )
     load()
     folders = Folders(spark, r, s, sides, most_files)
-    return _writer(what, folders, (out, checkpoint), delay_us, classes)
+    return _writer(what, folders, (out, checkpoint), delay_us, classes, heard=heard)
+
+
+def opened_folders(
+    r: Path,
+    s: Path,
+    *,
+    out: Path,
+    checkpoint: Path,
+    on: str | list[str] | None,
+    band: str | list[str] | None,
+    window: Window | str,
+    ts: str,
+    row: str,
+) -> tuple["_What", tuple[SideFiles, SideFiles]]:
+    """Check what :func:`stream_join_files` is given and look into its folders, without Spark.
+
+    Raises
+    ------
+    InputError, UnsupportedError
+        As :func:`stream_join_files`.
+    """
+    what = _What(on, band, window, row, ts)
+    _check_folders(what, out, checkpoint)
+    return what, (open_side(r, "r", what.names[0]), open_side(s, "s", what.names[1]))
 
 
 class _What:
@@ -290,14 +321,9 @@ class _What:
         )
 
 
-def _writer(
-    what: _What, source: Rows | Folders, folders: tuple[Path, Path], delay_us: int, classes: int
-) -> "DataStreamWriter":
-    out, checkpoint = folders
-    if classes < 1 or delay_us < 0:
-        raise InputError(f"classes must be at least 1, and the delay not below 0: {classes}")
-    state = checkpoint.absolute() / FOLDER
-    before = last_record(state)
+def _check_folders(what: _What, out: Path, checkpoint: Path) -> None:
+    """Refuse a checkpoint of another join, and a folder with other pairs."""
+    before = last_record(checkpoint.absolute() / FOLDER)
     for name, asked in (("predicate", what.predicate.text), ("window", what.window.text)):
         if before.get(name, asked) != asked:
             raise InputError(
@@ -305,6 +331,22 @@ def _writer(
                 f"{asked}; choose another folder"
             )
     _check_out(out, before)
+
+
+def _writer(
+    what: _What,
+    source: Rows | Folders,
+    folders: tuple[Path, Path],
+    delay_us: int,
+    classes: int,
+    *,
+    heard: Callable[[dict[str, Any]], None] = lambda _: None,
+) -> "DataStreamWriter":
+    out, checkpoint = folders
+    if classes < 1 or delay_us < 0:
+        raise InputError(f"classes must be at least 1, and the delay not below 0: {classes}")
+    _check_folders(what, out, checkpoint)
+    state = checkpoint.absolute() / FOLDER
     join = StreamingJoin(
         what.predicate,
         what.window,
@@ -314,6 +356,7 @@ def _writer(
         state,
         what.names,
         source.arrived,
+        heard,
     )
     writer = source.stream().writeStream.foreachBatch(join.process)
     return writer.option("checkpointLocation", str(checkpoint.absolute()))
