@@ -185,7 +185,9 @@ def _bitstream(arguments: argparse.Namespace) -> int:
     params = design_from(arguments.preset or arguments.board, arguments.param)
     if arguments.board == ulx3s.BOARD:
         with stages(f"bitstream for {ulx3s.BOARD}") as tell:
-            print(ulx3s.bitstream(params, folder, tell))
+            made = ulx3s.bitstream(params, folder, tell)
+        print(made)
+        say(ulx3s.summary(made.parent))
         return 0
     print(vivado_bitstream(params, arguments.board, folder, say))
     return 0

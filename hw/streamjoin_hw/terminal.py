@@ -73,18 +73,34 @@ def stages(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda stage: bar.update(task, description=f"{what}: {stage}")
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table, as wide as it needs to be."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], droppable: Sequence[str] = ()
+) -> None:
+    """Print a table in which nothing is folded or cut.
+
+    On a terminal that is too narrow the columns named in ``droppable`` are left out, the first of
+    them first, and a line on standard error says so.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    shown, left_out = list(range(len(columns))), []
+    for name in droppable:
+        wide = sum(widths[place] + 3 for place in shown)
+        if not sys.stdout.isatty() or wide <= Console().width:
+            break
+        shown.remove(list(columns).index(name))
+        left_out.append(name)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for place in shown:
+        table.add_column(columns[place], no_wrap=True)
     for row in rows:
-        table.add_row(*row)
-    # As wide as it needs to be: nothing is folded or cut.
-    longest = max(map(len, map("".join, [columns, *rows])))
-    wide = Console(highlight=False, markup=False, width=20 + 4 * len(columns) + longest)
-    with wide.capture() as captured:
-        wide.print(table)
+        table.add_row(*(row[place] for place in shown))
+    paper = Console(highlight=False, markup=False, width=sum(widths) + 3 * len(widths))
+    with paper.capture() as captured:
+        paper.print(table)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    if left_out:
+        say(f"a wider terminal, or --json, shows also: {', '.join(left_out)}")

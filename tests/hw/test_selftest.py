@@ -133,7 +133,12 @@ def test_a_bitstream_comes_with_its_record_or_not_at_all(
     small.append("--param=window_memory=auto")
     out = tmp_path / "made"
     assert main([*words, *small, "--out", str(out)]) == 0
-    assert capsys.readouterr().out == f"{out / 'streamjoin.bit'}\n"
+    told = capsys.readouterr()
+    assert told.out == f"{out / 'streamjoin.bit'}\n"
+    line = told.err.splitlines()[-1]
+    assert " LUT" in line
+    assert " MHz at most; passes with " in line
+    assert line.endswith(f"all of it in {out / 'bitstream.json'}")
     assert {path.name for path in out.iterdir()} == set(WRITTEN)
     bits = (out / "streamjoin.bit").read_bytes()
     assert b"Part: LFE5U-85F-6CABGA381" in bits[:200]
@@ -162,6 +167,7 @@ def test_a_bitstream_comes_with_its_record_or_not_at_all(
     file.write_text(json.dumps({**record, "verilog_sha256": "0"}))
     assert main(["hw", "synth", "--stored", str(kept)]) == 0
     assert capsys.readouterr().err == (
+        "comparing with the designs as they are: ulx3s-85f\n"
         "ulx3s-85f is of an earlier design; to renew it:  streamjoin hw bitstream "
         "--board ulx3s-85f --out build/ulx3s-85f && "
         f"cp build/ulx3s-85f/bitstream.json {file}\n"

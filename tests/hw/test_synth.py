@@ -308,12 +308,13 @@ def test_a_stored_record_of_an_earlier_design_is_told_with_how_to_renew_it(
     assert run("synth", "--stored", str(tmp_path)) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-1].endswith("yes")
-    assert shown.err == ""
+    comparing = f"comparing with the designs as they are: {name}\n"
+    assert shown.err == comparing
     file.write_text(json.dumps({**found, "verilog_sha256": "0"}))
     assert run("synth", "--stored", str(tmp_path)) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-1].endswith("no")
-    assert shown.err == (
+    assert shown.err == comparing + (
         f"{name} is of an earlier design; to renew it:  streamjoin hw synth --target xc7z020 "
         f"--preset small{flags} --record {file}\n"
     )

@@ -77,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(record))
     else:
-        print_table(COLUMNS, rows(record["points"]))
+        parts = [name for name in COLUMNS if "(model mW)" in name and "dynamic" not in name]
+        print_table(COLUMNS, rows(record["points"]), (*parts, "registers", "LUT"))
         for sentence in notes(record):
             sys.stdout.write(f"{sentence}\n")
     return 0

@@ -23,7 +23,7 @@ from streamjoin_hw.synth.area import NETLIST_NAME, lacking, synthesise, uses
 from streamjoin_hw.synth.record import clock_of, comparisons_per_1000_lut, described
 from streamjoin_hw.synth.route import CONFIG_NAME, Routed, place_and_route
 from streamjoin_hw.synth.settings import SELFTEST_TOP, Settings, StageSeconds, verilog_digest
-from streamjoin_hw.synth.targets import TARGETS
+from streamjoin_hw.synth.targets import RESOURCE_NAMES, TARGETS
 from streamjoin_hw.toolchain import ToolError
 from streamjoin_hw.yowasp import environment, program, version
 
@@ -139,6 +139,22 @@ def bitstream(
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return out / BITSTREAM_NAME
+
+
+def summary(folder: Path) -> str:
+    """Say in a line what the record of a bitstream holds."""
+    record = json.loads((folder / RECORD_NAME).read_text())
+    uses = ", ".join(
+        f"{use['used']:,} {RESOURCE_NAMES[name]} ({use['share']:.1%})".replace("%", " %")
+        for name, use in record["resources"].items()
+        if use["used"]
+    )
+    selftest = record["selftest"]
+    return (
+        f"{uses}; {record['clock']['hz'] / 1e6:.1f} MHz at most; passes with "
+        f"{selftest['results']:,} results of checksum {selftest['checksum']:#010x}; "
+        f"all of it in {folder / RECORD_NAME}"
+    )
 
 
 def _implement(folder: Path, text: str, tell: Callable[[str], None]) -> Routed:

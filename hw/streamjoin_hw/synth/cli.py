@@ -154,22 +154,24 @@ def _stored(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--stored must name a folder with records, not {arguments.stored!r}")
     lines: list[tuple[str, ...]] = []
     found: list[dict[str, Any]] = []
-    for file in files:
-        plain = json.loads(file.read_text())
-        is_same = verilog_digest(_verilog_now(plain)) == plain["verilog_sha256"]
-        found.append({"name": file.stem, "is_current": is_same, **plain})
-        clock = plain["clock"]["hz"]
-        lines.append(
-            (
-                file.stem,
-                plain["part"],
-                f"{plain['resources']['lut']['used']:,} "
-                f"({plain['resources']['lut']['share']:.1%})".replace("%", " %"),
-                "not timed" if clock is None else f"{clock / 1e6:.1f} MHz",
-                str(plain["comparisons_per_cycle"] or "-"),
-                "yes" if is_same else "no",
+    with stages("comparing with the designs as they are") as tell:
+        for file in files:
+            plain = json.loads(file.read_text())
+            tell(file.stem)
+            is_same = verilog_digest(_verilog_now(plain)) == plain["verilog_sha256"]
+            found.append({"name": file.stem, "is_current": is_same, **plain})
+            clock = plain["clock"]["hz"]
+            lines.append(
+                (
+                    file.stem,
+                    plain["part"],
+                    f"{plain['resources']['lut']['used']:,} "
+                    f"({plain['resources']['lut']['share']:.1%})".replace("%", " %"),
+                    "not timed" if clock is None else f"{clock / 1e6:.1f} MHz",
+                    str(plain["comparisons_per_cycle"] or "-"),
+                    "yes" if is_same else "no",
+                )
             )
-        )
     if arguments.json:
         print(json.dumps(found))
     else:

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(records) + "\n")
     else:
-        print_table(COLUMNS, [_row(each) for each in records])
+        print_table(COLUMNS, [_row(each) for each in records], (COLUMNS[-1],))
         for sentence in sentences(records):
             sys.stdout.write(f"{sentence}\n")
     return 0 if any(each["resources"] and not each["does_not_fit"] for each in records) else 1
