@@ -130,9 +130,13 @@ def install_project() -> None:
 
 
 def python_of(version: str) -> str | None:
-    """Find a Python of a version that really starts: on the path, or one that pyenv keeps."""
+    """Find a Python of a version that really starts: on the path, or kept as pyenv keeps them."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    kept = sorted(root.glob(f"versions/{version}.*/bin/python{version}"), reverse=True)
+    kept = [
+        path
+        for versions in (root / "versions", Path(sys.base_prefix).parent)
+        for path in sorted(versions.glob(f"{version}.*/bin/python{version}"), reverse=True)
+    ]
     for path in [sys.executable, shutil.which(f"python{version}"), *map(str, kept)]:
         if path is None:
             continue
