@@ -18,6 +18,7 @@ from streamjoin_datagen import tpchgen
 from streamjoin_datagen.cli import VERB
 from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.generate import generate
+from streamjoin_datagen.kinds.tpch import ROWS_AT_1
 from streamjoin_datagen.params import make_spec
 from streamjoin_datagen.session import Session
 from streamjoin_datagen.workloads import build
@@ -138,6 +139,16 @@ def test_tpch_orders_are_its_generators_whatever_the_split(
     found = json.loads((tmp_path / "1" / "workload.json").read_text())
     assert (found["expected"]["pairs"], found["seed"]) == (30_000, None)
     assert spec.name == "tpch-orders-sf0.02-v5"
+
+
+@pytest.mark.parametrize(("factor", "stream"), [(0.29, "s"), (0.41, "r")])
+def test_tpch_tables_have_all_rows_where_the_product_is_a_little_less(
+    factor: float, stream: str
+) -> None:
+    spec = make_spec("tpch-orders", None, {"scale_factor": factor})
+    rows = spec.rows(stream)
+    assert int(factor * ROWS_AT_1[stream]) == rows - 1
+    assert build(spec, stream, rows - 10, 10).num_rows == 10
 
 
 def fake_program(folder: Path, body: str) -> None:
