@@ -8,12 +8,14 @@ from tests.datagen.distributed import joined, window_of
 from tests.host import cases
 
 from streamjoin import oracle, verify
+from streamjoin.errors import EngineError, UnsupportedError
 from streamjoin.inputs import as_streams
 from streamjoin.predicates import Band, Predicate
 from streamjoin.tuples import Pairs, Stream
 from streamjoin.windows import AllWindow, TimeWindow, Window, parse_window
-from streamjoin_datagen.distributed import local
+from streamjoin_datagen.distributed import engine, local
 from streamjoin_datagen.distributed.classes import Radix, Ranges, interval, key_hashes
+from streamjoin_datagen.distributed.join import explained
 from streamjoin_datagen.distributed.partition import Partitioning
 from streamjoin_datagen.distributed.plan import Side, plan
 
@@ -170,3 +172,30 @@ def test_slices_hold_about_as_much_and_a_tuple_has_few_copies() -> None:
     assert np.bincount(at).max() <= 2
     lengths = np.diff(np.array(parts.starts_us))
     assert lengths.min() >= 699
+
+
+JAVAS_STACK = """An error occurred while calling o137.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Lost task 0.0
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotAcquire(Errors.scala:1)
+Caused by: org.apache.spark.memory.SparkOutOfMemoryError: There is not enough memory.
+\tat org.apache.spark.util.SparkErrorUtils.tryWithSafeFinally(SparkErrorUtils.scala:86)
+\t... 1 more
+"""
+
+
+def test_what_spark_says_is_told_without_the_frames_of_its_stack() -> None:
+    told = str(explained(RuntimeError(JAVAS_STACK)))
+    assert told == (
+        "the Spark job failed: Caused by: org.apache.spark.memory.SparkOutOfMemoryError: "
+        "There is not enough memory."
+    )
+    own = UnsupportedError("a sentence of ours")
+    assert explained(own) is own
+
+
+def test_a_plan_of_sparks_that_fails_is_a_mistake_told_in_a_sentence() -> None:
+    def work() -> None:
+        raise RuntimeError(JAVAS_STACK)
+
+    with pytest.raises(EngineError, match=r"^the Spark job failed: .*not enough memory\.$"):
+        engine._explaining(work)

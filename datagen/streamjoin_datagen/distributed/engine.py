@@ -100,23 +100,19 @@ class SparkEngine(Engine):
         session = self._session(job, lambda _: None)
         try:
             if feed is not None:
-                session.run(lambda: self._replay(session, job, meter, feed))
+                session.run(lambda: _explaining(lambda: self._replay(session, job, meter, feed)))
             else:
                 meter.sleep_until_arrived(job)
-                session.run(lambda: self.join(session, folder, job, meter))
+                session.run(lambda: _explaining(lambda: self.join(session, folder, job, meter)))
                 read_pairs(folder / "pairs", meter)
         except GenerationError as error:
             raise UnavailableError(str(error)) from error
         meter.progress(job.tuples, job.tuples)
 
     def _replay(self, session: "Session", job: Job, meter: Meter, feed: "Feed") -> None:
-        from streamjoin_datagen.distributed.join import explained
         from streamjoin_datagen.distributed.replay import replay
 
-        try:
-            replay(job, meter, feed, self.follower(session, job))
-        except Exception as error:  # PySpark's and Py4J's classes have no common base
-            raise explained(error) from error
+        replay(job, meter, feed, self.follower(session, job))
 
     @abstractmethod
     def follower(self, session: "Session", job: Job) -> "Follower":
@@ -133,6 +129,16 @@ class SparkEngine(Engine):
     @abstractmethod
     def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
         """Join ``folder/r`` and ``folder/s`` into Parquet files in ``folder/pairs``."""
+
+
+def _explaining(work: "Callable[[], None]") -> None:
+    """Do something on Spark; what fails fails in a sentence."""
+    from streamjoin_datagen.distributed.join import explained
+
+    try:
+        work()
+    except Exception as error:  # PySpark's and Py4J's classes have no common base
+        raise explained(error) from error
 
 
 class Spark(SparkEngine):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.errors import EngineError, InputError, UnsupportedError
+from streamjoin.errors import EngineError, InputError, StreamJoinError, UnsupportedError
 from streamjoin.inputs import comparable, r_columns, s_columns
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
@@ -252,7 +252,12 @@ def collected(frame: "DataFrame") -> list[Any]:
 
 def explained(error: Exception) -> Exception:
     """Say in a sentence why a job failed."""
-    said = [line.strip() for line in str(error).splitlines() if "Error" in line] or [str(error)]
+    if isinstance(error, StreamJoinError):
+        return error
+    lines = [line.strip() for line in str(error).splitlines()]
+    # Frames of Java's stack begin with "at", and may be of classes that are called errors too.
+    said = [line for line in lines if "Error" in line and not line.startswith("at ")]
+    said = said or [str(error)]
     for kind in (InputError, UnsupportedError):
         name = f"{kind.__module__}.{kind.__name__}: "
         own = next((line for line in said if line.startswith(name)), None)
