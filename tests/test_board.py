@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from bootstrap import python_of
+from tests.board.outside import run
 
 from streamjoin_hw.build import build_model
 from streamjoin_hw.presets import PRESETS
@@ -63,35 +64,19 @@ def test_the_driver_holds_under_pynq(
     assert " skipped" not in done.stdout
 
 
-def ends_well(command: list[str], folder: Path, **env: str) -> str:
-    """Run a command outside of the source tree; returns what it prints."""
-    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**outside, **env},
-        capture_output=True,
-        text=True,
-        timeout=TESTS_DEADLINE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
-    return done.stdout
-
-
 def test_pip_installs_it_in_an_empty_environment_and_it_plays_a_recording(tmp_path: Path) -> None:
     """As on a board: pip chooses from its index; no compiler, nothing of the source tree."""
     python = python_of("3.10") or python_of("3.11")
     assert python is not None, "Python 3.10, which boards with PYNQ 3.1 have, is not here"
-    ends_well([python, "-m", "venv", "empty"], tmp_path)
+    run([python, "-m", "venv", "empty"], tmp_path, SETUP_DEADLINE_S)
     own = str(tmp_path / "empty" / "bin" / "python")
     install = [own, "-m", "pip", "--disable-pip-version-check", "-q", "install", f"{ROOT}[board]"]
-    ends_well(install, tmp_path, CC="false", CXX="false")
+    run(install, tmp_path, SETUP_DEADLINE_S, CC="false", CXX="false")
     asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = ends_well([own, "-c", asked], tmp_path).strip()
+    site = run([own, "-c", asked], tmp_path, SETUP_DEADLINE_S).strip()
     asked = "import importlib.metadata as m; print(m.version('pynq'), m.version('numpy'))"
-    pynq, numpy = ends_well([own, "-c", asked], tmp_path).split()
+    pynq, numpy = run([own, "-c", asked], tmp_path, SETUP_DEADLINE_S).split()
     assert pynq.startswith("3.1.")
     assert numpy.startswith("1.")
     play = [own, "-W", "ignore", str(BOARD / "recorded_device.py"), site]
-    assert ends_well(play, tmp_path).startswith("played ")
+    assert run(play, tmp_path, TESTS_DEADLINE_S).startswith("played ")

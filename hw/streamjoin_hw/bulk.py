@@ -52,6 +52,14 @@ class Chunk:
         times = [self.times] if params.timestamp_bits else []
         return [*self.keys.T, self.payloads, *times]
 
+    def cut(self, at: int) -> tuple["Chunk", "Chunk"]:
+        """Return the tuples before one, and those from it on; views of this chunk."""
+        before, behind = slice(None, at), slice(at, None)
+        return self._part(before), self._part(behind)
+
+    def _part(self, rows: slice) -> "Chunk":
+        return Chunk(self.sides[rows], self.keys[rows], self.payloads[rows], self.times[rows])
+
 
 def draw_chunks(
     params: DesignParams,

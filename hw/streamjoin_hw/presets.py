@@ -49,16 +49,7 @@ PRESETS: dict[str, DesignParams] = {
     "zcu104": _split(cores=44, probes=16),
     "kv260": _split(cores=22, probes=16),
     # A self-test that routes in minutes, not one that fills the part.
-    "ulx3s-85f": DesignParams(
-        design="splitjoin",
-        cores=4,
-        segment_tuples=508,
-        lanes=4,
-        probes=2,
-        order="outer",
-        terms=EQUI,
-        window_memory="bram",
-    ),
+    "ulx3s-85f": _split(cores=4, probes=2),
     # Fills the block RAM of an XC7Z020; see docs/decisions/0010-an-index-in-block-ram.md.
     "pynq-z2-hash": DesignParams(
         design="splitjoin-hash",

@@ -3,12 +3,12 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from outside import run
 from recorded_device import RECORDING
 from streams import check_exact, random_input
 
@@ -19,22 +19,6 @@ TUPLES, CHUNK_BYTES = 150, 33 * 8
 DEADLINE_S = 200
 
 
-def run(command: list[str], folder: Path, **env: str) -> str:
-    """Run a command outside of the source tree; returns what it prints."""
-    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**outside, **env},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the project is installed, as its wheel; the packages that it needs are there."""
@@ -42,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = folder / "site"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--target", str(target)]
-    run([*pip, *options, str(ROOT)], folder)
+    run([*pip, *options, str(ROOT)], folder, DEADLINE_S)
     # As a 32-bit board reads it: the requirements that are not for it do not count.
     (metadata,) = target.glob("streamjoin-*.dist-info/METADATA")
     text = metadata.read_text()
@@ -73,11 +57,11 @@ def test_the_recording_is_of_this_interface(opened: Any) -> None:
 def test_the_wheel_holds_what_a_board_needs(site: Path, tmp_path: Path) -> None:
     """Without the source tree, with the board's packages alone, on recorded traffic."""
     play = [sys.executable, str(RECORDING.with_name("recorded_device.py")), str(site)]
-    assert run(play, tmp_path).startswith("played ")
+    assert run(play, tmp_path, DEADLINE_S).startswith("played ")
 
 
 def test_pynq_delivers_the_notebooks_of_the_wheel(site: Path, tmp_path: Path) -> None:
     code = "from pynq._cli.get_notebooks import main; main()"
     get = [sys.executable, "-W", "ignore", "-c", code, "streamjoin", "--ignore-overlays"]
-    run([*get, "--path", str(tmp_path / "there")], tmp_path, PYTHONPATH=str(site))
+    run([*get, "--path", str(tmp_path / "there")], tmp_path, DEADLINE_S, PYTHONPATH=str(site))
     assert list((tmp_path / "there").rglob("streamjoin.ipynb"))

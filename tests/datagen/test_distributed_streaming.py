@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -58,13 +59,13 @@ def write(folder: Path, stream: Stream, files: int = FILES, seed: int = 0) -> Pa
     return folder
 
 
-def reader(session: Session, folder: Path) -> object:
+def reader(session: Session, folder: Path) -> Any:
     schema = "row long, ts long, k int, f float"
     read = session.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     return read.parquet(str(folder))
 
 
-def run(session: Session, folder: Path, path: str = "files", **how: object) -> dict[str, object]:
+def run(session: Session, folder: Path, path: str = "files", **how: Any) -> dict[str, object]:
     how = {
         "delay_us": 0,
         "classes": 3,
@@ -74,9 +75,9 @@ def run(session: Session, folder: Path, path: str = "files", **how: object) -> d
     }
     r, s = folder / "r", folder / "s"
     if path == "files":
-        query = stream_join_files(session.spark, r, s, most_files=1, **how)  # type: ignore[arg-type]
+        query = stream_join_files(session.spark, r, s, most_files=1, **how)
     else:
-        query = stream_join(reader(session, r), reader(session, s), **how)  # type: ignore[arg-type]
+        query = stream_join(reader(session, r), reader(session, s), **how)
     running = query.trigger(availableNow=True).start()
     assert running.awaitTermination(DEADLINE_S)
     return last_record(folder / "checkpoint" / FOLDER)

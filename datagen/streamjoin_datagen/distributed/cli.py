@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from streamjoin_datagen.distributed.join import Inputs
     from streamjoin_datagen.session import Session
 
 JOIN_EPILOG = """\
@@ -83,22 +82,21 @@ def add_join(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run_join(spark: "SparkSession", args: argparse.Namespace) -> dict[str, Any]:
-    """Join files as the flags say; return the manifest."""
-    from streamjoin_datagen.distributed.join import distributed_join
+def asked(args: argparse.Namespace) -> "Inputs":
+    """Open the files as the flags of :func:`add_join` say, without Spark."""
+    from streamjoin_datagen.distributed.join import opened_inputs
 
-    planned = distributed_join(
-        spark,
+    return opened_inputs(
         args.r,
         args.s,
         on=args.on,
         band=args.band,
         window=args.window,
         ts=args.ts,
+        row="row",
         path=args.path,
-        partition_tuples=args.partition_tuples,
+        per_task=args.partition_tuples,
     )
-    return planned.write(args.out)
 
 
 class SparkJoinVerb:
@@ -115,24 +113,13 @@ class SparkJoinVerb:
 
     def run(self, args: argparse.Namespace) -> int:
         """Join, write, print."""
-        from streamjoin_datagen.distributed.join import opened_inputs
+        from streamjoin_datagen.distributed.join import planned
         from streamjoin_datagen.distributed.parts import check_out
 
         check_out(args.out)
-        # Mistakes are told before Spark is started, which takes ten seconds.
-        opened_inputs(
-            args.r,
-            args.s,
-            on=args.on,
-            band=args.band,
-            window=args.window,
-            ts=args.ts,
-            row="row",
-            path=args.path,
-            per_task=args.partition_tuples,
-        )
+        inputs = asked(args)  # mistakes are told before Spark is started, which takes ten seconds
         with _session(args) as session, _progress(session, "joining"):
-            manifest = session.run(lambda: run_join(session.spark, args))
+            manifest = session.run(lambda: planned(session.spark, inputs).write(args.out))
         shown = {name: value for name, value in manifest.items() if name != "parts"}
         _print({**shown, "parts": len(manifest["parts"]), "out": str(args.out)}, args.json)
         return 0

@@ -266,6 +266,29 @@ def explained(error: Exception) -> Exception:
     return EngineError(f"the Spark job failed: {said[-1]}")
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """What is to be joined and how, checked; files need no Spark for that.
+
+    Attributes
+    ----------
+    predicate, window
+        What joins.
+    path : str
+        As :func:`distributed_join` is given it.
+    partition_tuples : int
+        Tuples that a task should have.
+    opened : tuple of StreamFiles or StreamFrame
+        R and S.
+    """
+
+    predicate: Predicate
+    window: Window
+    path: str
+    partition_tuples: int
+    opened: tuple[StreamFiles | StreamFrame, StreamFiles | StreamFrame]
+
+
 def distributed_join(
     spark: "SparkSession",
     r: Any,
@@ -310,9 +333,15 @@ def distributed_join(
     UnsupportedError
         If the window is a count window or the path does not go with the input.
     """
-    predicate, chosen, opened = opened_inputs(
+    inputs = opened_inputs(
         r, s, on=on, band=band, window=window, ts=ts, row=row, path=path, per_task=partition_tuples
     )
+    return planned(spark, inputs, slots)
+
+
+def planned(spark: "SparkSession", inputs: Inputs, slots: int | None = None) -> SparkJoin:
+    """Plan the join of inputs that are open; see :func:`distributed_join`."""
+    predicate, path, opened = inputs.predicate, inputs.path, inputs.opened
     all_files = all(isinstance(side, StreamFiles) for side in opened)
     if path == "files" and not all_files:
         raise UnsupportedError("path files reads Parquet files: give paths, or choose shuffle")
@@ -323,11 +352,16 @@ def distributed_join(
         sides = [Side(x.rows, x.times_us, y) for x, y in zip(sides, samples, strict=True)]
     slots = slots or spark.sparkContext.defaultParallelism
     parts = plan(
-        sides[0], sides[1], predicate, chosen, slots=slots, partition_tuples=partition_tuples
+        sides[0],
+        sides[1],
+        predicate,
+        inputs.window,
+        slots=slots,
+        partition_tuples=inputs.partition_tuples,
     )
     if path == "auto":
         path = "files" if all_files and reads(parts) <= MOST_READS else "shuffle"
-    return SparkJoin(spark, predicate, chosen, parts, path, opened[0], opened[1], slots)
+    return SparkJoin(spark, predicate, inputs.window, parts, path, opened[0], opened[1], slots)
 
 
 def reads(partitioning: Partitioning) -> float:
@@ -346,7 +380,7 @@ def opened_inputs(
     row: str,
     path: str,
     per_task: int,
-) -> tuple[Predicate, Window, list[Any]]:
+) -> Inputs:
     """Check all that :func:`distributed_join` is given and open its inputs; files need no Spark.
 
     Raises
@@ -364,8 +398,11 @@ def opened_inputs(
         raise InputError(f"path must be one of {', '.join(PATHS)}, not {path!r}")
     if per_task < 1:
         raise InputError(f"partition_tuples must be at least 1, not {per_task}")
-    named = ((r, "r", r_columns(predicate)), (s, "s", s_columns(predicate)))
-    return predicate, chosen, [_open(data, name, row, ts, names) for data, name, names in named]
+    opened = (
+        _open(r, "r", row, ts, r_columns(predicate)),
+        _open(s, "s", row, ts, s_columns(predicate)),
+    )
+    return Inputs(predicate, chosen, path, per_task, opened)
 
 
 def _open(data: Any, name: str, row: str, ts: str | None, columns: list[str]) -> Any:

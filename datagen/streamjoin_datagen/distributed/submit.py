@@ -14,7 +14,7 @@ from streamjoin_datagen.shipping import package
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one join in the session that ``spark-submit`` has made."""
-    from streamjoin_datagen.distributed.cli import add_join, run_join
+    from streamjoin_datagen.distributed.cli import add_join, asked
 
     parser = argparse.ArgumentParser(description=__doc__)
     given = sys.argv[1:] if arguments is None else arguments
@@ -26,10 +26,11 @@ def main(arguments: list[str] | None = None) -> int:
     from pyspark.sql import SparkSession
 
     from streamjoin.errors import StreamJoinError
+    from streamjoin_datagen.distributed.join import planned
 
     spark = SparkSession.builder.getOrCreate()
     try:
-        manifest = run_join(spark, args)
+        manifest = planned(spark, asked(args)).write(args.out)
     except StreamJoinError as error:
         print(f"streamjoin: {error}", file=sys.stderr)
         return error.exit_status

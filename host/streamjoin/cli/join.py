@@ -16,7 +16,7 @@ from streamjoin.errors import InputError
 from streamjoin.inputs import read_streams
 from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, whole, write_pairs
-from streamjoin.windows import parse_window
+from streamjoin.windows import TimeWindow, TumblingWindow, parse_window
 
 EPILOG = """\
 example:
@@ -135,6 +135,8 @@ def _say_arrival(job: Job, args: argparse.Namespace) -> None:
     at_rest = [stream.source for stream in (job.r, job.s) if stream.rows and not stream.ts.any()]
     if len(at_rest) == 1:
         say(f"{at_rest[0]} has no arrival times: all its tuples arrive at 0")
+    if len(at_rest) == 2 and isinstance(job.window, TimeWindow | TumblingWindow):
+        say(f"there are no arrival times: every tuple lies in one window {job.window.text}")
     if job.arrival == "replay" and job.start_us == job.end_us:
         say("there is nothing to replay: all tuples arrive at once")
     if args.arrival is not None or job.start_us == job.end_us:

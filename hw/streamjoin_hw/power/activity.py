@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from streamjoin_hw import build, toolchain
-from streamjoin_hw.bulk import Chunk, Owed, SlidingJoin
+from streamjoin_hw.bulk import Owed, SlidingJoin
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.order import ArrivalOrder
 from streamjoin_hw.power.netlist import KINDS, flow_digest, gates
@@ -92,15 +92,6 @@ def build_gates(params: DesignParams, tell: Callable[[str], None]) -> Path:
     return build.kept_model(f"{params.digest}-gates-{gate_key[:16]}", make)
 
 
-def _cut(chunk: Chunk, at: int) -> tuple[Chunk, Chunk]:
-    """Cut a chunk in two."""
-    first, rest = slice(None, at), slice(at, None)
-    return (
-        Chunk(chunk.sides[first], chunk.keys[first], chunk.payloads[first], chunk.times[first]),
-        Chunk(chunk.sides[rest], chunk.keys[rest], chunk.payloads[rest], chunk.times[rest]),
-    )
-
-
 def measure(params: DesignParams, folder: Path, load: Load) -> Activity:
     """Run an input on a design's gates and count what switches.
 
@@ -121,7 +112,7 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Activity:
     windows = (load.window, load.window)
     join, owed, order = SlidingJoin(params, windows, {}), Owed(), ArrivalOrder(params)
     filling, rest = draw(load)
-    counted, end = _cut(rest, load.tuples - 1)
+    counted, end = rest.cut(load.tuples - 1)
     stamps: list[tuple[int, dict[str, int]]] = []
     accepted = np.empty(0, np.int64)
     model = GateModel(params, folder)

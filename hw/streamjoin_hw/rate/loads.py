@@ -92,11 +92,7 @@ def draw(load: Load) -> tuple[Chunk, Chunk]:
         numbers[mine] = drawn if load.match_rate else 2 * drawn + side
     keys = _scattered(numbers)[:, None]
     payloads, times = rows.astype(np.uint32), np.zeros(count, np.uint32)
-    fill, rest = slice(None, filling), slice(filling, None)
-    return (
-        Chunk(sides[fill], keys[fill], payloads[fill], times[fill]),
-        Chunk(sides[rest], keys[rest], payloads[rest], times[rest]),
-    )
+    return Chunk(sides, keys, payloads, times).cut(filling)
 
 
 def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
