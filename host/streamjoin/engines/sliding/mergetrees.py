@@ -120,7 +120,7 @@ class MergeTreeIndex(WindowIndex):
         trees = immutable.reserve(4, max(live))
         parts = min(nodes.NODE**depth, -(-max(live) // nodes.NODE) + 1)
         forest = btree.plant(2 * parts, 2, btree.leaves_for(most, nodes.NODE // 2) + parts)
-        locks = np.zeros(2 * parts + 1, dtype=np.uint32)
+        locks = np.zeros((2 * parts + 1) * int(mergetrees.LOCK_WORDS), dtype=np.uint32)
         state = np.zeros(mergetrees.STATE_WORDS, dtype=np.uint64)
         self.index = mergetrees.MergeTrees(trees, forest, locks, state)
         self._expired = [0, columns.r.shape[1]]
