@@ -251,7 +251,7 @@ def _import_job(args: argparse.Namespace, kind: str = "", *files: str) -> _Job:
 
 def _make(jobs: list[_Job], threads: int | None, master: str | None) -> list["Outcome"]:
     """Make what is not there yet, all in one Spark session."""
-    from streamjoin_datagen.store import STREAMS, Outcome, unchanged
+    from streamjoin_datagen.store import STREAMS, Outcome, earlier, unchanged
 
     found: dict[Path, Outcome] = {}
     for job in jobs:
@@ -263,6 +263,8 @@ def _make(jobs: list[_Job], threads: int | None, master: str | None) -> list["Ou
             name = job.known["name"]
             found[job.out] = Outcome(name, "unchanged", job.out, rows, size, seconds)
             _say(f"{job.out} already holds {name}: left as it is")
+        elif (other := earlier(job.out)) is not None:
+            _say(f"{job.out} holds {other['name']}: {job.known['name']} takes its place")
     wanted = [job for job in jobs if job.out not in found]
     try:
         with ExitStack() as stack:

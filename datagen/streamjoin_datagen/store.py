@@ -200,7 +200,7 @@ def unchanged(out: Path, known: Mapping[str, Any]) -> dict[str, Any] | None:
     SpecError
         If the folder holds something that is not a workload, or its parent is no folder.
     """
-    description = _earlier(out)
+    description = earlier(out)
     if description is None:
         return None
     wanted = {**known, "generator": metadata.version("streamjoin")}
@@ -213,7 +213,8 @@ def unchanged(out: Path, known: Mapping[str, Any]) -> dict[str, Any] | None:
     return description
 
 
-def _earlier(out: Path) -> dict[str, Any] | None:
+def earlier(out: Path) -> dict[str, Any] | None:
+    """Description of the workload that a folder holds, whichever it is; see :func:`unchanged`."""
     if not out.exists():
         return None
     if not out.is_dir():
@@ -251,7 +252,7 @@ def staged(out: Path) -> Iterator[Path]:
     If the block fails nothing is left behind, no folder above ``out`` that was not there
     either, and an earlier workload stays as it was.
     """
-    _earlier(out)
+    earlier(out)
     out = out.absolute()
     above = [folder for folder in out.parents if not folder.exists()]
     try:

@@ -135,6 +135,18 @@ def test_an_identical_workload_is_left_and_said_so(
     assert len(one_session) == 1
 
 
+def test_that_another_workload_is_replaced_is_said(
+    one_session: list[int | None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["equi", "--param", "r_tuples=10", "s_tuples=10", "--out", tmp_path, "--seed"]
+    assert run(*words, "1") == 0
+    capsys.readouterr()
+    assert run(*words, "2") == 0
+    first, second = (f"equi-r10-s10-seed{seed}" for seed in (1, 2))
+    said = capsys.readouterr().err.splitlines()[0]
+    assert said == f"{tmp_path} holds {first}: {second} takes its place"
+
+
 def test_a_suite_is_generated_in_one_session(
     one_session: list[int | None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,12 +1,13 @@
 """Input as an engine meets it: all at once, or at its arrival times."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from streamjoin.engines.base import Job
 from streamjoin.metrics import Meter, arrival_clock_us
-from streamjoin.tuples import Int64s, arrival_positions
+from streamjoin.tuples import Int64s
 from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow, Window
 
 
@@ -36,40 +37,36 @@ def batches(
     r_rows, s_rows : slice
         Consecutive in each stream; together the next stretch of the total arrival order.
     """
-    positions = arrival_positions(job.r.ts, job.s.ts)
+    total, r_end, s_end = job.tuples, 0, 0
+    replayed = job.arrival == "replay"
     sleep = sleep_until_us or meter.sleep_until_us
-    for _, r_rows, s_rows in _stretches(job, meter, most_tuples, positions, sleep):
-        yield r_rows, s_rows
-
-
-def _stretches(
-    job: Job,
-    meter: Meter,
-    most_tuples: int,
-    positions: tuple[Int64s, Int64s],
-    sleep_until_us: Callable[[float], None],
-) -> Iterator[tuple[int, slice, slice]]:
-    """Yield :func:`batches` behind the place at which each begins in the arrival order."""
-    total = job.tuples
-    r_positions, s_positions = positions
-    due_us = np.empty(0)
-    if job.arrival == "replay":
-        ts = np.empty(total, dtype=np.int64)
-        ts[r_positions], ts[s_positions] = job.r.ts, job.s.ts
-        due_us = arrival_clock_us(ts, job.start_us, job.speedup)
-    done = 0
-    while done < total:
+    due_us = [
+        arrival_clock_us(stream.ts, job.start_us, job.speedup) if replayed else np.empty(0)
+        for stream in (job.r, job.s)
+    ]
+    while (done := r_end + s_end) < total:
         end = min(done + most_tuples, total)
-        if job.arrival == "replay":
-            sleep_until_us(float(due_us[done]))
-            arrived = int(np.searchsorted(due_us, meter.now_us(), side="right"))
+        if replayed:
+            heads = zip(due_us, (r_end, s_end), strict=True)
+            sleep(min(float(due[at]) for due, at in heads if at < len(due)))
+            now_us = meter.now_us()
+            arrived = sum(int(np.searchsorted(due, now_us, side="right")) for due in due_us)
             end = min(max(arrived, done + 1), end)
-        places = np.array([done, end])
-        r_first, r_end = np.searchsorted(r_positions, places).tolist()
-        s_first, s_end = np.searchsorted(s_positions, places).tolist()
-        yield done, slice(r_first, r_end), slice(s_first, s_end)
-        done = end
-        meter.progress(done, total)
+        r_first, s_first = r_end, s_end
+        r_end = _r_rows_before(end, job.r.ts, job.s.ts, r_first)
+        s_end = end - r_end
+        yield slice(r_first, r_end), slice(s_first, s_end)
+        meter.progress(end, total)
+
+
+def _r_rows_before(place: int, r_ts: Int64s, s_ts: Int64s, at_least: int) -> int:
+    """How many tuples of R are before a place in the arrival order."""
+
+    def position(row: int) -> int:
+        return row + int(np.searchsorted(s_ts, r_ts[row], side="left"))
+
+    rows = range(at_least, min(place, len(r_ts)))
+    return at_least + bisect_left(rows, place, key=position)
 
 
 def numbered_batches(
@@ -86,21 +83,41 @@ def numbered_batches(
     expired : ndarray of int64, shape (batch,)
         The first row of its own stream that is live after it.
     """
-    positions = arrival_positions(job.r.ts, job.s.ts)
-    ts, many = (job.r.ts, job.s.ts), job.r.rows
-    for done, *stretches in _stretches(job, meter, most_tuples, positions, meter.sleep_until_us):
-        rows, firsts, ends, expired = np.empty((4, sum(s.stop - s.start for s in stretches)), int)
-        for side, own in enumerate(stretches):
-            numbers = np.arange(own.start, own.stop)
-            at, met = positions[side][own] - done, positions[side][own] - numbers
-            offset, other_offset = (0, many) if side == 0 else (many, 0)
-            own_ts, other_ts = ts[side][own], ts[1 - side]
-            rows[at], ends[at] = numbers + offset, met + other_offset
-            firsts[at] = first_live(other_ts, own_ts, met, job.window, side == 1) + other_offset
-            expired[at] = first_live(ts[side], own_ts, numbers + 1, job.window, side == 0) + offset
-            carried = at[: max(0, job.carried[side] - own.start)]
-            ends[carried] = firsts[carried]
-        yield rows, firsts, ends, expired
+    live = np.zeros(2, dtype=np.int64)
+    for r_rows, s_rows in batches(job, meter, most_tuples):
+        tuples = r_rows.stop - r_rows.start + s_rows.stop - s_rows.start
+        begin = (r_rows.start, s_rows.start)
+        found = number_arrivals((job.r.ts, job.s.ts), begin, tuples, job.window, live)
+        rows, firsts, ends, _ = found
+        for before, first in zip(job.carried, (0, job.r.rows), strict=True):
+            if before:
+                carried = (first <= rows) & (rows < first + before)
+                ends[carried] = firsts[carried]
+        yield found
+
+
+def number_arrivals(
+    ts: tuple[Int64s, Int64s], begin: tuple[int, int], tuples: int, window: Window, live: Int64s
+) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """Number so many arrivals from two rows on, as :func:`numbered_batches` yields them.
+
+    ``live`` holds the first live rows of R and of S so far, and is advanced.
+    """
+    from streamjoin.engines.kernels import numbering
+
+    kind, lengths = numbering.ALL, (0, 0)
+    if isinstance(window, CountWindow):
+        kind, lengths = numbering.COUNT, (window.r_tuples, window.s_tuples)
+    elif isinstance(window, TimeWindow):
+        kind, lengths = numbering.TIME, (window.r_us, window.s_us)
+    elif isinstance(window, TumblingWindow):
+        kind, lengths = numbering.TUMBLING, (window.length_us, window.length_us)
+    rows, firsts, ends, expired = np.empty((4, tuples), dtype=np.int64)
+    times = (ts[0].view(), ts[1].view())
+    for each in times:
+        each.flags.writeable = False  # one kernel for all, instead of another for those that are
+    numbering.number(*times, *begin, kind, *lengths, live, rows, firsts, ends, expired)
+    return rows, firsts, ends, expired
 
 
 def live_rows(ts: Int64s, window: Window, of_r: bool) -> Int64s:

@@ -146,7 +146,7 @@ def join(
             if why != TAKEN:
                 return why, int(found)
             end = min(at + size, total)
-        plan(columns, arrivals, index, at, end, mine)
+        plan(columns, arrivals, index, at, end, shared, mine)
         begin, inserted, inserted_s = at, U64(0), U64(0)
         edge = edge_s = U64(0xFFFFFFFFFFFFFFFF)
         if shared:

@@ -47,7 +47,8 @@ from streamjoin.engines.kernels.immutable import (
     lower_bound,
 )
 from streamjoin.engines.kernels.jit import fused
-from streamjoin.engines.kernels.prefetch import prefetch
+from streamjoin.engines.kernels.nodes import count_below
+from streamjoin.engines.kernels.prefetch import prefetch, prefetch_to_write
 from streamjoin.engines.kernels.probing import (
     Arrivals,
     Codes,
@@ -80,6 +81,9 @@ and for each tuple of the task where its searches lead."""
 
 BLOCK_ROWS = U64(256)
 
+LOCK_WORDS = U64(16)
+"""Words from one lock to the next: locks of different trees share no cache line."""
+
 
 class MergeTrees(NamedTuple):
     """The indexes of both windows.
@@ -91,7 +95,7 @@ class MergeTrees(NamedTuple):
     forest : Forest
         Mutable trees, ``len(roots) // 2`` for R in region 0, as many for S in region 1.
     locks : ndarray of uint32
-        One for each mutable tree, then one for the edge.
+        One for each mutable tree, then one for the edge, :data:`LOCK_WORDS` apart.
     state : ndarray of uint64, shape (STATE_WORDS,)
     """
 
@@ -114,6 +118,7 @@ def plan(
     index: MergeTrees,
     begin: np.uint64,
     end: np.uint64,
+    shared: bool,
     mine: NDArray[np.uint64],
 ) -> None:
     """Search the immutable trees for a task, and ask for the memory that comes next."""
@@ -134,23 +139,45 @@ def plan(
         place = first_entry(trees, tree) + leaf * WIDTH
         for line in range(U64(4)):
             prefetch(trees.entries, place + line * LINE)
-        _ask(forest, other * parts + part)
+        _ask(index, other * parts + part, shared)
         own_tree, own_depth = side(state, own, TREE), side(state, own, DEPTH)
         own_part = descend(trees, own_tree, columns.keys[row], root, root, own_depth)
         mine[words + U64(2)] = own_part
-        _ask(forest, own * parts + own_part)
+        _ask(index, own * parts + own_part, shared)
+    for arrival in range(begin, end):
+        row = U64(arrivals.rows[arrival])
+        own = U64(row >= U64(columns.r.shape[1]))
+        words = PLAN + (arrival - begin) * PLAN_WORDS
+        _ask_leaf(forest, (U64(1) - own) * parts + mine[words + U64(1)], columns.lows[row])
+        _ask_leaf(forest, own * parts + mine[words + U64(2)], columns.keys[row])
 
 
 @fused
-def _ask(forest: Forest, tree: np.uint64) -> None:
-    """Ask for the memory of a mutable tree's root."""
+def _ask(index: MergeTrees, tree: np.uint64, shared: bool) -> None:
+    """Ask for the memory of a mutable tree's root and lock."""
+    forest = index.forest
     root = U64(forest.roots[tree]) * WIDTH
+    if shared:
+        prefetch_to_write(index.locks, tree * LOCK_WORDS)
     if forest.heights[tree] == U32(0):
         for line in range(U64(4)):
             prefetch(forest.leaves, root + line * LINE)
     else:
-        prefetch(forest.separators, root)
-        prefetch(forest.children, root)
+        for line in range(U64(4)):
+            prefetch(forest.separators, root + line * LINE)
+        for line in range(U64(2)):
+            prefetch(forest.children, root + line * LINE * U64(2))
+
+
+@fused
+def _ask_leaf(forest: Forest, tree: np.uint64, key: np.uint32) -> None:
+    """Ask for the memory of the leaf below a root; another thread may be changing the tree."""
+    if forest.heights[tree] == U32(1):
+        root = U64(forest.roots[tree]) * WIDTH
+        child = min(count_below(forest.separators, root, entry_of(key, U64(0))), WIDTH - U64(1))
+        leaf = U64(forest.children[root + child]) * WIDTH
+        for line in range(U64(4)):
+            prefetch(forest.leaves, leaf + line * LINE)
 
 
 @fused
@@ -165,10 +192,10 @@ def insert_row(
     """Insert a row into its mutable tree."""
     tree = own * (U64(len(index.forest.roots)) // U64(2)) + part
     if shared:
-        lock(index.locks, tree)
+        lock(index.locks, tree * LOCK_WORDS)
     insert(index.forest, own, tree, entry_of(columns.keys[row], row))
     if shared:
-        unlock(index.locks, tree)
+        unlock(index.locks, tree * LOCK_WORDS)
 
 
 @fused
@@ -185,7 +212,7 @@ def count_rows(index: MergeTrees, own: np.uint64, inserted: np.uint64, shared: b
 def move_edge(index: MergeTrees, finished: NDArray[np.uint32], task: np.uint64) -> None:
     """Say that a task is finished, and move the edge if no other thread does."""
     store_release(finished, task, U32(1))
-    latch = U64(len(index.forest.roots))
+    latch = U64(len(index.forest.roots)) * LOCK_WORDS
     if try_lock(index.locks, latch):
         edge = index.state[EDGE]
         while edge < U64(len(finished)) and load_acquire(finished, edge) == U32(1):
@@ -265,10 +292,10 @@ def look_up(
     while going:
         if forest.roots[mutable] != NO_NODE:
             if shared:
-                lock(index.locks, mutable)
+                lock(index.locks, mutable * LOCK_WORDS)
             found = scan_tree(columns, row, first, edge, forest, mutable, out, found)
             if shared:
-                unlock(index.locks, mutable)
+                unlock(index.locks, mutable * LOCK_WORDS)
         going = False
         if depth > U64(0):
             keys = trees.shapes[tree * SHAPE_WORDS + STARTS + depth - U64(1)]

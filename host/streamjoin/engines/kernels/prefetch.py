@@ -11,10 +11,8 @@ AHEAD = 16
 """Tuples ahead of the present one whose memory is asked for."""
 
 
-@intrinsic
-def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]``; it may lie outside of the array."""
-    signature = types.void(array, types.uintp)
+def _asking(write: bool) -> Any:
+    """Return what generates the instruction."""
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
         array_type = sig.args[0]
@@ -26,9 +24,21 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        # to read, to be kept in all caches, data
-        flags = [ir.Constant(number, value) for value in (0, 3, 1)]
+        # to read or write, to be kept in all caches, data
+        flags = [ir.Constant(number, value) for value in (int(write), 3, 1)]
         builder.call(ask, [builder.bitcast(place, pointer), *flags])
         return context.get_dummy_value()
 
-    return signature, generate
+    return generate
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of ``array[index]``; it may lie outside of the array."""
+    return types.void(array, types.uintp), _asking(write=False)
+
+
+@intrinsic
+def prefetch_to_write(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of ``array[index]`` and that no other core keeps it."""
+    return types.void(array, types.uintp), _asking(write=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from streamjoin.engines.arrivals import most_live, numbered_batches
+from streamjoin.engines.arrivals import most_live, number_arrivals, numbered_batches
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals
@@ -86,10 +86,11 @@ class IndexJoin(Engine):
 
         report("compiling kernels")
         codes = IntervalCodes(*(np.zeros((1, 1), dtype=np.uint32) for _ in range(3)))
-        rows, firsts, ends = np.array([[0, 1], [1, 0], [1, 1]])
+        at_once, live = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
+        arrivals = Arrivals(*number_arrivals((at_once, at_once), (0, 0), 2, job.window, live))
         index = self.index(index_columns(codes), (1, 1), job)
         with Crew(job.threads) as crew:
-            index.join(Arrivals(rows, firsts, ends, np.array([0, 1])), Meter(), crew)
+            index.join(arrivals, Meter(), crew)
 
     def run(self, job: Job, meter: Meter) -> None:
         """Join what arrives, batch by batch."""

@@ -18,7 +18,8 @@ a batch has one for every four tasks, and one alone need not be woken up. Depart
 
 Memory for each stream and window of W tuples: two immutable trees of 8.1 bytes a tuple (one is
 what the next merge writes to), and for ``merge_ratio`` W tuples, plus a batch where threads share,
-12 to 24 bytes each in mutable trees, and 4 bytes for each mutable tree and its lock.
+12 to 24 bytes each in mutable trees, and for each of these 8 bytes and, where threads share, a
+cache line for its lock.
 """
 
 from dataclasses import replace
@@ -120,7 +121,8 @@ class MergeTreeIndex(WindowIndex):
         trees = immutable.reserve(4, max(live))
         parts = min(nodes.NODE**depth, -(-max(live) // nodes.NODE) + 1)
         forest = btree.plant(2 * parts, 2, btree.leaves_for(most, nodes.NODE // 2) + parts)
-        locks = np.zeros(2 * parts + 1, dtype=np.uint32)
+        locked = 2 * parts + 1 if self._shared else 0
+        locks = np.zeros(locked * int(mergetrees.LOCK_WORDS), dtype=np.uint32)
         state = np.zeros(mergetrees.STATE_WORDS, dtype=np.uint64)
         self.index = mergetrees.MergeTrees(trees, forest, locks, state)
         self._expired = [0, columns.r.shape[1]]
