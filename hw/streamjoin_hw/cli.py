@@ -20,7 +20,7 @@ from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.rate.cli import configure as configure_rate
 from streamjoin_hw.synth.cli import configure as configure_synth
 from streamjoin_hw.synth.scale_cli import configure as configure_scale
-from streamjoin_hw.terminal import progress, say, show, stages, write_text
+from streamjoin_hw.terminal import built_model, progress, say, show, stages, write_text
 from streamjoin_hw.walk.cli import check_seed, chosen_windows, configure_input
 
 _EXAMPLES = """examples:
@@ -81,10 +81,8 @@ def _registers(arguments: argparse.Namespace) -> int:
 
 
 def _model(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.build import build_model
-
     params = design_from(arguments.preset, arguments.param)
-    folder = build_model(params, report=say)
+    folder = built_model(params)
     target = _out(arguments)
     if target is not None:
         if target.exists():
@@ -122,7 +120,6 @@ def _per_1024(flag: str, value: int) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.build import build_model
     from streamjoin_hw.bulk_run import EXACT, bulk_run
 
     params = design_from(arguments.preset, arguments.param)
@@ -134,7 +131,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
         return _waves(arguments, params, idle, stall)
     windows = chosen_windows(arguments, params.window_capacity)
     active_cores(params, *windows)
-    folder = build_model(params, report=say)
+    folder = built_model(params)
     with progress("simulating", arguments.tuples, hidden_below=PROGRESS_LEAST_TUPLES) as report:
         figures = bulk_run(
             params,

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from streamjoin_hw.contract import DesignParams
+
 
 def say(message: str) -> None:
     """Say what goes on, beside the output."""
@@ -71,6 +73,14 @@ def stages(what: str) -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda stage: bar.update(task, description=f"{what}: {stage}")
+
+
+def built_model(params: DesignParams) -> Path:
+    """Build a design's model where it is not cached, and show which stage goes on."""
+    from streamjoin_hw.build import build_model
+
+    with stages("building") as tell:
+        return build_model(params, report=tell)
 
 
 def print_table(

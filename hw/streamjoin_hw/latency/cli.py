@@ -7,7 +7,7 @@ from typing import Any
 
 from streamjoin_hw.contract import FORWARDS, DesignParams
 from streamjoin_hw.design_options import UsageError, design_from
-from streamjoin_hw.terminal import print_table, say
+from streamjoin_hw.terminal import built_model, print_table, say
 
 USUAL_CORES = "1,2,4,8"
 
@@ -78,11 +78,10 @@ def _counts(text: str) -> list[int]:
 
 def _row(params: DesignParams) -> dict[str, Any]:
     """Measure the matches that come first and last."""
-    from streamjoin_hw.build import build_model
     from streamjoin_hw.latency.cases import latency_cycles, measure
     from streamjoin_hw.testing import step_cycles
 
-    folder = build_model(params, report=say)
+    folder = built_model(params)
     ages = range(params.window_capacity)
     first = min(ages, key=lambda age: latency_cycles(params, age))
     last = max(ages, key=lambda age: latency_cycles(params, age))

@@ -6,7 +6,7 @@ from typing import Any
 
 from streamjoin_hw.contract import DesignParams, TermKind
 from streamjoin_hw.design_options import UsageError, design_from
-from streamjoin_hw.terminal import print_table, progress, say
+from streamjoin_hw.terminal import built_model, print_table, progress
 
 USUAL_PRESET = "pynq-z2-hash"
 USUAL_WINDOWS = "256,1024,8192"
@@ -32,7 +32,6 @@ def configure(action: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure each load and print a row for each window and kind of keys."""
-    from streamjoin_hw.build import build_model
     from streamjoin_hw.rate.loads import KEYS, Load, measure
 
     params = design_from(arguments.preset or USUAL_PRESET, arguments.param)
@@ -53,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--keys must be among {', '.join(KEYS)}, not {kind!r}")
     if arguments.tuples < 1:
         raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
-    folder = build_model(params, report=say)
+    folder = built_model(params)
     loads = [
         Load(window, rate, kind, arguments.tuples, arguments.seed)
         for window in windows
