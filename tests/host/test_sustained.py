@@ -10,9 +10,9 @@ import pytest
 
 from streamjoin import run
 from streamjoin.bench import sustained
-from streamjoin.cli import main
+from streamjoin.cli import main, rate
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.base import Engine, Job
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Pairs, Stream
@@ -126,6 +126,17 @@ def test_the_verb_finds_a_rate_and_checks_it(
     assert [one["engine"] for one in found] == ["kang", "ibwj-pim"]
     assert status == (0 if all(one["sustained"] for one in found) else 1)
     assert all(one["attempts"] for one in found)
+
+    searched = rate.search
+
+    def interrupted(engine: Engine, *rest: Any) -> Any:
+        if engine.name == "ibwj-pim":
+            raise KeyboardInterrupt
+        return searched(engine, *rest)
+
+    monkeypatch.setattr(rate, "search", interrupted)
+    assert main([*words, "--precision", "0.5", "--json"]) == 130
+    assert [one["engine"] for one in json.loads(capsys.readouterr().out)] == ["kang"]
     words[3] = "fpga-splitjoin"
     assert main(words) == 2
     assert "fpga-splitjoin" in capsys.readouterr().err

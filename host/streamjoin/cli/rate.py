@@ -67,14 +67,16 @@ class RateVerb:
         jobs = [run.settle(engine, asked, {}) for engine in engines]
         with progress("oracle") as told:
             right, _ = verify.expected(replace(jobs[0], arrival="instant"), told)
-        found = []
-        for engine, job in zip(engines, jobs, strict=True):
-            check = partial(verify.check, right=right, engine=engine.name)
-            found.append(search(engine, job, args.precision, check, partial(_say, engine.name)))
-        if args.json:
-            print_json([_plain(one) for one in found])
-        else:
-            _print(found)
+        found: list[Sustained] = []
+        try:
+            for engine, job in zip(engines, jobs, strict=True):
+                check = partial(verify.check, right=right, engine=engine.name)
+                found.append(search(engine, job, args.precision, check, partial(_say, engine.name)))
+        finally:  # Ctrl-C, too, leaves what is known of the engines before
+            if found and args.json:
+                print_json([_plain(one) for one in found])
+            elif found:
+                _print(found)
         return 0 if all(one.best for one in found) else 1
 
 
