@@ -53,6 +53,15 @@ def test_a_replay_gives_the_oracles_result(
     assert 0 < latency["p50"] <= latency["max"] < outcome.metrics["wall_s"] * 1e6
 
 
+def test_sparks_own_join_gives_the_oracles_result_from_rocksdb_too() -> None:
+    r, s = streams(12)
+    window = parse_window("time:50us,80us")
+    asked = Job(r, s, Predicate.parse("k"), window, threads=2, arrival="replay")
+    job = run.settle(SparkSql(), asked, {"file_tuples": 300, "state": "rocksdb"})
+    outcome = run.run(SparkSql(), job)
+    verify.check(outcome.pairs, oracle.join(r, s, asked.predicate, window), "spark-sql")
+
+
 def test_files_appear_when_their_tuples_have_arrived(session: Session) -> None:
     del session
     ts = np.array([0, 400_000])

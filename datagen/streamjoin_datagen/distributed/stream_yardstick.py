@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 PARTITIONS = "spark.sql.shuffle.partitions"
+STATE = "spark.sql.streaming.stateStore.providerClass"
+PROVIDERS = {
+    "memory": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+"""Where Spark keeps the tuples of its windows."""
+
 LOG = "_spark_metadata"
 
 
@@ -43,12 +50,15 @@ def own_query(spark: "SparkSession", folder: Path, job: Job) -> "StreamingQuery"
     pairs = joined.select("r_row", "s_row", functions.greatest("r_ts", "s_ts").alias("ts"))
     writer = pairs.writeStream.format("parquet").option("compression", "none")
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-    before = str(spark.conf.get(PARTITIONS))
-    spark.conf.set(PARTITIONS, str(job.threads))
+    settings = {PARTITIONS: str(job.threads), STATE: PROVIDERS[str(job.knobs["state"])]}
+    before = {name: str(spark.conf.get(name)) for name in settings}
     try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
         return writer.start(str(folder / "pairs"))
     finally:
-        spark.conf.set(PARTITIONS, before)
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def _stream(spark: "SparkSession", folder: Path, job: Job) -> "DataFrame":

@@ -44,6 +44,12 @@ class SparkSql(SparkEngine):
             "Banded columns that are cut into bins.",
             choices=("none", "first", "both"),
         ),
+        Knob(
+            "state",
+            "memory",
+            "Where a streaming join keeps its windows.",
+            choices=("memory", "rocksdb"),
+        ),
     )
 
     def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
