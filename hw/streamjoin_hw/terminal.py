@@ -17,7 +17,7 @@ def say(message: str) -> None:
 
 def write_text(text: str, file: Path | None) -> None:
     """Write a text to a file, making its folder, or to standard output if there is none."""
-    from streamjoin_hw.build import OutputError, write_whole
+    from streamjoin_hw.emit import OutputError, write_whole
 
     if file is None:
         sys.stdout.write(text)

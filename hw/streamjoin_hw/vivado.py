@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_hw import contract
-from streamjoin_hw.build import (
+from streamjoin_hw.cache import publish, temporary_folder
+from streamjoin_hw.contract import INTERFACE_VERSION, DesignParams, input_word_bits
+from streamjoin_hw.design_options import UsageError
+from streamjoin_hw.emit import (
     MANIFEST_NAME,
     OutputError,
     emit_verilog,
     source_revision,
     tool_versions,
 )
-from streamjoin_hw.cache import publish, temporary_folder
-from streamjoin_hw.contract import INTERFACE_VERSION, DesignParams, input_word_bits
-from streamjoin_hw.design_options import UsageError
 from streamjoin_hw.toolchain import ToolError, output_of
 
 CLOCK_HZ = 100e6

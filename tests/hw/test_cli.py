@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamjoin_hw.build import OutputError
 from streamjoin_hw.cli import VERB, UsageError
 from streamjoin_hw.contract import DesignParams, ParameterError
+from streamjoin_hw.emit import OutputError
 from streamjoin_hw.formal import prove
 from streamjoin_hw.presets import PRESETS
 

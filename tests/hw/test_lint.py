@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin_hw import build, cache, toolchain
+from streamjoin_hw import cache, emit, toolchain
 from streamjoin_hw.board import BOARD_MODULE
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
@@ -65,7 +65,7 @@ EVERY = pytest.mark.parametrize(
 @EVERY
 def test_verilator_finds_nothing_to_complain_of(name: str, top: str, tmp_path: Path) -> None:
     """Among others no latch, no combinational loop, nothing undriven or driven twice."""
-    path = build.emit_verilog(DESIGNS[name], tmp_path, board=top == BOARD_MODULE)
+    path = emit.emit_verilog(DESIGNS[name], tmp_path, board=top == BOARD_MODULE)
     tool = toolchain.verilator()
     flags = ["--lint-only", "-Wall", *(f"-Wno-{each}" for each in SILENCED)]
     command = [str(tool.path), *flags, "--top-module", top, str(path)]
@@ -100,7 +100,7 @@ def yosys_folder() -> Iterator[Path]:
 @EVERY
 def test_yosys_finds_nothing_to_complain_of(name: str, top: str, yosys_folder: Path) -> None:
     """No combinational loop, nothing driven twice or by nothing, no latch."""
-    verilog = build.emit_verilog(DESIGNS[name], yosys_folder, board=top == BOARD_MODULE)
+    verilog = emit.emit_verilog(DESIGNS[name], yosys_folder, board=top == BOARD_MODULE)
     checked_by_yosys(verilog, top)
 
 

@@ -16,7 +16,7 @@ from tests.hw.test_cli import run
 from tests.hw.test_handshake import run_inputs
 
 from streamjoin_hw import testing
-from streamjoin_hw.build import build_model, verilog_text
+from streamjoin_hw.build import build_model
 from streamjoin_hw.contract import (
     FORWARDS,
     SIDE_R,
@@ -26,6 +26,7 @@ from streamjoin_hw.contract import (
     parse_term,
 )
 from streamjoin_hw.design_options import UsageError, design_from
+from streamjoin_hw.emit import verilog_text
 from streamjoin_hw.predicates import check_theta
 from streamjoin_hw.testing import Arrival, Workload, difference, reference
 

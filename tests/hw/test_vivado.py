@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from streamjoin.cli import main
-from streamjoin_hw.build import emit_verilog
 from streamjoin_hw.cache import cache_folder
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.design_options import UsageError
+from streamjoin_hw.emit import emit_verilog
 from streamjoin_hw.formal.tools import yosys
 from streamjoin_hw.presets import PRESETS
 from streamjoin_hw.toolchain import ToolError

@@ -13,9 +13,9 @@ from tests import chromium
 from tests.hw.test_cli import run
 
 from streamjoin_hw import testing
-from streamjoin_hw.build import OutputError
 from streamjoin_hw.cli import UsageError
 from streamjoin_hw.contract import DesignParams, active_cores
+from streamjoin_hw.emit import OutputError
 from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
 from streamjoin_hw.walk.page import walk_page
 from streamjoin_hw.walk.recording import Recording, record

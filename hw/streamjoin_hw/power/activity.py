@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamjoin_hw import build, toolchain
+from streamjoin_hw import build, emit, toolchain
 from streamjoin_hw.bulk import Owed, SlidingJoin
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.order import ArrivalOrder
@@ -81,7 +81,7 @@ def build_gates(params: DesignParams, tell: Callable[[str], None]) -> Path:
 
     def make(made: Path) -> None:
         tell("emitting Verilog")
-        verilog = build.emit_verilog(params, made)
+        verilog = emit.emit_verilog(params, made)
         tell("making gates")
         netlist, cells = gates(verilog, verilog.stem)
         (made / CELLS_NAME).write_text(json.dumps(cells) + "\n")

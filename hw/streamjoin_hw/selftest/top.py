@@ -5,8 +5,8 @@ from typing import Any
 from amaranth.hdl import Cat, ClockDomain, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.build import verilog_around
 from streamjoin_hw.contract import DesignParams, TUser, result_layout, tuple_layout
+from streamjoin_hw.emit import verilog_around
 from streamjoin_hw.selftest.stimulus import (
     CHECKSUM_BITS,
     FACTOR_BITS,

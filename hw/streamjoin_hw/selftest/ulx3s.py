@@ -8,15 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_hw import toolchain
-from streamjoin_hw.build import (
-    MANIFEST_NAME,
-    OutputError,
-    manifest,
-    tool_versions,
-)
 from streamjoin_hw.cache import publish, temporary_folder
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.design_options import UsageError
+from streamjoin_hw.emit import MANIFEST_NAME, OutputError, manifest, tool_versions
 from streamjoin_hw.selftest.stimulus import expected
 from streamjoin_hw.selftest.top import SELFTEST_MODULE, selftest_verilog
 from streamjoin_hw.synth.area import NETLIST_NAME, lacking, synthesise, uses

