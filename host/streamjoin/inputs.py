@@ -20,11 +20,15 @@ from streamjoin.errors import InputError
 from streamjoin.files import arrow, read_table, require_columns
 from streamjoin.lateness import beyond, in_order
 from streamjoin.predicates import Equi, Predicate, Term
+from streamjoin.stored import StoredRelation
+from streamjoin.stores import Relation, Store, relation
+from streamjoin.stores.relations import names_store
 from streamjoin.tuples import Int64s, Stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ONLY_R = "S is the stream that arrives: only R can be a relation in a store"
 MOST_ROWS = 1 << 31
 """Row numbers travel as 32-bit payloads, and hash tables link them as signed ones."""
 
@@ -99,7 +103,7 @@ class Batch:
 
 
 def read_streams(
-    r: Path,
+    r: Path | Relation,
     s: Path,
     predicate: Predicate,
     ts_column: str | None = None,
@@ -110,7 +114,7 @@ def read_streams(
     Parameters
     ----------
     r, s : Path
-        Parquet file or folder, Arrow IPC file or CSV file each.
+        Parquet file or folder, Arrow IPC file or CSV file each; R may be a relation in a store.
     predicate : Predicate
         Names the columns.
     ts_column : str, optional
@@ -124,10 +128,14 @@ def read_streams(
         If a file cannot be read, a column is missing or of a type that the predicate cannot
         compare, or arrival times go back; the sentence names file, column and row.
     """
-    batches = [
-        from_arrow(read_table(path, columns, ts_column), columns, ts_column, str(path))
-        for path, columns in ((r, r_columns(predicate)), (s, s_columns(predicate)))
-    ]
+
+    def batch(path: Path, columns: list[str]) -> Batch:
+        return from_arrow(read_table(path, columns, ts_column), columns, ts_column, str(path))
+
+    if not isinstance(r, Path):
+        stored = stored_stream(r, predicate, ts_column)
+        return _with_stored(stored, batch(s, s_columns(predicate)), str(s), predicate, lateness_us)
+    batches = [batch(r, r_columns(predicate)), batch(s, s_columns(predicate))]
     return _streams(batches, [str(r), str(s)], predicate, lateness_us)
 
 
@@ -140,16 +148,66 @@ def as_streams(
 ) -> tuple[Stream, Stream]:
     """Take both inputs from Python: Arrow-like data or mappings of NumPy arrays.
 
+    R may be a relation in a store, by its text or open.
+
     Raises
     ------
     InputError
         As :func:`read_streams`, calling the inputs ``r`` and ``s``.
     """
+    stored_r = as_relation(r)
+    if stored_r is not None:
+        stored = stored_stream(stored_r, predicate, ts_column)
+        batch = as_batch(s, s_columns(predicate), ts_column, "s")
+        return _with_stored(stored, batch, "s", predicate, lateness_us)
+    if as_relation(s) is not None:
+        raise InputError(ONLY_R)
     batches = [
         as_batch(data, columns, ts_column, name)
         for data, columns, name in ((r, r_columns(predicate), "r"), (s, s_columns(predicate), "s"))
     ]
     return _streams(batches, ["r", "s"], predicate, lateness_us)
+
+
+def source(text: str) -> Path | Relation:
+    """Take a file's name, or a relation in a store, as ``sqlite:planes.db:planes``.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind of store.
+    """
+    return relation(text) if names_store(text) else Path(text)
+
+
+def as_relation(given: Any) -> Relation | None:
+    """Return a relation in a store that was given as such, as an open store or as its text."""
+    if isinstance(given, Relation):
+        return given
+    return relation(given) if isinstance(given, str | Store) else None
+
+
+def stored_stream(relation: Relation, predicate: Predicate, ts_column: str | None) -> Stream:
+    """Let a stream stand for a relation in a store, of which nothing is held.
+
+    Raises
+    ------
+    InputError, StoreError, UnavailableError
+        If it cannot be opened or lacks a join column.
+    """
+    stored = StoredRelation.of(relation, r_columns(predicate), ts_column)
+    at_rest = np.broadcast_to(np.zeros(1, dtype=np.int64), (stored.places,))
+    return Stream({}, at_rest, relation.text, store=stored)
+
+
+def _with_stored(
+    r: Stream, batch: Batch, source: str, predicate: Predicate, lateness_us: int | None
+) -> tuple[Stream, Stream]:
+    """Hold the stream's types against those of a sample of the relation."""
+    if lateness_us is not None and batch.ts is None:
+        raise InputError(f"{source}: a lateness needs the arrival times: there is no ts")
+    sample, _ = r.store.sample()
+    return r, comparable(sample, batch.stream(source, lateness_us), predicate)[1]
 
 
 def _streams(

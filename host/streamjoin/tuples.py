@@ -42,6 +42,9 @@ class Stream:
         What each row is called in results; None where it is called by its position.
     late : int
         Tuples that came too late to be among the rows.
+    store : object or None
+        The relation in a store that this stands for: it is at rest, ``rows`` are its places, and
+        its columns are not in memory.
 
     Raises
     ------
@@ -56,8 +59,11 @@ class Stream:
     missing: NDArray[np.bool_] | None = None
     numbers: Int64s | None = None
     late: int = 0
+    store: Any = None
 
     def __post_init__(self) -> None:
+        if self.store is not None:
+            return
         for name, column in self.columns.items():
             if len(column) != self.rows:
                 raise InputError(
