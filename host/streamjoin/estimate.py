@@ -47,7 +47,7 @@ def check_fits(job: Job) -> int | None:
     share = 1.0
     if job.r.store is not None:
         sample, share = job.r.store.sample()
-        job = replace(job, r=sample)
+        job = replace(job, r=sample.with_times_as_numbers())
     likely, sure = estimated_pairs(job)
     likely /= share
     if sure and likely > SURELY * most:

@@ -306,7 +306,7 @@ def comparable(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stre
         elif _holds_nothing(s):
             s = _with_column(s, term.s_column, _anything(s.rows, r_column.dtype))
         _check_term(r, s, term)
-    return _times_as_numbers(r), _times_as_numbers(s)
+    return r.with_times_as_numbers(), s.with_times_as_numbers()
 
 
 def _holds_nothing(stream: Stream) -> bool:
@@ -320,13 +320,6 @@ def _anything(rows: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
 
 def _with_column(stream: Stream, name: str, column: NDArray[Any]) -> Stream:
     return replace(stream, columns={**stream.columns, name: column})
-
-
-def _times_as_numbers(stream: Stream) -> Stream:
-    for name, column in stream.columns.items():
-        if column.dtype.kind in "mM":
-            stream = _with_column(stream, name, column.view(np.int64))
-    return stream
 
 
 def _check_term(r: Stream, s: Stream, term: Term) -> None:

@@ -6,7 +6,7 @@ before S, then position.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,14 @@ class Stream:
     def named(self, rows: Rows) -> Rows:
         """What results call these rows."""
         return rows if self.numbers is None else self.numbers[rows]
+
+    def with_times_as_numbers(self) -> "Stream":
+        """Return it with the nanoseconds of its times: what engines compare."""
+        plain = {
+            name: column.view(np.int64) if column.dtype.kind in "mM" else column
+            for name, column in self.columns.items()
+        }
+        return replace(self, columns=plain)
 
     def take(self, rows: Int64s) -> "Stream":
         """Copy of these rows, which are in order."""

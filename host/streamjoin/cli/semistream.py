@@ -54,7 +54,10 @@ def told(metrics: Any) -> list[list[str]]:
         ["served by the cache", f"{metrics['cache_share']:.1%} of the stream"],
         ["memory budget", given],
         ["of it, KiB", ", ".join(by_name) or "nothing"],
-        ["cycles through R", f"{metrics['cycles']}, the last of {metrics['partitions']} partitions"],
+        [
+            "cycles through R",
+            f"{metrics['cycles']}, the last of {metrics['partitions']} partitions",
+        ],
     ]
     if metrics["shed_tuples"]:
         rows.append(["shed", f"{metrics['shed_tuples']} tuples: the result is not complete"])
