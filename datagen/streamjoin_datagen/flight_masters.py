@@ -100,7 +100,7 @@ def _flights(path: Path) -> pa.Table:
     ts = pc.add(pc.multiply(hours, _HOUR_US), pc.multiply(minutes, _MINUTE_US))
     table = table.append_column("ts", pc.subtract(ts, pc.min(ts)))
     order = np.argsort(table.column("ts").to_numpy(), kind="stable")
-    return _selected(table, _FLIGHT, path).take(pa.array(order))
+    return _selected(table, _FLIGHT, path).take(order)
 
 
 def _with_hours(table: pa.Table) -> pa.Table:

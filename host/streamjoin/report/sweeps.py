@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from streamjoin.report import units
 from streamjoin.report.canvas import Chart, Format, add_axes, draw_chart, new_figure
+from streamjoin.report.charts import loop_costs_us, semi_stream
 from streamjoin.report.curves import AXIS_PX, PLOT_PX, draw_legend, row_heights_px, style
 from streamjoin.report.rows import apply_scale, scale_for
 from streamjoin.report.theme import sentinel
@@ -73,14 +74,13 @@ def _short(path: str) -> str:
 
 
 def sweep_charts(key: str, groups: Sequence[WorkloadResults]) -> list[Chart]:
-    """Draw every sweep: throughput, and the latency where tuples arrived in time."""
+    """Draw every sweep: a chart for each measure that its records have."""
     drawn = []
     for place, sweep in enumerate(sweeps(groups)):
         replayed = sweep.points[0][1].workload.get("arrival") == "replay"
-        measures = [("throughput", "Throughput", _throughput, units.rate)]
-        if replayed:
-            measures = [("latency", "p95 latency", _latency_us, units.microseconds)]
-        for name, title, measure, tick in measures:
+        for name, (title, measure, tick, under) in MEASURES.items():
+            if under not in {None, replayed}:
+                continue
             chart = _chart(f"{key}-sweep{place + 1}-{name}", title, sweep, measure, tick)
             if chart is not None:
                 drawn.append(chart)
@@ -93,6 +93,39 @@ def _throughput(result: Result) -> float | None:
 
 def _latency_us(result: Result) -> float | None:
     return (result.latency_us or {}).get("p95")
+
+
+def _service_rate(result: Result) -> float | None:
+    return semi_stream(result).get("service_rate_tuples_per_s")
+
+
+def _cache_share(result: Result) -> float | None:
+    return semi_stream(result).get("cache_share")
+
+
+def _held_bytes(result: Result) -> float | None:
+    held = semi_stream(result).get("memory_bytes")
+    return sum(held.values()) - (held.get("free") or 0) if held else None
+
+
+def _loop_ratio(result: Result) -> float | None:
+    costs = loop_costs_us(result)
+    return costs[0] / costs[1] if costs and costs[1] else None
+
+
+MEASURES: dict[
+    str,
+    tuple[str, Callable[[Result], float | None], Callable[[float | None], str], bool | None],
+] = {
+    "throughput": ("Throughput", _throughput, units.rate, False),
+    "latency": ("p95 latency", _latency_us, units.microseconds, True),
+    "service": ("Service rate", _service_rate, units.rate, False),
+    "cache": ("Share served by the cache", _cache_share, units.percent, None),
+    "held": ("Memory held", _held_bytes, units.memory, True),
+    "loop": ("Cost of a loop, measured by modelled", _loop_ratio, units.ratio, None),
+}
+"""What is drawn against a setting: title, the measure, how it is printed, and whether only for
+replays (True), only for data at rest (False) or for both (None)."""
 
 
 def _lines(
