@@ -175,9 +175,16 @@ def source(text: str) -> Path | Relation:
     Raises
     ------
     InputError
-        If there is no such kind of store.
+        If there is no such kind of store, or a table is named without it.
     """
-    return relation(text) if names_store(text) else Path(text)
+    if names_store(text):
+        return relation(text)
+    place, colon, _ = text.rpartition(":")
+    if colon and Path(place).is_file() and not Path(text).exists():
+        raise InputError(
+            f"{text}: say which kind of store {place} is, as sqlite:{text} or duckdb:{text}"
+        )
+    return Path(text)
 
 
 def as_relation(given: Any) -> Relation | None:

@@ -244,7 +244,9 @@ def database(place: Path, *statements: str) -> Iterator[None]:
         ("arrow:planes.db:planes", "k", "planes.db:planes: there is no such file"),
         ("arrow:planes.db", "k", "cannot be read as Arrow IPC"),
         ("raw:planes.db", "k", "planes.db.json: does not describe the columns"),
-        ("duckdb:planes.db:planes", "k", "planes.db"),
+        ("duckdb:planes.db:planes", "k", "planes.db: is no DuckDB database"),
+        ("sqlite:text.db:planes", "k", "text.db: is no SQLite database"),
+        ("sqlite:empty.db", "k", "empty.db: holds no table"),
         ("sqlite:", "k", "write KIND:PLACE"),
     ],
 )
@@ -252,6 +254,8 @@ def test_a_relation_that_cannot_be_joined_is_told_in_a_sentence(
     r: str, on: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("text.db").write_text("no database, but a text")
+    Path("empty.db").touch()
     with (
         database(
             Path("planes.db"),
@@ -279,6 +283,27 @@ def test_only_r_can_be_in_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[
         sj.join({"k": np.array([1])}, where, on="k")
     assert main(["join", "--r", where, "--s", where, "--on", "k"]) == 2
     assert "only R can be a relation in a store" in capsys.readouterr().err
+
+
+def test_a_database_without_its_kind_is_told_how_to_name_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "planes.db"
+    with database(place, "CREATE TABLE planes (k INT)"):
+        pq.write_table(pa.table({"k": [1]}), tmp_path / "s.parquet")
+    for r, sentence in [
+        (
+            f"{place}:planes",
+            f"say which kind of store {place} is, as sqlite:{place}:planes",
+        ),
+        (
+            f"{place}",
+            f"is a database: name its kind, and a table, as sqlite:{place}:TABLE",
+        ),
+    ]:
+        given = ["join", "--r", r, "--s", str(tmp_path / "s.parquet"), "--on", "k"]
+        assert main(given) == 2
+        assert sentence in capsys.readouterr().err
 
 
 def test_knobs_of_a_relation_that_is_written_are_refused(tmp_path: Path) -> None:
@@ -431,3 +456,36 @@ def test_a_column_that_becomes_another_type_ends_the_join_with_a_sentence(tmp_pa
         pytest.raises(InputError, match="column 'k' holds 'three' where int was expected"),
     ):
         sj.join(f"sqlite:{place}", {"k": np.array([1])}, on="k", engine="ssbj")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_that_stay_are_joined_once_while_others_come_and_go(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "busy.db"
+    with contextlib.closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute("CREATE TABLE r (k TEXT)")
+        names = [(f"stays {number % 40}",) for number in range(200)]
+        connection.executemany("INSERT INTO r VALUES (?)", names)
+        connection.executemany("INSERT INTO r VALUES (?)", [("goes",)] * 50)
+    rng = np.random.default_rng(12)
+    asked = [f"stays {number}" for number in rng.zipf(1.5, 20_000) % 45]
+    asked[::50] = ["goes"] * len(asked[::50])
+    reads = []
+    plain = CodedStore.read
+
+    def read(self: CodedStore, first: int, end: int) -> Any:
+        reads.append(first)
+        if len(reads) % 7 == 3:
+            with contextlib.closing(sqlite3.connect(place)) as connection, connection:
+                connection.execute("DELETE FROM r WHERE k = 'goes' AND rowid % 3 = 0")
+                connection.execute("INSERT INTO r VALUES ('goes')")
+        return plain(self, first, end)
+
+    monkeypatch.setattr(CodedStore, "read", read)
+    knobs = {"memory_kib": 48, "partition_rows": 32}
+    result = sj.join(f"sqlite:{place}", {"k": np.array(asked)}, on="k", engine=engine, knobs=knobs)
+    assert len(reads) > 30
+    found = [(r, s) for r, s in pairs(result) if asked[s] != "goes"]
+    stays = {f"stays {number}": range(number, 200, 40) for number in range(40)}
+    assert found == sorted((r, s) for s, key in enumerate(asked) for r in stays.get(key, ()))

@@ -252,6 +252,25 @@ def choose_table(place: Path, asked: str | None, have: list[str]) -> str:
     raise InputError(f"{place}: holds the tables {listed}: name one of them behind a colon")
 
 
+def check_magic(place: Path, magic: bytes, at: int, what: str) -> None:
+    """Refuse a file that does not begin as a database of its kind does.
+
+    Raises
+    ------
+    InputError
+        If it is not there, or is something else.
+    """
+    if not place.is_file():
+        raise InputError(f"{place}: there is no such file")
+    try:
+        with place.open("rb") as file:
+            head = file.read(at + len(magic))
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror}") from None
+    if head and head[at:] != magic:
+        raise InputError(f"{place}: is no {what} database")
+
+
 def no_places(place: Path, table: str) -> InputError:
     """Say that rows cannot be read by their place."""
     return InputError(

@@ -16,6 +16,7 @@ from streamjoin.stores.base import (
     Projection,
     Store,
     Words,
+    check_magic,
     choose_table,
     no_places,
     quoted,
@@ -45,8 +46,7 @@ class DuckDbStore(Store):
     def _open(self) -> None:
         import duckdb
 
-        if not self.place.is_file():
-            raise InputError(f"{self.place}: there is no such file")
+        check_magic(self.place, b"DUCK", 8, "DuckDB")
         try:
             self._describe()
         except duckdb.Error as error:

@@ -16,6 +16,7 @@ from streamjoin.stores.base import (
     Projection,
     Store,
     Words,
+    check_magic,
     choose_table,
     key_words,
     no_places,
@@ -47,8 +48,7 @@ class SqliteStore(Store):
         super().__init__(place, projection, table)
 
     def _open(self) -> None:
-        if not self.place.is_file():
-            raise InputError(f"{self.place}: there is no such file")
+        check_magic(self.place, b"SQLite format 3\0", 0, "SQLite")
         try:
             self._connection = sqlite3.connect(
                 f"{self.place.resolve().as_uri()}?mode=ro",
