@@ -20,9 +20,9 @@ from streamjoin.errors import InputError
 from streamjoin.files import arrow, read_table, require_columns
 from streamjoin.lateness import beyond, in_order
 from streamjoin.predicates import Equi, Predicate, Term
-from streamjoin.stored import StoredRelation
-from streamjoin.stores import Relation, Store, relation
-from streamjoin.stores.relations import names_store
+from streamjoin.stored import stored_stream
+from streamjoin.stores import Relation, relation
+from streamjoin.stores.relations import GIVEN
 from streamjoin.tuples import Int64s, Stream
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def read_streams(
         return from_arrow(read_table(path, columns, ts_column), columns, ts_column, str(path))
 
     if not isinstance(r, Path):
-        stored = stored_stream(r, predicate, ts_column)
+        stored = stored_stream(r, r_columns(predicate), ts_column)
         return _with_stored(stored, batch(s, s_columns(predicate)), str(s), predicate, lateness_us)
     batches = [batch(r, r_columns(predicate)), batch(s, s_columns(predicate))]
     return _streams(batches, [str(r), str(s)], predicate, lateness_us)
@@ -155,56 +155,17 @@ def as_streams(
     InputError
         As :func:`read_streams`, calling the inputs ``r`` and ``s``.
     """
-    stored_r = as_relation(r)
-    if stored_r is not None:
-        stored = stored_stream(stored_r, predicate, ts_column)
+    if isinstance(r, GIVEN):
+        stored = stored_stream(relation(r), r_columns(predicate), ts_column)
         batch = as_batch(s, s_columns(predicate), ts_column, "s")
         return _with_stored(stored, batch, "s", predicate, lateness_us)
-    if as_relation(s) is not None:
+    if isinstance(s, GIVEN):
         raise InputError(ONLY_R)
     batches = [
         as_batch(data, columns, ts_column, name)
         for data, columns, name in ((r, r_columns(predicate), "r"), (s, s_columns(predicate), "s"))
     ]
     return _streams(batches, ["r", "s"], predicate, lateness_us)
-
-
-def source(text: str) -> Path | Relation:
-    """Take a file's name, or a relation in a store, as ``sqlite:planes.db:planes``.
-
-    Raises
-    ------
-    InputError
-        If there is no such kind of store, or a table is named without it.
-    """
-    if names_store(text):
-        return relation(text)
-    place, colon, _ = text.rpartition(":")
-    if colon and Path(place).is_file() and not Path(text).exists():
-        raise InputError(
-            f"{text}: say which kind of store {place} is, as sqlite:{text} or duckdb:{text}"
-        )
-    return Path(text)
-
-
-def as_relation(given: Any) -> Relation | None:
-    """Return a relation in a store that was given as such, as an open store or as its text."""
-    if isinstance(given, Relation):
-        return given
-    return relation(given) if isinstance(given, str | Store) else None
-
-
-def stored_stream(relation: Relation, predicate: Predicate, ts_column: str | None) -> Stream:
-    """Let a stream stand for a relation in a store, of which nothing is held.
-
-    Raises
-    ------
-    InputError, StoreError, UnavailableError
-        If it cannot be opened or lacks a join column.
-    """
-    stored = StoredRelation.of(relation, r_columns(predicate), ts_column)
-    at_rest = np.broadcast_to(np.zeros(1, dtype=np.int64), (stored.places,))
-    return Stream({}, at_rest, relation.text, store=stored)
 
 
 def _with_stored(

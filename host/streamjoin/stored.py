@@ -108,6 +108,19 @@ class StoredRelation:
         )
 
 
+def stored_stream(relation: Relation, columns: list[str], ts_column: str | None) -> Stream:
+    """Let a stream stand for a relation in a store, of which nothing is held.
+
+    Raises
+    ------
+    InputError, StoreError, UnavailableError
+        As :meth:`StoredRelation.of`.
+    """
+    stored = StoredRelation.of(relation, columns, ts_column)
+    at_rest = np.broadcast_to(np.zeros(1, dtype=np.int64), (stored.places,))
+    return Stream({}, at_rest, relation.text, store=stored)
+
+
 def arrivals(columns: Columns, name: str | None, source: str, rows: int) -> Int64s:
     """Arrival times of rows in microseconds; 0 where there is no such column.
 

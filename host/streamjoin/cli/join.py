@@ -13,10 +13,11 @@ from streamjoin.cli.terminal import duration, print_json, print_table, progress,
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
-from streamjoin.inputs import ONLY_R, read_streams, source
+from streamjoin.inputs import ONLY_R, read_streams
 from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, whole, write_pairs
 from streamjoin.stores import KINDS, Relation
+from streamjoin.stores.relations import source
 from streamjoin.windows import TimeWindow, TumblingWindow, parse_window
 
 EPILOG = """\

@@ -69,7 +69,11 @@ class Relation:
         return open_store(self.kind, place, projection, self.table)
 
 
-def relation(given: str | Store) -> Relation:
+GIVEN = (Relation, Store, str)
+"""What a relation in a store is given as."""
+
+
+def relation(given: Relation | Store | str) -> Relation:
     """Take a relation's text, or an open store, whose place, table and row numbers are taken.
 
     Raises
@@ -82,6 +86,8 @@ def relation(given: str | Store) -> Relation:
     >>> relation("sqlite:planes.db:planes")
     Relation(kind='sqlite', place='planes.db', table='planes', row=None)
     """
+    if isinstance(given, Relation):
+        return given
     if isinstance(given, Store):
         return Relation(given.kind, given.address, given.table, given.projection.row)
     kind, colon, rest = given.partition(":")
@@ -105,7 +111,25 @@ def relation(given: str | Store) -> Relation:
     return Relation(kind, rest[:end], rest[end + 1 :])
 
 
-def names_store(text: str) -> bool:
+def source(text: str) -> Path | Relation:
+    """Take a file's name, or a relation in a store, as ``sqlite:planes.db:planes``.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind of store, or a table is named without it.
+    """
+    if _names_store(text):
+        return relation(text)
+    place, colon, _ = text.rpartition(":")
+    if colon and Path(place).is_file() and not Path(text).exists():
+        raise InputError(
+            f"{text}: say which kind of store {place} is, as sqlite:{text} or duckdb:{text}"
+        )
+    return Path(text)
+
+
+def _names_store(text: str) -> bool:
     """Whether a text is meant as a relation in a store, rather than as a file's name."""
     kind, colon, _ = text.partition(":")
     if kind in KINDS:
