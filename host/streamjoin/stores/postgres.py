@@ -17,7 +17,6 @@ import uuid
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -85,7 +84,8 @@ class PostgresStore(Store):
 
     def _open(self) -> None:
         if self._from_file:
-            self._uri, self.table, self._own = _address(self.place)
+            self._uri, table, self._own = _address(self.place)
+            self.table = self.table or table
         self._connection = _connect(self._uri, self.place)
         try:
             self._describe()
@@ -259,8 +259,8 @@ def without_password(place: str) -> str:
     """Say of an address only what may be shown: host, port, database."""
     if not is_address(place):
         return place
-    parts = urlsplit(place)
-    return f"{parts.netloc.rpartition('@')[2] or 'localhost'}{parts.path}"
+    after_user = place.partition("://")[2].rpartition("@")[2].partition("?")[0]
+    return after_user if after_user[:1] not in {"", "/"} else f"localhost{after_user}"
 
 
 def _address(place: Path) -> tuple[str, str, bool]:
