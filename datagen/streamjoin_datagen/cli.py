@@ -195,13 +195,29 @@ def _flights_job(files: list[str], out: Path, name: str | None = None) -> _Job:
     return _Job(flights_identity(found, name), out, make)
 
 
+def _master_job(master: str, out: Path, name: str | None = None) -> _Job:
+    from streamjoin_datagen.flight_masters import import_masters, master_files, master_identity
+
+    found = master_files(master)
+
+    def make(session: "Session | None", progress: "Progress") -> "Outcome":
+        assert session is None
+        outcome = import_masters(master, found, out, name=name)
+        progress(1, 1)
+        return outcome
+
+    return _Job(master_identity(master, found, name), out, make, needs_spark=False)
+
+
 def _suite_jobs(path: Path, out: Path, partitions: int | None) -> list[_Job]:
     from streamjoin_datagen.suites import read_suite
 
     jobs = []
     for entry in read_suite(path).entries:
         folder = out / entry.name
-        if entry.spec is None:
+        if entry.master is not None:
+            jobs.append(_master_job(entry.master, folder, entry.name))
+        elif entry.spec is None:
             jobs.append(_flights_job([], folder, entry.name))
         else:
             jobs.append(_spec_job(entry.spec, folder, entry.name, partitions))
@@ -211,6 +227,8 @@ def _suite_jobs(path: Path, out: Path, partitions: int | None) -> list[_Job]:
 def _import_job(args: argparse.Namespace, kind: str = "", *files: str) -> _Job:
     if kind == "flights":
         _refuse(args, "import flights", ("on", "band", "ts", "layout"))
+        if len(files) == 1 and not Path(files[0]).exists():
+            return _master_job(files[0], args.out)
         return _flights_job(list(files), args.out)
     if kind not in IMPORTS:
         raise SpecError(f"import takes {', '.join(IMPORTS[:-1])} or {IMPORTS[-1]}, not {kind!r}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_datagen.errors import SpecError, require
+from streamjoin_datagen.flight_masters import MASTERS
 from streamjoin_datagen.params import SPECS, make_spec
 from streamjoin_datagen.spec import WorkloadSpec
 
@@ -29,11 +30,15 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 @dataclass(frozen=True)
 class Entry:
-    """One workload of a suite; ``spec`` is None for the flights, which are imported."""
+    """One workload of a suite; ``spec`` is None for the flights, which are imported.
+
+    ``master`` names what is joined with the flights where they are the stream.
+    """
 
     name: str
     kind: str
     spec: WorkloadSpec | None
+    master: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,12 +96,17 @@ def _entry(table: object) -> Entry:
     kind, params = table.get("kind"), table.get("params", {})
     require(kind in (*SPECS, "flights"), "kind", f"one of {', '.join(SPECS)}, flights", kind)
     require(isinstance(params, dict), "params", "a table of parameters", params)
-    spec = None
+    spec = master = None
     if kind == "flights":
-        require(not params and "seed" not in table, "flights", "without params and seed", table)
+        alone = set(params) <= {"master"} and "seed" not in table
+        require(alone, "flights", "without seed, and without params but master", table)
+        master = params.get("master")
+        if master is not None:
+            require(master in MASTERS, "master", f"one of {', '.join(MASTERS)}", master)
     else:
         spec = make_spec(str(kind), table.get("seed"), params)
-    name = table.get("name", spec.name if spec else "flights")
+    usual = spec.name if spec else "-".join(filter(None, ("flights", master)))
+    name = table.get("name", usual)
     ok = isinstance(name, str) and _NAME.fullmatch(name) is not None
     require(ok, "name", "letters, digits, dots, dashes and underscores", name)
-    return Entry(name, str(kind), spec)
+    return Entry(name, str(kind), spec, master)

@@ -18,6 +18,7 @@ _COLUMN = 30
 _OTHERS = """\
   SUITE.toml                  every workload of a suite, each into DIR/<name>/
   import flights [FILE FILE]  flights from New York in 2013 and their weather
+  import flights planes       as a stream over planes, airports or weather
   import csv R.csv S.csv      tables of your own, already sorted by arrival
   import parquet R S          the same from Parquet files or folders
   import alliancedb R S       the IaWJ authors' text files, with --layout

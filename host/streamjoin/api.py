@@ -59,6 +59,8 @@ class JoinResult:
             If the inputs were not Arrow data, or two columns would get the same name.
         """
         job = self._outcome.job
+        if job.r.store is not None:
+            raise InputError(f"r is {job.r.source}: read its rows there, by the numbers in r_rows")
         return joined_table(
             (job.r.table, self.r_rows, r_suffix), (job.s.table, self.s_rows, s_suffix)
         )
@@ -134,7 +136,8 @@ def join(
     Parameters
     ----------
     r, s : Arrow data, data frame or mapping of str to ndarray
-        The inputs, in arrival order.
+        The inputs, in arrival order. R may lie in a store and stay there: its text, as
+        ``"sqlite:planes.db:planes"`` (:mod:`streamjoin.stores`), or an open store.
     on : str or list of str, optional
         Equal columns: ``"k"``, ``"rk=sk"``, several separated by commas.
     band : str or list of str, optional

@@ -44,7 +44,12 @@ def check_fits(job: Job) -> int | None:
     most = pairs_that_fit()
     if most is None or job.r.rows * job.s.rows <= most:
         return most
+    share = 1.0
+    if job.r.store is not None:
+        sample, share = job.r.store.sample()
+        job = replace(job, r=sample.with_times_as_numbers())
     likely, sure = estimated_pairs(job)
+    likely /= share
     if sure and likely > SURELY * most:
         raise TooLargeError(f"about {likely:.2g}", most)
     return most

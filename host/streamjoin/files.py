@@ -8,6 +8,9 @@ from streamjoin.errors import InputError, UnavailableError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+DATABASES = frozenset({".db", ".sqlite", ".sqlite3", ".duckdb"})
+"""Endings of files that hold tables."""
+
 EXACT_REAL = 1 << 53
 """Whole numbers above it have no exact real number: what CSV calls real may have lost digits."""
 
@@ -67,6 +70,11 @@ def read_table(
     except (pa.ArrowException, OSError, ValueError, IndexError, KeyError) as error:
         reason = " ".join(str(error).split())[:160]
         raise InputError(f"{path}: cannot be read: {reason}") from None
+    if suffix in DATABASES:
+        raise InputError(
+            f"{path}: is a database: name its kind, and a table, as sqlite:{path}:TABLE or "
+            f"duckdb:{path}:TABLE"
+        )
     raise InputError(f"{path}: must end in .parquet, .arrow or .csv, or be a Parquet folder")
 
 

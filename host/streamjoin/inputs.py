@@ -20,11 +20,15 @@ from streamjoin.errors import InputError
 from streamjoin.files import arrow, read_table, require_columns
 from streamjoin.lateness import beyond, in_order
 from streamjoin.predicates import Equi, Predicate, Term
+from streamjoin.stored import stored_stream
+from streamjoin.stores import Relation, relation
+from streamjoin.stores.relations import GIVEN
 from streamjoin.tuples import Int64s, Stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ONLY_R = "S is the stream that arrives: only R can be a relation in a store"
 MOST_ROWS = 1 << 31
 """Row numbers travel as 32-bit payloads, and hash tables link them as signed ones."""
 
@@ -99,7 +103,7 @@ class Batch:
 
 
 def read_streams(
-    r: Path,
+    r: Path | Relation,
     s: Path,
     predicate: Predicate,
     ts_column: str | None = None,
@@ -110,7 +114,7 @@ def read_streams(
     Parameters
     ----------
     r, s : Path
-        Parquet file or folder, Arrow IPC file or CSV file each.
+        Parquet file or folder, Arrow IPC file or CSV file each; R may be a relation in a store.
     predicate : Predicate
         Names the columns.
     ts_column : str, optional
@@ -124,10 +128,14 @@ def read_streams(
         If a file cannot be read, a column is missing or of a type that the predicate cannot
         compare, or arrival times go back; the sentence names file, column and row.
     """
-    batches = [
-        from_arrow(read_table(path, columns, ts_column), columns, ts_column, str(path))
-        for path, columns in ((r, r_columns(predicate)), (s, s_columns(predicate)))
-    ]
+
+    def batch(path: Path, columns: list[str]) -> Batch:
+        return from_arrow(read_table(path, columns, ts_column), columns, ts_column, str(path))
+
+    if not isinstance(r, Path):
+        stored = stored_stream(r, r_columns(predicate), ts_column)
+        return _with_stored(stored, batch(s, s_columns(predicate)), str(s), predicate, lateness_us)
+    batches = [batch(r, r_columns(predicate)), batch(s, s_columns(predicate))]
     return _streams(batches, [str(r), str(s)], predicate, lateness_us)
 
 
@@ -140,16 +148,34 @@ def as_streams(
 ) -> tuple[Stream, Stream]:
     """Take both inputs from Python: Arrow-like data or mappings of NumPy arrays.
 
+    R may be a relation in a store, by its text or open.
+
     Raises
     ------
     InputError
         As :func:`read_streams`, calling the inputs ``r`` and ``s``.
     """
+    if isinstance(r, GIVEN):
+        stored = stored_stream(relation(r), r_columns(predicate), ts_column)
+        batch = as_batch(s, s_columns(predicate), ts_column, "s")
+        return _with_stored(stored, batch, "s", predicate, lateness_us)
+    if isinstance(s, GIVEN):
+        raise InputError(ONLY_R)
     batches = [
         as_batch(data, columns, ts_column, name)
         for data, columns, name in ((r, r_columns(predicate), "r"), (s, s_columns(predicate), "s"))
     ]
     return _streams(batches, ["r", "s"], predicate, lateness_us)
+
+
+def _with_stored(
+    r: Stream, batch: Batch, source: str, predicate: Predicate, lateness_us: int | None
+) -> tuple[Stream, Stream]:
+    """Hold the stream's types against those of a sample of the relation."""
+    if lateness_us is not None and batch.ts is None:
+        raise InputError(f"{source}: a lateness needs the arrival times: there is no ts")
+    sample, _ = r.store.sample()
+    return r, comparable(sample, batch.stream(source, lateness_us), predicate)[1]
 
 
 def _streams(
@@ -248,7 +274,7 @@ def comparable(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stre
         elif _holds_nothing(s):
             s = _with_column(s, term.s_column, _anything(s.rows, r_column.dtype))
         _check_term(r, s, term)
-    return _times_as_numbers(r), _times_as_numbers(s)
+    return r.with_times_as_numbers(), s.with_times_as_numbers()
 
 
 def _holds_nothing(stream: Stream) -> bool:
@@ -262,13 +288,6 @@ def _anything(rows: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
 
 def _with_column(stream: Stream, name: str, column: NDArray[Any]) -> Stream:
     return replace(stream, columns={**stream.columns, name: column})
-
-
-def _times_as_numbers(stream: Stream) -> Stream:
-    for name, column in stream.columns.items():
-        if column.dtype.kind in "mM":
-            stream = _with_column(stream, name, column.view(np.int64))
-    return stream
 
 
 def _check_term(r: Stream, s: Stream, term: Term) -> None:

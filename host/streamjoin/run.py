@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin import estimate
+from streamjoin.engines import catalog
 from streamjoin.engines.base import ARRIVALS, ORDERS, Engine, Job
 from streamjoin.errors import InputError, UnavailableError
 from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
@@ -61,7 +62,7 @@ class Outcome:
     @property
     def ts(self) -> Int64s:
         """Each pair's time: that of its later tuple."""
-        return np.maximum(self.job.r.ts[self.pairs.r_rows], self.job.s.ts[self.pairs.s_rows])
+        return self.job.later_ts(self.pairs)
 
 
 def check_options(*, threads: int, speedup: float, order: str, arrival: str) -> None:
@@ -94,6 +95,7 @@ def settle(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
         If a knob, the predicate, the window, the order or the machine does not fit.
     """
     check_options(threads=job.threads, speedup=job.speedup, order=job.order, arrival=job.arrival)
+    catalog.check_store(engine, job.r)
     reason = engine.unusable()
     if reason is not None:
         raise UnavailableError(f"{engine.name} cannot run here: {reason}")
@@ -172,8 +174,7 @@ def _arrived_us(job: Job, pairs: Pairs) -> NDArray[np.float64] | None:
     """When each pair's later tuple arrived, on the run's clock."""
     if job.arrival != "replay":
         return None
-    later = np.maximum(job.r.ts[pairs.r_rows], job.s.ts[pairs.s_rows])
-    return arrival_clock_us(later, job.start_us, job.speedup)
+    return arrival_clock_us(job.later_ts(pairs), job.start_us, job.speedup)
 
 
 def environment() -> dict[str, Any]:

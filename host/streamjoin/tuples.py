@@ -6,7 +6,7 @@ before S, then position.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,9 @@ class Stream:
         What each row is called in results; None where it is called by its position.
     late : int
         Tuples that came too late to be among the rows.
+    store : object or None
+        The relation in a store that this stands for: it is at rest, ``rows`` are its places, and
+        its columns are not in memory.
 
     Raises
     ------
@@ -56,8 +59,11 @@ class Stream:
     missing: NDArray[np.bool_] | None = None
     numbers: Int64s | None = None
     late: int = 0
+    store: Any = None
 
     def __post_init__(self) -> None:
+        if self.store is not None:
+            return
         for name, column in self.columns.items():
             if len(column) != self.rows:
                 raise InputError(
@@ -92,6 +98,14 @@ class Stream:
     def named(self, rows: Rows) -> Rows:
         """What results call these rows."""
         return rows if self.numbers is None else self.numbers[rows]
+
+    def with_times_as_numbers(self) -> "Stream":
+        """Return it with the nanoseconds of its times: what engines compare."""
+        plain = {
+            name: column.view(np.int64) if column.dtype.kind in "mM" else column
+            for name, column in self.columns.items()
+        }
+        return replace(self, columns=plain)
 
     def take(self, rows: Int64s) -> "Stream":
         """Copy of these rows, which are in order."""

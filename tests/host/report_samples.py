@@ -188,3 +188,52 @@ def large_run():
         records.append(fpga_record(knobs=knobs, clock_hz=61.3e6, clock_source=source.strip(", ")))
     records.append({**failed_record("spark"), "error": "x" * 300})
     return run([{**r, "workload": name} for r in records], [workload(name)], title=name)
+
+
+def semi_stream_record(engine="ssbj", memory_kib=64, **changes):
+    """A semi-stream join's record, as ``semi_stream`` of the metrics has it."""
+    told = {
+        "store": "raw",
+        "service_rate_tuples_per_s": 1000.0 * memory_kib,
+        "cycles": 12,
+        "loops": 120,
+        "partitions": 10,
+        "loop_us": {"wait": 10.0, "cache": 20.0, "disk": 40.0, "expire": 5.0, "migrate": 5.0},
+        "memory_bytes": {"h_s": 30_000, "h_r": 9_000, "queue": 1_000, "free": 5_000},
+        "budget_bytes": 1024 * memory_kib,
+        "cache_share": 0.6,
+        "cost_model": {"loop_us": 100.0, "join_us": 70.0, "read_us": 100.0},
+    }
+    told["memory_bytes"]["buffers"] = 20_000
+    if engine == "ssbj":
+        told["cached"] = {"values": 5, "records": 6, "absent": 1}
+    else:
+        told |= {"cache_share": 0.0}
+    settings = {"memory_kib": memory_kib}
+    return record(
+        engine,
+        workload=f"memory_kib={memory_kib}",
+        family="memory",
+        settings=settings,
+        semi_stream=told,
+        **changes,
+    )
+
+
+def semi_stream_run(*values, arrival="instant"):
+    """Both semi-stream joins at several settings of their memory."""
+    values = values or (64, 1024)
+    workloads = [
+        workload(
+            f"memory_kib={value}",
+            family="memory",
+            settings={"memory_kib": value},
+            arrival=arrival,
+            window="all",
+        )
+        for value in values
+    ]
+    records = [
+        semi_stream_record(engine, value) for value in values for engine in ("meshjoin", "ssbj")
+    ]
+    return run(records, workloads)

@@ -17,6 +17,9 @@ MEDIUM_SHARE = 0.5
 
 At half its capacity a queue of random arrivals is one tuple long on average."""
 
+SEMI_STREAM = "ssbj"
+"""Takes what MESHJOIN takes, and a skewed stream faster."""
+
 SLOW_SHARE = 0.01
 """A stream that takes less than this share of the capacity is slow."""
 
@@ -148,7 +151,12 @@ def covers(job: Job) -> bool:
 
 
 def choose(job: Job) -> Engine:
-    """Choose for ``engine="auto"``: by advice where that runs here, else the first that fits."""
+    """Choose for ``engine="auto"``: by advice where that runs here, else the first that fits.
+
+    A relation in a store is read by a semi-stream join.
+    """
+    if job.r.store is not None:
+        return catalog.get(SEMI_STREAM)
     engine = catalog.get(advise(job).engine)
     if engine.unusable() is None:
         return engine

@@ -8,24 +8,32 @@ from pathlib import Path
 
 from streamjoin import run, verify
 from streamjoin.advise import choose
-from streamjoin.cli import options
+from streamjoin.cli import options, semistream
 from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
-from streamjoin.inputs import read_streams
+from streamjoin.inputs import ONLY_R, read_streams
 from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, whole, write_pairs
+from streamjoin.stores import KINDS, Relation
+from streamjoin.stores.relations import source
 from streamjoin.windows import TimeWindow, TumblingWindow, parse_window
 
 EPILOG = """\
 example:
   streamjoin join --engine kang --r runs/band/r.parquet --s runs/band/s.parquet \\
       --band x=a:10:10 --band y=b:10:10 --window count:1024 --output pairs.parquet --verify
+  streamjoin join --engine ssbj --r sqlite:planes.db:planes --s flights.parquet --on tailnum
 """
 
 
-FILE_HELP = "R: Parquet file or folder, Arrow IPC or CSV"
+FILE_HELP = "a Parquet file or folder, Arrow IPC or CSV"
+R_HELP = (
+    f"R: {FILE_HELP}; or, for a semi-stream join, a relation in a store that is read there: "
+    "KIND:PLACE[:TABLE], as sqlite:planes.db:planes or postgres:postgresql://host/db:planes "
+    f"(kinds: {', '.join(KINDS)})"
+)
 
 
 class JoinVerb:
@@ -39,8 +47,8 @@ class JoinVerb:
         parser.add_argument(
             "--engine", default="auto", help="a name of streamjoin engines, or auto (default)"
         )
-        parser.add_argument("--r", type=Path, required=True, metavar="FILE", help=FILE_HELP)
-        parser.add_argument("--s", type=Path, required=True, metavar="FILE", help="the same for S")
+        parser.add_argument("--r", required=True, metavar="FILE|STORE", help=R_HELP)
+        parser.add_argument("--s", required=True, metavar="FILE", help=f"S: {FILE_HELP}")
         options.add_predicate(parser)
         parser.add_argument(
             "--window",
@@ -66,8 +74,11 @@ class JoinVerb:
         knobs = options.knobs(args)
         if args.engine != "auto":
             catalog.get(args.engine)  # a wrong name is told before anything is read
-        targets = _targets(args)
-        r, s = read_streams(args.r, args.s, predicate, args.ts, parse_lateness(args.lateness))
+        r_source, s_source = source(args.r), source(args.s)
+        if not isinstance(s_source, Path):
+            raise InputError(f"--s {s_source.text}: {ONLY_R}")
+        targets = _targets(args, r_source, s_source)
+        r, s = read_streams(r_source, s_source, predicate, args.ts, parse_lateness(args.lateness))
         for stream in (r, s):
             if stream.late:
                 say(f"{stream.source}: {stream.late} tuples came too late and are left out")
@@ -114,7 +125,7 @@ class JoinVerb:
         return 0
 
 
-def _targets(args: argparse.Namespace) -> list[Path]:
+def _targets(args: argparse.Namespace, r: Path | Relation, s: Path) -> list[Path]:
     """The files to write, refused here if they cannot be."""
     targets = []
     if args.output is not None:
@@ -126,13 +137,21 @@ def _targets(args: argparse.Namespace) -> list[Path]:
     if len(set(targets)) < len(targets):
         raise InputError("--output and --metrics name the same file")
     for target in targets:
-        if target.resolve() in {args.r.resolve(), args.s.resolve()}:
+        read = {s.resolve(), (r if isinstance(r, Path) else Path(r.place)).resolve()}
+        if target.resolve() in read:
             raise InputError(f"{target}: is an input; it would be overwritten")
     return targets
 
 
 def _say_arrival(job: Job, args: argparse.Namespace) -> None:
-    at_rest = [stream.source for stream in (job.r, job.s) if stream.rows and not stream.ts.any()]
+    at_rest = [
+        each.source
+        for each in (job.r, job.s)
+        if each.rows and each.store is None and not each.ts.any()
+    ]
+    stored = job.r.store
+    if stored is not None and stored.ts_column is None and isinstance(job.window, TumblingWindow):
+        say(f"{job.r.source} has no arrival times: all its rows lie in the window from 0")
     if len(at_rest) == 1:
         say(f"{at_rest[0]} has no arrival times: all its tuples arrive at 0")
     if len(at_rest) == 2 and isinstance(job.window, TimeWindow | TumblingWindow):
@@ -174,6 +193,8 @@ def _print(metrics: dict[str, object]) -> None:
         assert isinstance(clock_hz, float)
         clock = f"{clock_hz / 1e6:g} MHz, {metrics['clock_source']}"
         rows += [["cycles", str(metrics["cycles"])], ["clock", clock]]
+    if "semi_stream" in metrics:
+        rows += semistream.told(metrics["semi_stream"])
     counters = metrics["counters"]
     if isinstance(counters, dict):
         rows += [[name.replace("_", " "), si(count)] for name, count in counters.items()]

@@ -14,6 +14,15 @@ from streamjoin.errors import InputError
 from streamjoin.stores import KINDS
 from streamjoin.stores.catalog import store_class
 
+COMPONENTS = {
+    "h_s": "H_S",
+    "h_r": "H_R",
+    "queue": "queue",
+    "buffers": "disk buffers",
+    "free": "free",
+}
+"""Bytes by component, as the metrics and as the paper call them."""
+
 ENGINES = (("meshjoin", False), ("ssbj", True))
 
 
@@ -30,6 +39,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure the cost model's constants here, some minutes",
     )
+
+
+def told(metrics: Any) -> list[list[str]]:
+    """What a semi-stream join's metrics say, as rows of a table."""
+    held, budget = metrics["memory_bytes"], metrics["budget_bytes"]
+    by_name = [
+        f"{name} {held[key] / 2**10:,.0f}" for key, name in COMPONENTS.items() if held.get(key)
+    ]
+    given = f"{budget / 2**10:,.0f} KiB" if budget is not None else "what the rate needed"
+    rows = [
+        ["R in store", metrics["store"]],
+        ["service rate", si(metrics["service_rate_tuples_per_s"], "tuples/s")],
+        ["served by the cache", f"{metrics['cache_share']:.1%} of the stream"],
+        ["memory budget", given],
+        ["of it, KiB", ", ".join(by_name) or "nothing"],
+        [
+            "cycles through R",
+            f"{metrics['cycles']}, the last of {metrics['partitions']} partitions",
+        ],
+    ]
+    if metrics["shed_tuples"]:
+        rows.append(["shed", f"{metrics['shed_tuples']} tuples: the result is not complete"])
+    return rows
 
 
 def asked(args: argparse.Namespace) -> bool:

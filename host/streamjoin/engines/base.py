@@ -16,7 +16,7 @@ import numpy as np
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
-from streamjoin.tuples import Pairs, Stream
+from streamjoin.tuples import Int64s, Pairs, Stream
 from streamjoin.windows import Window
 
 ORDERS = ("none", "outer", "inner")
@@ -48,6 +48,8 @@ class Capabilities:
         Of ``"instant"`` and ``"replay"``.
     live : bool
         Whether it can go on from windows that are filled: :attr:`Job.carried`.
+    stores : bool
+        Whether R may be a relation in a store, which is not in memory.
     """
 
     predicates: frozenset[str]
@@ -58,6 +60,7 @@ class Capabilities:
     backends: tuple[str, ...] = ()
     arrivals: frozenset[str] = frozenset(ARRIVALS)
     live: bool = False
+    stores: bool = False
 
 
 @dataclass(frozen=True)
@@ -148,14 +151,22 @@ class Job:
     @property
     def end_us(self) -> int:
         """Arrival time of the last tuple of either stream, 0 without any."""
-        lasts = [int(stream.ts[-1]) for stream in (self.r, self.s) if stream.rows]
-        return max(lasts, default=0)
+        return max((int(stream.ts[-1]) for stream in self._arriving), default=0)
 
     @property
     def start_us(self) -> int:
         """Arrival time of the first tuple of either stream, 0 without any."""
-        firsts = [int(stream.ts[0]) for stream in (self.r, self.s) if stream.rows]
-        return min(firsts, default=0)
+        return min((int(stream.ts[0]) for stream in self._arriving), default=0)
+
+    @property
+    def _arriving(self) -> list[Stream]:
+        """Streams with tuples; a relation in a store does not arrive."""
+        return [each for each in (self.r, self.s) if each.rows and each.store is None]
+
+    def later_ts(self, pairs: Pairs) -> Int64s:
+        """Arrival time of each pair's later tuple: beside a relation in a store, the stream's."""
+        s_ts = self.s.ts[pairs.s_rows]
+        return s_ts if self.r.store is not None else np.maximum(self.r.ts[pairs.r_rows], s_ts)
 
 
 def without_numba() -> str | None:

@@ -8,8 +8,9 @@ from importlib import import_module
 from importlib.metadata import entry_points
 
 from streamjoin.engines.base import ORDERS, Engine
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.predicates import Predicate
+from streamjoin.tuples import Stream
 from streamjoin.windows import Window
 
 _PLACES = {
@@ -70,6 +71,23 @@ def get(name: str) -> Engine:
     module, _, attribute = _places()[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine
+
+
+def check_store(engine: Engine, r: Stream) -> None:
+    """Refuse a relation in a store where an engine takes R from memory.
+
+    Raises
+    ------
+    UnsupportedError
+        Naming the engines that read stores.
+    """
+    if r.store is None or engine.capabilities.stores:
+        return
+    able = ", ".join(name for name in names() if get(name).capabilities.stores)
+    raise UnsupportedError(
+        f"{engine.name} reads no store, and R is {r.source}: take one of {able}, or give R as a "
+        "file"
+    )
 
 
 def choose(predicate: Predicate, window: Window, order: str = "none") -> Engine:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin.report import units
 from streamjoin.report.canvas import Chart, draw_chart
+from streamjoin.report.parts import Paired, Stacked, paired_chart, spoken, stacked_chart
 from streamjoin.report.records import PERCENTILES, PHASES
 from streamjoin.report.results import Verdict
-from streamjoin.report.rows import BAR_PX, Row, Scale, draw_rows, scale_for
+from streamjoin.report.rows import BAR_PX, Row, draw_rows, scale_for
 from streamjoin.report.theme import sentinel
 
 if TYPE_CHECKING:
@@ -18,13 +19,52 @@ if TYPE_CHECKING:
 
     from streamjoin.report.results import Result
 
-PHASE_NAMES = {"build_or_sort": "build or sort"}
+PHASE_BARS = Stacked(
+    title="Where the time went",
+    said="Time breakdown",
+    axis=f"share of threads {units.TIMES} wall time",
+    tick=units.percent,
+    parts={
+        phase: (
+            "build or sort" if phase == "build_or_sort" else phase,
+            "other_phase" if phase == "other" else phase,
+        )
+        for phase in PHASES
+    },
+    least_high=1.0,
+)
+MEMORY_BARS = Stacked(
+    title="Memory by component",
+    said="Memory by component of the semi-stream joins, at the most",
+    axis="bytes",
+    tick=units.memory,
+    parts={
+        "h_s": ("H_S", "probe"),
+        "h_r": ("H_R", "build_or_sort"),
+        "queue": ("queue", "merge"),
+        "buffers": ("disk buffers", "partition"),
+        "free": ("free", "wait"),
+    },
+)
+LOOP_BARS = Paired(
+    title="Cost of a loop",
+    said="Time of a loop of the semi-stream joins, measured and by the cost model",
+    axis="time of a loop",
+    tick=units.microseconds,
+    parts=(("measured", "cpu", ""), ("cost model", "other", "///")),
+)
+STALL_BARS = Paired(
+    title="Stalls",
+    said="Stalls as shares of all cycles",
+    axis="share of the run's cycles",
+    tick=units.percent,
+    parts=(
+        ("a tuple was offered and not taken", "fpga", ""),
+        ("a result was offered and not taken", "cpu", "\\\\\\"),
+    ),
+    high=1.0,
+)
 LATENCY_MARKERS = {"p50": "o", "p95": "D", "p99": "s", "max": "|"}
-
-
-def phase_colour(phase: str) -> str:
-    """Return the palette name of a phase."""
-    return "other_phase" if phase == "other" else phase
 
 
 def bar_style(result: Result) -> dict[str, Any]:
@@ -40,17 +80,6 @@ def bar_style(result: Result) -> dict[str, Any]:
     if result.clock and result.clock.assumed:
         style["hatch"] = "///"
     return {**style, "linewidth": 0}
-
-
-def _spoken(rows: Sequence[Row]) -> str:
-    """Every row in words, for the chart's text alternative."""
-    said = []
-    for row in rows:
-        note = (
-            f" at {row.result.clock.text}" if row.clocked and row.result.clock and row.drawn else ""
-        )
-        said.append(f"{row.result.label} {row.value_text}{note}")
-    return "; ".join(said).replace(units.NBSP, " ").replace(units.THIN, " ")
 
 
 def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
@@ -86,7 +115,7 @@ def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
         axes.plot(ends, [y, y], color=colour, linewidth=1.2, zorder=3)
         axes.plot(ends, [y, y], "|", color=colour, markersize=8, markeredgewidth=1.2, zorder=3)
 
-    alt = f"Throughput in tuples per second, median of the rounds: {_spoken(rows)}."
+    alt = f"Throughput in tuples per second, median of the rounds: {spoken(rows)}."
     caption = "Bar: median of the rounds; whisker: slowest to fastest round."
     return draw_chart(
         key,
@@ -139,7 +168,7 @@ def latency_chart(key: str, results: Sequence[Result]) -> Chart | None:
             )
 
     marks = sum(row.drawn for row in rows)
-    alt = f"Latency of matches: {_spoken(rows)}."
+    alt = f"Latency of matches: {spoken(rows)}."
     caption = (
         "<span class=key>● p50</span> <span class=key>◆ p95</span> "
         "<span class=key>■ p99</span> <span class=key>| max</span>"
@@ -169,74 +198,60 @@ def phases_chart(key: str, results: Sequence[Result]) -> Chart | None:
 
     Returns None if no result has phases.
     """
-    rows, shares = [], {}
-    for r in results:
-        found = phase_shares(r)
-        if found is None:
-            rows.append(Row(r, r.absence("phases"), False, clocked=False))
-        else:
-            shares[r.index] = found
-            wall = r.spread("wall_s")
-            assert wall is not None
-            threads = units.plural(r.record.get("threads") or 1, "thread")
-            text = f"{units.seconds(wall['median'])} {units.TIMES} {threads}"
-            if r.simulated:
-                # Wall time on this machine: nothing that the design's clock has a part in.
-                text = f"simulating took {units.seconds(wall['median'])}"
-            rows.append(Row(r, text, True, clocked=False))
-    if not shares:
+
+    def parts(result: Result) -> tuple[dict[str, float], str] | None:
+        found = phase_shares(result)
+        wall = result.spread("wall_s")
+        if found is None or wall is None:
+            return None
+        if result.simulated:
+            # Wall time on this machine: nothing that the design's clock has a part in.
+            return found, f"simulating took {units.seconds(wall['median'])}"
+        threads = units.plural(result.record.get("threads") or 1, "thread")
+        return found, f"{units.seconds(wall['median'])} {units.TIMES} {threads}"
+
+    return stacked_chart(key, PHASE_BARS, results, "phases", parts)
+
+
+def memory_chart(key: str, results: Sequence[Result]) -> Chart | None:
+    """Draw what the tables, queue and buffers of semi-stream joins hold.
+
+    Returns None if there is none.
+    """
+
+    def parts(result: Result) -> tuple[dict[str, float], str] | None:
+        held = semi_stream(result).get("memory_bytes")
+        if not held:
+            return None
+        found = {part: float(held.get(part) or 0) for part in MEMORY_BARS.parts}
+        used = sum(found.values()) - found["free"]
+        budget = semi_stream(result).get("budget_bytes")
+        given = f" of {units.memory(budget)}" if budget else ""
+        return found, f"{units.memory(used)}{given}"
+
+    return stacked_chart(key, MEMORY_BARS, results, "memory by component", parts)
+
+
+def loop_chart(key: str, results: Sequence[Result]) -> Chart | None:
+    """Draw the time of a semi-stream join's loop beside what its cost model says.
+
+    Returns None if there is none.
+    """
+    return paired_chart(key, LOOP_BARS, results, "loop", loop_costs_us)
+
+
+def semi_stream(result: Result) -> dict[str, Any]:
+    """What a semi-stream join recorded; empty for other engines."""
+    return result.record.get("semi_stream") or {}
+
+
+def loop_costs_us(result: Result) -> tuple[float, float] | None:
+    """Microseconds of a loop, measured and modelled; None where not recorded."""
+    told = semi_stream(result)
+    steps, model = told.get("loop_us"), told.get("cost_model")
+    if not steps or not model:
         return None
-    high = max(1.0, *(sum(found.values()) for found in shares.values()))
-    scale = Scale(0.0, high, False, units.percent, f"share of threads {units.TIMES} wall time")
-
-    def paint(axes: Axes, row: Row, index: int, y: float) -> None:
-        left = 0.0
-        for phase, share in shares[row.result.index].items():
-            if share <= 0:
-                continue
-            bars = axes.barh(
-                y,
-                share,
-                BAR_PX + 4,
-                left=left,
-                color=sentinel(phase_colour(phase)),
-                edgecolor=sentinel("muted"),
-                linewidth=0.6,
-            )
-            bars[0].set_gid(f"mark-{index}-{phase}")
-            width_px = share / high * axes.bbox.width
-            name, figure = PHASE_NAMES.get(phase, phase), units.percent(share)
-            for text in (f"{name} {figure}", name, figure):
-                if len(text) * 6.9 + 6 < width_px:
-                    axes.text(
-                        left + share / 2, y, text, fontsize=11, color=sentinel("ink"),
-                        ha="center", va="center_baseline",
-                    )  # fmt: skip
-                    break
-            left += share
-
-    marks = sum(share > 0 for found in shares.values() for share in found.values())
-    said = []
-    for row in rows:
-        parts = shares.get(row.result.index, {})
-        spoken = [f"{PHASE_NAMES.get(p, p)} {units.percent(s)}" for p, s in parts.items() if s > 0]
-        took = f" ({row.value_text})" if row.result.simulated and spoken else ""
-        said.append(f"{row.result.label} {', '.join(spoken) or row.value_text}{took}")
-    alt = f"Time breakdown: {'; '.join(said)}.".replace(units.NBSP, " ")
-    caption = " ".join(
-        f"<span class=key><i class=swatch style='background:"
-        f"var(--{phase_colour(phase).replace('_', '-')})'></i>{PHASE_NAMES.get(phase, phase)}"
-        "</span>"
-        for phase in PHASES
-    )
-    return draw_chart(
-        key,
-        "Where the time went",
-        caption=caption,
-        alt=alt,
-        marks=marks,
-        draw=lambda f: draw_rows(f, rows, scale, paint),
-    )
+    return sum(steps.values()), float(model["loop_us"])
 
 
 def stalls_chart(key: str, results: Sequence[Result]) -> Chart | None:
@@ -244,41 +259,12 @@ def stalls_chart(key: str, results: Sequence[Result]) -> Chart | None:
 
     Returns None if no result has cycles with their counters.
     """
-    counters = ("input_stall_cycles", "results_backpressure_cycles")
-    rows, shares = [], {}
-    for r in results:
-        cycles = r.record.get("cycles")
-        if not cycles or any(r.record.get(name) is None for name in counters):
-            rows.append(Row(r, r.absence("stalls"), False, clocked=False))
-            continue
-        shares[r.index] = [r.record[name] / cycles for name in counters]
-        stalled, back = map(units.percent, shares[r.index])
-        rows.append(Row(r, f"input {stalled}, results {back}", True, clocked=False))
-    if not shares:
-        return None
-    scale = Scale(0.0, 1.0, False, units.percent, "share of the run's cycles")
 
-    def paint(axes: Axes, row: Row, index: int, y: float) -> None:
-        for place, (share, colour, hatch) in enumerate(
-            zip(shares[row.result.index], ("fpga", "cpu"), ("", "\\\\\\"), strict=True)
-        ):
-            bars = axes.barh(
-                y - 5 + 10 * place, max(share, 0.002), 9, facecolor=sentinel(colour),
-                edgecolor=sentinel("paper"), hatch=hatch, linewidth=0,
-            )  # fmt: skip
-            bars[0].set_gid(f"mark-{index}-{counters[place]}")
+    def shares(result: Result) -> tuple[float, float] | None:
+        record = result.record
+        stalled, held = record.get("input_stall_cycles"), record.get("results_backpressure_cycles")
+        if not record.get("cycles") or stalled is None or held is None:
+            return None
+        return stalled / record["cycles"], held / record["cycles"]
 
-    alt = f"Stalls as shares of all cycles: {_spoken(rows)}."
-    caption = (
-        "<span class=key><i class=swatch style='background:var(--fpga)'></i>a tuple was offered "
-        "and not taken (upper bar)</span> <span class=key><i class=swatch style='background:"
-        "var(--cpu)'></i>a result was offered and not taken (lower bar, striped)</span>"
-    )
-    return draw_chart(
-        key,
-        "Stalls",
-        caption=caption,
-        alt=alt,
-        marks=2 * len(shares),
-        draw=lambda f: draw_rows(f, rows, scale, paint),
-    )
+    return paired_chart(key, STALL_BARS, results, "stalls", shares)

@@ -59,6 +59,16 @@ DEFINITIONS = (
         "on, as shares of threads times wall time.",
     ),
     (
+        "Service rate",
+        "Of a semi-stream join: stream tuples a second from the middle of the run to its end, when "
+        "H_S is full and the cache holds what it will hold.",
+    ),
+    (
+        "H_S, H_R, loop",
+        "Of a semi-stream join: the hash table of stream tuples that wait for a whole cycle "
+        "through R, the cache of rows of R, and one partition of R with all that is done for it.",
+    ),
+    (
         "Peak memory",
         "The largest resident set during the run, above what was resident before it began; "
         "counted in pages of 4 kB.",
@@ -93,6 +103,10 @@ def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
         charts.phases_chart(f"{key}-phases", results),
     ]
     titles = ("throughput", "latency", "progressiveness", "phases")
+    of_semi_streams = [
+        charts.memory_chart(f"{key}-components", results),
+        charts.loop_chart(f"{key}-loop", results),
+    ]
     phase_head, phase_rows = tables.phase_table(results)
     fastest = found.fastest
     return {
@@ -103,7 +117,7 @@ def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
         "arrival": arrival(found.workload),
         "checker": found.checker,
         "rows": [tables.engine_row(r) for r in results],
-        "charts": [chart for chart in drawn if chart],
+        "charts": [chart for chart in [*drawn, *of_semi_streams] if chart],
         "undrawn": [title for title, chart in zip(titles, drawn, strict=True) if not chart],
         "platforms": sorted({(r.tone, r.record["platform"]) for r in results}),
         "phase_head": phase_head,

@@ -159,12 +159,26 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
     if phases:
         phases.numbers(*PHASES)
     fields.inner("knobs")
+    told = fields.inner("semi_stream")
+    if told:
+        _check_semi_stream(told)
     _check_progress(fields)
     # A figure in seconds that comes from cycles is printed with its clock or not at all.
     if fields.values.get("clock_hz") is not None:
         if fields.values["clock_hz"] == 0:
             fields.refuse("clock_hz", "above 0", 0)
         fields.text("clock_source", required=True)
+
+
+def _check_semi_stream(fields: _Fields) -> None:
+    fields.numbers("service_rate_tuples_per_s", "cache_share", "budget_bytes")
+    for name in ("memory_bytes", "loop_us"):
+        inner = fields.inner(name)
+        if inner:
+            inner.numbers(*inner.values)
+    model = fields.inner("cost_model")
+    if model:
+        model.numbers("loop_us", required=True)
 
 
 def check_run(run: object, source: str) -> dict[str, Any]:

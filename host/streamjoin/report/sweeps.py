@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from streamjoin.report import units
 from streamjoin.report.canvas import Chart, Format, add_axes, draw_chart, new_figure
+from streamjoin.report.charts import loop_costs_us, semi_stream
 from streamjoin.report.curves import AXIS_PX, PLOT_PX, draw_legend, row_heights_px, style
 from streamjoin.report.rows import apply_scale, scale_for
 from streamjoin.report.theme import sentinel
@@ -72,27 +73,81 @@ def _short(path: str) -> str:
     return path.rpartition(".")[2]
 
 
+@dataclass(frozen=True)
+class Measure:
+    """What is drawn against a setting.
+
+    Attributes
+    ----------
+    name, title : str
+        In identifiers, and as heading.
+    of : callable
+        The measure of a result, None where it has none.
+    tick : callable
+        Prints it.
+    replayed : bool or None
+        Whether it says something of replays alone (True), of data at rest alone (False), or of
+        both.
+    high : float or None
+        Where the axis ends; None where the measures say.
+    """
+
+    name: str
+    title: str
+    of: Callable[[Result], float | None]
+    tick: Callable[[float | None], str]
+    replayed: bool | None = None
+    high: float | None = None
+
+
 def sweep_charts(key: str, groups: Sequence[WorkloadResults]) -> list[Chart]:
-    """Draw every sweep: throughput, and the latency where tuples arrived in time."""
+    """Draw every sweep: a chart for each measure that its records have."""
     drawn = []
     for place, sweep in enumerate(sweeps(groups)):
         replayed = sweep.points[0][1].workload.get("arrival") == "replay"
-        measures = [("throughput", "Throughput", _throughput, units.rate)]
-        if replayed:
-            measures = [("latency", "p95 latency", _latency_us, units.microseconds)]
-        for name, title, measure, tick in measures:
-            chart = _chart(f"{key}-sweep{place + 1}-{name}", title, sweep, measure, tick)
-            if chart is not None:
-                drawn.append(chart)
+        for measure in MEASURES:
+            if measure.replayed in {None, replayed}:
+                chart = _chart(f"{key}-sweep{place + 1}-{measure.name}", sweep, measure)
+                drawn += [] if chart is None else [chart]
     return drawn
 
 
 def _throughput(result: Result) -> float | None:
-    return result.throughput
+    # A semi-stream join is told by its service rate: the same without its beginning.
+    return None if _service_rate(result) is not None else result.throughput
 
 
 def _latency_us(result: Result) -> float | None:
     return (result.latency_us or {}).get("p95")
+
+
+def _service_rate(result: Result) -> float | None:
+    return semi_stream(result).get("service_rate_tuples_per_s")
+
+
+def _cache_share(result: Result) -> float | None:
+    told = semi_stream(result)
+    return told.get("cache_share") if "cached" in told else None
+
+
+def _held_bytes(result: Result) -> float | None:
+    held = semi_stream(result).get("memory_bytes")
+    return sum(held.values()) - (held.get("free") or 0) if held else None
+
+
+def _loop_ratio(result: Result) -> float | None:
+    costs = loop_costs_us(result)
+    return costs[0] / costs[1] if costs and costs[1] else None
+
+
+MEASURES = (
+    Measure("throughput", "Throughput", _throughput, units.rate, replayed=False),
+    Measure("latency", "p95 latency", _latency_us, units.microseconds, replayed=True),
+    Measure("service", "Service rate", _service_rate, units.rate, replayed=False),
+    Measure("cache", "Share served by the cache", _cache_share, units.percent, high=1.0),
+    Measure("held", "Memory held", _held_bytes, units.memory, replayed=True),
+    Measure("loop", "Cost of a loop, measured by modelled", _loop_ratio, units.ratio),
+)
 
 
 def _lines(
@@ -108,14 +163,8 @@ def _lines(
     return list(lines.values())
 
 
-def _chart(
-    key: str,
-    title: str,
-    sweep: Sweep,
-    measure: Callable[[Result], float | None],
-    tick: Callable[[float | None], str],
-) -> Chart | None:
-    lines = _lines(sweep, measure)
+def _chart(key: str, sweep: Sweep, measure: Measure) -> Chart | None:
+    lines, title, tick = _lines(sweep, measure.of), measure.title, measure.tick
     if not lines:
         return None
     results = [result for result, _ in lines]
@@ -128,7 +177,7 @@ def _chart(
         left, right = 84.0, 24.0
         axes = add_axes(figure, left, 10, format_.width_px - left - right, PLOT_PX)
         _scale_x(axes, format_, values, sweep.setting)
-        _scale_y(axes, format_, measured, tick)
+        _scale_y(axes, format_, measured, measure)
         for result, points in lines:
             colour, dash, marker = style(result)
             drawn = axes.plot(
@@ -173,19 +222,19 @@ def _scale_x(axes: Axes, format_: Format, values: Sequence[float], setting: str)
     axes.tick_params(axis="x", pad=10)
 
 
-def _scale_y(
-    axes: Axes, format_: Format, measured: Sequence[float], tick: Callable[[float | None], str]
-) -> None:
+def _scale_y(axes: Axes, format_: Format, measured: Sequence[float], measure: Measure) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     positive = [y for y in measured if y > 0]
-    if positive and max(positive) > 10 * min(positive):
+    if measure.high is not None:
+        axes.set_ylim(0, measure.high)
+    elif positive and max(positive) > 10 * min(positive):
         axes.set_yscale("log")
         axes.set_ylim(min(positive) / 1.3, max(positive) * 1.3)
         axes.yaxis.set_major_locator(LogLocator(10.0, subs=(1.0, 3.0), numticks=9))
         axes.yaxis.set_minor_locator(NullLocator())
     else:
-        axes.set_ylim(0, 1.05 * max(measured))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+        axes.set_ylim(0, 1.05 * max(measured) or 1.0)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: measure.tick(value)))
     axes.tick_params(axis="y", labelsize=format_.small_px)
     axes.grid(axis="y", color=sentinel("rule"), linewidth=1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.report import units
-from streamjoin.report.charts import PHASE_NAMES, phase_shares
+from streamjoin.report.charts import PHASE_BARS, phase_shares
 from streamjoin.report.records import PERCENTILES, PHASES
 from streamjoin.report.results import Clock, Result, Verdict, WorkloadResults
 
@@ -156,7 +156,7 @@ def hardware_rows(results: Sequence[Result]) -> list[HardwareRow]:
 
 def phase_table(results: Sequence[Result]) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """Return head and rows of the numbers behind the time breakdown, in ms and share."""
-    head = [PHASE_NAMES.get(phase, phase) for phase in PHASES] + ["sum"]
+    head = [words for words, _ in PHASE_BARS.parts.values()] + ["sum"]
     rows = []
     for result in results:
         shares = phase_shares(result)

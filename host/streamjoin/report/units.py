@@ -121,6 +121,11 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.{decimals}f}{NBSP}%"
 
 
+def ratio(value: float | None) -> str:
+    """Return a ratio: 1.2 times, with the sign for it."""
+    return MISSING if value is None else f"{significant(value)}{NBSP}{TIMES}"
+
+
 def plural(value: int, noun: str) -> str:
     """Return a count with its noun: ``1 thread``, ``2 threads``."""
     return f"{exact(value)}{NBSP}{noun}{'' if value == 1 else 's'}"

@@ -2,5 +2,15 @@
 
 from streamjoin.stores.base import Partition, Projection, Store
 from streamjoin.stores.catalog import KINDS, open_store, write_store
+from streamjoin.stores.relations import Relation, relation
 
-__all__ = ["KINDS", "Partition", "Projection", "Store", "open_store", "write_store"]
+__all__ = [
+    "KINDS",
+    "Partition",
+    "Projection",
+    "Relation",
+    "Store",
+    "open_store",
+    "relation",
+    "write_store",
+]

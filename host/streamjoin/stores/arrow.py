@@ -8,7 +8,7 @@ import numpy as np
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
 from streamjoin.stores import batches
-from streamjoin.stores.base import Partition, Store
+from streamjoin.stores.base import Columns, Partition, Store, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +29,7 @@ class ArrowStore(Store):
         except (OSError, pa.ArrowException) as error:
             reason = " ".join(str(error).split())[:160]
             raise InputError(f"{self.place}: cannot be read as Arrow IPC: {reason}") from None
+        self.names = list(self._table.schema.names)
         self.dtype = batches.layout(self._table.schema, self.projection, self.place)
         self._table = self._table.select(self.projection.names)
 
@@ -39,12 +40,20 @@ class ArrowStore(Store):
 
     def read(self, first: int, end: int) -> Partition:
         """View the rows; keys and numbers are copied, which reads them from disk here and now."""
-        stretch = self._table.slice(first, end - first)
-        numbers = batches.consecutive(first, stretch.num_rows)
+        stretch, numbers = self._stretch(first, end)
         found = batches.partition(stretch, self.projection, self.dtype, numbers, self.place)
         return Partition(
             np.array(found.keys), np.array(found.rows), found.payload, found.first, found.stride
         )
+
+    def columns(self, first: int, end: int) -> tuple[Words, Columns]:
+        """View the rows."""
+        stretch, numbers = self._stretch(first, end)
+        return batches.compared(stretch, self.projection, numbers, self.place)
+
+    def _stretch(self, first: int, end: int) -> tuple[Any, Words]:
+        stretch = self._table.slice(first, end - first)
+        return stretch, batches.consecutive(first, stretch.num_rows)
 
     def close(self) -> None:
         """Unmap; what was handed out keeps its own hold."""

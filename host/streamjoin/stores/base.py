@@ -7,6 +7,7 @@ that failed is repeated without a row being lost or met twice.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,10 +18,16 @@ from numpy.typing import NDArray
 from streamjoin.errors import InputError
 
 Words = NDArray[np.uint64]
+Columns = Mapping[str, tuple[NDArray[Any], NDArray[np.bool_] | None]]
+"""Columns as a join compares them: values, and which are missing."""
+
 WORD_BYTES = 8
 
 MOST_SPARSE = 100
 """Places for each row beyond which a scan by place would mostly read nothing."""
+
+OWN_TABLE = "r"
+"""Of databases that are written here."""
 
 KEY_TYPES = "whole numbers of up to 64 bits"
 
@@ -31,24 +38,32 @@ class Projection:
 
     Attributes
     ----------
-    key : str
-        The join column: whole numbers. A row without a value joins with nothing.
+    key : str or None
+        The join column: whole numbers. A row without a value joins with nothing. None where rows
+        are only asked for by :meth:`Store.columns`.
     columns : tuple of str
         What is kept of a row, in this order; every one of a fixed width and without missing
         values.
     row : str or None
         The column with the number by which results name a row; None for its place in the store.
+    compared : tuple of str
+        Columns of any type that can be joined on, which :meth:`Store.columns` reads.
     """
 
-    key: str
+    key: str | None = None
     columns: tuple[str, ...] = ()
     row: str | None = None
+    compared: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """All columns to be read, each once."""
-        wanted = [self.key, *([self.row] if self.row else []), *self.columns]
-        return list(dict.fromkeys(wanted))
+        return list(dict.fromkeys([*self.whole, *self.columns, *self.compared]))
+
+    @property
+    def whole(self) -> list[str]:
+        """Those that must hold whole numbers."""
+        return [name for name in (self.key, self.row) if name is not None]
 
 
 @dataclass(frozen=True)
@@ -86,9 +101,13 @@ class Store(ABC):
         The file or folder.
     projection : Projection
         What is read of it.
+    table : str, optional
+        Which of a database's tables; where there is only one, or one called ``r``, that one.
 
     Attributes
     ----------
+    names : list of str
+        All columns that the relation has.
     dtype : numpy.dtype
         The kept columns packed, padded to whole words: what :attr:`Partition.payload` holds of a
         row.
@@ -101,10 +120,16 @@ class Store(ABC):
 
     kind: ClassVar[str]
 
-    def __init__(self, place: Path, projection: Projection) -> None:
-        self.place, self.projection = place, projection
+    def __init__(self, place: Path, projection: Projection, table: str | None = None) -> None:
+        self.place, self.projection, self.table = place, projection, table
         self.dtype = np.dtype([])
+        self.names: list[str] = []
         self._open()
+
+    @property
+    def address(self) -> str:
+        """What opens it again."""
+        return str(self.place)
 
     @property
     def payload_words(self) -> int:
@@ -130,9 +155,21 @@ class Store(ABC):
     def read(self, first: int, end: int) -> Partition:
         """Read the rows at places ``first`` to below ``end``."""
 
+    def columns(self, first: int, end: int) -> tuple[Words, Columns]:
+        """Read the compared columns of the rows at places ``first`` to below ``end``.
+
+        Returns
+        -------
+        numbers : ndarray of uint64
+            Row numbers.
+        columns : mapping
+            By name.
+        """
+        raise NotImplementedError(f"store {self.kind} reads keys only")
+
     @abstractmethod
     def _open(self) -> None:
-        """Open, or open again after a failure; sets :attr:`dtype`."""
+        """Open, or open again after a failure; sets :attr:`dtype` and :attr:`names`."""
 
     @abstractmethod
     def close(self) -> None:
@@ -191,6 +228,60 @@ def key_words(keys: NDArray[Any]) -> Words:
 def refuse_column(place: Path, name: str, have: list[str]) -> InputError:
     """Say that a column is missing."""
     return InputError(f"{place}: there is no column {name!r}; it has {', '.join(have) or 'none'}")
+
+
+def choose_table(place: Path, asked: str | None, have: list[str]) -> str:
+    """Say which of a database's tables is meant.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or several and none was named.
+    """
+    listed = ", ".join(have) or "none"
+    if asked is not None:
+        if asked not in have:
+            raise InputError(f"{place}: there is no table {asked!r}; it has {listed}")
+        return asked
+    if OWN_TABLE in have:
+        return OWN_TABLE
+    if len(have) == 1:
+        return have[0]
+    if not have:
+        raise InputError(f"{place}: holds no table")
+    raise InputError(f"{place}: holds the tables {listed}: name one of them behind a colon")
+
+
+def check_magic(place: Path, magic: bytes, at: int, what: str) -> None:
+    """Refuse a file that does not begin as a database of its kind does.
+
+    Raises
+    ------
+    InputError
+        If it is not there, or is something else.
+    """
+    if not place.is_file():
+        raise InputError(f"{place}: there is no such file")
+    try:
+        with place.open("rb") as file:
+            head = file.read(at + len(magic))
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror}") from None
+    if head and head[at:] != magic:
+        raise InputError(f"{place}: is no {what} database")
+
+
+def no_places(place: Path, table: str) -> InputError:
+    """Say that rows cannot be read by their place."""
+    return InputError(
+        f"{place}: rows of {table!r} have no rowid, as it is a view or made without: type CREATE "
+        f"TABLE copy AS SELECT * FROM {quoted(table)} and join the copy"
+    )
+
+
+def quoted(name: str) -> str:
+    """Quote a name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _told(dtype: "np.dtype[Any]") -> str:

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamjoin.columns import arrow_column
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
 from streamjoin.stores.base import (
     KEY_TYPES,
     WORD_BYTES,
+    Columns,
     Partition,
     Projection,
     Words,
@@ -34,7 +36,7 @@ def layout(schema: "pa.Schema", projection: Projection, place: Path) -> "np.dtyp
     for name in projection.names:
         if name not in schema.names:
             raise refuse_column(place, name, schema.names)
-    for name in filter(None, (projection.key, projection.row)):
+    for name in projection.whole:
         if not types.is_integer(schema.field(name).type):
             kind = schema.field(name).type
             raise InputError(f"{place}: column {name!r} is {kind}; it must hold {KEY_TYPES}")
@@ -80,6 +82,7 @@ def partition(
     place : Path
         For errors.
     """
+    assert projection.key is not None
     key = table.column(projection.key)
     if key.null_count:  # rows without a value join with nothing
         present = np.flatnonzero(key.is_valid().to_numpy())
@@ -100,6 +103,40 @@ def partition(
         kept[name] = _values(table, name, place, dtype[name])
     words = kept.view(np.uint64).reshape(-1)
     return Partition(keys, rows, words, 0, dtype.itemsize // WORD_BYTES)
+
+
+def compared(
+    table: "pa.Table", projection: Projection, numbers: Words, place: Path
+) -> tuple[Words, Columns]:
+    """Turn a stretch of a relation into columns that a join compares, whatever their types.
+
+    Parameters
+    ----------
+    table, projection, numbers, place
+        As for :func:`partition`.
+
+    Raises
+    ------
+    InputError
+        If a column is of a type that cannot be joined on.
+    """
+    pa = arrow()
+    columns = {
+        name: arrow_column(pa, table.column(name), name, str(place)) for name in projection.compared
+    }
+    if projection.row is not None:
+        numbers = key_words(_values(table, projection.row, place))
+    return numbers, columns
+
+
+def fixed_blobs(schema: "pa.Schema", one: "pa.Table") -> "pa.Schema":
+    """Give blobs of a database the length of the first row's."""
+    pa = arrow()
+    for place, field in enumerate(schema):
+        if pa.types.is_binary(field.type) and one.num_rows:
+            width = len(one.column(place)[0].as_py() or b"")
+            schema = schema.set(place, pa.field(field.name, pa.binary(width)))
+    return schema
 
 
 def _mapped(

@@ -53,15 +53,28 @@ def store_class(kind: str) -> Any:
     return getattr(import_module(f"streamjoin.stores.{module}"), name)
 
 
-def open_store(kind: str, place: Path, projection: Projection) -> Store:
+def open_store(
+    kind: str, place: Path | str, projection: Projection, table: str | None = None
+) -> Store:
     """Open a relation.
+
+    Parameters
+    ----------
+    kind : str
+        One of :data:`KINDS`.
+    place : Path or str
+        File or folder; for PostgreSQL the server's address, or the file that says it.
+    projection : Projection
+        What is read of it.
+    table : str, optional
+        Of a database; where it holds only one, that one.
 
     Raises
     ------
     InputError
         If it cannot be opened, or lacks what the projection names.
     """
-    store: Store = store_class(kind)(place, projection)
+    store: Store = store_class(kind)(place, projection, table)
     return store
 
 

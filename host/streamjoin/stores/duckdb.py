@@ -9,18 +9,27 @@ import numpy as np
 from streamjoin.errors import InputError, StoreError, UnavailableError
 from streamjoin.files import arrow
 from streamjoin.stores import batches
-from streamjoin.stores.base import Partition, Projection, Store
+from streamjoin.stores.base import (
+    OWN_TABLE,
+    Columns,
+    Partition,
+    Projection,
+    Store,
+    Words,
+    check_magic,
+    choose_table,
+    no_places,
+    quoted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
 
-TABLE = "r"
-
 
 class DuckDbStore(Store):
-    """The table ``r`` of a DuckDB file; a place is a rowid.
+    """A table of a DuckDB file; a place is a rowid.
 
     DuckDB locks a file that is open for writing elsewhere: the relation does not change while it
     is joined. Blobs take the length of the first row's.
@@ -28,36 +37,57 @@ class DuckDbStore(Store):
 
     kind: ClassVar[str] = "duckdb"
 
-    def __init__(self, place: Path, projection: Projection) -> None:
+    def __init__(self, place: Path, projection: Projection, table: str | None = None) -> None:
         if not find_spec("duckdb"):
             raise UnavailableError("DuckDB is not installed: type pip install duckdb")
         self._connection: Any = None
-        super().__init__(place, projection)
+        super().__init__(place, projection, table)
 
     def _open(self) -> None:
         import duckdb
 
-        pa = arrow()
-        if not self.place.is_file():
-            raise InputError(f"{self.place}: there is no such file")
+        check_magic(self.place, b"DUCK", 8, "DuckDB")
         try:
-            self._connection = duckdb.connect(str(self.place), read_only=True)
-            self._connection.execute("SET threads = 1")
-            self._connection.execute("SET enable_progress_bar = false")
-            tables = {name for (name,) in self._connection.execute("SHOW TABLES").fetchall()}
-            if TABLE not in tables:
-                raise InputError(f"{self.place}: there is no table {TABLE!r}")
-            schema = self._table(f"SELECT * FROM {TABLE} LIMIT 1").schema
-            one = self._table(f"SELECT * FROM {TABLE} LIMIT 1")
+            self._describe()
         except duckdb.Error as error:
+            self.close()
             raise StoreError(f"{self.place}: {' '.join(str(error).split())[:160]}") from None
-        for place, field in enumerate(schema):
-            if pa.types.is_binary(field.type) and one.num_rows:
-                width = len(one.column(place)[0].as_py() or b"")
-                schema = schema.set(place, pa.field(field.name, pa.binary(width)))
+        except InputError:
+            self.close()
+            raise
+
+    def _describe(self) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(str(self.place), read_only=True)
+        self._connection.execute("SET threads = 1")
+        self._connection.execute("SET enable_progress_bar = false")
+        have = [str(name) for (name,) in self._connection.execute("SHOW TABLES").fetchall()]
+        self.table = choose_table(self.place, self.table, have)
+        self._from = quoted(self.table)
+        one = self._table(f"SELECT * FROM {self._from} LIMIT 1")
+        self.names = list(one.schema.names)
+        self._check_places()
+        schema = batches.fixed_blobs(one.schema, one)
         self.dtype = batches.layout(schema, self.projection, self.place)
-        listed = ", ".join(_quoted(name) for name in self.projection.names)
-        self._query = f"SELECT rowid, {listed} FROM {TABLE} WHERE rowid >= {{}} AND rowid < {{}}"
+        listed = ", ".join(quoted(name) for name in self.projection.names)
+        self._query = (
+            f"SELECT rowid, {listed} FROM {self._from} WHERE rowid >= {{}} AND rowid < {{}}"
+        )
+
+    def _check_places(self) -> None:
+        import duckdb
+
+        assert self.table is not None
+        try:
+            self._table(f"SELECT rowid FROM {self._from} LIMIT 0")
+        except duckdb.BinderException:
+            raise no_places(self.place, self.table) from None
+        if "rowid" in map(str.lower, self.names):
+            raise InputError(
+                f"{self.place}: table {self.table!r} has a column 'rowid', which hides where rows "
+                "lie: rename it"
+            )
 
     def _table(self, query: str) -> Any:
         return self._connection.sql(query).to_arrow_table()
@@ -65,11 +95,23 @@ class DuckDbStore(Store):
     @property
     def places(self) -> int:
         """One more than the highest rowid."""
-        ((most,),) = self._connection.execute(f"SELECT max(rowid) FROM {TABLE}").fetchall()
+        ((most,),) = self._connection.execute(f"SELECT max(rowid) FROM {self._from}").fetchall()
         return 0 if most is None else int(most) + 1
 
     def read(self, first: int, end: int) -> Partition:
         """Select a range of rowids."""
+        table, numbers = self._rows(first, end)
+        try:
+            return batches.partition(table, self.projection, self.dtype, numbers, self.place)
+        except arrow().ArrowException as error:
+            raise InputError(f"{self.place}: {error}") from None
+
+    def columns(self, first: int, end: int) -> tuple[Words, Columns]:
+        """Select a range of rowids."""
+        table, numbers = self._rows(first, end)
+        return batches.compared(table, self.projection, numbers, self.place)
+
+    def _rows(self, first: int, end: int) -> tuple[Any, Words]:
         import duckdb
 
         if self._connection is None:
@@ -78,13 +120,7 @@ class DuckDbStore(Store):
             table = self._table(self._query.format(int(first), int(end)))
         except duckdb.Error as error:
             raise StoreError(f"{self.place}: {' '.join(str(error).split())[:160]}") from None
-        try:
-            numbers = table.column(0).to_numpy().astype(np.uint64)
-            return batches.partition(
-                table.remove_column(0), self.projection, self.dtype, numbers, self.place
-            )
-        except arrow().ArrowException as error:
-            raise InputError(f"{self.place}: {error}") from None
+        return table.remove_column(0), table.column(0).to_numpy().astype(np.uint64)
 
     def interrupt(self) -> None:
         """Interrupt the query that runs."""
@@ -108,10 +144,6 @@ class DuckDbStore(Store):
             connection.execute("SET threads = 1")
             connection.execute("SET enable_progress_bar = false")
             reader = pa.RecordBatchReader.from_batches(schema, stretches)
-            connection.from_arrow(reader).create(TABLE)
+            connection.from_arrow(reader).create(OWN_TABLE)
         finally:
             connection.close()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
 from streamjoin.stores import batches
-from streamjoin.stores.base import Partition, Store
+from streamjoin.stores.base import Columns, Partition, Store, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +47,7 @@ class ParquetStore(Store):
             raise InputError(f"{self.place}: cannot be read as Parquet: {reason}") from None
         if not self._files:
             raise InputError(f"{self.place}: holds no file that ends in .parquet")
+        self.names = list(self._files[0].schema_arrow.names)
         dtypes = [
             batches.layout(file.schema_arrow, self.projection, self.place) for file in self._files
         ]
@@ -61,6 +62,15 @@ class ParquetStore(Store):
 
     def read(self, first: int, end: int) -> Partition:
         """Decode the row groups that hold these rows."""
+        table, numbers = self._stretch(first, end)
+        return batches.partition(table, self.projection, self.dtype, numbers, self.place)
+
+    def columns(self, first: int, end: int) -> tuple[Words, Columns]:
+        """Decode the row groups that hold these rows."""
+        table, numbers = self._stretch(first, end)
+        return batches.compared(table, self.projection, numbers, self.place)
+
+    def _stretch(self, first: int, end: int) -> tuple[Any, Words]:
         pa = arrow()
         pieces, at = [], first
         while at < end:
@@ -68,9 +78,12 @@ class ParquetStore(Store):
             upto = min(end, self._firsts[group + 1])
             pieces.append(self._group(group).slice(at - self._firsts[group], upto - at))
             at = upto
+        if not pieces:
+            schema = self._files[0].schema_arrow
+            chosen = [schema.field(name) for name in self.projection.names]
+            return pa.schema(chosen).empty_table(), batches.consecutive(first, 0)
         table = pa.concat_tables(pieces)
-        numbers = batches.consecutive(first, table.num_rows)
-        return batches.partition(table, self.projection, self.dtype, numbers, self.place)
+        return table, batches.consecutive(first, table.num_rows)
 
     def _group(self, number: int) -> Any:
         if self._decoded[0] != number:

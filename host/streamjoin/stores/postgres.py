@@ -1,6 +1,7 @@
 """Table of a PostgreSQL server, by ranges of its primary key, over a real connection.
 
-A small TOML file says where the table is; it stands for the relation as a file does elsewhere::
+The place is the server's address, ``postgresql://user@host:5432/database``, or a small TOML file
+that stands for the relation as a file does elsewhere::
 
     uri = "postgresql://user@host:5432/database"
     table = "flights"
@@ -22,10 +23,20 @@ import numpy as np
 from streamjoin.errors import InputError, StoreError, UnavailableError
 from streamjoin.files import arrow
 from streamjoin.stores import batches
-from streamjoin.stores.base import MOST_SPARSE, Partition, Projection, Store
+from streamjoin.stores.base import (
+    MOST_SPARSE,
+    Columns,
+    Partition,
+    Projection,
+    Store,
+    Words,
+    choose_table,
+    quoted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeGuard
 
     import pyarrow as pa
 
@@ -56,15 +67,25 @@ class PostgresStore(Store):
 
     kind: ClassVar[str] = "postgres"
 
-    def __init__(self, place: Path, projection: Projection) -> None:
+    def __init__(self, place: Path | str, projection: Projection, table: str | None = None) -> None:
         if find_spec("adbc_driver_postgresql") is None:
             raise UnavailableError(NO_DRIVER)
         self._connection: Any = None
         self._cursor: Any = None
-        super().__init__(place, projection)
+        self._uri = place if is_address(place) else ""
+        self._from_file = not is_address(place)
+        self._own = False
+        super().__init__(Path(without_password(str(place))), projection, table)
+
+    @property
+    def address(self) -> str:
+        """The server's address, or the file that says it."""
+        return str(self.place if self._from_file else self._uri)
 
     def _open(self) -> None:
-        self._uri, self._table, self._own = _address(self.place)
+        if self._from_file:
+            self._uri, table, self._own = _address(self.place)
+            self.table = self.table or table
         self._connection = _connect(self._uri, self.place)
         try:
             self._describe()
@@ -74,30 +95,28 @@ class PostgresStore(Store):
 
     def _describe(self) -> None:
         pa = arrow()
+        self._from = self._found()
         found = self._ask(
             "SELECT a.attname FROM pg_index i JOIN pg_attribute a"
             " ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)"
-            f" WHERE i.indisprimary AND i.indrelid = to_regclass({_text(_quoted(self._table))})"
+            f" WHERE i.indisprimary AND i.indrelid = to_regclass({_text(self._from)})"
         ).column(0)
-        one = self._ask(f"SELECT * FROM {_quoted(self._table)} LIMIT 1")
+        one = self._ask(f"SELECT * FROM {self._from} LIMIT 1")
         keys = found.to_pylist()
         if len(keys) != 1 or not pa.types.is_integer(one.schema.field(keys[0]).type):
             raise InputError(
-                f"{self.place}: table {self._table!r} has no primary key of one whole number: type "
-                f"ALTER TABLE {_quoted(self._table)} ADD COLUMN {PLACE} bigint GENERATED ALWAYS AS "
+                f"{self.place}: table {self.table!r} has no primary key of one whole number: type "
+                f"ALTER TABLE {self._from} ADD COLUMN {PLACE} bigint GENERATED ALWAYS AS "
                 "IDENTITY (MINVALUE 0) PRIMARY KEY"
             )
-        self._key = _quoted(keys[0])
-        schema = one.schema
-        for place, field in enumerate(schema):
-            if pa.types.is_binary(field.type) and one.num_rows:
-                width = len(one.column(place)[0].as_py() or b"")
-                schema = schema.set(place, pa.field(field.name, pa.binary(width)))
+        self._key = quoted(keys[0])
+        schema = batches.fixed_blobs(one.schema, one)
         shown = pa.schema([field for field in schema if field.name != PLACE])
+        self.names = list(shown.names)
         self.dtype = batches.layout(shown, self.projection, self.place)
-        listed = ", ".join([self._key, *map(_quoted, self.projection.names)])
+        listed = ", ".join([self._key, *map(quoted, self.projection.names)])
         self._query = (
-            f"SELECT {listed} FROM {_quoted(self._table)}"
+            f"SELECT {listed} FROM {self._from}"
             f" WHERE {self._key} >= {{}} AND {self._key} < {{}} ORDER BY {self._key}"
         )
         rows, least, most = self._extent()
@@ -106,10 +125,26 @@ class PostgresStore(Store):
                 f"{self.place}: {rows} rows have places from {least} to {most}; number them from 0"
             )
 
+    def _found(self) -> str:
+        """Name the table for SQL: as it is called, or with its schema before a dot."""
+        listed = self._ask(
+            "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE n.nspname END, c.relname"
+            " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')"
+            " AND n.nspname NOT IN ('pg_catalog', 'information_schema')"
+            " AND n.nspname NOT LIKE 'pg_toast%' ORDER BY 1, 2"
+        )
+        known = {
+            f"{schema}.{name}" if schema else name: (schema, name)
+            for schema, name in zip(*(column.to_pylist() for column in listed.columns), strict=True)
+        }
+        self.table = choose_table(self.place, self.table, list(known))
+        return ".".join(quoted(part) for part in known[self.table] if part)
+
     def _extent(self) -> tuple[int, int, int]:
         table = self._ask(
             f"SELECT count(*), coalesce(min({self._key}), 0)::bigint,"
-            f" coalesce(max({self._key}), -1)::bigint FROM {_quoted(self._table)}"
+            f" coalesce(max({self._key}), -1)::bigint FROM {self._from}"
         )
         rows, least, most = (int(column[0].as_py()) for column in table.columns)
         return rows, least, most
@@ -117,21 +152,25 @@ class PostgresStore(Store):
     @property
     def places(self) -> int:
         """One more than the highest value of the primary key."""
-        most = self._ask(
-            f"SELECT coalesce(max({self._key}), -1)::bigint FROM {_quoted(self._table)}"
-        )
+        most = self._ask(f"SELECT coalesce(max({self._key}), -1)::bigint FROM {self._from}")
         return int(most.column(0)[0].as_py()) + 1
 
     def read(self, first: int, end: int) -> Partition:
         """Select a range of the primary key."""
-        table = self._ask(self._query.format(int(first), int(end)))
-        numbers = table.column(0).to_numpy().astype(np.uint64)
+        table, numbers = self._rows(first, end)
         try:
-            return batches.partition(
-                table.remove_column(0), self.projection, self.dtype, numbers, self.place
-            )
+            return batches.partition(table, self.projection, self.dtype, numbers, self.place)
         except arrow().ArrowException as error:
             raise InputError(f"{self.place}: {error}") from None
+
+    def columns(self, first: int, end: int) -> tuple[Words, Columns]:
+        """Select a range of the primary key."""
+        table, numbers = self._rows(first, end)
+        return batches.compared(table, self.projection, numbers, self.place)
+
+    def _rows(self, first: int, end: int) -> tuple[Any, Words]:
+        table = self._ask(self._query.format(int(first), int(end)))
+        return table.remove_column(0), table.column(0).to_numpy().astype(np.uint64)
 
     def _ask(self, query: str) -> Any:
         if self._connection is None:
@@ -162,9 +201,9 @@ class PostgresStore(Store):
 
     def discard(self) -> None:
         """Drop the table, if it was written by :meth:`write`."""
-        if self._own:
+        if self._own and self.table is not None:
             with _connect(self._uri, self.place) as connection, connection.cursor() as cursor:
-                cursor.execute(f"DROP TABLE IF EXISTS {_quoted(self._table)}")
+                cursor.execute(f"DROP TABLE IF EXISTS {quoted(self.table)}")
 
     @classmethod
     def unwritable(cls) -> str | None:
@@ -193,8 +232,8 @@ class PostgresStore(Store):
         try:
             with _connect(uri, place) as connection, connection.cursor() as cursor:
                 cursor.adbc_ingest(table, reader, mode="create")
-                cursor.execute(f"ALTER TABLE {_quoted(table)} ADD PRIMARY KEY ({PLACE})")
-                cursor.execute(f"VACUUM ANALYZE {_quoted(table)}")
+                cursor.execute(f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY ({PLACE})")
+                cursor.execute(f"VACUUM ANALYZE {quoted(table)}")
         except adbc_driver_manager.Error as error:
             raise StoreError(f"{place}: {_told(error)}") from None
         place.write_text(f"uri = {json.dumps(uri)}\ntable = {json.dumps(table)}\nown = true\n")
@@ -209,6 +248,19 @@ def _numbered(
         places = pa.array(np.arange(first, first + stretch.num_rows))
         yield pa.record_batch([*stretch.columns, places], schema=schema)
         first += stretch.num_rows
+
+
+def is_address(place: object) -> "TypeGuard[str]":
+    """Whether a text is a server's address rather than a file."""
+    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
+
+
+def without_password(place: str) -> str:
+    """Say of an address only what may be shown: host, port, database."""
+    if not is_address(place):
+        return place
+    after_user = place.partition("://")[2].rpartition("@")[2].partition("?")[0]
+    return after_user if after_user[:1] not in {"", "/"} else f"localhost{after_user}"
 
 
 def _address(place: Path) -> tuple[str, str, bool]:
@@ -245,10 +297,6 @@ def _connect(uri: str, place: Path) -> Any:
 
 def _told(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _text(value: str) -> str:

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.columns import numpy_column
 from streamjoin.errors import InputError, StoreError
 from streamjoin.stores.base import (
     KEY_TYPES,
     WORD_BYTES,
+    Columns,
     Partition,
     Store,
+    Words,
     key_words,
     packed,
     refuse_column,
@@ -58,10 +61,11 @@ class RawStore(Store):
             self._row = np.dtype(fields)
         except (OSError, ValueError, TypeError) as error:
             raise InputError(f"{description}: does not describe the columns: {error}") from None
+        self.names = list(self._row.names or ())
         for name in self.projection.names:
             if name not in (self._row.names or ()):
                 raise refuse_column(self.place, name, list(self._row.names or ()))
-        for name in filter(None, (self.projection.key, self.projection.row)):
+        for name in self.projection.whole:
             if self._row[name].kind not in "iu":
                 kind = self._row[name]
                 raise InputError(
@@ -93,6 +97,29 @@ class RawStore(Store):
 
     def read(self, first: int, end: int) -> Partition:
         """Read the rows, with one system call where the system allows."""
+        whole, rows, numbers = self._rows(first, end)
+        begin = rows.ctypes.data - whole.ctypes.data
+        assert self.projection.key is not None
+        keys = key_words(rows[self.projection.key])
+        as_it_lies = self._as_it_lies(whole, begin)
+        if as_it_lies is not None:
+            return Partition(keys, numbers, *as_it_lies)
+        kept = np.zeros(len(rows), dtype=self.dtype)
+        for name in self.projection.columns:
+            kept[name] = rows[name]
+        words = kept.view(np.uint64).reshape(-1) if self.dtype.itemsize else np.zeros(1, np.uint64)
+        return Partition(keys, numbers, words, 0, self.payload_words)
+
+    def columns(self, first: int, end: int) -> tuple[Words, Columns]:
+        """Read the rows; texts of a fixed width end before their first zero."""
+        _, rows, numbers = self._rows(first, end)
+        source = str(self.place)
+        return numbers, {
+            name: numpy_column(rows[name], name, source) for name in self.projection.compared
+        }
+
+    def _rows(self, first: int, end: int) -> tuple[NDArray[np.uint8], Any, Words]:
+        """Return the bytes that were read, the rows in them, and their numbers."""
         width = self._row.itemsize
         low, high = first * width, end * width
         start = low // SECTOR_BYTES * SECTOR_BYTES
@@ -112,15 +139,7 @@ class RawStore(Store):
         numbers = np.arange(first, end, dtype=np.uint64)
         if self.projection.row is not None:
             numbers = key_words(rows[self.projection.row])
-        keys = key_words(rows[self.projection.key])
-        as_it_lies = self._as_it_lies(whole, low - start)
-        if as_it_lies is not None:
-            return Partition(keys, numbers, *as_it_lies)
-        kept = np.zeros(len(rows), dtype=self.dtype)
-        for name in self.projection.columns:
-            kept[name] = rows[name]
-        words = kept.view(np.uint64).reshape(-1) if self.dtype.itemsize else np.zeros(1, np.uint64)
-        return Partition(keys, numbers, words, 0, self.payload_words)
+        return whole, rows, numbers
 
     def _memory(self, length: int) -> mmap.mmap:
         """Return memory that begins at a page."""

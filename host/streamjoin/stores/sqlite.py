@@ -10,11 +10,18 @@ from streamjoin.errors import InputError, StoreError
 from streamjoin.stores.base import (
     KEY_TYPES,
     MOST_SPARSE,
+    OWN_TABLE,
+    Columns,
     Partition,
     Projection,
     Store,
+    Words,
+    check_magic,
+    choose_table,
     key_words,
+    no_places,
     packed,
+    quoted,
     refuse_column,
 )
 
@@ -23,26 +30,25 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-TABLE = "r"
 TIMEOUT_S = 5.0
 
 
 class SqliteStore(Store):
-    """The table ``r`` of an SQLite file; a place is a rowid.
+    """A table of an SQLite file; a place is a rowid, less one.
 
-    A row keeps its place while others come and go. The types of the kept columns are those of the
-    first row; every row must hold the same.
+    A row keeps its place while others come and go. The types of columns are those of the first row
+    that has a value; every row must hold the same.
     """
 
     kind: ClassVar[str] = "sqlite"
 
-    def __init__(self, place: Path, projection: Projection) -> None:
+    def __init__(self, place: Path, projection: Projection, table: str | None = None) -> None:
         self._connection: sqlite3.Connection | None = None
-        super().__init__(place, projection)
+        self._compared: dict[str, str] = {}
+        super().__init__(place, projection, table)
 
     def _open(self) -> None:
-        if not self.place.is_file():
-            raise InputError(f"{self.place}: there is no such file")
+        check_magic(self.place, b"SQLite format 3\0", 0, "SQLite")
         try:
             self._connection = sqlite3.connect(
                 f"{self.place.resolve().as_uri()}?mode=ro",
@@ -52,24 +58,42 @@ class SqliteStore(Store):
             )
             self._describe(self._connection)
         except sqlite3.DatabaseError as error:
+            self.close()
             raise StoreError(f"{self.place}: {error}") from None
+        except InputError:
+            self.close()
+            raise
 
     def _describe(self, connection: sqlite3.Connection) -> None:
-        have = [str(row[1]) for row in connection.execute(f"PRAGMA table_info({TABLE})")]
-        if not have:
-            raise InputError(f"{self.place}: there is no table {TABLE!r}")
+        tables = [
+            str(name)
+            for (name,) in connection.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+            )
+            if not str(name).startswith("sqlite_")
+        ]
+        self.table = choose_table(self.place, self.table, tables)
+        self._from = quoted(self.table)
+        described = connection.execute(f"PRAGMA table_xinfo({self._from})")
+        have = [str(row[1]) for row in described if row[6] != 1]  # generated ones too, not hidden
+        self.names = have
         for name in self.projection.names:
             if name not in have:
                 raise refuse_column(self.place, name, have)
         names = self.projection.names
-        listed = ", ".join(_column(name) for name in names)
-        self._query = f"SELECT rowid, {listed} FROM {TABLE} WHERE rowid > ? AND rowid <= ?"
-        key = _column(self.projection.key)
+        self._check_dense(connection, have)
+        listed = ", ".join(map(self._column, names))
+        self._query = (
+            f"SELECT {self._place}, {listed} FROM {self._from}"
+            f" WHERE {self._place} > ? AND {self._place} <= ?"
+        )
+        key = self.projection.key
+        present = f"{self._column(key)} IS NOT NULL" if key is not None else "1"
         one = connection.execute(
-            f"SELECT {listed} FROM {TABLE} WHERE {key} IS NOT NULL LIMIT 1"
+            f"SELECT {listed} FROM {self._from} WHERE {present} LIMIT 1"
         ).fetchone()
         values = dict(zip(names, one or [0] * len(names), strict=True))
-        for name in filter(None, (self.projection.key, self.projection.row)):
+        for name in self.projection.whole:
             if not isinstance(values[name], int):
                 kind = type(values[name]).__name__
                 raise InputError(
@@ -78,7 +102,26 @@ class SqliteStore(Store):
         self.dtype = packed(
             [(name, self._kind(name, values[name])) for name in self.projection.columns]
         )
-        self._check_dense(connection)
+        compared = self.projection.compared
+        self._compared = {name: self._comparable(connection, name) for name in compared}
+
+    def _column(self, name: str) -> str:
+        """Name a column so that a missing one is an error: alone, SQLite reads it as a text."""
+        return f"{self._from}.{quoted(name)}"
+
+    def _comparable(self, connection: sqlite3.Connection, name: str) -> str:
+        one = connection.execute(
+            f"SELECT {self._column(name)} FROM {self._from}"
+            f" WHERE {self._column(name)} IS NOT NULL LIMIT 1"
+        ).fetchone()
+        kinds: dict[type, str] = {int: "int64", float: "float64", str: "object"}
+        value = one[0] if one else 0
+        if type(value) not in kinds:
+            raise InputError(
+                f"{self.place}: column {name!r} holds {type(value).__name__}; join columns are "
+                "numbers or text"
+            )
+        return kinds[type(value)]
 
     def _kind(self, name: str, value: object) -> str:
         kinds: dict[type, str] = {int: "int64", float: "float64"}
@@ -91,10 +134,22 @@ class SqliteStore(Store):
             )
         return kinds[type(value)]
 
-    def _check_dense(self, connection: sqlite3.Connection) -> None:
-        rows, least, most = connection.execute(
-            f"SELECT count(*), min(rowid), max(rowid) FROM {TABLE}"
-        ).fetchone()
+    def _check_dense(self, connection: sqlite3.Connection, have: list[str]) -> None:
+        assert self.table is not None
+        free = {"rowid", "_rowid_", "oid"} - {name.lower() for name in have}
+        if not free:
+            raise no_places(self.place, self.table)
+        self._place = min(free)
+        try:
+            rows, least, most = connection.execute(
+                f"SELECT count(*), min({self._place}), max({self._place}) FROM {self._from}"
+            ).fetchone()
+        except sqlite3.OperationalError as error:
+            if "no such column" not in str(error):
+                raise
+            raise no_places(self.place, self.table) from None
+        if rows and least is None:  # a view's rowids, as some versions have them
+            raise no_places(self.place, self.table)
         if rows and (least < 1 or most > MOST_SPARSE * rows + MOST_SPARSE):
             raise InputError(
                 f"{self.place}: {rows} rows have rowids from {least} to {most}; number them from "
@@ -104,20 +159,15 @@ class SqliteStore(Store):
     @property
     def places(self) -> int:
         """The highest rowid."""
-        (most,) = self._execute(f"SELECT max(rowid) FROM {TABLE}", ())[0]
+        (most,) = self._execute(f"SELECT max({self._place}) FROM {self._from}", ())[0]
         return int(most or 0)
 
     def read(self, first: int, end: int) -> Partition:
         """Select a range of rowids."""
-        found = self._execute(self._query, (first, end))
-        columns = dict(
-            zip(
-                ("", *self.projection.names),
-                zip(*found, strict=True) if found else [()] * (len(self.projection.names) + 1),
-                strict=True,
-            )
-        )
+        places, columns = self._rows(first, end)
         key = self.projection.key
+        assert key is not None
+        columns[""] = places
         if None in columns[key]:
             present = [place for place, value in enumerate(columns[key]) if value is not None]
             columns = {
@@ -128,7 +178,7 @@ class SqliteStore(Store):
         if row is not None:
             numbers = key_words(self._array(row, columns[row], "int64"))
         else:
-            numbers = key_words(np.array(columns[""], dtype=np.int64) - 1)
+            numbers = self._numbers(columns[""])
         if not self.dtype.itemsize:
             return Partition(keys, numbers, np.zeros(1, np.uint64))
         kept = np.zeros(len(keys), dtype=self.dtype)
@@ -136,10 +186,41 @@ class SqliteStore(Store):
             kept[name] = self._array(name, columns[name], self.dtype[name])
         return Partition(keys, numbers, kept.view(np.uint64).reshape(-1), 0, self.payload_words)
 
+    def columns(self, first: int, end: int) -> tuple[Words, Columns]:
+        """Select a range of rowids."""
+        places, columns = self._rows(first, end)
+        row = self.projection.row
+        numbers = (
+            self._numbers(places)
+            if row is None
+            else key_words(self._array(row, columns[row], "int64"))
+        )
+        return numbers, {name: self._values(name, columns[name]) for name in self._compared}
+
+    def _rows(self, first: int, end: int) -> tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]:
+        """Return the rowids, and the columns by name."""
+        found = self._execute(self._query, (first, end))
+        names = self.projection.names
+        places, *columns = zip(*found, strict=True) if found else [()] * (len(names) + 1)
+        return places, dict(zip(names, columns, strict=True))
+
+    @staticmethod
+    def _numbers(places: tuple[Any, ...]) -> Words:
+        return key_words(np.array(places, dtype=np.int64) - 1)
+
+    def _values(self, name: str, values: tuple[Any, ...]) -> tuple[Any, Any]:
+        missing = None
+        if None in values:
+            missing = np.array([value is None for value in values], dtype=np.bool_)
+            anything = np.zeros(1, self._compared[name]).astype(object)[0]
+            anything = "" if self._compared[name] == "object" else anything
+            values = tuple(anything if value is None else value for value in values)
+        return self._array(name, values, self._compared[name]), missing
+
     def _array(self, name: str, values: tuple[Any, ...], kind: Any) -> Any:
         """Values as an array; SQLite lets any row hold any type, so every one is checked."""
         dtype = np.dtype(kind)
-        allowed: type = {"i": int, "f": float, "V": bytes}[dtype.kind]
+        allowed: type = {"i": int, "f": float, "V": bytes, "O": str}[dtype.kind]
         wrong = next((value for value in values if type(value) is not allowed), None)
         if wrong is not None or set(map(type, values)) - {allowed}:
             raise InputError(
@@ -177,23 +258,14 @@ class SqliteStore(Store):
     @classmethod
     def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
         """Write a relation as table ``r``."""
-        names = ", ".join(_quoted(name) for name in schema.names)
+        names = ", ".join(quoted(name) for name in schema.names)
         marks = ", ".join("?" for _ in schema.names)
         connection = sqlite3.connect(place)
         try:
             with connection:
-                connection.execute(f"CREATE TABLE {TABLE} ({names})")
+                connection.execute(f"CREATE TABLE {OWN_TABLE} ({names})")
                 for stretch in stretches:
                     rows = zip(*(column.to_pylist() for column in stretch.columns), strict=True)
-                    connection.executemany(f"INSERT INTO {TABLE} VALUES ({marks})", rows)
+                    connection.executemany(f"INSERT INTO {OWN_TABLE} VALUES ({marks})", rows)
         finally:
             connection.close()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _column(name: str) -> str:
-    """Name a column so that one that is not there is an error: alone, SQLite reads it as a text."""
-    return f"{TABLE}.{_quoted(name)}"

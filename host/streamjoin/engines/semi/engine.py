@@ -1,7 +1,8 @@
 """MESHJOIN and SSBJ as engines: a job's R goes into a store, its S is the stream.
 
 The store is made in ``prepare``, outside of the time that is measured, and joined engines share
-it. R is at rest: all of it is there from the beginning, whatever its arrival times.
+it; a relation that lies in one already is read there. R is at rest: all of it is there from the
+beginning, whatever its arrival times.
 """
 
 import tempfile
@@ -26,6 +27,9 @@ DEFAULT_SHARE = 0.1
 """Of R's bytes: the budget of a stream that arrives all at once where none is named."""
 
 LEAST_DEFAULT_BYTES = 1 << 20
+OF_A_COPY = frozenset({"store", "r_bytes", "kept_bytes"})
+"""Knobs that say how R is written."""
+
 Words = NDArray[np.uint64]
 
 _KNOBS = (
@@ -41,20 +45,29 @@ _KNOBS = (
 
 
 class _Relation:
-    """R in a store of its own, as long as somebody needs it."""
+    """An open store, as long as somebody needs it; with its folder, where it was written here."""
 
-    def __init__(self, kind: str, keys: Words, row_bytes: int, kept_bytes: int) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="streamjoin-")
-        try:
-            folder = Path(self._folder.name)
-            self.store: Store = write_store(kind, folder, keys, row_bytes, kept_bytes)
-        except BaseException:
-            self._folder.cleanup()
-            raise
-        weakref.finalize(self, _drop, self.store, self._folder)
+    def __init__(
+        self, store: Store, folder: "tempfile.TemporaryDirectory[str] | None" = None
+    ) -> None:
+        self.store = store
+        weakref.finalize(self, _drop, store, folder)
 
 
-def _drop(store: Store, folder: "tempfile.TemporaryDirectory[str]") -> None:
+def _written(kind: str, keys: Words, row_bytes: int, kept_bytes: int) -> _Relation:
+    folder = tempfile.TemporaryDirectory(prefix="streamjoin-")
+    try:
+        store = write_store(kind, Path(folder.name), keys, row_bytes, kept_bytes)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return _Relation(store, folder)
+
+
+def _drop(store: Store, folder: "tempfile.TemporaryDirectory[str] | None") -> None:
+    if folder is None:  # somebody else's
+        store.close()
+        return
     try:
         store.close()
         with suppress(StoreError):  # a server that is gone has nothing to tidy up any more
@@ -75,7 +88,7 @@ def _relation(kind: str, keys: Words, row_bytes: int, kept_bytes: int) -> _Relat
     wanted = (kind, digest, row_bytes, kept_bytes)
     found = _relations.get(wanted)
     if found is None:
-        found = _relations[wanted] = _Relation(kind, keys, row_bytes, kept_bytes)
+        found = _relations[wanted] = _written(kind, keys, row_bytes, kept_bytes)
     return found
 
 
@@ -122,6 +135,7 @@ class SemiStreamEngine(Engine):
         windows=frozenset({"all", "tumbling"}),
         order="none",
         platform="cpu",
+        stores=True,
     )
     caching: ClassVar[bool]
     knobs: ClassVar[tuple[Knob, ...]] = _KNOBS
@@ -139,6 +153,29 @@ class SemiStreamEngine(Engine):
         """Write R into its store, and have the kernels compiled by a small join."""
         if self._made is not None and self._made[0] is job:
             return
+        if job.r.store is not None:
+            self._made = self._opened(job, report)
+        else:
+            self._made = self._copied(job, report)
+        report("compiling kernels")
+        self._warm_up(job, self._made[1].store)
+
+    def _opened(self, job: Job, report: Report) -> "tuple[Job, _Relation, Words]":
+        """Read a relation where it lies."""
+        from streamjoin.engines.semi.keys import CodedStore
+
+        for knob in self.knobs:
+            if knob.name in OF_A_COPY and job.knobs[knob.name] != knob.default:
+                raise InputError(
+                    f"knob {knob.name} is for a relation that is written first, and R lies in "
+                    f"{job.r.source} already: leave it out"
+                )
+        report(f"reading the first rows of {job.r.source}")
+        store = CodedStore(job)
+        return job, _Relation(store), store.s_words
+
+    def _copied(self, job: Job, report: Report) -> "tuple[Job, _Relation, Words]":
+        """Write R into a store of its own."""
         r_keys, s_keys = join_keys(job)
         kind, row_bytes = str(job.knobs["store"]), int(job.knobs["r_bytes"])
         kept_bytes = int(job.knobs["kept_bytes"]) or row_bytes
@@ -148,9 +185,7 @@ class SemiStreamEngine(Engine):
                 f"not {kept_bytes}"
             )
         report(f"writing R to {kind}, {len(r_keys)} rows of {row_bytes} bytes")
-        self._made = (job, _relation(kind, r_keys, row_bytes, kept_bytes), s_keys)
-        report("compiling kernels")
-        self._warm_up(job, self._made[1].store)
+        return job, _relation(kind, r_keys, row_bytes, kept_bytes), s_keys
 
     def _warm_up(self, job: Job, store: Store) -> None:
         """Compile the kernels, or load them from the cache, by calling each with nothing to do."""
@@ -207,7 +242,8 @@ class SemiStreamEngine(Engine):
         knobs = {name: int(value) for name, value in job.knobs.items() if name != "store"}
         budget: int | None = knobs["memory_kib"] * 1024
         if not budget:
-            relation_bytes = store.places * knobs["r_bytes"]
+            width = knobs["r_bytes"] if job.r.store is None else store.read_bytes
+            relation_bytes = store.places * width
             by_default = max(LEAST_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
             budget = None if job.arrival == "replay" else by_default
         rows = knobs["partition_rows"]

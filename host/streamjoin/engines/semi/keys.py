@@ -1,0 +1,270 @@
+"""Join columns of a relation in a store as words, by the values that the stream holds.
+
+The stream is in memory and the relation is not, so a dictionary is made of the stream's values, and
+a row of R that holds none of them gets a word that no stream tuple has. Whole numbers in one column
+are words as they are. Both are exact for any type that a join compares.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.base import Job
+from streamjoin.errors import InputError
+from streamjoin.stored import StoredRelation, arrivals
+from streamjoin.stores import Partition, Projection, Store
+from streamjoin.stores.base import Columns, Words, key_words
+from streamjoin.windows import TumblingWindow
+
+Values = NDArray[Any]
+Missing = NDArray[np.bool_] | None
+Ranks = NDArray[np.int64]
+
+ABSENT = -1
+"""Rank of what the stream does not hold."""
+
+SIGN = np.uint64(1 << 63)
+FIRST_ROWS = 1 << 10
+MOST_NUMBERS = 1 << 32
+"""Row numbers of results are 32 bits."""
+
+
+class Dictionary:
+    """Ranks of one column's values among those of the stream.
+
+    Parameters
+    ----------
+    values : ndarray
+        The stream's column: whole numbers, or texts.
+    missing : ndarray of bool, or None
+        Which it lacks.
+    """
+
+    def __init__(self, values: Values, missing: Missing) -> None:
+        present = values if missing is None else values[~missing]
+        self.is_text = values.dtype.kind == "O"
+        self._texts: dict[str, int] = {}
+        self._values: Values = np.zeros(0, dtype=np.int64)
+        if self.is_text:
+            self._texts = {text: rank for rank, text in enumerate(dict.fromkeys(present.tolist()))}
+        else:
+            wide = np.uint64 if values.dtype.kind == "u" else np.int64
+            self._values = np.unique(present.astype(wide))
+
+    def __len__(self) -> int:
+        return len(self._texts) if self.is_text else len(self._values)
+
+    def ranks(self, values: Values, missing: Missing) -> Ranks:
+        """Rank of each value; :data:`ABSENT` for others, and for those that are missing."""
+        if self.is_text:
+            known = self._texts.get
+            found = np.fromiter(
+                (known(text, ABSENT) for text in values.tolist()), np.int64, len(values)
+            )
+        elif not len(self._values):
+            found = np.full(len(values), ABSENT)
+        else:
+            found = self._places(values)
+        if missing is not None:
+            found[missing] = ABSENT
+        return found
+
+    def _places(self, values: Values) -> Ranks:
+        signed, kind = self._values.dtype.kind == "i", values.dtype.kind
+        if signed != (kind == "i"):  # what one type has and the other has not
+            wide = values.astype(np.uint64 if kind == "u" else np.int64)
+            beyond = wide.view(np.uint64) >= SIGN
+            values = np.where(beyond, 0, wide).astype(self._values.dtype)
+        else:
+            beyond = np.zeros(len(values), dtype=np.bool_)
+            values = values.astype(self._values.dtype, copy=False)
+        places = np.minimum(np.searchsorted(self._values, values), len(self._values) - 1)
+        places[beyond | (self._values[places] != values)] = ABSENT
+        return places
+
+
+class KeyCoder:
+    """Makes words of R's columns that equal a stream tuple's word if the two join.
+
+    Parameters
+    ----------
+    job : Job
+        Whose R is in a store.
+    stored : StoredRelation
+        That R.
+    first : mapping
+        A first stretch of R's columns, for their types.
+
+    Attributes
+    ----------
+    s_words : ndarray of uint64, shape (s rows,)
+        The stream's.
+    """
+
+    def __init__(self, job: Job, stored: StoredRelation, first: Columns) -> None:
+        self._source, self._ts_column = stored.relation.text, stored.ts_column
+        self._window_us = job.window.length_us if isinstance(job.window, TumblingWindow) else None
+        self._columns = [term.r_column for term in job.predicate.terms]
+        s = [(job.s.column(term.s_column), job.s.missing) for term in job.predicate.terms]
+        self._texts = [values.dtype.kind == "O" for values, _ in s]
+        self._first_kind: str | None = None
+        if self._are_words(s, first):
+            self._first_kind = _plain(first[self._columns[0]][0]).dtype.kind
+            self.s_words = key_words(s[0][0])
+            self._nobody = _unused(self.s_words)
+            return
+        if self._window_us is not None:
+            s.append((job.s.ts // self._window_us, None))
+        self._dictionaries = [Dictionary(values, missing) for values, missing in s]
+        self._combined: list[Ranks] = []
+        ranks = self._ranks(s, learn=True)
+        # A stream tuple without a value must not meet a row without one: their words differ.
+        self._nobody = np.uint64(job.s.rows)
+        self.s_words = np.where(ranks == ABSENT, job.s.rows + 1, ranks).astype(np.uint64)
+
+    def words(self, columns: Columns) -> Words:
+        """Words of a stretch of R.
+
+        Raises
+        ------
+        InputError
+            If a column does not hold what it held at first.
+        """
+        found = [self._checked(columns, place) for place in range(len(self._columns))]
+        values, missing = found[0]
+        if self._first_kind is not None:
+            words = key_words(values)
+            return words if missing is None else np.where(missing, self._nobody, words)
+        if self._window_us is not None:
+            ts = arrivals(columns, self._ts_column, self._source, len(values))
+            found.append((ts // self._window_us, None))
+        ranks = self._ranks(found, learn=False)
+        words = ranks.astype(np.uint64)
+        words[ranks == ABSENT] = self._nobody
+        return words
+
+    def _are_words(self, s: list[tuple[Values, Missing]], first: Columns) -> bool:
+        """Whether words are the values: one column of whole numbers, of which none can be two."""
+        if len(s) > 1 or self._window_us is not None or s[0][1] is not None or self._texts[0]:
+            return False
+        values, missing = first[self._columns[0]]
+        if not len(values) or (missing is not None and missing.all()):
+            return False  # its type is not known
+        alike = (values.dtype.kind == "u") == (s[0][0].dtype.kind == "u")
+        return alike or not (key_words(s[0][0]) >= SIGN).any()
+
+    def _ranks(self, columns: list[tuple[Values, Missing]], *, learn: bool) -> Ranks:
+        """Rank of each row's values together; the stream's are learnt."""
+        ranks, *more = (
+            each.ranks(*column) for each, column in zip(self._dictionaries, columns, strict=True)
+        )
+        for place, (each, found) in enumerate(zip(self._dictionaries[1:], more, strict=True)):
+            wide = np.where((ranks < 0) | (found < 0), ABSENT, ranks * len(each) + found)
+            if learn:
+                self._combined.append(np.unique(wide[wide != ABSENT]))
+            ranks = _among(self._combined[place], wide)
+        return ranks
+
+    def _checked(self, columns: Columns, place: int) -> tuple[Values, Missing]:
+        name = self._columns[place]
+        values, missing = columns[name]
+        values = _plain(values)
+        kind = values.dtype.kind
+        changed = self._first_kind is not None and kind != self._first_kind
+        if changed or (kind == "O") != self._texts[place] or kind not in "iuO":
+            if (missing is not None and missing.all()) or not len(values):
+                return np.zeros(len(values), np.int64), np.ones(len(values), np.bool_)
+            raise InputError(
+                f"{self._source}: column {name!r} is {values.dtype} now, which does not compare "
+                "with the stream's: start the join anew"
+            )
+        return values, missing
+
+
+class CodedStore(Store):
+    """A relation in a store, read for its join columns alone.
+
+    Parameters
+    ----------
+    job : Job
+        Whose R is in a store.
+
+    Attributes
+    ----------
+    s_words : ndarray of uint64, shape (s rows,)
+        What the stream's tuples look for.
+    """
+
+    def __init__(self, job: Job) -> None:
+        stored = job.r.store
+        self._inner: Store = stored.open(with_ts=isinstance(job.window, TumblingWindow))
+        try:
+            _, first = self._inner.columns(0, min(FIRST_ROWS, self._inner.places))
+            self._coder = KeyCoder(job, stored, first)
+        except BaseException:
+            self._inner.close()
+            raise
+        self.s_words = self._coder.s_words
+        super().__init__(self._inner.place, Projection())
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]  # that of what it reads
+        """The relation's kind of store."""
+        return self._inner.kind
+
+    @property
+    def places(self) -> int:
+        """Places that there are now."""
+        return self._inner.places
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of a row that are read."""
+        return max(self.row_bytes, self._inner.read_bytes)
+
+    def read(self, first: int, end: int) -> Partition:
+        """Read rows, and make words of their join columns."""
+        numbers, columns = self._inner.columns(first, end)
+        if len(numbers) and int(numbers.max()) >= MOST_NUMBERS:
+            raise InputError(
+                f"{self.place}: row number {int(numbers.view(np.int64).max())} does not fit into "
+                "32 bits: name rows by a smaller number"
+            )
+        return Partition(self._coder.words(columns), numbers, np.zeros(1, dtype=np.uint64))
+
+    def interrupt(self) -> None:
+        """Have a read that hangs end soon."""
+        self._inner.interrupt()
+
+    def reopen(self) -> None:
+        """Open anew after a failure."""
+        self._inner.reopen()
+
+    def _open(self) -> None:
+        self.names = self._inner.names
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._inner.close()
+
+
+def _plain(values: Values) -> Values:
+    """Times as whole numbers of nanoseconds."""
+    return values.view(np.int64) if values.dtype.kind in "mM" else values
+
+
+def _among(known: Ranks, wide: Ranks) -> Ranks:
+    """Rank of combinations among those that are known."""
+    if not len(known):
+        return np.full(len(wide), ABSENT)
+    places = np.minimum(np.searchsorted(known, wide), len(known) - 1)
+    places[known[places] != wide] = ABSENT
+    return places
+
+
+def _unused(words: Words) -> np.uint64:
+    """Return a word that does not occur: among one more than there are, one is free."""
+    used = np.zeros(len(words) + 1, dtype=np.bool_)
+    used[words[words <= len(words)]] = True
+    return np.uint64(np.argmin(used))

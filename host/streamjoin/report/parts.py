@@ -1,0 +1,217 @@
+"""Charts whose rows have several parts: stacked ones, or two bars beside each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamjoin.report import units
+from streamjoin.report.canvas import Chart, draw_chart
+from streamjoin.report.rows import BAR_PX, Row, Scale, draw_rows
+from streamjoin.report.theme import sentinel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+
+    from streamjoin.report.results import Result
+
+LETTER_PX, MARGIN_PX = 6.9, 6
+"""Of the words inside a bar."""
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """How parts are stacked.
+
+    Attributes
+    ----------
+    title, said, axis : str
+        Heading, beginning of the text alternative, name of the axis.
+    tick : callable
+        Prints a part.
+    parts : mapping of str to (str, str)
+        In their order: words and palette name.
+    least_high : float
+        Where the axis ends at the least.
+    """
+
+    title: str
+    said: str
+    axis: str
+    tick: Callable[[float | None], str]
+    parts: Mapping[str, tuple[str, str]]
+    least_high: float = 0.0
+
+
+@dataclass(frozen=True)
+class Paired:
+    """How two bars stand beside each other; as :class:`Stacked`.
+
+    Attributes
+    ----------
+    parts : pair of (str, str, str)
+        Words, palette name and hatch of the upper bar and of the lower.
+    high : float or None
+        Where the axis ends; None where the values say.
+    """
+
+    title: str
+    said: str
+    axis: str
+    tick: Callable[[float | None], str]
+    parts: tuple[tuple[str, str, str], tuple[str, str, str]]
+    high: float | None = None
+
+
+def spoken(rows: Sequence[Row]) -> str:
+    """Every row in words, for a chart's text alternative."""
+    said = []
+    for row in rows:
+        note = (
+            f" at {row.result.clock.text}" if row.clocked and row.result.clock and row.drawn else ""
+        )
+        said.append(f"{row.result.label} {row.value_text}{note}")
+    return plain("; ".join(said))
+
+
+def plain(text: str) -> str:
+    """Text without the narrow spaces of the page."""
+    return text.replace(units.NBSP, " ").replace(units.THIN, " ")
+
+
+def stacked_chart(
+    key: str,
+    how: Stacked,
+    results: Sequence[Result],
+    what: str,
+    parts_of: Callable[[Result], tuple[dict[str, float], str] | None],
+) -> Chart | None:
+    """Draw a row of stacked parts for each result.
+
+    Parameters
+    ----------
+    key : str
+        The chart's identifier.
+    how : Stacked
+        Its looks.
+    results : sequence of Result
+        From top to bottom.
+    what : str
+        What a result lacks that has none, in words.
+    parts_of : callable
+        A result's parts by name and the row's value in words, or None.
+
+    Returns
+    -------
+    Chart or None
+        None if no result has parts.
+    """
+    rows: list[Row] = []
+    shown: dict[int, dict[str, float]] = {}
+    for result in results:
+        found = parts_of(result)
+        if found is None:
+            rows.append(Row(result, result.absence(what), False, clocked=False))
+        else:
+            shown[result.index], text = found
+            rows.append(Row(result, text, True, clocked=False))
+    if not shown:
+        return None
+    high = max(how.least_high, *(sum(found.values()) for found in shown.values())) or 1.0
+    scale = Scale(0.0, high, False, how.tick, how.axis)
+
+    def paint(axes: Axes, row: Row, index: int, y: float) -> None:
+        left = 0.0
+        for part, value in shown[row.result.index].items():
+            if value <= 0:
+                continue
+            name, colour = how.parts[part]
+            bars = axes.barh(
+                y,
+                value,
+                BAR_PX + 4,
+                left=left,
+                color=sentinel(colour),
+                edgecolor=sentinel("muted"),
+                linewidth=0.6,
+            )
+            bars[0].set_gid(f"mark-{index}-{part}")
+            width_px = value / high * axes.bbox.width
+            figure = how.tick(value)
+            for text in (f"{name} {figure}", name, figure):
+                if len(text) * LETTER_PX + MARGIN_PX < width_px:
+                    axes.text(
+                        left + value / 2, y, text, fontsize=11, color=sentinel("ink"),
+                        ha="center", va="center_baseline",
+                    )  # fmt: skip
+                    break
+            left += value
+
+    said = []
+    for row in rows:
+        parts = shown.get(row.result.index, {})
+        words = [f"{how.parts[p][0]} {how.tick(v)}" for p, v in parts.items() if v > 0]
+        took = f" ({row.value_text})" if row.result.simulated and words else ""
+        said.append(f"{row.result.label} {', '.join(words) or row.value_text}{took}")
+    return draw_chart(
+        key,
+        how.title,
+        caption=" ".join(_swatch(colour, name) for name, colour in how.parts.values()),
+        alt=plain(f"{how.said}: {'; '.join(said)}."),
+        marks=sum(value > 0 for found in shown.values() for value in found.values()),
+        draw=lambda f: draw_rows(f, rows, scale, paint),
+    )
+
+
+def paired_chart(
+    key: str,
+    how: Paired,
+    results: Sequence[Result],
+    what: str,
+    values_of: Callable[[Result], tuple[float, float] | None],
+) -> Chart | None:
+    """Draw two bars for each result, one below the other; parameters as for stacked ones."""
+    rows: list[Row] = []
+    shown: dict[int, tuple[float, float]] = {}
+    (upper, *_), (lower, *_) = how.parts
+    for result in results:
+        found = values_of(result)
+        if found is None:
+            rows.append(Row(result, result.absence(what), False, clocked=False))
+            continue
+        shown[result.index] = found
+        text = f"{how.tick(found[0])}, {how.tick(found[1])}"
+        rows.append(Row(result, text, True, clocked=False))
+    if not shown:
+        return None
+    high = how.high or max(value for pair in shown.values() for value in pair) or 1.0
+    scale = Scale(0.0, high, False, how.tick, how.axis)
+
+    def paint(axes: Axes, row: Row, index: int, y: float) -> None:
+        pair = zip(shown[row.result.index], how.parts, strict=True)
+        for place, (value, (_, colour, hatch)) in enumerate(pair):
+            bars = axes.barh(
+                y - 5 + 10 * place, max(value, 0.002 * high), 9, facecolor=sentinel(colour),
+                edgecolor=sentinel("paper"), hatch=hatch, linewidth=0,
+            )  # fmt: skip
+            bars[0].set_gid(f"mark-{index}-{place}")
+
+    words = (f"{upper} (upper bar)", f"{lower} (lower bar, striped)")
+    colours = [colour for _, colour, _ in how.parts]
+    return draw_chart(
+        key,
+        how.title,
+        caption=" ".join(map(_swatch, colours, words)),
+        alt=f"{how.said}: {spoken(rows)}.",
+        marks=2 * len(shown),
+        draw=lambda f: draw_rows(f, rows, scale, paint),
+    )
+
+
+def _swatch(colour: str, words: str) -> str:
+    variable = colour.replace("_", "-")
+    return (
+        f"<span class=key><i class=swatch style='background:var(--{variable})'></i>{words}</span>"
+    )

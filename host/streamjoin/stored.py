@@ -1,0 +1,146 @@
+"""R of a join where it lies in a store: looked at once, read by the engine, never held whole."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.columns import numpy_arrivals
+from streamjoin.errors import InputError
+from streamjoin.files import require_columns
+from streamjoin.stores import Projection, Relation, Store
+from streamjoin.stores.base import Columns, Words
+from streamjoin.tuples import Int64s, Stream
+
+MOST_PLACES = 1 << 31
+"""Row numbers of results are 32 bits, as those of files."""
+
+STRETCH_ROWS = 1 << 16
+SAMPLE_STRETCHES, SAMPLE_ROWS = 16, 128
+
+
+@dataclass(frozen=True)
+class StoredRelation:
+    """What a join needs of a relation in a store.
+
+    Attributes
+    ----------
+    relation : Relation
+        Where it lies.
+    columns : tuple of str
+        The join columns.
+    ts_column : str or None
+        The arrival column, which tells a row's tumbling window; None where there is none.
+    places : int
+        When it was first looked at.
+    """
+
+    relation: Relation
+    columns: tuple[str, ...]
+    ts_column: str | None
+    places: int
+
+    @classmethod
+    def of(cls, relation: Relation, columns: list[str], ts_column: str | None) -> "StoredRelation":
+        """Look at a relation.
+
+        Raises
+        ------
+        InputError, StoreError, UnavailableError
+            If it cannot be opened, lacks a column, or has too many places.
+        """
+        store = relation.open(Projection(row=relation.row, compared=tuple(columns)))
+        try:
+            require_columns(store.names, columns, None, relation.text)
+            arrival = ts_column or "ts"
+            known = arrival if arrival in store.names else None
+            places = store.places
+        finally:
+            store.close()
+        if places >= MOST_PLACES:
+            raise InputError(
+                f"{relation.text}: {places} places; fewer than {MOST_PLACES} can be numbered"
+            )
+        return cls(relation, tuple(columns), known, places)
+
+    def open(self, with_ts: bool) -> Store:
+        """Open it for its join columns, and its arrival times where they matter."""
+        arrival = (self.ts_column,) if with_ts and self.ts_column else ()
+        compared = tuple(dict.fromkeys((*self.columns, *arrival)))
+        return self.relation.open(Projection(row=self.relation.row, compared=compared))
+
+    def stream(self) -> Stream:
+        """Read all of it, as the oracle needs it: in the order of its arrival times."""
+        return self._read(
+            (first, min(first + STRETCH_ROWS, self.places))
+            for first in range(0, self.places, STRETCH_ROWS)
+        )
+
+    def sample(self) -> tuple[Stream, float]:
+        """Read some of it, from all over; and which share of its places that is."""
+        if self.places <= SAMPLE_STRETCHES * SAMPLE_ROWS:
+            return self.stream(), 1.0
+        apart = self.places // SAMPLE_STRETCHES
+        firsts = range(0, apart * SAMPLE_STRETCHES, apart)
+        found = self._read((first, first + SAMPLE_ROWS) for first in firsts)
+        return found, SAMPLE_STRETCHES * SAMPLE_ROWS / self.places
+
+    def _read(self, stretches: Iterable[tuple[int, int]]) -> Stream:
+        store = self.open(with_ts=True)
+        try:
+            parts = [store.columns(first, end) for first, end in stretches]
+            parts = parts or [store.columns(0, 0)]
+        finally:
+            store.close()
+        numbers: Words = np.concatenate([part[0] for part in parts])
+        found = {name: _joined([part[1][name] for part in parts]) for name in parts[0][1]}
+        ts = arrivals(found, self.ts_column, self.relation.text, len(numbers))
+        order = np.argsort(ts, kind="stable")
+        masks = [found[name][1] for name in self.columns]
+        present = [mask for mask in masks if mask is not None]
+        missing = np.logical_or.reduce(present)[order] if present else None
+        columns = {name: found[name][0][order] for name in self.columns}
+        source = self.relation.text
+        return Stream(
+            columns, ts[order], source, missing=missing, numbers=numbers[order].astype(np.int64)
+        )
+
+
+def stored_stream(relation: Relation, columns: list[str], ts_column: str | None) -> Stream:
+    """Let a stream stand for a relation in a store, of which nothing is held.
+
+    Raises
+    ------
+    InputError, StoreError, UnavailableError
+        As :meth:`StoredRelation.of`.
+    """
+    stored = StoredRelation.of(relation, columns, ts_column)
+    at_rest = np.broadcast_to(np.zeros(1, dtype=np.int64), (stored.places,))
+    return Stream({}, at_rest, relation.text, store=stored)
+
+
+def arrivals(columns: Columns, name: str | None, source: str, rows: int) -> Int64s:
+    """Arrival times of rows in microseconds; 0 where there is no such column.
+
+    Raises
+    ------
+    InputError
+        If the column holds no times, or lacks one.
+    """
+    if name is None:
+        return np.zeros(rows, dtype=np.int64)
+    values, missing = columns[name]
+    if missing is not None:
+        values = np.ma.MaskedArray(values, missing)
+    return numpy_arrivals(values, name, source)
+
+
+def _joined(parts: list[tuple[NDArray[Any], NDArray[np.bool_] | None]]) -> Any:
+    """Put stretches of a column together."""
+    values = np.concatenate([part for part, _ in parts])
+    if all(mask is None for _, mask in parts):
+        return values, None
+    masks = [np.zeros(len(part), dtype=np.bool_) if mask is None else mask for part, mask in parts]
+    return values, np.concatenate(masks)

@@ -1,0 +1,137 @@
+"""Where a relation lies that is in a store already, as users write it: ``KIND:PLACE[:TABLE]``.
+
+Examples: ``sqlite:planes.db:planes``, ``parquet:planes``, ``postgres:postgresql://host/db:planes``.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamjoin.errors import InputError
+from streamjoin.stores.base import Projection, Store
+from streamjoin.stores.catalog import KINDS, open_store
+from streamjoin.stores.postgres import is_address, without_password
+
+DATABASES = ("sqlite", "duckdb", "postgres")
+"""Kinds that hold relations by the names of tables."""
+
+FORM = "KIND:PLACE[:TABLE], as sqlite:planes.db:planes"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation in a store that somebody else has made.
+
+    Attributes
+    ----------
+    kind : str
+        One of :data:`streamjoin.stores.KINDS`.
+    place : str
+        File or folder; for PostgreSQL the server's address, or the file that says it.
+    table : str or None
+        Of a database; None where it holds only one.
+    row : str or None
+        The column with the number by which results name a row; None for its place.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind, or a table is named where there are none.
+    """
+
+    kind: str
+    place: str
+    table: str | None = None
+    row: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(f"there is no store {self.kind!r}; choose one of {', '.join(KINDS)}")
+        if self.table is not None and self.kind not in DATABASES:
+            raise InputError(f"{self.place}: {self.kind} holds one relation, so no table is named")
+
+    @property
+    def text(self) -> str:
+        """As users write it, without a password."""
+        table = f":{self.table}" if self.table is not None else ""
+        return f"{self.kind}:{without_password(self.place)}{table}"
+
+    def open(self, projection: Projection) -> Store:
+        """Open it.
+
+        Raises
+        ------
+        InputError, StoreError, UnavailableError
+            If it is not there, does not answer, lacks a table or a column, or a package is missing.
+        """
+        place: Path | str = self.place if is_address(self.place) else Path(self.place)
+        if isinstance(place, Path) and not place.exists():
+            raise InputError(f"{place}: there is no such file")
+        return open_store(self.kind, place, projection, self.table)
+
+
+GIVEN = (Relation, Store, str)
+"""What a relation in a store is given as."""
+
+
+def relation(given: Relation | Store | str) -> Relation:
+    """Take a relation's text, or an open store, whose place, table and row numbers are taken.
+
+    Raises
+    ------
+    InputError
+        If the text does not say kind and place.
+
+    Examples
+    --------
+    >>> relation("sqlite:planes.db:planes")
+    Relation(kind='sqlite', place='planes.db', table='planes', row=None)
+    """
+    if isinstance(given, Relation):
+        return given
+    if isinstance(given, Store):
+        return Relation(given.kind, given.address, given.table, given.projection.row)
+    kind, colon, rest = given.partition(":")
+    if not colon or not rest:
+        raise InputError(f"{given!r} names no relation in a store: write {FORM}")
+    if kind not in DATABASES or kind not in KINDS:
+        return Relation(kind, rest)
+    if is_address(rest):
+        place, _, table = rest.rpartition(":")
+        if "/" in table:
+            raise InputError(
+                f"{kind}:{without_password(rest)}: names no table: write its name behind a colon, "
+                "as postgres:postgresql://host/database:planes"
+            )
+        return Relation(kind, place, table)
+    # A colon may also be a part of the file's name, or of the table's.
+    ends = [at for at, character in enumerate(rest) if character == ":"]
+    if Path(rest).is_file() or not ends:
+        return Relation(kind, rest)
+    end = next((at for at in ends if Path(rest[:at]).is_file()), ends[-1])
+    return Relation(kind, rest[:end], rest[end + 1 :])
+
+
+def source(text: str) -> Path | Relation:
+    """Take a file's name, or a relation in a store, as ``sqlite:planes.db:planes``.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind of store, or a table is named without it.
+    """
+    if _names_store(text):
+        return relation(text)
+    place, colon, _ = text.rpartition(":")
+    if colon and Path(place).is_file() and not Path(text).exists():
+        raise InputError(
+            f"{text}: say which kind of store {place} is, as sqlite:{text} or duckdb:{text}"
+        )
+    return Path(text)
+
+
+def _names_store(text: str) -> bool:
+    """Whether a text is meant as a relation in a store, rather than as a file's name."""
+    kind, colon, _ = text.partition(":")
+    if kind in KINDS:
+        return bool(colon)
+    return bool(colon) and len(kind) > 1 and kind.isalnum() and not Path(text).exists()

@@ -1,0 +1,492 @@
+"""A relation that is in a store already is joined there, like one in memory."""
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamjoin as sj
+from streamjoin.cli import main
+from streamjoin.engines.semi.keys import CodedStore
+from streamjoin.errors import InputError, StoreError, UnsupportedError
+from streamjoin.stores import KINDS, Projection, open_store, relation
+from streamjoin.stores.catalog import SUFFIXES, store_class
+
+ENGINES = ("meshjoin", "ssbj")
+TYPED = ("arrow", "parquet", "duckdb", "postgres")
+"""Kinds whose columns have types of their own."""
+
+SMALL = {"memory_kib": 96, "partition_rows": 64}
+
+
+def written(kind: str, folder: Path, columns: dict[str, Any]) -> str:
+    """Write columns as a relation of that kind, and name it as users do."""
+    table = pa.table(columns)
+    place = folder / f"own{SUFFIXES[kind]}"
+    store_class(kind).write(place, iter(table.to_batches(max_chunksize=50)), table.schema)
+    return f"{kind}:{place}"
+
+
+def pairs(result: sj.JoinResult) -> list[tuple[int, int]]:
+    return sorted(zip(result.r_rows.tolist(), result.s_rows.tolist(), strict=True))
+
+
+def right(r: Any, s: Any, **asked: Any) -> list[tuple[int, int]]:
+    return pairs(sj.join(r, s, engine="oracle", **asked))
+
+
+def keys_of(rng: np.random.Generator, what: str, count: int) -> pa.Array:
+    """Keys of few values, many of them twice, some on one side only."""
+    numbers = rng.zipf(1.4, count) % 60 + int(rng.integers(0, 20))
+    if what == "text":
+        return pa.array([f"tail {number}" for number in numbers])
+    if what == "unsigned":
+        return pa.array(numbers.astype(np.uint64) + np.uint64((1 << 64) - 70))
+    if what == "time":
+        return pa.array((numbers * 10**6).astype("datetime64[us]"))
+    return pa.array((numbers - 30).astype({"narrow": np.int32, "wide": np.int64}[what]))
+
+
+def with_gaps(rng: np.random.Generator, column: pa.Array) -> pa.Array:
+    return pa.array(column.to_pylist(), column.type, mask=rng.random(len(column)) < 0.1)
+
+
+CASES = {
+    "arrow": ("narrow", "wide", "unsigned", "text", "time"),
+    "parquet": ("narrow", "wide", "unsigned", "text", "time"),
+    "duckdb": ("narrow", "wide", "unsigned", "text", "time"),
+    "postgres": ("narrow", "wide", "text", "time"),
+    "sqlite": ("wide", "text"),
+    "raw": ("narrow", "wide", "unsigned"),
+}
+
+
+@pytest.mark.parametrize("window", ["all", "tumbling:1ms"])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
+def test_every_store_and_type_of_key_gives_the_oracles_pairs(
+    kind: str, engine: str, window: str, tmp_path: Path
+) -> None:
+    for seed, what in enumerate(CASES[kind]):
+        rng = np.random.default_rng(seed)
+        (folder := tmp_path / what).mkdir()
+        r = {"k": keys_of(rng, what, 300), "ts": pa.array(np.sort(rng.integers(0, 5000, 300)))}
+        s = {"k": keys_of(rng, what, 4000), "ts": pa.array(np.sort(rng.integers(0, 5000, 4000)))}
+        if kind != "raw":
+            r["k"], s["k"] = with_gaps(rng, r["k"]), with_gaps(rng, s["k"])
+        asked = {"on": "k", "window": window}
+        found = sj.join(
+            written(kind, folder, r), pa.table(s), engine=engine, knobs=SMALL, check=True, **asked
+        )
+        assert pairs(found) == right(pa.table(r), pa.table(s), **asked), (seed, what)
+        assert len(found) > 100, (seed, what)
+        assert found.metrics["semi_stream"]["store"] == kind
+
+
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
+def test_several_columns_together_are_one_key(kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    r = {name: rng.integers(0, 6, 200) for name in ("a", "b", "c")}
+    s = {name: rng.integers(-1, 7, 2000) for name in ("x", "b", "z")}
+    where = written(kind, tmp_path, {name: pa.array(column) for name, column in r.items()})
+    found = sj.join(where, s, on="a=x,b,c=z", engine="ssbj", knobs=SMALL)
+    assert pairs(found) == right(r, s, on="a=x,b,c=z")
+    assert len(found) > 500
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
+def test_the_command_line_joins_where_the_relation_lies(
+    kind: str, engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(6)
+    r, s = {"k": rng.integers(0, 90, 400)}, {"sk": rng.integers(0, 99, 3000)}
+    where = written(kind, tmp_path, {"k": pa.array(r["k"])})
+    pq.write_table(pa.table(s), tmp_path / "s.parquet")
+    output, metrics = tmp_path / "pairs.parquet", tmp_path / "metrics.json"
+    given = ["join", "--engine", engine, "--r", where, "--s", str(tmp_path / "s.parquet")]
+    given += ["--on", "k=sk", "--set", "memory_kib=96", "--set", "partition_rows=64", "--verify"]
+    assert main([*given, "--output", str(output), "--metrics", str(metrics)]) == 0
+    shown = capsys.readouterr().out
+    for what in ("memory budget", "H_S", "disk buffers", "served by the cache", "equal to"):
+        assert what in shown
+    table = pq.read_table(output)
+    found = sorted(zip(table["r_row"].to_pylist(), table["s_row"].to_pylist(), strict=True))
+    assert found == right(r, s, on="k=sk")
+    assert json.loads(metrics.read_text())["semi_stream"]["store"] == kind
+
+
+def test_an_engine_is_chosen_that_reads_stores(tmp_path: Path) -> None:
+    where = written("arrow", tmp_path, {"k": pa.array([1, 2, 3])})
+    result = sj.join(where, {"k": np.array([3, 3, 9])}, on="k")
+    assert result.metrics["engine"] == "ssbj"
+    assert pairs(result) == [(2, 0), (2, 1)]
+
+
+def test_an_open_store_is_joined_with_the_row_numbers_of_its_projection(tmp_path: Path) -> None:
+    columns = {"k": pa.array([5, 6, 7]), "id": pa.array([70, 60, 50])}
+    where = relation(written("parquet", tmp_path, columns))
+    store = open_store("parquet", Path(where.place), Projection("k", row="id"))
+    for given in (store, relation(store)):
+        result = sj.join(given, {"k": np.array([7, 5])}, on="k", check=True)
+        assert pairs(result) == [(50, 0), (70, 1)]
+    assert rows_left(store) == 3
+    store.close()
+
+
+def rows_left(store: Any) -> int:
+    return len(store.read(0, store.places))
+
+
+def test_a_row_number_beyond_32_bits_is_refused(tmp_path: Path) -> None:
+    columns = {"k": pa.array([5, 6]), "id": pa.array([1, 1 << 33])}
+    place = Path(relation(written("arrow", tmp_path, columns)).place)
+    store = open_store("arrow", place, Projection("k", row="id"))
+    with pytest.raises(InputError, match=f"row number {1 << 33} does not fit into 32 bits"):
+        sj.join(store, {"k": np.array([5])}, on="k")
+    store.close()
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
+def test_relations_of_no_row_and_of_one_are_joined(kind: str, rows: int, tmp_path: Path) -> None:
+    where = written(kind, tmp_path, {"k": pa.array([4] * rows, pa.int64())})
+    for window in ("all", "tumbling:1s"):
+        for s in ([], [4, 5, 4]):
+            stream = {"k": np.array(s, dtype=np.int64)}
+            result = sj.join(where, stream, on="k", window=window, engine="ssbj", check=True)
+            assert len(result) == rows * s.count(4)
+
+
+@pytest.mark.parametrize("kind", TYPED, indirect=True)
+def test_a_column_without_any_value_joins_with_nothing(kind: str, tmp_path: Path) -> None:
+    where = written(kind, tmp_path, {"k": pa.array([None, None], pa.int64())})
+    assert len(sj.join(where, {"k": np.array([0, -1])}, on="k", engine="ssbj", check=True)) == 0
+
+
+def test_keys_of_other_signs_are_never_taken_for_each_other(tmp_path: Path) -> None:
+    high = np.array([(1 << 64) - 1, 1 << 63, 5], dtype=np.uint64)
+    low = np.array([-1, -(1 << 63), 5], dtype=np.int64)
+    for number, (r, s) in enumerate([(high, low), (low, high)]):
+        (folder := tmp_path / str(number)).mkdir()
+        where = written("arrow", folder, {"k": pa.array(r)})
+        assert pairs(sj.join(where, {"k": s}, on="k", check=True)) == [(2, 2)]
+
+
+def test_rows_without_a_value_meet_no_tuple_whatever_stands_in_their_place(tmp_path: Path) -> None:
+    r = {"k": pa.array([None, 0, -1, 2, None])}
+    for number, s in enumerate(([0, 1, 2, 3, 4, 5, 6, -1], [None, 0, -1])):
+        (folder := tmp_path / str(number)).mkdir()
+        stream = pa.table({"k": pa.array(s, pa.int64())})
+        found = pairs(sj.join(written("arrow", folder, r), stream, on="k", engine="ssbj"))
+        assert found == right(pa.table(r), stream, on="k")
+
+
+def test_a_window_counts_from_the_arrival_column_that_is_named(tmp_path: Path) -> None:
+    r = {"k": pa.array([1, 1, 1]), "at": pa.array([2500, 100, 1100])}
+    s = pa.table({"k": [1, 1], "at": [50, 2100]})
+    where = written("parquet", tmp_path, r)
+    asked = {"on": "k", "window": "tumbling:1ms", "ts": "at", "engine": "ssbj", "check": True}
+    result = sj.join(where, s, **asked)
+    assert pairs(result) == [(0, 1), (1, 0)]
+    assert sorted(result.pairs["ts"].to_pylist()) == [50, 2100]
+
+
+def test_the_windows_that_a_relation_takes_are_named(tmp_path: Path) -> None:
+    where = written("arrow", tmp_path, {"k": pa.array([1])})
+    with pytest.raises(UnsupportedError, match="cannot join under window count:5"):
+        sj.join(where, {"k": np.array([1])}, on="k", window="count:5")
+
+
+def test_times_of_a_stream_long_after_1970_are_not_waited_for(tmp_path: Path) -> None:
+    where = written("arrow", tmp_path, {"k": pa.array([1])})
+    s = {"k": np.array([1, 1]), "ts": np.array([1_700_000_000_000_000, 1_700_000_000_001_000])}
+    assert len(sj.join(where, s, on="k", engine="ssbj", arrival="replay")) == 2
+
+
+def test_rows_of_a_stored_relation_are_looked_up_where_it_lies(tmp_path: Path) -> None:
+    where = written("arrow", tmp_path, {"k": pa.array([1])})
+    result = sj.join(where, pa.table({"k": [1]}), on="k")
+    with pytest.raises(InputError, match="read its rows there"):
+        result.table()
+
+
+# What is wrong is said in a sentence.
+
+
+@contextlib.contextmanager
+def database(place: Path, *statements: str) -> Iterator[None]:
+    with contextlib.closing(sqlite3.connect(place)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+    yield
+
+
+@pytest.mark.parametrize(
+    ("r", "on", "sentence"),
+    [
+        ("mysql:planes.db", "k", "there is no store 'mysql'; choose one of arrow, parquet, raw"),
+        ("sqlite:nowhere.db:planes", "k", "nowhere.db: there is no such file"),
+        ("parquet:nowhere", "k", "nowhere: there is no such file"),
+        ("sqlite:planes.db:plane", "k", "there is no table 'plane'; it has my planes, planes"),
+        ("sqlite:planes.db", "k", "holds the tables my planes, planes: name one of them"),
+        ("sqlite:planes.db:planes", "tail", "there is no column 'tail'; it has k, name, real"),
+        ("sqlite:planes.db:planes", "name=k", "is text, s: 'k' is whole; both must be"),
+        ("sqlite:planes.db:planes", "real=k", "equality is for whole numbers and text"),
+        ("sqlite:planes.db:planes", "blob=k", "'blob' holds bytes; join columns are numbers"),
+        ("arrow:planes.db:planes", "k", "planes.db:planes: there is no such file"),
+        ("arrow:planes.db", "k", "cannot be read as Arrow IPC"),
+        ("raw:planes.db", "k", "planes.db.json: does not describe the columns"),
+        ("duckdb:planes.db:planes", "k", "planes.db: is no DuckDB database"),
+        ("sqlite:text.db:planes", "k", "text.db: is no SQLite database"),
+        ("sqlite:empty.db", "k", "empty.db: holds no table"),
+        ("sqlite:", "k", "write KIND:PLACE"),
+    ],
+)
+def test_a_relation_that_cannot_be_joined_is_told_in_a_sentence(
+    r: str, on: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.db").write_text("no database, but a text")
+    Path("empty.db").touch()
+    with (
+        database(
+            Path("planes.db"),
+            "CREATE TABLE planes (k INT, name TEXT, real REAL, blob BLOB)",
+            "INSERT INTO planes VALUES (1, 'a', 0.5, x'00')",
+            'CREATE TABLE "my planes" (k INT)',
+        ),
+        pytest.raises((InputError, StoreError)) as raised,
+    ):
+        sj.join(r, {"k": np.array([1])}, on=on, engine="ssbj")
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_engines_that_read_no_store_name_those_that_do(tmp_path: Path) -> None:
+    where = written("arrow", tmp_path, {"k": pa.array([1])})
+    for engine in ("npj", "kang", "duckdb", "oracle"):
+        with pytest.raises(UnsupportedError, match=r"reads no store, .*: take one of meshjoin"):
+            sj.join(where, {"k": np.array([1])}, on="k", engine=engine)
+
+
+def test_only_r_can_be_in_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = written("arrow", tmp_path, {"k": pa.array([1])})
+    with pytest.raises(InputError, match="only R can be a relation in a store"):
+        sj.join({"k": np.array([1])}, where, on="k")
+    assert main(["join", "--r", where, "--s", where, "--on", "k"]) == 2
+    assert "only R can be a relation in a store" in capsys.readouterr().err
+
+
+def test_a_database_without_its_kind_is_told_how_to_name_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "planes.db"
+    with database(place, "CREATE TABLE planes (k INT)"):
+        pq.write_table(pa.table({"k": [1]}), tmp_path / "s.parquet")
+    for r, sentence in [
+        (
+            f"{place}:planes",
+            f"say which kind of store {place} is, as sqlite:{place}:planes",
+        ),
+        (
+            f"{place}",
+            f"is a database: name its kind, and a table, as sqlite:{place}:TABLE",
+        ),
+    ]:
+        given = ["join", "--r", r, "--s", str(tmp_path / "s.parquet"), "--on", "k"]
+        assert main(given) == 2
+        assert sentence in capsys.readouterr().err
+
+
+def test_knobs_of_a_relation_that_is_written_are_refused(tmp_path: Path) -> None:
+    where = written("arrow", tmp_path, {"k": pa.array([1])})
+    for knob in ({"store": "raw"}, {"r_bytes": 120}, {"kept_bytes": 16}):
+        with pytest.raises(InputError, match=r"R lies in arrow:.* already: leave it out"):
+            sj.join(where, {"k": np.array([1])}, on="k", engine="ssbj", knobs=knob)
+
+
+def test_the_relation_is_not_overwritten_by_its_join(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = written("arrow", tmp_path, {"k": pa.array([1])})
+    pq.write_table(pa.table({"k": [1]}), tmp_path / "s.parquet")
+    given = ["join", "--r", where, "--s", str(tmp_path / "s.parquet"), "--on", "k"]
+    assert main([*given, "--output", where.partition(":")[2]]) == 2
+    assert "is an input; it would be overwritten" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["with space", 'with "quotes"', "a:b", "it's", "select", "Ümlaut"])
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgres"], indirect=True)
+def test_tables_and_columns_are_called_what_they_are_called(
+    kind: str, name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    quoted = '"' + name.replace('"', '""') + '"'
+    statements = [
+        f"CREATE TABLE {quoted} ({quoted} BIGINT, id INTEGER PRIMARY KEY)",
+        f"INSERT INTO {quoted} VALUES (7, 1), (8, 2)",
+    ]
+    place = tmp_path / "my: own.db"
+    if kind == "sqlite":
+        with database(place, *statements):
+            where, first = f"sqlite:{place}:{name}", 0
+    elif kind == "duckdb":
+        import duckdb
+
+        with duckdb.connect(str(place)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+        where, first = f"duckdb:{place}:{name}", 0
+    else:
+        import adbc_driver_postgresql.dbapi
+
+        uri = request.getfixturevalue("postgres")
+        with (
+            adbc_driver_postgresql.dbapi.connect(uri, autocommit=True) as connection,
+            connection.cursor() as cursor,
+        ):
+            for statement in statements:
+                cursor.execute(statement)
+        if ":" in name:
+            return  # the last colon is before the table: such a one is named from Python
+        where, first = f"postgres:{uri}:{name}", 1
+    assert relation(where).table == name
+    band = {"s": np.array([8, 8, 9])}
+    result = sj.join(where, band, on=[f"{name}=s"], engine="ssbj", check=True)
+    assert pairs(result) == [(first + 1, 0), (first + 1, 1)]
+
+
+def test_rows_without_a_place_are_refused_with_what_to_type(tmp_path: Path) -> None:
+    import duckdb
+
+    place = tmp_path / "views.db"
+    with database(
+        place,
+        "CREATE TABLE t (k INT)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE TABLE w (k INT PRIMARY KEY) WITHOUT ROWID",
+    ):
+        for table in "vw":
+            with pytest.raises(InputError, match=r"have no rowid, .* type CREATE TABLE copy AS"):
+                sj.join(f"sqlite:{place}:{table}", {"k": np.array([1])}, on="k")
+    with duckdb.connect(str(tmp_path / "duck.db")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS k")
+        connection.execute("CREATE VIEW v AS SELECT * FROM t")
+    with pytest.raises(InputError, match=r"have no rowid, .* type CREATE TABLE copy AS"):
+        sj.join(f"duckdb:{tmp_path / 'duck.db'}:v", {"k": np.array([1])}, on="k")
+
+
+def test_a_column_that_takes_the_rowids_name_does_not_take_its_place(tmp_path: Path) -> None:
+    place = tmp_path / "rowid.db"
+    with database(place, "CREATE TABLE t (rowid TEXT, k INT)", "INSERT INTO t VALUES ('x', 4)"):
+        result = sj.join(f"sqlite:{place}:t", {"k": np.array([4])}, on="k")
+    assert pairs(result) == [(0, 0)]
+
+
+def test_a_servers_table_is_named_by_address(postgres: str, tmp_path: Path) -> None:
+    import adbc_driver_postgresql.dbapi
+
+    with (
+        adbc_driver_postgresql.dbapi.connect(postgres, autocommit=True) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("CREATE SCHEMA fleet")
+        cursor.execute("CREATE TABLE fleet.planes (id int PRIMARY KEY, tail text)")
+        cursor.execute("INSERT INTO fleet.planes VALUES (1, 'a'), (2, NULL), (5, 'b')")
+    s = {"tail": np.array(["b", "a", "c"])}
+    result = sj.join(f"postgres:{postgres}:fleet.planes", s, on="tail", check=True)
+    assert pairs(result) == [(1, 1), (5, 0)]
+    secret = postgres.replace("postgres@", "postgres:secret@")
+    for where, sentence in [
+        (
+            f"postgres:{secret}:plane",
+            r"/postgres: there is no table 'plane'; it has .*fleet\.planes",
+        ),
+        (f"postgres:{secret}", "names no table: write its name behind a colon"),
+        ("postgres:postgresql://u:secret@127.0.0.1:1/x:t", "127.0.0.1:1/x: .*connect"),
+        ("postgres:postgresql://u:se/secret@127.0.0.1:1/x?a=b:t", "127.0.0.1:1/x: "),
+    ]:
+        with pytest.raises((InputError, StoreError), match=sentence) as raised:
+            sj.join(where, s, on="tail")
+        assert "secret" not in str(raised.value)
+
+
+# A store that changes.
+
+
+def test_rows_that_come_between_two_cycles_are_joined_from_then_on(tmp_path: Path) -> None:
+    place = tmp_path / "grows.db"
+    with database(place, "CREATE TABLE r (k TEXT)", "INSERT INTO r VALUES ('a'), (NULL), ('b')"):
+        pass
+    s = pa.table({"k": ["a", "late", "b"]})
+    from streamjoin.engines.base import Job
+    from streamjoin.inputs import as_streams
+    from streamjoin.predicates import Predicate
+    from streamjoin.windows import AllWindow
+
+    predicate = Predicate.parse("k", None)
+    job = Job(*as_streams(f"sqlite:{place}:r", s, predicate), predicate, AllWindow())
+    store = CodedStore(job)
+    before = store.read(0, store.places)
+    with database(place, "INSERT INTO r VALUES ('late')", "DELETE FROM r WHERE k = 'a'"):
+        pass
+    after = store.read(0, store.places)
+    store.close()
+    words = store.s_words.tolist()
+    assert [words.index(word) for word in before.keys if word in words] == [0, 2]
+    found = [
+        (words.index(word), row)
+        for word, row in zip(after.keys, after.rows, strict=True)
+        if word in words
+    ]
+    assert found == [(2, 2), (1, 3)]
+
+
+def test_a_column_that_becomes_another_type_ends_the_join_with_a_sentence(tmp_path: Path) -> None:
+    place = tmp_path / "turns.db"
+    with (
+        database(place, "CREATE TABLE r (k)", "INSERT INTO r VALUES (1), (2), ('three')"),
+        pytest.raises(InputError, match="column 'k' holds 'three' where int was expected"),
+    ):
+        sj.join(f"sqlite:{place}", {"k": np.array([1])}, on="k", engine="ssbj")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_that_stay_are_joined_once_while_others_come_and_go(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "busy.db"
+    with contextlib.closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute("CREATE TABLE r (k TEXT)")
+        names = [(f"stays {number % 40}",) for number in range(200)]
+        connection.executemany("INSERT INTO r VALUES (?)", names)
+        connection.executemany("INSERT INTO r VALUES (?)", [("goes",)] * 50)
+    rng = np.random.default_rng(12)
+    asked = [f"stays {number}" for number in rng.zipf(1.5, 20_000) % 45]
+    asked[::50] = ["goes"] * len(asked[::50])
+    reads = []
+    plain = CodedStore.read
+
+    def read(self: CodedStore, first: int, end: int) -> Any:
+        reads.append(first)
+        if len(reads) % 7 == 3:
+            with contextlib.closing(sqlite3.connect(place)) as connection, connection:
+                connection.execute("DELETE FROM r WHERE k = 'goes' AND rowid % 3 = 0")
+                connection.execute("INSERT INTO r VALUES ('goes')")
+        return plain(self, first, end)
+
+    monkeypatch.setattr(CodedStore, "read", read)
+    knobs = {"memory_kib": 48, "partition_rows": 32}
+    result = sj.join(f"sqlite:{place}", {"k": np.array(asked)}, on="k", engine=engine, knobs=knobs)
+    assert len(reads) > 30
+    found = [(r, s) for r, s in pairs(result) if asked[s] != "goes"]
+    stays = {f"stays {number}": range(number, 200, 40) for number in range(40)}
+    assert found == sorted((r, s) for s, key in enumerate(asked) for r in stays.get(key, ()))
