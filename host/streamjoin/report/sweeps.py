@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 from streamjoin.report import units
 from streamjoin.report.canvas import Chart, Format, add_axes, draw_chart, new_figure
@@ -14,7 +15,7 @@ from streamjoin.report.rows import apply_scale, scale_for
 from streamjoin.report.theme import sentinel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -35,13 +36,19 @@ class Sweep:
     others : str
         The settings that stay, as ``name=value``; empty if there are none.
     points : list of (float, WorkloadResults)
-        By value.
+        By value; by place, where values are names.
+    names : mapping of float to str
+        How values are written that are no plain numbers.
+    ordered : bool
+        Whether there is something between two values.
     """
 
     family: str
     setting: str
     others: str
     points: list[tuple[float, WorkloadResults]]
+    names: Mapping[float, str]
+    ordered: bool
 
     @property
     def title(self) -> str:
@@ -49,24 +56,46 @@ class Sweep:
         others = f" ({self.others})" if self.others else ""
         return f"{self.family} against {self.setting}{others}"
 
+    def told(self, value: float) -> str:
+        """Write a value."""
+        return self.names.get(value, f"{value:g}")
+
 
 def sweeps(groups: Sequence[WorkloadResults]) -> list[Sweep]:
-    """Find what was swept: settings that are numbers and have several values."""
-    found: dict[tuple[str, str, str], list[tuple[float, WorkloadResults]]] = defaultdict(list)
+    """Find what was swept: settings that have several values."""
+    found: dict[tuple[str, str, str], list[tuple[Any, WorkloadResults]]] = defaultdict(list)
     for group in groups:
         settings = group.workload.get("settings") or {}
         for name, value in settings.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                continue
             others = ", ".join(f"{_short(o)}={v}" for o, v in settings.items() if o != name)
-            found[str(group.workload.get("family")), _short(name), others].append(
-                (float(value), group)
-            )
+            key = str(group.workload.get("family")), _short(name), others
+            found[key].append((value, group))
     return [
-        Sweep(*key, sorted(points, key=lambda point: point[0]))
+        _sweep(*key, points)
         for key, points in found.items()
         if len({value for value, _ in points}) >= LEAST_VALUES
     ]
+
+
+def _sweep(family: str, setting: str, others: str, points: list[tuple[Any, Any]]) -> Sweep:
+    """Give values places on an axis: as numbers if all are, else in the order they came in."""
+    values = list(dict.fromkeys(value for value, _ in points))
+    numbers = [_number(value) for value in values]
+    ordered = None not in numbers
+    at = dict(zip(values, numbers if ordered else map(float, range(len(values))), strict=True))
+    names = {at[value]: str(value) for value in values if not ordered or isinstance(value, str)}
+    placed = sorted(((at[value], group) for value, group in points), key=lambda point: point[0])
+    return Sweep(family, setting, others, placed, names, ordered)
+
+
+def _number(value: Any) -> float | None:
+    """Read a number or a share, as ``1/8``."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(Fraction(value))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return None
 
 
 def _short(path: str) -> str:
@@ -176,7 +205,7 @@ def _chart(key: str, sweep: Sweep, measure: Measure) -> Chart | None:
         figure = new_figure(format_.width_px, PLOT_PX + AXIS_PX + legend_px)
         left, right = 84.0, 24.0
         axes = add_axes(figure, left, 10, format_.width_px - left - right, PLOT_PX)
-        _scale_x(axes, format_, values, sweep.setting)
+        _scale_x(axes, format_, values, sweep)
         _scale_y(axes, format_, measured, measure)
         for result, points in lines:
             colour, dash, marker = style(result)
@@ -184,7 +213,7 @@ def _chart(key: str, sweep: Sweep, measure: Measure) -> Chart | None:
                 [x for x, _ in points],
                 [y for _, y in points],
                 color=colour,
-                linestyle=dash,
+                linestyle=dash if sweep.ordered else "none",
                 linewidth=2,
                 marker=marker,
                 markersize=5,
@@ -195,7 +224,7 @@ def _chart(key: str, sweep: Sweep, measure: Measure) -> Chart | None:
         return figure
 
     said = [
-        f"{result.label}: " + ", ".join(f"{tick(y)} at {x:g}" for x, y in points)
+        f"{result.label}: " + ", ".join(f"{tick(y)} at {sweep.told(x)}" for x, y in points)
         for result, points in lines
     ]
     alt = f"{title} against {sweep.setting}: {'; '.join(said)}.".replace(units.NBSP, " ")
@@ -209,15 +238,19 @@ def _chart(key: str, sweep: Sweep, measure: Measure) -> Chart | None:
     )
 
 
-def _scale_x(axes: Axes, format_: Format, values: Sequence[float], setting: str) -> None:
-    from matplotlib.ticker import FixedLocator, NullLocator
+def _scale_x(axes: Axes, format_: Format, values: Sequence[float], sweep: Sweep) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    apply_scale(axes, scale_for(values, lambda value: f"{value:g}", setting), format_)
+    drawn = values if sweep.ordered else [1.0]  # places of names have no scale
+    apply_scale(axes, scale_for(drawn, sweep.told, sweep.setting), format_)
     low, high = min(values), max(values)
-    if not (low > 0 and high > 10 * low):
+    if not sweep.ordered:
+        axes.set_xlim(low - 0.5, high + 0.5)
+    elif not (low > 0 and high > 10 * low):
         room = 0.03 * (high - low)
         axes.set_xlim(low - room, high + room)
     axes.xaxis.set_major_locator(FixedLocator(sorted(set(values))))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: sweep.told(value)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.tick_params(axis="x", pad=10)
 
