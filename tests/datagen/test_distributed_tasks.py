@@ -193,6 +193,26 @@ def test_what_spark_says_is_told_without_the_frames_of_its_stack() -> None:
     assert explained(own) is own
 
 
+PYTHONS_STACK = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "join.py", line 156, in work
+    yield report(number, join.run(number, meter), folder, meter)
+          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+pyarrow.lib.ArrowInvalid: Schema at index 1 was different
+"""
+
+
+@pytest.mark.parametrize(
+    ("whole", "told"),
+    [
+        (PYTHONS_STACK, "pyarrow.lib.ArrowInvalid: Schema at index 1 was different"),
+        ("[STREAM_FAILED] Query ended\n=== Streaming Query ===\n", "[STREAM_FAILED] Query ended"),
+    ],
+)
+def test_what_spark_says_is_told_in_one_line(whole: str, told: str) -> None:
+    assert str(explained(RuntimeError(whole))) == f"the Spark job failed: {told}"
+
+
 def test_a_plan_of_sparks_that_fails_is_a_mistake_told_in_a_sentence() -> None:
     def work() -> None:
         raise RuntimeError(JAVAS_STACK)

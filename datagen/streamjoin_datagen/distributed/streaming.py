@@ -15,15 +15,21 @@ late, are left out and are counted. A tuple of R is kept while ``ts + T_R`` (or 
 tumbling window) is ahead of the watermark, as nothing that is not late can meet it later.
 """
 
+import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow.parquet as pq
+
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs import r_columns, s_columns
+from streamjoin.inputs import comparable, r_columns, s_columns
 from streamjoin.predicates import Predicate
+from streamjoin.tuples import Stream
 from streamjoin.windows import AllWindow, CountWindow, Window, parse_window
 from streamjoin_datagen.distributed.classes import Classes
 from streamjoin_datagen.distributed.frames import open_frame
@@ -50,6 +56,9 @@ if TYPE_CHECKING:
 
 DEFAULT_CLASSES = 8
 
+_BATCH = re.compile(r"\.?batch=([0-9]+)")
+"""A batch's pairs, and before they are whole."""
+
 
 @dataclass(frozen=True)
 class StreamingJoin:
@@ -59,6 +68,8 @@ class StreamingJoin:
     ----------
     predicate, window
         What joins; the window is tumbling or a time window.
+    described : dict of str to str
+        What a checkpoint is of: it goes on with the same alone.
     delay_us : int
         How much later than a younger tuple of its stream a tuple may come.
     classes : int
@@ -75,6 +86,7 @@ class StreamingJoin:
 
     predicate: Predicate
     window: Window
+    described: dict[str, str]
     delay_us: int
     classes: int
     out: Path
@@ -137,8 +149,7 @@ class StreamingJoin:
         record = {
             "format": FORMAT,
             "batch": number,
-            "predicate": self.predicate.text,
-            "window": self.window.text,
+            **self.described,
             "classes": None if classes is None else classes_to(classes),
             "r_last": lasts[0],
             "s_last": lasts[1],
@@ -216,9 +227,8 @@ def stream_join(
     for frame, name, names in zip((r, s), ("r", "s"), what.names, strict=True):
         if not frame.isStreaming:
             raise InputError(f"{name}: is no streaming DataFrame; join it with distributed_join")
-        opened = open_frame(frame, name, row, ts, names[2:])
-        opened.nothing.column(names[2])
-        sides.append(opened)
+        sides.append(open_frame(frame, name, row, ts, names[2:]))
+    what.check_types(sides[0].nothing, sides[1].nothing)
     return _writer(what, Rows(sides[0], sides[1]), (out, checkpoint), delay_us, classes)
 
 
@@ -265,6 +275,8 @@ def stream_join_files(
     InputError, UnsupportedError
         As :func:`stream_join`.
     """
+    if most_files is not None and most_files < 1:
+        raise InputError(f"the most files of a batch must be at least 1, not {most_files}")
     what, sides = opened_folders(
         r, s, out=out, checkpoint=checkpoint, on=on, band=band, window=window, ts=ts, row=row
     )
@@ -293,8 +305,11 @@ def opened_folders(
         As :func:`stream_join_files`.
     """
     what = _What(on, band, window, row, ts)
+    what.described |= {"r": str(r.absolute()), "s": str(s.absolute())}
     _check_folders(what, out, checkpoint)
-    return what, (open_side(r, "r", what.names[0]), open_side(s, "s", what.names[1]))
+    sides = open_side(r, "r", what.names[0]), open_side(s, "s", what.names[1])
+    what.check_types(sides[0].read().stream, sides[1].read().stream)
+    return what, sides
 
 
 class _What:
@@ -319,18 +334,41 @@ class _What:
             (row, ts, *r_columns(self.predicate)),
             (row, ts, *s_columns(self.predicate)),
         )
+        self.described = {
+            "predicate": self.predicate.text,
+            "window": self.window.text,
+            "row": row,
+            "ts": ts,
+        }
+
+    def check_types(self, r: Stream, s: Stream) -> None:
+        """Refuse columns that do not compare, from streams without a tuple.
+
+        Raises
+        ------
+        InputError
+            Naming the columns and their types.
+        """
+        # Tuples would tell too late, and of keys that never meet in a class not at all.
+        ones = [
+            Stream(
+                {n: np.zeros(1, c.dtype) for n, c in x.columns.items()}, np.zeros(1, int), x.source
+            )
+            for x in (r, s)
+        ]
+        comparable(ones[0], ones[1], self.predicate)
 
 
 def _check_folders(what: _What, out: Path, checkpoint: Path) -> None:
     """Refuse a checkpoint of another join, and a folder with other pairs."""
     before = last_record(checkpoint.absolute() / FOLDER)
-    for name, asked in (("predicate", what.predicate.text), ("window", what.window.text)):
+    for name, asked in what.described.items():
         if before.get(name, asked) != asked:
             raise InputError(
                 f"{checkpoint}: is the checkpoint of a join with {name} {before[name]}, not "
                 f"{asked}; choose another folder"
             )
-    _check_out(out, before)
+    _check_out(out, checkpoint, before)
 
 
 def _writer(
@@ -350,6 +388,7 @@ def _writer(
     join = StreamingJoin(
         what.predicate,
         what.window,
+        what.described,
         delay_us,
         classes,
         out.absolute(),
@@ -362,11 +401,24 @@ def _writer(
     return writer.option("checkpointLocation", str(checkpoint.absolute()))
 
 
-def _check_out(out: Path, before: dict[str, Any]) -> None:
+def _check_out(out: Path, checkpoint: Path, before: dict[str, Any]) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: is a file; a result is a folder")
-    others = [p.name for p in out.iterdir() if "batch=" not in p.name] if out.is_dir() else []
+    found = (
+        {path.name: _BATCH.fullmatch(path.name) for path in out.iterdir()} if out.exists() else {}
+    )
+    others = [name for name, batch in found.items() if batch is None]
     if others:
         raise InputError(f"--out {out}: holds something else than a result, {others[0]}")
-    if before["batch"] < 0 and out.is_dir() and any(out.glob("batch=*")):
+    numbers = [int(batch[1]) for name, batch in found.items() if batch and name[0] != "."]
+    newest = max(numbers, default=-1)
+    # The batch after the last that is done may have shown its pairs, if Spark had begun it.
+    done = int(before["batch"])
+    foreign = newest > done + (checkpoint / "offsets" / str(done + 1)).exists()
+    record = record_path(checkpoint / FOLDER, newest)
+    if not foreign and record.exists():
+        shown = (out / f"batch={newest}").glob("part-*.parquet")
+        rows = sum(pq.read_metadata(path).num_rows for path in shown)
+        foreign = rows != json.loads(record.read_text())["pairs"]
+    if foreign:
         raise InputError(f"--out {out}: holds pairs of another checkpoint; choose another folder")
