@@ -413,6 +413,25 @@ def test_columns_that_never_compare_are_refused_before_a_batch(
         stream_join(*frames, window="time:1s", **how)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("on", ["row=k", "k=ts", "ts,k"])
+def test_row_numbers_and_arrival_times_are_joined_on_like_any_column(
+    on: str, session: Session, tmp_path: Path
+) -> None:
+    sides = []
+    for side, stream in zip(("r", "s"), streams(15), strict=True):
+        near = {
+            "k": np.arange(ROWS) // 3 + (START_US if on == "k=ts" else 0),
+            "row": np.arange(ROWS),
+        }
+        write(tmp_path / side, Stream({"k": near["k"]}, stream.ts, side))
+        sides.append(pa.table({**near, "ts": stream.ts}))
+    run(session, tmp_path, on=on, window="time:90us")
+    predicate = Predicate.parse(on)
+    right = oracle.join(*as_streams(*sides, predicate), predicate, parse_window("time:90us"))
+    assert len(right) > 0
+    verify.check(found(tmp_path), right, "stream")
+
+
 def test_a_batch_of_no_file_is_refused(session: Session, tmp_path: Path) -> None:
     how = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint", "on": "k"}
     with pytest.raises(InputError, match="the most files of a batch must be at least 1, not 0"):

@@ -5,7 +5,7 @@ sides of a task together. Files that no slice of time divides well go the same w
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -151,9 +151,14 @@ def received(table: pa.Table, columns: Sequence[str], source: str) -> Tuples:
         source,
         missing=np.asarray(table.column("missing").to_numpy()),
     )
-    named = zip(columns, tuples.stream.columns.values(), strict=True)
+    return renamed(tuples, columns)
+
+
+def renamed(tuples: Tuples, columns: Sequence[str]) -> Tuples:
+    """Call the join columns, which come in this order, so."""
     stream = tuples.stream
-    return Tuples(Stream(dict(named), stream.ts, source, missing=stream.missing), tuples.rows)
+    named = dict(zip(columns, stream.columns.values(), strict=True))
+    return Tuples(replace(stream, columns=named), tuples.rows)
 
 
 def tuples_of(
