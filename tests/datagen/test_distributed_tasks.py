@@ -8,7 +8,7 @@ from tests.datagen.distributed import joined, window_of
 from tests.host import cases
 
 from streamjoin import oracle, verify
-from streamjoin.errors import EngineError, UnsupportedError
+from streamjoin.errors import EngineError, InputError, UnsupportedError
 from streamjoin.inputs import as_streams
 from streamjoin.predicates import Band, Predicate
 from streamjoin.tuples import Pairs, Stream
@@ -157,6 +157,14 @@ def test_a_heavy_key_is_shared_out_and_the_light_ones_are_not() -> None:
     assert sorted(shares)[: len(shares) - 1] == [1] * (len(shares) - 1)
     assert parts == plan(*sides, predicate, AllWindow(), slots=4, partition_tuples=500)
     verify.check(by_tasks(r, s, predicate, parts), oracle.join(r, s, predicate, AllWindow()), "x")
+
+
+def test_tasks_that_would_be_too_many_are_refused_in_a_sentence() -> None:
+    one = Stream({"k": np.zeros(1000, np.int64)}, np.arange(1000), "one")
+    sides = [Side(100_000, one.ts, one)] * 2
+    message = r"partition_tuples 1 would make [0-9,]+ tasks, and at most 1,048,576 are sensible"
+    with pytest.raises(InputError, match=message):
+        plan(*sides, Predicate.parse(on="k"), AllWindow(), slots=2, partition_tuples=1)
 
 
 def test_slices_hold_about_as_much_and_a_tuple_has_few_copies() -> None:

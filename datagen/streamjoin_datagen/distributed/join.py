@@ -53,7 +53,8 @@ _RAISED = re.compile(r"(?:\w+\.)+\w+: ")
 
 PATHS = ("auto", "files", "shuffle")
 MOST_READS = 8
-"""Files are read by the tasks themselves if no byte is then read more often than this."""
+"""Files are read by the tasks themselves if no byte is then read more often than this, or if the
+shuffle has no type for a column."""
 
 
 @dataclass(frozen=True)
@@ -365,7 +366,9 @@ def planned(spark: "SparkSession", inputs: Inputs, slots: int | None = None) -> 
         partition_tuples=inputs.partition_tuples,
     )
     if path == "auto":
-        path = "files" if all_files and reads(parts) <= MOST_READS else "shuffle"
+        columns = [column for side in sides for column in side.sample.columns.values()]
+        few = reads(parts) <= MOST_READS or any(column.dtype == np.uint64 for column in columns)
+        path = "files" if all_files and few else "shuffle"
     return SparkJoin(spark, predicate, inputs.window, parts, path, opened[0], opened[1], slots)
 
 

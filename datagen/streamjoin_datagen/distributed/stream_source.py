@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.windows import AllWindow
-from streamjoin_datagen.distributed.frames import StreamFrame, received
+from streamjoin_datagen.distributed.frames import StreamFrame, quoted, received
 from streamjoin_datagen.distributed.join import collected
 from streamjoin_datagen.distributed.partition import Partitioning
 from streamjoin_datagen.distributed.plan import Side
@@ -154,7 +154,7 @@ class Rows:
         found = [
             side.frame.select(
                 functions.lit(place).alias("side"),
-                *(side.frame[name].alias(f"{side.source}_{name}") for name in side.names),
+                *(side.frame[quoted(name)].alias(f"{side.source}_{name}") for name in side.names),
             )
             for place, side in enumerate((self.r, self.s))
         ]
@@ -166,7 +166,7 @@ class Rows:
             StreamFrame(
                 side.source,
                 batch.where(f"side = {place}").select(
-                    *(batch[f"{side.source}_{name}"].alias(name) for name in side.names)
+                    *(batch[quoted(f"{side.source}_{name}")].alias(name) for name in side.names)
                 ),
                 side.row_column,
                 side.ts_column,
