@@ -180,6 +180,18 @@ def reading(path: Path | str) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read as Parquet: {reason}") from None
 
 
+def footer(path: Path | str) -> Any:
+    """Read a file's metadata.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    with reading(path):
+        return pq.read_metadata(path)
+
+
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]

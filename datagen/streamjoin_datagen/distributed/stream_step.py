@@ -14,7 +14,7 @@ from streamjoin.inputs import comparable
 from streamjoin.predicates import Predicate
 from streamjoin.windows import Window
 from streamjoin_datagen.distributed.classes import Classes
-from streamjoin_datagen.distributed.files import reading
+from streamjoin_datagen.distributed.files import footer, reading
 from streamjoin_datagen.distributed.frames import tuples_of
 from streamjoin_datagen.distributed.local import join_rows
 from streamjoin_datagen.distributed.parts import Batch, write_part
@@ -165,7 +165,7 @@ class SideFiles:
     @property
     def rows(self) -> int:
         """Rows of all files, as their footers say."""
-        return sum(_footer(path).num_rows for path in self.paths)
+        return sum(footer(path).num_rows for path in self.paths)
 
     def read(self) -> Tuples:
         """Read the files.
@@ -191,11 +191,6 @@ class SideFiles:
             return file.read(columns=names, use_threads=False).select(names)
 
 
-def _footer(path: Path | str) -> Any:
-    with reading(path):
-        return pq.read_metadata(path)
-
-
 def open_side(folder: Path, side: str, names: tuple[str, ...]) -> SideFiles:
     """Learn the types of a folder's columns from its first file.
 
@@ -209,7 +204,7 @@ def open_side(folder: Path, side: str, names: tuple[str, ...]) -> SideFiles:
     first = min((path for path in shown if path.is_file()), default=None)
     if first is None:
         raise InputError(f"--{side} {folder}: must be a folder with a Parquet file in it at least")
-    schema = _footer(first).schema.to_arrow_schema()
+    schema = footer(first).schema.to_arrow_schema()
     row, ts, *columns = names
     require_columns(schema.names, columns, ts, str(first))
     if row not in schema.names or not pa.types.is_integer(schema.field(row).type):

@@ -15,26 +15,20 @@ late, are left out and are counted. A tuple of R is kept while ``ts + T_R`` (or 
 tumbling window) is ahead of the watermark, as nothing that is not late can meet it later.
 """
 
-import json
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow.parquet as pq
-
-from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs import comparable, r_columns, s_columns
+from streamjoin.errors import InputError
 from streamjoin.predicates import Predicate
-from streamjoin.tuples import Stream
-from streamjoin.windows import AllWindow, CountWindow, Window, parse_window
+from streamjoin.windows import Window
 from streamjoin_datagen.distributed.classes import Classes
 from streamjoin_datagen.distributed.frames import open_frame
 from streamjoin_datagen.distributed.local import NO_TIME
 from streamjoin_datagen.distributed.plan import choose_classes
+from streamjoin_datagen.distributed.stream_checks import Asked, check_folders
 from streamjoin_datagen.distributed.stream_source import Arrived, Folders, Rows
 from streamjoin_datagen.distributed.stream_state import (
     FOLDER,
@@ -55,9 +49,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 DEFAULT_CLASSES = 8
-
-_BATCH = re.compile(r"\.?batch=([0-9]+)")
-"""A batch's pairs, and before they are whole."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +213,7 @@ def stream_join(
     UnsupportedError
         If the window bounds no state.
     """
-    what = _What(on, band, window, row, ts)
+    what = Asked(on, band, window, row, ts)
     sides = []
     for frame, name, names in zip((r, s), ("r", "s"), what.names, strict=True):
         if not frame.isStreaming:
@@ -296,7 +287,7 @@ def opened_folders(
     window: Window | str,
     ts: str,
     row: str,
-) -> tuple["_What", tuple[SideFiles, SideFiles]]:
+) -> tuple["Asked", tuple[SideFiles, SideFiles]]:
     """Check what :func:`stream_join_files` is given and look into its folders, without Spark.
 
     Raises
@@ -304,75 +295,16 @@ def opened_folders(
     InputError, UnsupportedError
         As :func:`stream_join_files`.
     """
-    what = _What(on, band, window, row, ts)
+    what = Asked(on, band, window, row, ts)
     what.described |= {"r": str(r.absolute()), "s": str(s.absolute())}
-    _check_folders(what, out, checkpoint)
+    check_folders(what, out, checkpoint)
     sides = open_side(r, "r", what.names[0]), open_side(s, "s", what.names[1])
     what.check_types(sides[0].read().stream, sides[1].read().stream)
     return what, sides
 
 
-class _What:
-    """What is to be joined, checked."""
-
-    def __init__(
-        self,
-        on: str | list[str] | None,
-        band: str | list[str] | None,
-        window: Window | str,
-        row: str,
-        ts: str,
-    ) -> None:
-        self.predicate = Predicate.parse(on, band)
-        self.window = parse_window(window) if isinstance(window, str) else window
-        if isinstance(self.window, AllWindow | CountWindow):
-            raise UnsupportedError(
-                "a streaming join needs a window that time ends, tumbling or time, not "
-                f"{self.window.text}"
-            )
-        self.names = (
-            (row, ts, *r_columns(self.predicate)),
-            (row, ts, *s_columns(self.predicate)),
-        )
-        self.described = {
-            "predicate": self.predicate.text,
-            "window": self.window.text,
-            "row": row,
-            "ts": ts,
-        }
-
-    def check_types(self, r: Stream, s: Stream) -> None:
-        """Refuse columns that do not compare, from streams without a tuple.
-
-        Raises
-        ------
-        InputError
-            Naming the columns and their types.
-        """
-        # Tuples would tell too late, and of keys that never meet in a class not at all.
-        ones = [
-            Stream(
-                {n: np.zeros(1, c.dtype) for n, c in x.columns.items()}, np.zeros(1, int), x.source
-            )
-            for x in (r, s)
-        ]
-        comparable(ones[0], ones[1], self.predicate)
-
-
-def _check_folders(what: _What, out: Path, checkpoint: Path) -> None:
-    """Refuse a checkpoint of another join, and a folder with other pairs."""
-    before = last_record(checkpoint.absolute() / FOLDER)
-    for name, asked in what.described.items():
-        if before.get(name, asked) != asked:
-            raise InputError(
-                f"{checkpoint}: is the checkpoint of a join with {name} {before[name]}, not "
-                f"{asked}; choose another folder"
-            )
-    _check_out(out, checkpoint, before)
-
-
 def _writer(
-    what: _What,
+    what: Asked,
     source: Rows | Folders,
     folders: tuple[Path, Path],
     delay_us: int,
@@ -383,7 +315,7 @@ def _writer(
     out, checkpoint = folders
     if classes < 1 or delay_us < 0:
         raise InputError(f"classes must be at least 1, and the delay not below 0: {classes}")
-    _check_folders(what, out, checkpoint)
+    check_folders(what, out, checkpoint)
     state = checkpoint.absolute() / FOLDER
     join = StreamingJoin(
         what.predicate,
@@ -399,26 +331,3 @@ def _writer(
     )
     writer = source.stream().writeStream.foreachBatch(join.process)
     return writer.option("checkpointLocation", str(checkpoint.absolute()))
-
-
-def _check_out(out: Path, checkpoint: Path, before: dict[str, Any]) -> None:
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out}: is a file; a result is a folder")
-    found = (
-        {path.name: _BATCH.fullmatch(path.name) for path in out.iterdir()} if out.exists() else {}
-    )
-    others = [name for name, batch in found.items() if batch is None]
-    if others:
-        raise InputError(f"--out {out}: holds something else than a result, {others[0]}")
-    numbers = [int(batch[1]) for name, batch in found.items() if batch and name[0] != "."]
-    newest = max(numbers, default=-1)
-    # The batch after the last that is done may have shown its pairs, if Spark had begun it.
-    done = int(before["batch"])
-    foreign = newest > done + (checkpoint / "offsets" / str(done + 1)).exists()
-    record = record_path(checkpoint / FOLDER, newest)
-    if not foreign and record.exists():
-        shown = (out / f"batch={newest}").glob("part-*.parquet")
-        rows = sum(pq.read_metadata(path).num_rows for path in shown)
-        foreign = rows != json.loads(record.read_text())["pairs"]
-    if foreign:
-        raise InputError(f"--out {out}: holds pairs of another checkpoint; choose another folder")
