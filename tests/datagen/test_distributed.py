@@ -200,6 +200,31 @@ def test_what_cannot_be_joined_is_refused_before_anything_runs(
             distributed_join(session.spark, r, s, **how).reports(tmp_path)  # type: ignore[arg-type]
 
 
+def test_frames_may_have_dots_in_their_columns_names(session: Session) -> None:
+    rng = np.random.default_rng(SEED)
+    names = {"id.row": np.arange(90), "a.b": rng.integers(0, 9, 90), "a s.ts": np.arange(90)}
+    frame = session.spark.createDataFrame(pa.table(names))
+    join = distributed_join(
+        session.spark, frame, frame, on="a.b", window="time:9us", row="id.row", ts="a s.ts"
+    )
+    stream = Stream({"k": names["a.b"]}, names["a s.ts"], "x")
+    right = oracle.join(stream, stream, Predicate.parse("k"), parse_window("time:9us"))
+    verify.check(pairs_of(join.frame().toArrow()), right, "shuffle")
+
+
+def test_a_key_that_the_shuffle_has_no_type_for_is_left_to_the_files(
+    session: Session, tmp_path: Path
+) -> None:
+    keys = np.arange(300, dtype=np.uint64) % 40 + np.uint64((1 << 64) - 40)
+    stream = Stream({"k": keys}, np.zeros(300, np.int64), "x")
+    how = {"partition_tuples": 10}
+    predicate = Predicate.parse("k")
+    join = on_files(session, tmp_path, *[table_of(stream)] * 2, predicate, "all", **how)
+    assert (join.path, join.partitioning.tasks_a_slice > 8) == ("files", True)
+    right = oracle.join(stream, stream, predicate, parse_window("all"))
+    verify.check(written(join, tmp_path / "out"), right, "files")
+
+
 def test_a_heavy_key_comes_out_of_several_tasks(session: Session, tmp_path: Path) -> None:
     rng = np.random.default_rng(SEED)
     keys = [np.where(rng.random(1500) < 0.4, 7, rng.integers(0, 1500, 1500)) for _ in range(2)]

@@ -9,6 +9,7 @@ import pytest
 from tests.datagen.distributed import write_files
 
 from streamjoin.errors import InputError
+from streamjoin.files import read_table
 from streamjoin_datagen.distributed import parts
 from streamjoin_datagen.distributed.files import open_stream
 
@@ -46,6 +47,37 @@ def test_files_without_statistics_are_read_for_their_bounds(tmp_path: Path) -> N
     pq.write_table(TABLE, tmp_path / "r.parquet", row_group_size=11, write_statistics=False)
     stream, first_row = open_stream(tmp_path / "r.parquet", ["k"]).read(0, 50)
     assert (stream.rows, first_row) == (int(((TS >= 0) & (TS < 50)).sum()), int((TS < 0).sum()))
+
+
+def test_rows_are_numbered_as_the_other_engines_number_them(tmp_path: Path) -> None:
+    names = ("part-10", "part-2", "a/x", "a-b/x", "d/z", "d", "Z", "é", "x %20#")
+    for place, name in enumerate(names):
+        path = tmp_path / "r" / f"{name}.parquet"
+        path.parent.mkdir(exist_ok=True, parents=True)
+        pq.write_table(pa.table({"k": [place]}), path)
+    stream, _ = open_stream(tmp_path / "r", ["k"]).read(0, 1)
+    assert stream.column("k").tolist() == read_table(tmp_path / "r")["k"].to_pylist()
+
+
+def test_files_of_a_stream_may_differ_in_what_a_join_does_not_ask_for(tmp_path: Path) -> None:
+    path = write_files(tmp_path / "r", TABLE, 3, 11)
+    part = path / "part-001.parquet"
+    table = pq.read_table(part).select(["ts", "k"])
+    fields = [field.with_nullable(False).with_metadata({"of": "one"}) for field in table.schema]
+    pq.write_table(table.cast(pa.schema(fields)), part)
+    stream, _ = open_stream(path, ["k"]).read(-50, 201)
+    assert stream.column("k").tolist() == TABLE["k"].to_pylist()
+
+
+def test_a_damaged_page_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    how = {"compression": "none", "use_dictionary": False}
+    pq.write_table(TABLE.select(["k", "ts"]), path, write_page_checksum=True, **how)
+    data = bytearray(path.read_bytes())
+    data[data.index(np.arange(7).tobytes()) + 8] ^= 3  # the key 1 of a row becomes 2
+    path.write_bytes(bytes(data))
+    with pytest.raises(InputError, match=r"r\.parquet: cannot be read.*CRC checksum"):
+        open_stream(path, ["k"]).read(-50, 201)
 
 
 def test_without_an_arrival_column_everything_arrives_at_once(tmp_path: Path) -> None:

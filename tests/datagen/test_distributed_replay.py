@@ -62,6 +62,21 @@ def test_sparks_own_join_gives_the_oracles_result_from_rocksdb_too() -> None:
     verify.check(outcome.pairs, oracle.join(r, s, asked.predicate, window), "spark-sql")
 
 
+@pytest.mark.parametrize("arrival", ["instant", "replay"])
+@pytest.mark.parametrize("engine", [Spark(), SparkSql()], ids=lambda engine: engine.name)
+def test_join_columns_may_be_called_as_the_files_own(engine: SparkEngine, arrival: str) -> None:
+    r, s = (
+        Stream({name: x.column("k") for name in ("row", "ts", "TS", "a `b")}, x.ts, x.source)
+        for x in streams(12)
+    )
+    for on in ("row", "ts", "ts=row,TS,a `b"):
+        asked = Job(r, s, Predicate.parse(on), parse_window("time:90us"), 2, arrival=arrival)
+        job = run.settle(engine, asked, {"file_tuples": 300})
+        right = oracle.join(r, s, asked.predicate, asked.window)
+        assert len(right) > 0
+        verify.check(run.run(engine, job).pairs, right, engine.name)
+
+
 def test_files_appear_when_their_tuples_have_arrived(session: Session) -> None:
     del session
     ts = np.array([0, 400_000])

@@ -237,18 +237,19 @@ class Failing:
     loads = staticmethod(json.loads)
 
 
+@pytest.mark.parametrize("batch", [0, 2])
 def test_a_batch_whose_pairs_are_there_and_whose_record_is_not_is_done_again(
-    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    batch: int, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     r, s = streams(6)
     write(tmp_path / "r", r)
     write(tmp_path / "s", s)
     with monkeypatch.context() as patched:
-        patched.setattr(stream_state, "json", Failing(2))
+        patched.setattr(stream_state, "json", Failing(batch))
         with pytest.raises(StreamingQueryException, match="no space left"):
             run(session, tmp_path, on="k", window="time:90us")
-    assert (tmp_path / "pairs" / "batch=2").is_dir()
-    assert last_record(tmp_path / "checkpoint" / FOLDER)["batch"] == 1
+    assert (tmp_path / "pairs" / f"batch={batch}").is_dir()
+    assert last_record(tmp_path / "checkpoint" / FOLDER)["batch"] == batch - 1
     run(session, tmp_path, on="k", window="time:90us")
     right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:90us"))
     verify.check(found(tmp_path), right, "stream")
@@ -321,6 +322,127 @@ def test_a_file_that_does_not_fit_ends_the_query_in_a_sentence(
     assert str(said).startswith(str(path))
     assert message in str(said)
     assert last_record(tmp_path / "checkpoint" / FOLDER)["batch"] == FILES - 1
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_pairs_of_another_checkpoint_are_neither_kept_nor_added_to(
+    more: int, session: Session, tmp_path: Path
+) -> None:
+    for name, seed, files in (("own", 10, 3), ("other", 11, 3 + more)):
+        for side, stream in zip(("r", "s"), streams(seed), strict=True):
+            write(tmp_path / name / side, stream, files)
+        run(session, tmp_path / name, on="k", window="time:90us")
+    before = found(tmp_path / "other")
+    with pytest.raises(InputError, match="holds pairs of another checkpoint"):
+        run(session, tmp_path / "own", on="k", window="time:90us", out=tmp_path / "other" / "pairs")
+    verify.check(found(tmp_path / "other"), before, "stream")
+
+
+def test_a_checkpoint_goes_on_with_the_same_folders_and_columns_alone(
+    session: Session, tmp_path: Path
+) -> None:
+    for side, stream in zip(("r", "s"), streams(12), strict=True):
+        write(tmp_path / side, stream, 1)
+    shutil.copytree(tmp_path / "r", tmp_path / "other")
+    run(session, tmp_path, on="k", window="time:90us")
+    how = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint", "on": "k"}
+    for places, changed, message in (
+        (("other", "s"), {}, f"a join with r {tmp_path}/r, not {tmp_path}/other; choose another"),
+        (("r", "s"), {"row": "k"}, "a join with row row, not k; choose another folder"),
+        (("r", "s"), {"ts": "k"}, "a join with ts ts, not k; choose another folder"),
+    ):
+        r, s = (tmp_path / place for place in places)
+        with pytest.raises(InputError, match=message):
+            stream_join_files(session.spark, r, s, window="time:90us", **{**how, **changed})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["in[1]", "{a,b}", "a*?", "back\\slash", "50%20 of ü"])
+def test_a_folder_may_have_any_name(name: str, session: Session, tmp_path: Path) -> None:
+    r, s = streams(13)
+    for side, stream in (("r", r), ("s", s)):
+        write(tmp_path / name / side, stream, 2)
+    run(session, tmp_path / name, on="k", window="time:30us")
+    right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:30us"))
+    verify.check(found(tmp_path / name), right, "stream")
+
+
+def test_files_may_order_columns_otherwise_and_be_written_under_hidden_names(
+    session: Session, tmp_path: Path
+) -> None:
+    r, s = streams(14)
+    write(tmp_path / "r", r)
+    write(tmp_path / "s", s)
+    for number, names in ((0, ["k", "f", "ts", "row"]), (2, ["f", "k", "row", "ts"])):
+        path = tmp_path / "r" / f"part-{number:03d}.parquet"
+        table = pq.read_table(path).select(names)
+        schema = pa.schema([field.with_nullable(number == 0) for field in table.schema])
+        pq.write_table(table.cast(schema), path)
+        os.utime(path, (1000 + number, 1000 + number))
+    for name in (".being-written.parquet", "_other.parquet"):
+        (tmp_path / "r" / name).write_bytes(b"half a file")
+    (tmp_path / "r" / "0.parquet").mkdir()
+    run(session, tmp_path, on="k", window="time:30us")
+    right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:30us"))
+    verify.check(found(tmp_path), right, "stream")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        (("string", "int64"), "r: 'k' is text, s: 'k' is whole; both must be whole numbers"),
+        (("double", "double"), "for real numbers take band k=k:0:0"),
+    ],
+)
+def test_columns_that_never_compare_are_refused_before_a_batch(
+    kinds: tuple[str, str], message: str, session: Session, tmp_path: Path
+) -> None:
+    for side, kind in zip(("r", "s"), kinds, strict=True):
+        (tmp_path / side).mkdir()
+        table = pa.table({"row": [0], "ts": [START_US], "k": pa.array([1]).cast(kind)})
+        pq.write_table(table, tmp_path / side / "part-000.parquet")
+    frames = [
+        session.spark.readStream.schema(f"row long, ts long, k {kind.strip('64')}").parquet(
+            str(tmp_path / side)
+        )
+        for side, kind in zip(("r", "s"), kinds, strict=True)
+    ]
+    how = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint", "on": "k"}
+    with pytest.raises(InputError, match=message):
+        stream_join_files(session.spark, tmp_path / "r", tmp_path / "s", window="time:1s", **how)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=message):
+        stream_join(*frames, window="time:1s", **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("on", ["row=k", "k=ts", "ts,k"])
+def test_row_numbers_and_arrival_times_are_joined_on_like_any_column(
+    on: str, session: Session, tmp_path: Path
+) -> None:
+    sides = []
+    for side, stream in zip(("r", "s"), streams(15), strict=True):
+        near = {
+            "k": np.arange(ROWS) // 3 + (START_US if on == "k=ts" else 0),
+            "row": np.arange(ROWS),
+        }
+        write(tmp_path / side, Stream({"k": near["k"]}, stream.ts, side))
+        sides.append(pa.table({**near, "ts": stream.ts}))
+    run(session, tmp_path, on=on, window="time:90us")
+    predicate = Predicate.parse(on)
+    right = oracle.join(*as_streams(*sides, predicate), predicate, parse_window("time:90us"))
+    assert len(right) > 0
+    verify.check(found(tmp_path), right, "stream")
+
+
+def test_a_batch_of_no_file_is_refused(session: Session, tmp_path: Path) -> None:
+    how = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint", "on": "k"}
+    with pytest.raises(InputError, match="the most files of a batch must be at least 1, not 0"):
+        stream_join_files(
+            session.spark,
+            tmp_path,
+            tmp_path,
+            window="time:1s",
+            most_files=0,
+            **how,  # type: ignore[arg-type]
+        )
 
 
 def test_a_batch_may_bring_files_of_one_side_alone(session: Session, tmp_path: Path) -> None:

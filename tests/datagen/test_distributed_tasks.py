@@ -8,7 +8,7 @@ from tests.datagen.distributed import joined, window_of
 from tests.host import cases
 
 from streamjoin import oracle, verify
-from streamjoin.errors import EngineError, UnsupportedError
+from streamjoin.errors import EngineError, InputError, UnsupportedError
 from streamjoin.inputs import as_streams
 from streamjoin.predicates import Band, Predicate
 from streamjoin.tuples import Pairs, Stream
@@ -159,6 +159,14 @@ def test_a_heavy_key_is_shared_out_and_the_light_ones_are_not() -> None:
     verify.check(by_tasks(r, s, predicate, parts), oracle.join(r, s, predicate, AllWindow()), "x")
 
 
+def test_tasks_that_would_be_too_many_are_refused_in_a_sentence() -> None:
+    one = Stream({"k": np.zeros(1000, np.int64)}, np.arange(1000), "one")
+    sides = [Side(100_000, one.ts, one)] * 2
+    message = r"partition_tuples 1 would make [0-9,]+ tasks, and at most 1,048,576 are sensible"
+    with pytest.raises(InputError, match=message):
+        plan(*sides, Predicate.parse(on="k"), AllWindow(), slots=2, partition_tuples=1)
+
+
 def test_slices_hold_about_as_much_and_a_tuple_has_few_copies() -> None:
     rng = np.random.default_rng(SEED)
     ts = np.sort(np.concatenate([rng.integers(0, 1000, 5000), rng.integers(0, 100_000, 5000)]))
@@ -191,6 +199,26 @@ def test_what_spark_says_is_told_without_the_frames_of_its_stack() -> None:
     )
     own = UnsupportedError("a sentence of ours")
     assert explained(own) is own
+
+
+PYTHONS_STACK = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "join.py", line 156, in work
+    yield report(number, join.run(number, meter), folder, meter)
+          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+pyarrow.lib.ArrowInvalid: Schema at index 1 was different
+"""
+
+
+@pytest.mark.parametrize(
+    ("whole", "told"),
+    [
+        (PYTHONS_STACK, "pyarrow.lib.ArrowInvalid: Schema at index 1 was different"),
+        ("[STREAM_FAILED] Query ended\n=== Streaming Query ===\n", "[STREAM_FAILED] Query ended"),
+    ],
+)
+def test_what_spark_says_is_told_in_one_line(whole: str, told: str) -> None:
+    assert str(explained(RuntimeError(whole))) == f"the Spark job failed: {told}"
 
 
 def test_a_plan_of_sparks_that_fails_is_a_mistake_told_in_a_sentence() -> None:

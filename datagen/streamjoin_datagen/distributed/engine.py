@@ -12,13 +12,16 @@ import shutil
 import tempfile
 import weakref
 from abc import abstractmethod
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
 from streamjoin.errors import UnavailableError
+from streamjoin.inputs import r_columns, s_columns
 from streamjoin.metrics import Meter
+from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
 from streamjoin.windows import AllWindow
 
@@ -56,6 +59,7 @@ class SparkEngine(Engine):
 
     def __init__(self) -> None:
         self._job: Job | None = None
+        self._written: Job | None = None
         self._folder = Path()
         self._feed: Feed | None = None
         self._remove: Callable[[], object] = lambda: None
@@ -80,13 +84,14 @@ class SparkEngine(Engine):
         self._folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._feed = None
+        self._written = by_place(job)
+        sides = _sides(self._written)
         if job.arrival == "replay" and job.tuples and not isinstance(job.window, AllWindow):
             from streamjoin_datagen.distributed.replay import write_feed
 
-            tuples = int(job.knobs["file_tuples"])
-            self._feed = write_feed(self._folder, job, _sides(job), tuples)
+            self._feed = write_feed(self._folder, job, sides, int(job.knobs["file_tuples"]))
         else:
-            for name, stream, columns in _sides(job):
+            for name, stream, columns in sides:
                 write_stream(self._folder / name, stream, columns)
         self._job = job
 
@@ -96,7 +101,8 @@ class SparkEngine(Engine):
 
         if self._job is not job:
             self.prepare(job, lambda _: None)
-        folder, feed = self._folder, self._feed
+        assert self._written is not None
+        folder, feed, job = self._folder, self._feed, self._written
         session = self._session(job, lambda _: None)
         try:
             if feed is not None:
@@ -215,9 +221,28 @@ def _batches(out: Path, known: set[str]) -> list[Path]:
     return [part for path in fresh.values() for part in path.glob("*.parquet")]
 
 
-def _sides(job: Job) -> tuple[tuple[str, Stream, list[str]], ...]:
-    from streamjoin.inputs import r_columns, s_columns
+def by_place(job: Job) -> Job:
+    """Name a job's columns by their places.
 
+    The files have a row and an arrival column beside them, which join columns may be called as
+    well, and to Spark's own plans names differ by more than upper and lower case.
+    """
+    sides = (job.r, r_columns(job.predicate)), (job.s, s_columns(job.predicate))
+    r_names, s_names = (
+        {name: f"c{place}" for place, name in enumerate(names)} for _, names in sides
+    )
+    terms = [
+        replace(term, r_column=r_names[term.r_column], s_column=s_names[term.s_column])
+        for term in job.predicate.terms
+    ]
+    r, s = (
+        replace(stream, columns={f"c{n}": stream.column(name) for n, name in enumerate(names)})
+        for stream, names in sides
+    )
+    return replace(job, r=r, s=s, predicate=Predicate(tuple(terms)))
+
+
+def _sides(job: Job) -> tuple[tuple[str, Stream, list[str]], ...]:
     return (
         ("r", job.r, r_columns(job.predicate)),
         ("s", job.s, s_columns(job.predicate)),

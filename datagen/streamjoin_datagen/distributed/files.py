@@ -5,7 +5,8 @@ files' names, and the statistics of the arrival column tell which blocks hold a 
 worker then reads those alone.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,8 +106,11 @@ class StreamFiles:
         files = self.blocks.files[first:end]
         for number in np.unique(files).tolist():
             groups = self.blocks.groups[first:end][files == number].tolist()
-            with pq.ParquetFile(self.paths[number]) as file:
-                tables.append(file.read_row_groups(groups, columns=names, use_threads=False))
+            path = self.paths[number]
+            with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+                found = file.read_row_groups(groups, columns=names, use_threads=False)
+                # Files may differ in what else a schema says, such as that nothing is missing.
+                tables.append(pa.table([found.column(name) for name in names], names=names))
         if not tables:
             with pq.ParquetFile(self.paths[0]) as file:
                 tables.append(file.schema_arrow.empty_table().select(names))
@@ -129,27 +133,21 @@ def open_stream(path: Path, columns: Sequence[str], ts_column: str | None = None
     own: list[list[tuple[int, int, int, int, int]]] = []
     schema: Any = None
     for number, file in enumerate(files):
-        try:
-            with pq.ParquetFile(file) as opened:
-                found, meta = opened.schema_arrow, opened.metadata
-                require_columns(found.names, list(columns), ts_column, str(file))
-                name = ts_column or ("ts" if "ts" in found.names else None)
-                wanted = [found.field(n) for n in (*columns, *([name] if name else []))]
-                if schema is not None and schema != [(f.name, f.type) for f in wanted]:
-                    raise InputError(f"{file}: its columns have other types than {files[0]}")
-                schema = [(f.name, f.type) for f in wanted]
-                own.append(
-                    [
-                        (number, group, rows, *_bounds(file, opened, group, name))
-                        for group in range(meta.num_row_groups)
-                        if (rows := meta.row_group(group).num_rows)
-                    ]
-                )
-        except InputError:
-            raise
-        except (pa.ArrowException, OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:160]
-            raise InputError(f"{file}: cannot be read as Parquet: {reason}") from None
+        with reading(file), pq.ParquetFile(file) as opened:
+            found, meta = opened.schema_arrow, opened.metadata
+            require_columns(found.names, list(columns), ts_column, str(file))
+            name = ts_column or ("ts" if "ts" in found.names else None)
+            wanted = [found.field(n) for n in (*columns, *([name] if name else []))]
+            if schema is not None and schema != [(f.name, f.type) for f in wanted]:
+                raise InputError(f"{file}: its columns have other types than {files[0]}")
+            schema = [(f.name, f.type) for f in wanted]
+            own.append(
+                [
+                    (number, group, rows, *_bounds(file, opened, group, name))
+                    for group in range(meta.num_row_groups)
+                    if (rows := meta.row_group(group).num_rows)
+                ]
+            )
     blocks = np.array([block for file in own for block in file], dtype=np.int64).reshape(-1, 5)
     back = np.flatnonzero(blocks[1:, 3] < blocks[:-1, 4])
     if back.size:
@@ -164,12 +162,43 @@ def open_stream(path: Path, columns: Sequence[str], ts_column: str | None = None
     return StreamFiles(str(path), tuple(map(str, files)), name, tuple(columns), numbered)
 
 
+@contextlib.contextmanager
+def reading(path: Path | str) -> Iterator[None]:
+    """Say of a Parquet file that cannot be read that it cannot, and why.
+
+    Raises
+    ------
+    InputError
+        In place of Arrow's and the system's errors.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise InputError(f"{path}: cannot be read as Parquet: {reason}") from None
+
+
+def footer(path: Path | str) -> Any:
+    """Read a file's metadata.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    with reading(path):
+        return pq.read_metadata(path)
+
+
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
-    inside = sorted(path.rglob("*"))
+    # As texts, not by their components: so Arrow orders a folder, and rows are numbered alike.
+    inside = sorted(path.rglob("*"), key=str)
     hidden = ("_", ".")
     found = [
         file

@@ -5,7 +5,7 @@ sides of a task together. Files that no slice of time divides well go the same w
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,8 +62,8 @@ class StreamFrame:
 
         rows = self.frame.count()
         one_in = max(1, rows // SAMPLE_ROWS)
-        hashed = functions.pmod(functions.xxhash64(self.row_column), functions.lit(one_in))
-        sampled = self.frame.where(hashed == 0).select(*self.names).toArrow()
+        hashed = functions.pmod(functions.xxhash64("c0"), functions.lit(one_in))
+        sampled = self.selected.where(hashed == 0).toArrow()
         stream = self.tuples(sampled).stream
         return Side(rows, stream.ts, stream)
 
@@ -73,30 +73,42 @@ class StreamFrame:
         arrivals = [self.ts_column] if self.ts_column else []
         return [*dict.fromkeys([self.row_column, *arrivals, *self.columns])]
 
+    @property
+    def selected(self) -> "DataFrame":
+        """The frame of these columns alone, by place: Spark's workers take no name with a dot."""
+        named = {f"c{place}": self.frame[quoted(name)] for place, name in enumerate(self.names)}
+        return self.frame.select(*(column.alias(name) for name, column in named.items()))
+
     def tuples(self, table: pa.Table) -> Tuples:
-        """Make tuples, in arrival order, of rows in any order."""
+        """Make tuples, in arrival order, of rows of :attr:`selected` in any order."""
+        table = table.rename_columns(self.names)
         return tuples_of(table, self.row_column, self.ts_column, self.columns, self.source)
 
     def sent(self, partitioning: Partitioning, of_r: bool) -> "DataFrame":
         """Send every row to its tasks: a DataFrame with a task number."""
         row, ts, columns, source = self.row_column, self.ts_column, self.columns, self.source
+        names = self.names
 
         def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             settle()
             for table in _tables(batches):
-                tuples = tuples_of(table, row, ts, columns, source)
+                tuples = tuples_of(table.rename_columns(names), row, ts, columns, source)
                 yield from _sent(tuples, columns, partitioning, of_r)
 
-        selected = self.frame.select(*self.names)
-        return selected.mapInArrow(send, _sent_schema(self.nothing, columns))
+        return self.selected.mapInArrow(send, _sent_schema(self.nothing, columns))
 
     @property
     def nothing(self) -> Stream:
         """No tuple, of the right types; those that cannot be joined on are refused."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        schema = to_arrow_schema(self.frame.select(*self.names).schema, timezone="UTC")
+        schema = to_arrow_schema(self.selected.schema, timezone="UTC")
         return self.tuples(schema.empty_table()).stream
+
+
+def quoted(name: str) -> str:
+    """Name a column as Spark does, for which a dot leads into a column."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def open_frame(
@@ -151,9 +163,14 @@ def received(table: pa.Table, columns: Sequence[str], source: str) -> Tuples:
         source,
         missing=np.asarray(table.column("missing").to_numpy()),
     )
-    named = zip(columns, tuples.stream.columns.values(), strict=True)
+    return renamed(tuples, columns)
+
+
+def renamed(tuples: Tuples, columns: Sequence[str]) -> Tuples:
+    """Call the join columns, which come in this order, so."""
     stream = tuples.stream
-    return Tuples(Stream(dict(named), stream.ts, source, missing=stream.missing), tuples.rows)
+    named = dict(zip(columns, stream.columns.values(), strict=True))
+    return Tuples(replace(stream, columns=named), tuples.rows)
 
 
 def tuples_of(

@@ -1,6 +1,7 @@
 """Joins on Spark: the driver's part."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,9 +48,13 @@ SAMPLE_ROWS = 1 << 12
 TASKS_A_PARTITION = 8
 """Tasks that are done again together where a worker is lost, in joins of many."""
 
+_RAISED = re.compile(r"(?:\w+\.)+\w+: ")
+"""How the line of a traceback begins that tells what was raised."""
+
 PATHS = ("auto", "files", "shuffle")
 MOST_READS = 8
-"""Files are read by the tasks themselves if no byte is then read more often than this."""
+"""Files are read by the tasks themselves if no byte is then read more often than this, or if the
+shuffle has no type for a column."""
 
 
 @dataclass(frozen=True)
@@ -254,10 +259,11 @@ def explained(error: Exception) -> Exception:
     """Say in a sentence why a job failed."""
     if isinstance(error, StreamJoinError):
         return error
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [repr(error)]
     # Frames of Java's stack begin with "at", and may be of classes that are called errors too.
     said = [line for line in lines if "Error" in line and not line.startswith("at ")]
-    said = said or [str(error)]
+    # Not all of Python's are called so: pyarrow.lib.ArrowInvalid.
+    said = said or [line for line in lines if _RAISED.match(line)] or lines[:1]
     for kind in (InputError, UnsupportedError):
         name = f"{kind.__module__}.{kind.__name__}: "
         own = next((line for line in said if line.startswith(name)), None)
@@ -360,7 +366,9 @@ def planned(spark: "SparkSession", inputs: Inputs, slots: int | None = None) -> 
         partition_tuples=inputs.partition_tuples,
     )
     if path == "auto":
-        path = "files" if all_files and reads(parts) <= MOST_READS else "shuffle"
+        columns = [column for side in sides for column in side.sample.columns.values()]
+        few = reads(parts) <= MOST_READS or any(column.dtype == np.uint64 for column in columns)
+        path = "files" if all_files and few else "shuffle"
     return SparkJoin(spark, predicate, inputs.window, parts, path, opened[0], opened[1], slots)
 
 

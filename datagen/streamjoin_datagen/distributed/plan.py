@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamjoin.errors import InputError
 from streamjoin.predicates import Band, Predicate
 from streamjoin.tuples import Int64s, Stream
 from streamjoin.windows import AllWindow, TimeWindow, TumblingWindow, Window
@@ -33,6 +34,9 @@ LEAST_TUPLES = 1 << 17
 MOST_CLASSES = 1 << 14
 LARGE = 2.0
 """A class is cut into shares when it is so many times as large as it should be."""
+
+MOST_TASKS = 1 << 20
+"""A task takes some milliseconds whatever it has to do: so many take hours."""
 
 MOST_SHARES = 1 << 10
 PAIR_WORK = 0.25
@@ -79,6 +83,11 @@ def plan(
         Tasks that run at the same time.
     partition_tuples : int
         Tuples of both sides that a task should have.
+
+    Raises
+    ------
+    InputError
+        If so small tasks would be too many.
     """
     tuples = max(r.rows + s.rows, 1)
     idle = min(2 * slots, tuples // min(LEAST_TUPLES, partition_tuples))
@@ -95,7 +104,13 @@ def plan(
     work = _work(r, s, predicate, classes, slices)
     if work.pairs is not None and not isinstance(window, AllWindow):
         work.pairs *= _met_share(r, s, window, slices)
-    return Partitioning(window, starts, classes, *_shares(work, slots, slices, partition_tuples))
+    found = Partitioning(window, starts, classes, *_shares(work, slots, slices, partition_tuples))
+    if len(found) > MOST_TASKS:
+        raise InputError(
+            f"partition_tuples {partition_tuples} would make {len(found):,} tasks, and at most "
+            f"{MOST_TASKS:,} are sensible: give more"
+        )
+    return found
 
 
 def _span_us(r: Side, s: Side) -> int:

@@ -6,6 +6,7 @@ larger one by the workers, each reading the files for its classes. Rows of other
 sent to the workers of their classes by Spark's shuffle.
 """
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin.windows import AllWindow
-from streamjoin_datagen.distributed.frames import StreamFrame, received
+from streamjoin_datagen.distributed.frames import StreamFrame, quoted, received
 from streamjoin_datagen.distributed.join import collected
 from streamjoin_datagen.distributed.partition import Partitioning
 from streamjoin_datagen.distributed.plan import Side
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 DRIVER_TUPLES = 1 << 20
 """A batch of files is joined by the driver if it and what is kept have no more tuples: a job of
 the workers takes longer to start."""
+
+_SPECIAL = re.compile(r"[\\{}\[\]*?]")
+"""Characters of a folder's name that Spark would take for a pattern."""
 
 _FILE = "path string, modificationTime timestamp, length long, content binary"
 """What Spark makes of a file; the content is not read where nobody asks for it."""
@@ -85,7 +89,7 @@ class Folders:
             reader = reader.option("pathGlobFilter", "*.parquet")
             if self.most_files is not None:
                 reader = reader.option("maxFilesPerTrigger", self.most_files)
-            files = reader.load(str(folder.absolute()))
+            files = reader.load(_SPECIAL.sub(r"\\\g<0>", str(folder.absolute())))
             found.append(files.select(functions.lit(place).alias("side"), "path"))
         return found[0].unionByName(found[1])
 
@@ -150,7 +154,7 @@ class Rows:
         found = [
             side.frame.select(
                 functions.lit(place).alias("side"),
-                *(side.frame[name].alias(f"{side.source}_{name}") for name in side.names),
+                *(side.frame[quoted(name)].alias(f"{side.source}_{name}") for name in side.names),
             )
             for place, side in enumerate((self.r, self.s))
         ]
@@ -162,7 +166,7 @@ class Rows:
             StreamFrame(
                 side.source,
                 batch.where(f"side = {place}").select(
-                    *(batch[f"{side.source}_{name}"].alias(name) for name in side.names)
+                    *(batch[quoted(f"{side.source}_{name}")].alias(name) for name in side.names)
                 ),
                 side.row_column,
                 side.ts_column,

@@ -15,7 +15,7 @@ from streamjoin.predicates import Band, Predicate
 from streamjoin.tuples import Int64s, Stream
 from streamjoin.windows import TimeWindow, TumblingWindow, Window
 from streamjoin_datagen.distributed.classes import Classes, OneClass, Radix, Ranges
-from streamjoin_datagen.distributed.frames import tuples_of
+from streamjoin_datagen.distributed.frames import renamed, tuples_of
 from streamjoin_datagen.distributed.local import NO_TIME
 from streamjoin_datagen.distributed.worker import Tuples, some_of
 
@@ -94,7 +94,8 @@ def read_kept(folder: Path, number: int, side: str, columns: tuple[str, ...]) ->
         return None
     with pa.memory_map(str(path)) as mapped:
         table = pa.ipc.open_file(mapped).read_all()
-    return tuples_of(table.rename_columns(["row", "ts", *columns]), "row", "ts", columns, side)
+    row, ts, *places = table.column_names
+    return renamed(tuples_of(table, row, ts, places, side), columns)
 
 
 def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:

@@ -1,6 +1,5 @@
 """One batch of a streaming join, class by class: what its tasks do, wherever they run."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from streamjoin.inputs import comparable
 from streamjoin.predicates import Predicate
 from streamjoin.windows import Window
 from streamjoin_datagen.distributed.classes import Classes
+from streamjoin_datagen.distributed.files import footer, reading
 from streamjoin_datagen.distributed.frames import tuples_of
 from streamjoin_datagen.distributed.local import join_rows
 from streamjoin_datagen.distributed.parts import Batch, write_part
@@ -165,7 +165,7 @@ class SideFiles:
     @property
     def rows(self) -> int:
         """Rows of all files, as their footers say."""
-        return sum(self._tried(path, pq.read_metadata).num_rows for path in self.paths)
+        return sum(footer(path).num_rows for path in self.paths)
 
     def read(self) -> Tuples:
         """Read the files.
@@ -177,27 +177,18 @@ class SideFiles:
         """
         tables = [self.schema.empty_table()]
         for path in self.paths:
-            table = self._tried(path, self._table)
-            if table.schema.remove_metadata() != self.schema:
+            table = self._table(path)
+            if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in self.schema]:
                 raise InputError(f"{path}: its columns have other types than the files before it")
-            tables.append(table)
+            tables.append(table.cast(self.schema))
         row, ts, *columns = self.names
         return tuples_of(pa.concat_tables(tables), row, ts, columns, self.side)
 
     def _table(self, path: str) -> pa.Table:
-        with pq.ParquetFile(path) as file:
-            require_columns(file.schema_arrow.names, self.schema.names, None, path)
-            return file.read(columns=self.schema.names, use_threads=False)
-
-    @staticmethod
-    def _tried(path: str, how: Callable[[str], Any]) -> Any:
-        try:
-            return how(path)
-        except InputError:
-            raise
-        except (pa.ArrowException, OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:160]
-            raise InputError(f"{path}: cannot be read as Parquet: {reason}") from None
+        names = self.schema.names
+        with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+            require_columns(file.schema_arrow.names, names, None, path)
+            return file.read(columns=names, use_threads=False).select(names)
 
 
 def open_side(folder: Path, side: str, names: tuple[str, ...]) -> SideFiles:
@@ -208,15 +199,18 @@ def open_side(folder: Path, side: str, names: tuple[str, ...]) -> SideFiles:
     InputError
         If there is no file, it cannot be read, or a column cannot be joined on.
     """
-    first = min(folder.glob("*.parquet"), default=None) if folder.is_dir() else None
+    # Files that are being written have hidden names; Spark does not see them either.
+    shown = [path for path in folder.glob("*.parquet") if path.name[0] not in "._"]
+    first = min((path for path in shown if path.is_file()), default=None)
     if first is None:
         raise InputError(f"--{side} {folder}: must be a folder with a Parquet file in it at least")
-    schema = SideFiles._tried(str(first), pq.read_schema)
+    schema = footer(first).schema.to_arrow_schema()
     row, ts, *columns = names
     require_columns(schema.names, columns, ts, str(first))
     if row not in schema.names or not pa.types.is_integer(schema.field(row).type):
         raise InputError(f"{first}: needs a column {row!r} of whole numbers that name its rows")
-    wanted = pa.schema([schema.field(name) for name in dict.fromkeys(names)])
-    found = SideFiles(side, names, wanted.remove_metadata())
+    # Of a field its name and type: others of the folder may say that it may be missing, or not.
+    wanted = pa.schema([(name, schema.field(name).type) for name in dict.fromkeys(names)])
+    found = SideFiles(side, names, wanted)
     found.read()
     return found

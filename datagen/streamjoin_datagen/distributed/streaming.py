@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs import r_columns, s_columns
+from streamjoin.errors import InputError
 from streamjoin.predicates import Predicate
-from streamjoin.windows import AllWindow, CountWindow, Window, parse_window
+from streamjoin.windows import Window
 from streamjoin_datagen.distributed.classes import Classes
 from streamjoin_datagen.distributed.frames import open_frame
 from streamjoin_datagen.distributed.local import NO_TIME
 from streamjoin_datagen.distributed.plan import choose_classes
+from streamjoin_datagen.distributed.stream_checks import Asked, check_folders
 from streamjoin_datagen.distributed.stream_source import Arrived, Folders, Rows
 from streamjoin_datagen.distributed.stream_state import (
     FOLDER,
@@ -59,6 +59,8 @@ class StreamingJoin:
     ----------
     predicate, window
         What joins; the window is tumbling or a time window.
+    described : dict of str to str
+        What a checkpoint is of: it goes on with the same alone.
     delay_us : int
         How much later than a younger tuple of its stream a tuple may come.
     classes : int
@@ -75,6 +77,7 @@ class StreamingJoin:
 
     predicate: Predicate
     window: Window
+    described: dict[str, str]
     delay_us: int
     classes: int
     out: Path
@@ -137,8 +140,7 @@ class StreamingJoin:
         record = {
             "format": FORMAT,
             "batch": number,
-            "predicate": self.predicate.text,
-            "window": self.window.text,
+            **self.described,
             "classes": None if classes is None else classes_to(classes),
             "r_last": lasts[0],
             "s_last": lasts[1],
@@ -211,14 +213,13 @@ def stream_join(
     UnsupportedError
         If the window bounds no state.
     """
-    what = _What(on, band, window, row, ts)
+    what = Asked(on, band, window, row, ts)
     sides = []
     for frame, name, names in zip((r, s), ("r", "s"), what.names, strict=True):
         if not frame.isStreaming:
             raise InputError(f"{name}: is no streaming DataFrame; join it with distributed_join")
-        opened = open_frame(frame, name, row, ts, names[2:])
-        opened.nothing.column(names[2])
-        sides.append(opened)
+        sides.append(open_frame(frame, name, row, ts, names[2:]))
+    what.check_types(sides[0].nothing, sides[1].nothing)
     return _writer(what, Rows(sides[0], sides[1]), (out, checkpoint), delay_us, classes)
 
 
@@ -265,6 +266,8 @@ def stream_join_files(
     InputError, UnsupportedError
         As :func:`stream_join`.
     """
+    if most_files is not None and most_files < 1:
+        raise InputError(f"the most files of a batch must be at least 1, not {most_files}")
     what, sides = opened_folders(
         r, s, out=out, checkpoint=checkpoint, on=on, band=band, window=window, ts=ts, row=row
     )
@@ -284,7 +287,7 @@ def opened_folders(
     window: Window | str,
     ts: str,
     row: str,
-) -> tuple["_What", tuple[SideFiles, SideFiles]]:
+) -> tuple["Asked", tuple[SideFiles, SideFiles]]:
     """Check what :func:`stream_join_files` is given and look into its folders, without Spark.
 
     Raises
@@ -292,49 +295,16 @@ def opened_folders(
     InputError, UnsupportedError
         As :func:`stream_join_files`.
     """
-    what = _What(on, band, window, row, ts)
-    _check_folders(what, out, checkpoint)
-    return what, (open_side(r, "r", what.names[0]), open_side(s, "s", what.names[1]))
-
-
-class _What:
-    """What is to be joined, checked."""
-
-    def __init__(
-        self,
-        on: str | list[str] | None,
-        band: str | list[str] | None,
-        window: Window | str,
-        row: str,
-        ts: str,
-    ) -> None:
-        self.predicate = Predicate.parse(on, band)
-        self.window = parse_window(window) if isinstance(window, str) else window
-        if isinstance(self.window, AllWindow | CountWindow):
-            raise UnsupportedError(
-                "a streaming join needs a window that time ends, tumbling or time, not "
-                f"{self.window.text}"
-            )
-        self.names = (
-            (row, ts, *r_columns(self.predicate)),
-            (row, ts, *s_columns(self.predicate)),
-        )
-
-
-def _check_folders(what: _What, out: Path, checkpoint: Path) -> None:
-    """Refuse a checkpoint of another join, and a folder with other pairs."""
-    before = last_record(checkpoint.absolute() / FOLDER)
-    for name, asked in (("predicate", what.predicate.text), ("window", what.window.text)):
-        if before.get(name, asked) != asked:
-            raise InputError(
-                f"{checkpoint}: is the checkpoint of a join with {name} {before[name]}, not "
-                f"{asked}; choose another folder"
-            )
-    _check_out(out, before)
+    what = Asked(on, band, window, row, ts)
+    what.described |= {"r": str(r.absolute()), "s": str(s.absolute())}
+    check_folders(what, out, checkpoint)
+    sides = open_side(r, "r", what.names[0]), open_side(s, "s", what.names[1])
+    what.check_types(sides[0].read().stream, sides[1].read().stream)
+    return what, sides
 
 
 def _writer(
-    what: _What,
+    what: Asked,
     source: Rows | Folders,
     folders: tuple[Path, Path],
     delay_us: int,
@@ -345,11 +315,12 @@ def _writer(
     out, checkpoint = folders
     if classes < 1 or delay_us < 0:
         raise InputError(f"classes must be at least 1, and the delay not below 0: {classes}")
-    _check_folders(what, out, checkpoint)
+    check_folders(what, out, checkpoint)
     state = checkpoint.absolute() / FOLDER
     join = StreamingJoin(
         what.predicate,
         what.window,
+        what.described,
         delay_us,
         classes,
         out.absolute(),
@@ -360,13 +331,3 @@ def _writer(
     )
     writer = source.stream().writeStream.foreachBatch(join.process)
     return writer.option("checkpointLocation", str(checkpoint.absolute()))
-
-
-def _check_out(out: Path, before: dict[str, Any]) -> None:
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out}: is a file; a result is a folder")
-    others = [p.name for p in out.iterdir() if "batch=" not in p.name] if out.is_dir() else []
-    if others:
-        raise InputError(f"--out {out}: holds something else than a result, {others[0]}")
-    if before["batch"] < 0 and out.is_dir() and any(out.glob("batch=*")):
-        raise InputError(f"--out {out}: holds pairs of another checkpoint; choose another folder")

@@ -1,0 +1,124 @@
+"""What a streaming join is asked for, and whether its folders are its own."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.inputs import comparable, r_columns, s_columns
+from streamjoin.predicates import Predicate
+from streamjoin.tuples import Stream
+from streamjoin.windows import AllWindow, CountWindow, Window, parse_window
+from streamjoin_datagen.distributed.files import footer
+from streamjoin_datagen.distributed.stream_state import FOLDER, last_record, record_path
+
+_BATCH = re.compile(r"\.?batch=([0-9]+)")
+"""A batch's pairs, and before they are whole."""
+
+
+class Asked:
+    """What a streaming join is asked for.
+
+    Attributes
+    ----------
+    predicate, window
+        What joins; the window is tumbling or a time window.
+    names : tuple of tuple of str
+        Row, arrival and join columns, of R and of S.
+    described : dict of str to str
+        What a checkpoint is of: it goes on with the same alone.
+
+    Raises
+    ------
+    InputError
+        If the predicate or the window cannot be read.
+    UnsupportedError
+        If the window bounds no state.
+    """
+
+    def __init__(
+        self,
+        on: str | list[str] | None,
+        band: str | list[str] | None,
+        window: Window | str,
+        row: str,
+        ts: str,
+    ) -> None:
+        self.predicate = Predicate.parse(on, band)
+        self.window = parse_window(window) if isinstance(window, str) else window
+        if isinstance(self.window, AllWindow | CountWindow):
+            raise UnsupportedError(
+                "a streaming join needs a window that time ends, tumbling or time, not "
+                f"{self.window.text}"
+            )
+        self.names = (
+            (row, ts, *r_columns(self.predicate)),
+            (row, ts, *s_columns(self.predicate)),
+        )
+        self.described = {
+            "predicate": self.predicate.text,
+            "window": self.window.text,
+            "row": row,
+            "ts": ts,
+        }
+
+    def check_types(self, r: Stream, s: Stream) -> None:
+        """Refuse columns that do not compare, from streams without a tuple.
+
+        Raises
+        ------
+        InputError
+            Naming the columns and their types.
+        """
+        # Tuples would tell too late, and of keys that never meet in a class not at all.
+        ones = [
+            Stream(
+                {n: np.zeros(1, c.dtype) for n, c in x.columns.items()}, np.zeros(1, int), x.source
+            )
+            for x in (r, s)
+        ]
+        comparable(ones[0], ones[1], self.predicate)
+
+
+def check_folders(what: Asked, out: Path, checkpoint: Path) -> None:
+    """Refuse a checkpoint of another join, and a folder with other pairs.
+
+    Raises
+    ------
+    InputError
+        Naming the folder.
+    """
+    before = last_record(checkpoint.absolute() / FOLDER)
+    for name, asked in what.described.items():
+        if before.get(name, asked) != asked:
+            raise InputError(
+                f"{checkpoint}: is the checkpoint of a join with {name} {before[name]}, not "
+                f"{asked}; choose another folder"
+            )
+    _check_out(out, checkpoint, before)
+
+
+def _check_out(out: Path, checkpoint: Path, before: dict[str, Any]) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: is a file; a result is a folder")
+    found = (
+        {path.name: _BATCH.fullmatch(path.name) for path in out.iterdir()} if out.exists() else {}
+    )
+    others = [name for name, batch in found.items() if batch is None]
+    if others:
+        raise InputError(f"--out {out}: holds something else than a result, {others[0]}")
+    numbers = [int(batch[1]) for name, batch in found.items() if batch and name[0] != "."]
+    newest = max(numbers, default=-1)
+    # The batch after the last that is done may have shown its pairs, if Spark had begun it.
+    done = int(before["batch"])
+    foreign = newest > done + (checkpoint / "offsets" / str(done + 1)).exists()
+    record = record_path(checkpoint / FOLDER, newest)
+    if not foreign and record.exists():
+        shown = (out / f"batch={newest}").glob("part-*.parquet")
+        rows = sum(footer(path).num_rows for path in shown)
+        foreign = rows != json.loads(record.read_text())["pairs"]
+    if foreign:
+        raise InputError(f"--out {out}: holds pairs of another checkpoint; choose another folder")
