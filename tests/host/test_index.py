@@ -200,6 +200,7 @@ def test_an_index_finds_just_what_a_sorted_window_holds(name: str, keys: str) ->
             with Crew(1) as crew:
                 for batch in numbered_batches(job, meter, 64):
                     index.join(probing.Arrivals(*batch), meter, crew)
+                index.finish()
             found = meter.pairs()
             verify.check_order(found, job, "outer")
             assert sorted(zip(found.r_rows, found.s_rows, strict=True)) == right, (name, window)
@@ -267,6 +268,7 @@ def test_threads_join_in_and_leave_as_batches_grow_and_shrink(name: str, keys: s
             end = begin + int(rng.choice([1, 7, 12, 20, 40, 300]))
             index.join(probing.Arrivals(*(part[begin:end] for part in everything)), meter, crew)
             begin = end
+        index.finish()
     assert at_work == {2, 3, 4}
     found = meter.pairs()
     verify.check(found, oracle.join(r, s, BAND, window), name)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from streamjoin.metrics import Meter
 
@@ -16,6 +16,9 @@ LONGEST_SLEEP_US = 50_000.0
 
 POLL_S = 0.02
 """The waiting thread looks so often for Ctrl-C: the system may give the signal to another one."""
+
+
+Item = TypeVar("Item")
 
 
 class StoppedError(Exception):
@@ -38,6 +41,7 @@ class Crew:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads)
+        self._helper = ThreadPoolExecutor(1)
         self._stopping = threading.Event()
 
     def __enter__(self) -> "Crew":
@@ -50,7 +54,8 @@ class Crew:
         trace: TracebackType | None,
     ) -> None:
         self._stopping.set()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._pool, self._helper):
+            pool.shutdown(wait=True, cancel_futures=True)
 
     def each(self, work: Callable[..., None], *arguments: Iterable[Any]) -> None:
         """Call ``work`` for every element of the arguments; return when all are done."""
@@ -63,6 +68,25 @@ class Crew:
         causes = [error for error in failed if not isinstance(error, StoppedError)]
         for error in [*causes, *failed]:
             raise error
+
+    def beside(self, work: Callable[..., Item], *arguments: Any) -> "Future[Item]":
+        """Have a helper do something while the threads work: one thing after the other."""
+        return self._helper.submit(work, *arguments)
+
+    @staticmethod
+    def result(future: "Future[Item]") -> Item:
+        """Wait for the helper, and raise what it raised."""
+        while not future.done():
+            wait([future], POLL_S)
+        return future.result()
+
+    def ahead(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Yield what an iterator gives, each made by the helper while the one before is used."""
+        nothing = object()
+        coming = self.beside(next, items, nothing)
+        while (item := self.result(coming)) is not nothing:
+            coming = self.beside(next, items, nothing)
+            yield item
 
     def on_parts(self, work: Callable[[int, int], None], rows: int) -> None:
         """Call ``work(first, end)`` on equal parts of the rows, one for each thread."""

@@ -39,7 +39,11 @@ class WindowIndex(ABC):
 
     @abstractmethod
     def join(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
-        """Join arrivals and emit their pairs."""
+        """Join arrivals and emit their pairs, at the latest when :meth:`finish` returns."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Wait until all pairs are emitted."""
 
     @property
     @abstractmethod
@@ -91,6 +95,7 @@ class IndexJoin(Engine):
         index = self.index(index_columns(codes), (1, 1), job)
         with Crew(job.threads) as crew:
             index.join(arrivals, Meter(), crew)
+            index.finish()
 
     def run(self, job: Job, meter: Meter) -> None:
         """Join what arrives, batch by batch."""
@@ -105,10 +110,14 @@ class IndexJoin(Engine):
             index = self.index(columns, live, job)
         held = 0
         with Crew(job.threads) as crew:
-            for batch in numbered_batches(job, meter, int(job.knobs["batch"])):
+            batches = numbered_batches(job, meter, int(job.knobs["batch"]))
+            if job.threads > 1 and job.arrival == "instant":
+                batches = crew.ahead(batches)
+            for batch in batches:
                 index.join(Arrivals(*batch), meter, crew)
                 meter.holds(max(0, index.bytes - held))
                 held = max(held, index.bytes)
+            index.finish()
 
     @abstractmethod
     def index(self, columns: "Columns", live: tuple[int, int], job: Job) -> WindowIndex:

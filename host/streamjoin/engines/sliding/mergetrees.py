@@ -9,7 +9,8 @@ The parallel join (section 4.1) takes tasks of ``task`` tuples from a common cou
 for each stream and propagates results in arrival order. Threads join in and leave as there is work:
 a batch has one for every four tasks, and one alone need not be woken up. Departures from the study:
 
-- results are propagated when a batch of arrivals is done, not by whichever thread finds time;
+- results are propagated when a batch of arrivals is done, by a helper beside the next batch, not
+  by whichever thread finds time; the helper also numbers the batch after that;
 - a search that leaves a mutable tree goes on in the next one by its number, so leaves are not
   linked across trees and their last ones need no flag;
 - the rows that had to wait for a merge are inserted by all threads, not by the merging one;
@@ -37,6 +38,7 @@ from streamjoin.metrics import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from streamjoin.engines.kernels.probing import Arrivals, Columns
 
@@ -55,7 +57,7 @@ NEVER = (1 << 64) - 1
 RATIOS = ("1/8", "1", "1/2", "1/4", "1/16", "1/32", "1/64", "1/128")
 
 MERGE_RATIO = Knob("merge_ratio", "1/8", "Share of a window that is merged.", choices=RATIOS)
-TASK = Knob("task", 8, "Arrivals that a thread takes at once.", 1, 1 << 10)
+TASK = Knob("task", 32, "Arrivals that a thread takes at once.", 1, 1 << 10)
 
 
 class _Thread:
@@ -115,6 +117,7 @@ class MergeTreeIndex(WindowIndex):
         self._columns, self._depth, self._task = columns, depth, task
         self._threads = [_Thread(number, task) for number in range(threads)]
         self._shared = threads > 1
+        self._emitting: Future[None] | None = None
         self._limits = [max(LEAST_MERGED, int(ratio * tuples)) for tuples in live]
         # Threads that share have begun tasks when the limit is reached, and a batch may wait.
         most = max(self._limits) + task + (2 * batch if self._shared else 0)
@@ -261,8 +264,7 @@ class MergeTreeIndex(WindowIndex):
                 self._catch_up(full[0], arrivals)
             elif int(self.index.state[words.NEXT]) >= len(arrivals.rows):
                 break
-        with meter.phase("other"):
-            self._propagate(places, counts, meter)
+        self._propagate(places, counts, meter, crew)
 
     def _merge_beside(
         self, side: int, work: "Callable[[_Thread], None]", meter: Meter, crew: Crew
@@ -300,18 +302,30 @@ class MergeTreeIndex(WindowIndex):
         if waiting == self._taken[side]:
             self._set(side, words.HELD, NEVER)
 
-    def _propagate(self, places: Places, counts: Codes, meter: Meter) -> None:
-        """Emit the pairs of all threads in arrival order."""
+    def _propagate(self, places: Places, counts: Codes, meter: Meter, crew: Crew) -> None:
+        """Have the pairs of all threads emitted in arrival order, beside the next batch."""
         words = self._state
         written = [int(thread.state[words.WRITTEN]) for thread in self._threads]
-        pairs = np.concatenate([kept for thread in self._threads for kept in thread.pairs], axis=1)
+        kept = [pairs for thread in self._threads for pairs in thread.pairs]
         bases = np.cumsum([0, *written[:-1]]).astype(np.uint64)
-        ordered = np.empty_like(pairs)
-        self._join.in_order(places, counts, bases, pairs, ordered)
-        meter.emit(ordered[0], ordered[1])
         for thread in self._threads:
             thread.pairs = [np.empty((2, 0), dtype=np.uint32)]
             thread.state[words.WRITTEN] = 0
+
+        def emit() -> None:
+            pairs = np.concatenate(kept, axis=1)
+            ordered = np.empty_like(pairs)
+            self._join.in_order(places, counts, bases, pairs, ordered)
+            meter.emit(ordered[0], ordered[1])
+
+        self.finish()  # no more than one batch's pairs wait
+        self._emitting = crew.beside(emit)
+
+    def finish(self) -> None:
+        """Wait until all pairs are emitted."""
+        if self._emitting is not None:
+            Crew.result(self._emitting)
+            self._emitting = None
 
     @property
     def bytes(self) -> int:

@@ -48,6 +48,9 @@ class _Resumed(WindowIndex):
                 self._output.grow()
             arrival = reached
 
+    def finish(self) -> None:
+        """Nothing waits."""
+
     @abstractmethod
     def step(self, arrivals: "Arrivals", arrival: int, output: Output) -> tuple[int, int]:
         """Join from an arrival on; return where to go on and the pairs found."""
