@@ -120,6 +120,12 @@ def try_lock(locks: NDArray[np.uint32], index: int) -> bool:
 
 
 @fused
+def give_way() -> None:
+    """Let another thread run."""
+    _sched_yield()
+
+
+@fused
 def unlock(locks: NDArray[np.uint32], index: int) -> None:
     """Give a lock back; the next holder sees what this one did."""
     store_release(locks, index, np.uint32(0))

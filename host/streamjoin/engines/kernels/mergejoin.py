@@ -7,13 +7,14 @@ PIM-Tree, section 4; the trees and their edge are in
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.atomics import fetch_add, load_acquire, store_release
+from streamjoin.engines.kernels.atomics import fetch_add, give_way, load_acquire, store_release
 from streamjoin.engines.kernels.btree import ENTRIES, REGION_WORDS
 from streamjoin.engines.kernels.immutable import descend
 from streamjoin.engines.kernels.jit import fused, kernel, uncounted
 from streamjoin.engines.kernels.mergetrees import (
     AT,
     DEPTH,
+    EDGE,
     END,
     FROZEN,
     HELD,
@@ -46,6 +47,13 @@ DONE, FULL, MERGE, STOPPED, TAKEN = 0, 1, 2, 3, 4
 """Why a thread comes back, and that it has a task."""
 
 PENDING_ROWS = U64(64)
+
+MOST_LEAD = U64(1 << 11)
+"""Arrivals between the edge and a new task above which a thread gives way to those behind: what
+lies there is compared one by one."""
+
+MOST_TURNS = 64
+"""Times that it does for one task: a thread that has failed never moves the edge."""
 OFFSET_BITS = U64(44)
 
 
@@ -79,6 +87,11 @@ def _take(
             return STOPPED, total
         while load_acquire(state, PENDING) < state[PENDING_END]:
             _insert_pending(columns, index)
+        for _ in range(MOST_TURNS):
+            next_task = min(load_acquire(state, NEXT), total)
+            if next_task <= load_acquire(state, EDGE) * size + MOST_LEAD:
+                break
+            give_way()
     for stream in range(U64(2)):
         entries = load_acquire(counters, stream * REGION_WORDS + ENTRIES)
         if entries >= side(state, stream, LIMIT):
