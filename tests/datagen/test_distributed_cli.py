@@ -132,6 +132,8 @@ def test_a_mistake_is_one_sentence(
         ("--r=nothing", "--r nothing: must be a folder with a Parquet file in it at least"),
         ("--delay=soon", "a duration is a number with us, ms, s, min or h, not 'soon'"),
         ("--window=count:4", "a streaming join needs a window that time ends, tumbling or time"),
+        ("--classes=0", "--classes must be at least 1, not 0"),
+        ("--max-files=-1", "--max-files must be at least 1, not -1"),
         ("--row=x", "part-000.parquet: needs a column 'x' of whole numbers that name its rows"),
     ],
 )

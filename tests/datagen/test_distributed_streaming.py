@@ -332,10 +332,12 @@ def test_pairs_of_another_checkpoint_are_neither_kept_nor_added_to(
         for side, stream in zip(("r", "s"), streams(seed), strict=True):
             write(tmp_path / name / side, stream, files)
         run(session, tmp_path / name, on="k", window="time:90us")
-    before = found(tmp_path / "other")
+    shutil.rmtree(tmp_path / "own" / "pairs")
+    (tmp_path / "other" / "pairs").rename(tmp_path / "own" / "pairs")
+    before = found(tmp_path / "own")
     with pytest.raises(InputError, match="holds pairs of another checkpoint"):
-        run(session, tmp_path / "own", on="k", window="time:90us", out=tmp_path / "other" / "pairs")
-    verify.check(found(tmp_path / "other"), before, "stream")
+        run(session, tmp_path / "own", on="k", window="time:90us")
+    verify.check(found(tmp_path / "own"), before, "stream")
 
 
 def test_a_checkpoint_goes_on_with_the_same_folders_and_columns_alone(
@@ -348,6 +350,11 @@ def test_a_checkpoint_goes_on_with_the_same_folders_and_columns_alone(
     how = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint", "on": "k"}
     for places, changed, message in (
         (("other", "s"), {}, f"a join with r {tmp_path}/r, not {tmp_path}/other; choose another"),
+        (
+            ("r", "s"),
+            {"out": tmp_path / "p"},
+            f"a join with out {tmp_path}/pairs, not {tmp_path}/p",
+        ),
         (("r", "s"), {"row": "k"}, "a join with row row, not k; choose another folder"),
         (("r", "s"), {"ts": "k"}, "a join with ts ts, not k; choose another folder"),
     ):

@@ -134,6 +134,11 @@ MISTAKES = {
     "a missing ts column": (["--on", "k", "--ts", "when"], {}, "there is no arrival column 'when'"),
     "a ts that is text": (["--on", "k", "--ts", "z"], {}, "it must be int64 microseconds"),
     "an unknown knob": (["--on", "k", "--set", "speed=9"], {}, "kang has no knob 'speed'; it has"),
+    "the second of two knobs": (
+        ["--on", "k", "--set", "batch=7", "speed=9"],
+        {},
+        "kang has no knob 'speed'; it has",
+    ),
     "a knob without value": (["--on", "k", "--set", "batch"], {}, "--set takes KNOB=VALUE"),
     "a bad knob value": (["--on", "k", "--set", "batch=0"], {}, "from 1 to 1048576, not '0'"),
     "no threads": (

@@ -103,6 +103,21 @@ def test_duckdb_agrees_with_the_oracle_on_larger_inputs(window: str, predicate: 
     verify.check(pairs, right, "duckdb")
 
 
+def test_an_interrupted_duckdb_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def sql(self, query: str) -> None:
+            raise RuntimeError("Query interrupted")
+
+        def close(self) -> None:
+            pass
+
+    engine = catalog.get("duckdb")
+    monkeypatch.setattr(engine, "_connect", lambda job: Interrupted())
+    one = (cases.stream(name, [0], [1]) for name in ("r", "s"))
+    with pytest.raises(KeyboardInterrupt):
+        run.run(engine, run.settle(engine, Job(*one, cases.EQUI, parse_window("all")), {}))
+
+
 def test_the_time_window_is_strict() -> None:
     r, s = cases.stream("r", [0], [1]), cases.stream("s", [9, 10], [1, 1])
     found = oracle.join(r, s, cases.EQUI, parse_window("time:10us"))

@@ -44,6 +44,12 @@ def test_shares_are_numbers_and_stay_as_they_are_written():
     )
 
 
+def test_zero_is_drawn_beside_many_decades():
+    assert "64 k tuples/s at 0, 128 k tuples/s at 1, 192 k tuples/s at 4096" in service_rates(
+        swept("punctuation", 0, 1, 4096)
+    )
+
+
 @pytest.mark.parametrize("values", [(False, True), ("auto", 3), ("1/0", "2")])
 def test_what_is_not_all_numbers_is_names(values):
     groups = swept("knob", *values)

@@ -128,6 +128,14 @@ def test_a_budget_that_holds_no_partition_and_chunk_is_refused_with_what_would_d
         )
 
 
+def test_no_more_memory_is_taken_than_all_tuples_need() -> None:
+    keys = {"k": np.arange(2000)}
+    for engine in ("meshjoin", "ssbj"):
+        found = sj.join(keys, keys, on="k", engine=engine, knobs={"memory_kib": 1 << 40})
+        assert len(found.r_rows) == 2000
+        assert found.metrics["semi_stream"]["budget_bytes"] < 1 << 22
+
+
 def test_with_memory_for_all_of_r_ssbj_becomes_a_main_memory_join() -> None:
     """Theorem 3: at a rate for which H_S would need more than R, all of R is in the cache."""
     rng = np.random.default_rng(8)

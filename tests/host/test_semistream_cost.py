@@ -64,11 +64,21 @@ def test_a_loop_takes_the_longer_of_reading_and_joining() -> None:
 @pytest.mark.parametrize("caching", [False, True])
 def test_memory_for_a_rate_and_rate_for_a_memory_are_each_others_answer(caching: bool) -> None:
     for memory in (1e6, 2e6, 4e6):
-        rate = model(caching).rate_for(memory).rate
-        found = model(caching).memory_for(rate)
+        given = model(caching).rate_for(memory)
+        assert given is not None
+        found = model(caching).memory_for(given.rate)
         assert found is not None
         assert found.memory_bytes == pytest.approx(memory, rel=1e-3)
     assert model(caching).memory_for(1e12) is None
+
+
+def test_a_budget_is_neither_too_little_for_a_chunk_nor_kept_busy_for_nothing() -> None:
+    assert model(True).rate_for(10) is None
+    much, more = (model(True).rate_for(memory) for memory in (1e9, 1e12))
+    assert much is not None
+    assert more is not None
+    assert more.rate == pytest.approx(much.rate, rel=0.01)
+    assert more.loop_us < 1e8
 
 
 def test_ssbj_is_never_worse_and_gains_with_skew() -> None:
@@ -157,6 +167,12 @@ def test_advise_names_the_memory_and_refuses_what_is_no_number(
     assert all(row["rate_tuples_per_s"] >= 10_000 for row in told["forecasts"])
     assert main(["advise", str(tmp_path), "--memory-kib", "300"]) == 0
     assert "ssbj" in capsys.readouterr().out
+    assert main(["advise", str(tmp_path), "--memory-kib", "1"]) == 0
+    assert "too little for a chunk" in capsys.readouterr().out
+    (tmp_path / "workload.json").write_text(json.dumps({**workload, "window": "count:9"}))
+    assert main(["advise", str(tmp_path), "--rate", "10000"]) == 2
+    assert "count:9" in capsys.readouterr().err
+    (tmp_path / "workload.json").write_text(json.dumps(workload))
     assert main(["advise", str(tmp_path), "--rate", "-1"]) == 2
     assert capsys.readouterr().err == "streamjoin: --rate must be a number above 0, not -1.0\n"
     assert main(["advise", str(tmp_path), "--rate", "1", "--memory-kib", "1"]) == 2

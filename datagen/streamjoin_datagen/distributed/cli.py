@@ -148,6 +148,7 @@ class SparkStreamVerb:
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the query until all is done, or until interrupted; print what came out."""
+        from streamjoin.errors import InputError
         from streamjoin.windows import parse_duration
         from streamjoin_datagen.distributed.stream_state import FOLDER, last_record
         from streamjoin_datagen.distributed.streaming import opened_folders, stream_join_files
@@ -157,6 +158,9 @@ class SparkStreamVerb:
             for name in ("out", "checkpoint", "on", "band", "window", "ts", "row")
         }
         delay_us = parse_duration(args.delay) if args.delay else 0
+        for flag, number in (("--classes", args.classes), ("--max-files", args.max_files)):
+            if number is not None and number < 1:
+                raise InputError(f"{flag} must be at least 1, not {number}")
         # Mistakes are told before Spark is started, which takes ten seconds.
         opened_folders(args.r, args.s, **folders)
         with _session(args) as session:

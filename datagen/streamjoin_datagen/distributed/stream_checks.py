@@ -92,6 +92,7 @@ def check_folders(what: Asked, out: Path, checkpoint: Path) -> None:
         Naming the folder.
     """
     before = last_record(checkpoint.absolute() / FOLDER)
+    what.described["out"] = str(out.absolute())
     for name, asked in what.described.items():
         if before.get(name, asked) != asked:
             raise InputError(

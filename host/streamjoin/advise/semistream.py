@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SAMPLE_TUPLES = 1 << 20
 STEPS = 50
 MOST_TUPLES = 1e13
+NEARLY = 0.999
+"""Of a budget's best rate: longer queues than it takes are not worth their latency."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,16 @@ class Model:
     partition_rows: int
     caching: bool
 
-    def rate_for(self, memory_bytes: float) -> Forecast:
-        """Service rate with a budget (equations 1, 2 and 3)."""
-        return self._search(lambda found: found.memory_bytes < memory_bytes)
+    def rate_for(self, memory_bytes: float) -> Forecast | None:
+        """Service rate with a budget (equations 1, 2 and 3); None if it holds no chunk.
+
+        Where all is in the cache a longer queue gives no more: then it is as long as it needs be.
+        """
+        if self.with_tuples(1.0).memory_bytes > memory_bytes:
+            return None
+        best = self._search(lambda found: found.memory_bytes < memory_bytes)
+        enough = self._search(lambda found: found.rate < NEARLY * best.rate)
+        return enough if 2 * enough.loop_us < best.loop_us else best
 
     def memory_for(self, rate: float) -> Forecast | None:
         """Least memory for a rate (equations 5 and 6); None if no memory is enough."""

@@ -153,9 +153,9 @@ def _say_arrival(job: Job, args: argparse.Namespace) -> None:
     if stored is not None and stored.ts_column is None and isinstance(job.window, TumblingWindow):
         say(f"{job.r.source} has no arrival times: all its rows lie in the window from 0")
     if len(at_rest) == 1:
-        say(f"{at_rest[0]} has no arrival times: all its tuples arrive at 0")
+        say(f"{at_rest[0]}: there are no arrival times but 0")
     if len(at_rest) == 2 and isinstance(job.window, TimeWindow | TumblingWindow):
-        say(f"there are no arrival times: every tuple lies in one window {job.window.text}")
+        say(f"there are no arrival times but 0: every tuple lies in one window {job.window.text}")
     if job.arrival == "replay" and job.start_us == job.end_us:
         say("there is nothing to replay: all tuples arrive at once")
     if args.arrival is not None or job.start_us == job.end_us:

@@ -42,10 +42,11 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", choices=("model", "pynq"), help="where a design runs")
     parser.add_argument(
         "--set",
-        action="append",
+        action="extend",
+        nargs="+",
         default=[],
         metavar="KNOB=VALUE",
-        help="an engine's tuning parameter; may be repeated",
+        help="tuning parameters of the engine",
     )
 
 

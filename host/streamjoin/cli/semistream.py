@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from streamjoin import run
 from streamjoin.advise.semistream import Forecast, Model, values_of
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
+from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.engines.semi import cost
 from streamjoin.errors import InputError
@@ -56,7 +58,7 @@ def told(metrics: Any) -> list[list[str]]:
         ["of it, KiB", ", ".join(by_name) or "nothing"],
         [
             "cycles through R",
-            f"{metrics['cycles']}, the last of {metrics['partitions']} partitions",
+            f"{metrics['cycles']:,}, of {metrics['partitions']:,} partitions each",
         ],
     ]
     if metrics["shed_tuples"]:
@@ -79,19 +81,22 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
     for flag, width, least in (("--r-bytes", args.r_bytes, 16), ("--s-bytes", args.s_bytes, 12)):
         if width < least:
             raise InputError(f"{flag} must be at least {least}, not {width}")
+    for name, _ in ENGINES:
+        run.settle(catalog.get(name), job, {})  # refuses what the engine does
     costs, path = cost.load(args.store)
     from streamjoin.engines.semi.tables import layout_bytes
 
     values, sizes = values_of(job), layout_bytes(args.r_bytes, args.s_bytes)
     relation_bytes = values.r_rows * sizes.row
     found: dict[str, Forecast | None] = {}
+    most_rows = max(1, values.r_rows)
     for name, caching in ENGINES:
         if args.memory_kib is not None:
             budget = args.memory_kib * 1024
-            rows = cost.best_partition_rows(costs, budget, sizes.row)
+            rows = min(cost.best_partition_rows(costs, budget, sizes.row), most_rows)
             found[name] = Model(values, sizes, costs, rows, caching).rate_for(budget)
         else:
-            rows = cost.best_partition_rows(costs, relation_bytes / 10, sizes.row)
+            rows = min(cost.best_partition_rows(costs, relation_bytes / 10, sizes.row), most_rows)
             found[name] = Model(values, sizes, costs, rows, caching).memory_for(args.rate)
     plain = [_plain(name, each, relation_bytes) for name, each in found.items()]
     if args.json:
@@ -101,7 +106,8 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
     rows_told = []
     for row in plain:
         if row["memory_bytes"] is None:
-            rows_told.append([row["engine"], "no memory is enough", "-", "-", "-", "-"])
+            none = "no memory is enough" if args.memory_kib is None else "too little for a chunk"
+            rows_told.append([row["engine"], none, "-", "-", "-", "-"])
             continue
         rows_told.append(
             [

@@ -53,6 +53,10 @@ class DuckDb(Engine):
                 found = connection.sql(_query(job)).fetchnumpy()
         except duckdb.Error as error:
             raise _explained(error) from None
+        except RuntimeError as error:
+            if "interrupted" in str(error):  # DuckDB's own way to say that it was Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
         finally:
             connection.close()
         meter.emit(found["r_row"], found["s_row"])

@@ -242,11 +242,12 @@ def _scale_x(axes: Axes, format_: Format, values: Sequence[float], sweep: Sweep)
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     drawn = values if sweep.ordered else [1.0]  # places of names have no scale
-    apply_scale(axes, scale_for(drawn, sweep.told, sweep.setting), format_)
+    scale = scale_for(drawn, sweep.told, sweep.setting)
+    apply_scale(axes, scale, format_)
     low, high = min(values), max(values)
     if not sweep.ordered:
         axes.set_xlim(low - 0.5, high + 0.5)
-    elif not (low > 0 and high > 10 * low):
+    elif not scale.log:
         room = 0.03 * (high - low)
         axes.set_xlim(low - room, high + room)
     axes.xaxis.set_major_locator(FixedLocator(sorted(set(values))))

@@ -27,6 +27,9 @@ DEFAULT_SHARE = 0.1
 """Of R's bytes: the budget of a stream that arrives all at once where none is named."""
 
 LEAST_DEFAULT_BYTES = 1 << 20
+ENOUGH_BYTES = 1 << 20
+"""Of a budget, beside what tuples take."""
+
 OF_A_COPY = frozenset({"store", "r_bytes", "kept_bytes"})
 """Knobs that say how R is written."""
 
@@ -34,7 +37,12 @@ Words = NDArray[np.uint64]
 
 _KNOBS = (
     Knob("store", "arrow", "Where R lies.", choices=KINDS),
-    Knob("memory_kib", 0, "Budget of tables and buffers; 0: what the arrival rate needs."),
+    Knob(
+        "memory_kib",
+        0,
+        "Budget of tables and buffers, of which no more is taken than all tuples need; 0: what the "
+        "arrival rate needs, or a tenth of R and a MiB at least for data at rest.",
+    ),
     Knob("partition_rows", 0, "Rows of the disk buffer; 0: by the cost model.", 0, 1 << 24),
     Knob("r_bytes", 16, "Bytes of a master row; beyond 16 it is filler.", 16, 1 << 16),
     Knob("kept_bytes", 0, "Of them, kept in memory: key, row number, columns; 0: all.", 0, 1 << 16),
@@ -246,11 +254,14 @@ class SemiStreamEngine(Engine):
             relation_bytes = store.places * width
             by_default = max(LEAST_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
             budget = None if job.arrival == "replay" else by_default
+        if budget is not None:
+            budget = min(budget, self._most_bytes(job, store))
         rows = knobs["partition_rows"]
         if not rows:
             costs, _ = cost.load(store.kind)
             memory = budget or LEAST_DEFAULT_BYTES
             rows = cost.best_partition_rows(costs, memory, store.read_bytes)
+            rows = min(rows, max(1, store.places))
         return Settings(
             budget,
             rows,
@@ -260,6 +271,16 @@ class SemiStreamEngine(Engine):
             float(knobs["deadline_s"]),
             knobs["shed_beyond"],
         )
+
+    @staticmethod
+    def _most_bytes(job: Job, store: Store) -> int:
+        """What holds all tuples of both sides at once, with room to spare."""
+        from streamjoin.engines.semi.tables import layout_bytes
+
+        sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]))
+        of_row = sizes.record + sizes.value + sizes.entry + 2 * sizes.row
+        everything = job.s.rows * (sizes.node + sizes.entry) + store.places * of_row
+        return ENOUGH_BYTES + 2 * int(everything)
 
 
 def _stream_words(job: Job) -> int:
