@@ -94,6 +94,7 @@ class SemiStreamJoin:
         self._carried = store.payload_words if carry else 0
         self._chunks: deque[tuple[tuple[int, int], int]] = deque()
         self._reserved_pages = 0
+        self._left_over = 0.0
         self._cycle = 0
         self._out_r, self._out_s, self._out_payload = self._new_output()
 
@@ -174,8 +175,11 @@ class SemiStreamJoin:
             return NO_LIMIT
         page_nodes = int(tables.numbers[PAGE_NODES])
         free = max(0, tables.free_pages - self._reserved_pages) * page_nodes
-        # A chunk stays for all partitions, and the next one comes before it goes.
-        share = max(1, (tables.live + free) // (partitions + 1))
+        # A chunk stays for all partitions, and the next one comes before it goes. What is left of a
+        # tuple goes to the next chunk: of a small budget's few tuples it is a large part.
+        exact = (tables.live + free) / (partitions + 1) + self._left_over
+        share = max(1, int(exact))
+        self._left_over = max(0.0, exact - share)
         return max(share, free // 2) if self._feed.live else share
 
     def work(self) -> Loop:
