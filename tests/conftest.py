@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from tests.host.postgres import server
 
+from streamjoin.engines.sliding import mergetrees
+
 collect_ignore = ["board"]
 """Runs in environments of its own: see test_board.py."""
 
@@ -37,6 +39,12 @@ def pytest_runtest_teardown() -> None:
 def pytest_unconfigure() -> None:
     """Let the collector see it all again, so that libraries end in order."""
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def _threads_share_however_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have index joins share what is too little to be worth it: tests provoke their races."""
+    monkeypatch.setattr(mergetrees, "LEAST_SHARED", 0)
 
 
 @pytest.fixture(scope="session")

@@ -275,6 +275,27 @@ def test_threads_join_in_and_leave_as_batches_grow_and_shrink(name: str, keys: s
     verify.check_order(found, job, "outer")
 
 
+@pytest.mark.parametrize(("least", "at_work"), [(0, {4}), (1 << 14, set())])
+def test_one_thread_works_alone_where_merges_are_small(
+    least: int, at_work: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mergetrees, "LEAST_SHARED", least)
+    seen = set()
+    each = Crew.each
+
+    def watched(crew: Crew, work: Any, *arguments: Any) -> None:
+        seen.add(len(list(arguments[0])))
+        each(crew, work, *arguments)
+
+    monkeypatch.setattr(Crew, "each", watched)
+    r, s = streams_of("uniform", 3000)
+    engine = catalog.get("ibwj-pim")
+    job = run.settle(engine, Job(r, s, BAND, CountWindow(500), threads=4), {})
+    found = run.run(engine, job).pairs
+    assert seen == at_work
+    verify.check(found, oracle.join(r, s, BAND, job.window), "ibwj-pim")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_an_index_holds_is_bounded_by_the_window(name: str) -> None:
     held = []

@@ -7,7 +7,8 @@ tree at ``insertion_depth``, each with a lock, and so lets threads work beside e
 
 The parallel join (section 4.1) takes tasks of ``task`` tuples from a common counter, keeps an edge
 for each stream and propagates results in arrival order. Threads join in and leave as there is work:
-a batch has one for every four tasks, and one alone need not be woken up. Departures from the study:
+a batch has one for every four tasks, and one alone need not be woken up; where merges are small one
+works alone. Departures from the study:
 
 - results are propagated when a batch of arrivals is done, by a helper beside the next batch, not
   by whichever thread finds time; the helper also numbers the batch after that;
@@ -48,6 +49,10 @@ NO_CODES: Codes = np.empty(0, dtype=np.uint32)
 
 LEAST_MERGED = 256
 """A merge is not worth its call for fewer tuples, however small the window."""
+
+LEAST_SHARED = 1 << 14
+"""Tuples of a merge for which threads share an index: for fewer they would spend their time on
+meeting before and after merges, and one alone is faster."""
 
 TASKS_EACH = 4
 """Tasks of a batch for which it is worth to wake up another thread."""
@@ -115,10 +120,12 @@ class MergeTreeIndex(WindowIndex):
         self._join, self._state = mergejoin, mergetrees
         self._btree, self._immutable = btree, immutable
         self._columns, self._depth, self._task = columns, depth, task
+        self._limits = [max(LEAST_MERGED, int(ratio * tuples)) for tuples in live]
+        if max(self._limits) < LEAST_SHARED:
+            threads = 1
         self._threads = [_Thread(number, task) for number in range(threads)]
         self._shared = threads > 1
         self._emitting: Future[None] | None = None
-        self._limits = [max(LEAST_MERGED, int(ratio * tuples)) for tuples in live]
         # Threads that share have begun tasks when the limit is reached, and a batch may wait.
         most = max(self._limits) + task + (2 * batch if self._shared else 0)
         trees = immutable.reserve(4, max(live))
