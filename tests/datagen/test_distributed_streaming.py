@@ -347,7 +347,11 @@ def test_a_checkpoint_goes_on_with_the_same_folders_and_columns_alone(
         write(tmp_path / side, stream, 1)
     shutil.copytree(tmp_path / "r", tmp_path / "other")
     run(session, tmp_path, on="k", window="time:90us")
-    how = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint", "on": "k"}
+    how: dict[str, Any] = {
+        "out": tmp_path / "pairs",
+        "checkpoint": tmp_path / "checkpoint",
+        "on": "k",
+    }
     for places, changed, message in (
         (("other", "s"), {}, f"a join with r {tmp_path}/r, not {tmp_path}/other; choose another"),
         (
@@ -360,7 +364,7 @@ def test_a_checkpoint_goes_on_with_the_same_folders_and_columns_alone(
     ):
         r, s = (tmp_path / place for place in places)
         with pytest.raises(InputError, match=message):
-            stream_join_files(session.spark, r, s, window="time:90us", **{**how, **changed})  # type: ignore[arg-type]
+            stream_join_files(session.spark, r, s, window="time:90us", **{**how, **changed})
 
 
 @pytest.mark.parametrize("name", ["in[1]", "{a,b}", "a*?", "back\\slash", "50%20 of ü"])
@@ -413,11 +417,15 @@ def test_columns_that_never_compare_are_refused_before_a_batch(
         )
         for side, kind in zip(("r", "s"), kinds, strict=True)
     ]
-    how = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint", "on": "k"}
+    how: dict[str, Any] = {
+        "out": tmp_path / "pairs",
+        "checkpoint": tmp_path / "checkpoint",
+        "on": "k",
+    }
     with pytest.raises(InputError, match=message):
-        stream_join_files(session.spark, tmp_path / "r", tmp_path / "s", window="time:1s", **how)  # type: ignore[arg-type]
+        stream_join_files(session.spark, tmp_path / "r", tmp_path / "s", window="time:1s", **how)
     with pytest.raises(InputError, match=message):
-        stream_join(*frames, window="time:1s", **how)  # type: ignore[arg-type]
+        stream_join(*frames, window="time:1s", **how)
 
 
 @pytest.mark.parametrize("on", ["row=k", "k=ts", "ts,k"])
@@ -440,7 +448,11 @@ def test_row_numbers_and_arrival_times_are_joined_on_like_any_column(
 
 
 def test_a_batch_of_no_file_is_refused(session: Session, tmp_path: Path) -> None:
-    how = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint", "on": "k"}
+    how: dict[str, Any] = {
+        "out": tmp_path / "pairs",
+        "checkpoint": tmp_path / "checkpoint",
+        "on": "k",
+    }
     with pytest.raises(InputError, match="the most files of a batch must be at least 1, not 0"):
         stream_join_files(
             session.spark,
@@ -448,7 +460,7 @@ def test_a_batch_of_no_file_is_refused(session: Session, tmp_path: Path) -> None
             tmp_path,
             window="time:1s",
             most_files=0,
-            **how,  # type: ignore[arg-type]
+            **how,
         )
 
 

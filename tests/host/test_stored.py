@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.host.semistream import ListStore
 
 import streamjoin as sj
 from streamjoin.cli import main
@@ -490,3 +491,8 @@ def test_rows_that_stay_are_joined_once_while_others_come_and_go(
     found = [(r, s) for r, s in pairs(result) if asked[s] != "goes"]
     stays = {f"stays {number}": range(number, 200, 40) for number in range(40)}
     assert found == sorted((r, s) for s, key in enumerate(asked) for r in stays.get(key, ()))
+
+
+def test_a_store_of_keys_alone_says_that_it_has_no_columns_to_compare() -> None:
+    with pytest.raises(UnsupportedError, match="reads keys alone"):
+        ListStore([1, 2, 3]).columns(0, 3)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, UnsupportedError
 
 Words = NDArray[np.uint64]
 Columns = Mapping[str, tuple[NDArray[Any], NDArray[np.bool_] | None]]
@@ -164,8 +164,13 @@ class Store(ABC):
             Row numbers.
         columns : mapping
             By name.
+
+        Raises
+        ------
+        UnsupportedError
+            If the store reads keys alone, as one that does not come with this package may.
         """
-        raise NotImplementedError(f"store {self.kind} reads keys only")
+        raise UnsupportedError(f"{self.place}: a store of kind {self.kind} reads keys alone")
 
     @abstractmethod
     def _open(self) -> None:

@@ -1,5 +1,6 @@
 """Arrow batches as partitions: what the columnar stores share."""
 
+from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from streamjoin.stores.base import (
     Columns,
     Partition,
     Projection,
+    Store,
     Words,
     key_words,
     packed,
@@ -174,3 +176,24 @@ def _values(table: "pa.Table", name: str, place: Path, kind: Any = None) -> Any:
     if values.dtype.kind in "mM":
         values = values.view(np.int64)
     return values
+
+
+class SelectingStore(Store):
+    """A store that selects ranges of places as Arrow tables."""
+
+    @abstractmethod
+    def rows(self, first: int, end: int) -> "tuple[pa.Table, Words]":
+        """Select the rows at places ``first`` to below ``end``; return their places beside them."""
+
+    def read(self, first: int, end: int) -> Partition:
+        """Make a partition of a range."""
+        table, numbers = self.rows(first, end)
+        try:
+            return partition(table, self.projection, self.dtype, numbers, self.place)
+        except arrow().ArrowException as error:
+            raise InputError(f"{self.place}: {error}") from None
+
+    def columns(self, first: int, end: int) -> tuple[Words, Columns]:
+        """Take a range's columns as they are."""
+        table, numbers = self.rows(first, end)
+        return compared(table, self.projection, numbers, self.place)

@@ -11,10 +11,7 @@ from streamjoin.files import arrow
 from streamjoin.stores import batches
 from streamjoin.stores.base import (
     OWN_TABLE,
-    Columns,
-    Partition,
     Projection,
-    Store,
     Words,
     check_magic,
     choose_table,
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class DuckDbStore(Store):
+class DuckDbStore(batches.SelectingStore):
     """A table of a DuckDB file; a place is a rowid.
 
     DuckDB locks a file that is open for writing elsewhere: the relation does not change while it
@@ -98,20 +95,8 @@ class DuckDbStore(Store):
         ((most,),) = self._connection.execute(f"SELECT max(rowid) FROM {self._from}").fetchall()
         return 0 if most is None else int(most) + 1
 
-    def read(self, first: int, end: int) -> Partition:
+    def rows(self, first: int, end: int) -> tuple[Any, Words]:
         """Select a range of rowids."""
-        table, numbers = self._rows(first, end)
-        try:
-            return batches.partition(table, self.projection, self.dtype, numbers, self.place)
-        except arrow().ArrowException as error:
-            raise InputError(f"{self.place}: {error}") from None
-
-    def columns(self, first: int, end: int) -> tuple[Words, Columns]:
-        """Select a range of rowids."""
-        table, numbers = self._rows(first, end)
-        return batches.compared(table, self.projection, numbers, self.place)
-
-    def _rows(self, first: int, end: int) -> tuple[Any, Words]:
         import duckdb
 
         if self._connection is None:

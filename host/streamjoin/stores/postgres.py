@@ -25,10 +25,7 @@ from streamjoin.files import arrow
 from streamjoin.stores import batches
 from streamjoin.stores.base import (
     MOST_SPARSE,
-    Columns,
-    Partition,
     Projection,
-    Store,
     Words,
     choose_table,
     quoted,
@@ -58,7 +55,7 @@ STATEMENT_S = 60
 NO_DRIVER = "ADBC is not installed: type pip install adbc-driver-postgresql"
 
 
-class PostgresStore(Store):
+class PostgresStore(batches.SelectingStore):
     """A table with a primary key of whole numbers from 0 on; a place is its value.
 
     A row keeps its place whatever is updated, and a read sees what was committed when it began.
@@ -155,20 +152,8 @@ class PostgresStore(Store):
         most = self._ask(f"SELECT coalesce(max({self._key}), -1)::bigint FROM {self._from}")
         return int(most.column(0)[0].as_py()) + 1
 
-    def read(self, first: int, end: int) -> Partition:
+    def rows(self, first: int, end: int) -> tuple[Any, Words]:
         """Select a range of the primary key."""
-        table, numbers = self._rows(first, end)
-        try:
-            return batches.partition(table, self.projection, self.dtype, numbers, self.place)
-        except arrow().ArrowException as error:
-            raise InputError(f"{self.place}: {error}") from None
-
-    def columns(self, first: int, end: int) -> tuple[Words, Columns]:
-        """Select a range of the primary key."""
-        table, numbers = self._rows(first, end)
-        return batches.compared(table, self.projection, numbers, self.place)
-
-    def _rows(self, first: int, end: int) -> tuple[Any, Words]:
         table = self._ask(self._query.format(int(first), int(end)))
         return table.remove_column(0), table.column(0).to_numpy().astype(np.uint64)
 
