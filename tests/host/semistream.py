@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.engines.kernels import semistream as kernels
 from streamjoin.engines.semi.join import SemiStreamJoin
+from streamjoin.engines.semi.reader import Stretch
 from streamjoin.engines.semi.settings import Settings
 from streamjoin.metrics import Meter
 from streamjoin.stores import Partition, Projection, Store
@@ -77,6 +79,68 @@ class Pairs:
         self.found += zip(r_rows.tolist(), s_rows.tolist(), strict=True)
         if payload is not None:
             self.payload += map(tuple, payload.tolist())
+
+
+class ByHand:
+    """A join of which a test pushes the tuples and turns the loop.
+
+    Parameters
+    ----------
+    r_keys : list of int
+        Keys of R.
+    chosen : Settings
+        How.
+    most : int
+        Stream tuples at most.
+    """
+
+    def __init__(self, r_keys: list[int], chosen: Settings, most: int) -> None:
+        self.store = ListStore(r_keys)
+        self.feed = PushFeed([0] * most, arrived=0, live=True)
+        self.pairs, meter = Pairs(), Meter()
+        meter.start()
+        self.join = SemiStreamJoin(self.store, self.feed, chosen, meter, self.pairs, carry=False)
+        self._rows, self._most = chosen.partition_rows, most
+        self._index, self._partitions = 0, 0
+
+    def push(self, key: int, count: int) -> None:
+        """Let tuples of one key arrive; one is kept back, so that the stream does not end."""
+        upto = min(self.feed.so_far + count, self._most - 1)
+        self.feed.keys[self.feed.so_far : upto] = key
+        self.feed.so_far = upto
+
+    def turn(self) -> None:
+        """One loop, with the partition that comes next."""
+        if self._index == 0:
+            self._partitions = -(-len(self.store.keys) // self._rows)
+        first = self._index * self._rows
+        rows = self.store.read(first, min(first + self._rows, len(self.store.keys)))
+        assert self.join.turn(Stretch(self._index, self._partitions, rows, 0))
+        self._index = (self._index + 1) % self._partitions
+
+    def cycle(self, key: int, each: int = 1) -> None:
+        """Loops to the end of this cycle; before each so many tuples of a key arrive."""
+        self.push(key, each)
+        self.turn()
+        while self._index:
+            self.push(key, each)
+            self.turn()
+
+    def waiting(self) -> bool:
+        """Whether there is anything to join."""
+        return self.join.tables.live > 0 or self.feed.so_far > self.join.tally.taken
+
+    def finish(self) -> None:
+        """Loops until nothing waits."""
+        while self.waiting():
+            self.turn()
+
+    def state(self, key: int) -> int:
+        """State of a join value; FREE where it has none of its own."""
+        tables = self.join.tables
+        values = tables.values[tables.value_keys == key]
+        states = values[values[:, kernels.STATE] != kernels.FREE, kernels.STATE]
+        return int(states[0]) if len(states) else kernels.FREE
 
 
 def joined(

@@ -3,15 +3,14 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.host.semistream import ListStore, Pairs, PushFeed, expected, settings
+from tests.host.semistream import ByHand, ListStore, PushFeed, expected, joined, settings
 
 from streamjoin.engines.kernels import semistream as kernels
-from streamjoin.engines.semi.join import SemiStreamJoin
-from streamjoin.engines.semi.reader import Stretch
-from streamjoin.metrics import Meter
+from streamjoin.engines.semi import tables as semi_tables
 
 ROWS = 8
 MOST_TUPLES = 4000
@@ -25,39 +24,32 @@ class CacheMachine(RuleBasedStateMachine):
         factor=st.sampled_from([0.5, 1.0, 2.0]),
         memory=st.sampled_from([12_000, 30_000, None]),
         eviction=st.integers(1, 6),
+        first_values=st.sampled_from([1, 4, 16]),
     )
-    def begin(self, r_keys: list[int], factor: float, memory: int | None, eviction: int) -> None:
-        self.store = ListStore(r_keys)
-        self.feed = PushFeed([0] * MOST_TUPLES, arrived=0, live=True)
-        self.pairs, meter = Pairs(), Meter()
-        meter.start()
+    def begin(
+        self,
+        r_keys: list[int],
+        factor: float,
+        memory: int | None,
+        eviction: int,
+        first_values: int,
+    ) -> None:
+        self.first_values, semi_tables.FIRST_VALUES = semi_tables.FIRST_VALUES, first_values
         chosen = settings(memory, ROWS, switching_factor=factor, eviction_cycles=eviction)
-        self.join = SemiStreamJoin(self.store, self.feed, chosen, meter, self.pairs, carry=False)
-        self.index = 0
-
-    def turn(self) -> None:
-        partitions = -(-len(self.store.keys) // ROWS)
-        first = self.index * ROWS
-        rows = self.store.read(first, min(first + ROWS, len(self.store.keys)))
-        assert self.join.turn(Stretch(self.index, partitions, rows, 0))
-        self.index = (self.index + 1) % partitions
-
-    def waiting(self) -> bool:
-        return self.join.tables.live > 0 or self.feed.so_far > self.join.tally.taken
+        self.hand = ByHand(r_keys, chosen, MOST_TUPLES)
+        self.join, self.store = self.hand.join, self.hand.store
 
     @rule(key=st.integers(0, 11), count=st.integers(1, 30))
     def arrive(self, key: int, count: int) -> None:
-        upto = min(self.feed.so_far + count, MOST_TUPLES - 1)
-        self.feed.keys[self.feed.so_far : upto] = key
-        self.feed.so_far = upto
+        self.hand.push(key, count)
 
-    @precondition(lambda self: hasattr(self, "join") and self.waiting())
+    @precondition(lambda self: hasattr(self, "join") and self.hand.waiting())
     @rule(turns=st.integers(1, 40), key=st.integers(0, 11), each=st.integers(0, 12))
     def go_on(self, turns: int, key: int, each: int) -> None:
         for _ in range(turns):
-            self.arrive(key, each)
-            if self.waiting():
-                self.turn()
+            self.hand.push(key, each)
+            if self.hand.waiting():
+                self.hand.turn()
 
     @invariant()
     def cached_values_have_all_their_rows(self) -> None:
@@ -89,6 +81,24 @@ class CacheMachine(RuleBasedStateMachine):
         used = int(np.count_nonzero(values[:, kernels.STATE] != kernels.FREE))
         assert used + self.join.tables.free_values == len(values)
 
+    @invariant()
+    def every_page_is_in_one_place(self) -> None:
+        if not hasattr(self, "join"):
+            return
+        tables = self.join.tables
+        numbers, arena = tables.shared[:2]
+        queue, record_pages, free_pages = tables.shared[6:]
+        places = int(numbers[kernels.FIRST_PAGE]) + np.arange(tables.node_pages)
+        pages = [
+            *queue[places % len(queue)].tolist(),
+            *record_pages[: tables.record_pages_used].tolist(),
+            *free_pages[: tables.free_pages].tolist(),
+        ]
+        assert len(pages) == len(set(pages))
+        assert set(range(tables.pages)) <= set(pages)
+        assert all(page < len(arena) // tables.page_words for page in pages)
+        assert (free_pages[: tables.free_pages] < tables.pages).all()
+
     def records_of(self, value: int) -> list[int]:
         tables = self.join.tables
         arena, record_pages = tables.shared[1], tables.shared[7]
@@ -103,11 +113,50 @@ class CacheMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "join"):
             return
-        while self.waiting():
-            self.turn()
-        keys = self.feed.keys[: self.feed.so_far]
-        assert sorted(self.pairs.found) == expected(self.store.keys, keys)
+        semi_tables.FIRST_VALUES = self.first_values
+        self.hand.finish()
+        keys = self.hand.feed.keys[: self.hand.feed.so_far]
+        assert sorted(self.hand.pairs.found) == expected(self.store.keys, keys)
 
 
 TestCache = CacheMachine.TestCase
 TestCache.settings = hypothesis_settings(max_examples=30, stateful_step_count=20, deadline=None)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_row_that_is_new_is_met_by_all_that_come_after_it_was_read(rows: int) -> None:
+    """Whether its join value was absent or cached until then."""
+    key, r_keys = 7, list(range(1000, 1037))
+    hand = ByHand([*r_keys, *[key] * rows], settings(30_000, ROWS), 4000)
+    known = kernels.CACHED if rows else kernels.ABSENT
+    while hand.state(key) != known:
+        hand.push(key, 40)
+        hand.turn()
+    hand.cycle(key)
+    new = 3
+    hand.store.keys[new] = key
+    hand.push(key, 1)
+    hand.turn()
+    later = hand.feed.so_far
+    for _ in range(20):
+        hand.cycle(key)
+    hand.finish()
+    found = {s_row for r_row, s_row in hand.pairs.found if r_row == new}
+    assert set(range(later, hand.feed.so_far)) <= found
+    assert len(hand.pairs.found) == len(set(hand.pairs.found))
+
+
+def test_the_table_of_values_grows_where_most_of_them_stay_and_within_the_budget() -> None:
+    rng = np.random.default_rng(14)
+    store = ListStore(rng.permutation(np.arange(3000)).tolist())
+    hot, even = rng.integers(0, 150, 60_000), rng.integers(0, 3000, 60_000)
+    sizes = []
+    for keys in (hot, even):
+        pairs, join = joined(store, PushFeed(keys.tolist()), settings(120_000, 100), carry=False)
+        assert len(pairs.found) == len(set(pairs.found)) == len(keys)
+        assert join.tables.nbytes + 2 * 100 * store.row_bytes <= 120_000
+        sizes.append((len(join.tables.values), join.tables.pages))
+    (hot_values, hot_pages), (even_values, even_pages) = sizes
+    assert hot_values >= 150
+    assert even_values < 30
+    assert hot_pages < even_pages

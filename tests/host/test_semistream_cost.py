@@ -13,7 +13,8 @@ from streamjoin.cli import main
 from streamjoin.engines.base import Job
 from streamjoin.engines.semi import cost
 from streamjoin.engines.semi.cost import Costs, Loop
-from streamjoin.engines.semi.tables import Tables, layout_bytes
+from streamjoin.engines.semi.layout import layout_bytes
+from streamjoin.engines.semi.tables import Tables
 from streamjoin.errors import InputError
 from streamjoin.predicates import Predicate
 from streamjoin.stores import KINDS
@@ -99,7 +100,7 @@ def test_the_best_disk_buffer_is_neither_the_smallest_nor_all_of_the_memory() ->
 
 @pytest.mark.parametrize(("row_bytes", "stream_bytes"), [(16, 12), (24, 20), (120, 20), (121, 33)])
 def test_the_models_sizes_are_those_of_the_tables(row_bytes: int, stream_bytes: int) -> None:
-    from streamjoin.engines.semi.tables import stream_words
+    from streamjoin.engines.semi.layout import stream_words
 
     sizes = layout_bytes(row_bytes, stream_bytes)
     words = sizes.row // 8 - 2

@@ -16,7 +16,7 @@ from streamjoin.engines.encode import encode_keys
 from streamjoin.engines.semi.cost import Costs, Loop
 
 if TYPE_CHECKING:
-    from streamjoin.engines.semi.tables import Sizes
+    from streamjoin.engines.semi.layout import Sizes
 
 SAMPLE_TUPLES = 1 << 20
 STEPS = 50

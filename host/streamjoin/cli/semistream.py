@@ -84,7 +84,7 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
     for name, _ in ENGINES:
         run.settle(catalog.get(name), job, {})  # refuses what the engine does
     costs, path = cost.load(args.store)
-    from streamjoin.engines.semi.tables import layout_bytes
+    from streamjoin.engines.semi.layout import layout_bytes
 
     values, sizes = values_of(job), layout_bytes(args.r_bytes, args.s_bytes)
     relation_bytes = values.r_rows * sizes.row

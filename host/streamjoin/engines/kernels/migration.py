@@ -4,7 +4,9 @@ See :mod:`streamjoin.engines.kernels.semistream` for the tables. These steps run
 through R, never within one.
 """
 
-from streamjoin.engines.kernels.jit import kernel
+import numpy as np
+
+from streamjoin.engines.kernels.jit import inlined, kernel
 from streamjoin.engines.kernels.semistream import (
     COUNT_MASK,
     COUNTING,
@@ -38,6 +40,9 @@ from streamjoin.engines.kernels.semistream import (
     remove,
 )
 
+MOST_NODES = 1 << 12
+"""Join values with more nodes are alike for :func:`nominate`."""
+
 
 @kernel
 def nominate(
@@ -54,24 +59,39 @@ def nominate(
 ) -> int:
     """Make a value of every join value with more nodes than that and a row in R; count from here.
 
+    Where free values are too few, those with the most nodes get them.
+
     Returns
     -------
     int
         Join values that found no free value.
     """
-    left_out = 0
+    least = U64(more_than + 1)
+    having = np.zeros(MOST_NODES + 1, dtype=np.uint64)
+    for slot in range(U64(len(directory))):
+        nodes = _nominee_nodes(directory[slot], arena)
+        if nodes >= least:
+            having[min(nodes, U64(MOST_NODES))] += U64(1)
+    nominees = having.sum()
+    # All from `least` nodes on get a value, and as many as are left of those with one node less.
+    left, left_out = numbers[FREE_VALUES], U64(0)
+    if nominees > left:
+        left_out = nominees - left
+        least = U64(MOST_NODES + 1)
+        while having[least - U64(1)] <= left:
+            least -= U64(1)
+            left -= having[least]
+    else:
+        left = U64(0)
     for slot in range(U64(len(directory))):
         entry = directory[slot]
-        if entry == EMPTY or entry & SPECIAL:
+        nodes = _nominee_nodes(entry, arena)
+        counted = min(nodes, U64(MOST_NODES))
+        if counted + U64(1) == least and left > U64(0):
+            left -= U64(1)
+        elif counted < least:
             continue
         newest = entry & LOW
-        count = arena[newest + U64(2)]
-        nodes = count & COUNT_MASK
-        if nodes <= U64(more_than) or count & MATCHED == U64(0):
-            continue
-        if numbers[FREE_VALUES] == U64(0):
-            left_out += 1
-            continue
         numbers[FREE_VALUES] -= U64(1)
         value = U64(free_values[numbers[FREE_VALUES]])
         value_keys[value] = arena[newest]
@@ -80,7 +100,16 @@ def nominate(
         values[value, STATE] = U32(COUNTING)
         values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes)
         directory[slot] = SPECIAL | (entry & (TAG_MASK << HALF)) | value
-    return left_out
+    return int(left_out)
+
+
+@inlined
+def _nominee_nodes(entry: np.uint64, arena: Words) -> np.uint64:
+    """Nodes of a plain join value with a row in R; 0 for any other entry."""
+    if entry & SPECIAL:  # of an empty slot, too
+        return U64(0)
+    count = arena[(entry & LOW) + U64(2)]
+    return count & COUNT_MASK if count & MATCHED else U64(0)
 
 
 @kernel

@@ -89,8 +89,8 @@ BROKEN = U32(1 << 31)
     FROM_CACHE,
     MISSED,
     FREE_VALUES,
-    UNMATCHED,
     KEPT_VALUES,
+    PAGE_LIMIT,
 ) = range(26)
 NUMBERS = 26
 
@@ -241,7 +241,8 @@ def take(
         special = known and entry & SPECIAL != U64(0)
         if special:
             value = entry & LOW
-            state = values[value, STATE]
+            # A value that R holds otherwise than last time waits for it like any other.
+            state = values[value, STATE] if values[value, SEEN] != BROKEN else U32(FREE)
             if state == ABSENT:
                 values[value, USES] += U32(1)
                 numbers[MISSED] += U64(1)
@@ -451,7 +452,8 @@ def expire(
     """Delete the oldest nodes up to a sequence number; give emptied pages back.
 
     A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if others
-    of the same value wait, they need not; and once they are gone the value is kept as absent.
+    of the same value wait, the value is kept as absent: the more there are, the fewer free values
+    need be left. Where there is none for it, those that come while the others wait are spared.
     """
     slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
     while numbers[OLDEST] < U64(upto):
@@ -478,20 +480,22 @@ def expire(
         else:
             newest = entry & LOW
             count = arena[newest + U64(2)]
-            numbers[UNMATCHED] += U64(count & MATCHED == U64(0))
             nodes = count & COUNT_MASK
-            if nodes > U64(1):
-                if cycle > 0 and nodes >= U64(ABSENT_NODES) and count & MATCHED == U64(0):
-                    count |= MISSING
-                arena[newest + U64(2)] = count - U64(1)
-            elif count & MISSING and numbers[FREE_VALUES] > numbers[KEPT_VALUES]:
+            missing = cycle > 0 and nodes >= U64(ABSENT_NODES)
+            missing &= count & (MATCHED | MISSING) == U64(0)
+            if missing and nodes * numbers[FREE_VALUES] > U64(ABSENT_NODES) * numbers[KEPT_VALUES]:
                 numbers[FREE_VALUES] -= U64(1)
                 value = U64(free_values[numbers[FREE_VALUES]])
                 value_keys[value] = key
                 for column in range(VALUE_COLUMNS):
                     values[value, column] = U32(0)
                 values[value, STATE], values[value, SINCE] = U32(ABSENT), U32(cycle)
+                values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes - U64(1))
                 directory[slot] = SPECIAL | tag << HALF | value
+            elif nodes > U64(1):
+                if missing:
+                    count |= MISSING
+                arena[newest + U64(2)] = count - U64(1)
             else:
                 remove(directory, slots, slot)
                 numbers[ENTRIES] -= U64(1)
@@ -507,8 +511,10 @@ def expire(
 
 @inlined
 def _next_page(numbers: Words, queue: Codes, free_pages: Codes, page_words: np.uint64) -> None:
-    free_pages[numbers[FREE_PAGES]] = queue[numbers[FIRST_PAGE]]
-    numbers[FREE_PAGES] += U64(1)
+    page = queue[numbers[FIRST_PAGE]]
+    if U64(page) < numbers[PAGE_LIMIT]:
+        free_pages[numbers[FREE_PAGES]] = page
+        numbers[FREE_PAGES] += U64(1)
     numbers[PAGES_USED] -= U64(1)
     behind = numbers[FIRST_PAGE] + U64(1)
     numbers[FIRST_PAGE] = U64(0) if behind == U64(len(queue)) else behind

@@ -69,12 +69,18 @@ class Cache:
     def __init__(self, tables: Tables, switching_factor: float, eviction_cycles: int) -> None:
         self._tables, self._factor = tables, switching_factor
         self._eviction_cycles = eviction_cycles
+        self._left_out = 0
         self.switched = self.evicted = self.broken = 0
 
     def new_cycle(self, cycle: int) -> None:
         """Do what is due between two cycles; ``cycle`` is the number of the one that begins."""
-        self._check_complete()
+        self._tables.settle()
         phase = cycle % 3
+        if self._tables.free_values == len(self._tables.values):
+            if phase == INCREMENTING:
+                self._nominate()
+            return
+        self._check_complete()
         if phase == PHASE_OUT:
             self._move_in(cycle)
         if cycle % self._eviction_cycles == 0:
@@ -88,6 +94,8 @@ class Cache:
     def wanted_pages(self) -> int:
         """Pages that the values which are being counted will need if they pass."""
         values = self._tables.values
+        if self._tables.free_values == len(values):
+            return 0
         counting = values[values[:, STATE] == COUNTING]
         records = int(counting[self._pass(counting), RECORDS].sum())
         return min(-(-records // self._tables.page_records), self._room_pages())
@@ -158,13 +166,17 @@ class Cache:
         values[chosen, FIRST] = tables.records + needed[:fitting] - records[:fitting]
         tables.records += int(needed[fitting - 1]) if fitting else 0
         self._demote(np.setdiff1d(counted, chosen))
+        if self._left_out and 2 * len(chosen) > len(counted):  # most passed, so not by chance
+            tables.grow_values(self._left_out)
 
     def _nominate(self) -> None:
         """Have the rows counted of every join value that passes if it has only one."""
         tables = self._tables
         least = self._factor * (tables.record_bytes + VALUE_BYTES) / tables.node_bytes
-        while migration.nominate(int(least), *tables.shared) and tables.grows:
-            tables.grow_values()
+        self._left_out = migration.nominate(int(least), *tables.shared)
+        while self._left_out and tables.grows:
+            tables.grow_values(max(self._left_out, len(tables.values)))
+            self._left_out = migration.nominate(int(least), *tables.shared)
 
     def _pass(self, values: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Which values pass the cache inequality ``n * v_S > sf * m * v_R`` (theorem 2)."""

@@ -275,7 +275,7 @@ class SemiStreamEngine(Engine):
     @staticmethod
     def _most_bytes(job: Job, store: Store) -> int:
         """What holds all tuples of both sides at once, with room to spare."""
-        from streamjoin.engines.semi.tables import layout_bytes
+        from streamjoin.engines.semi.layout import layout_bytes
 
         sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]))
         of_row = sizes.record + sizes.value + sizes.entry + 2 * sizes.row
@@ -284,7 +284,7 @@ class SemiStreamEngine(Engine):
 
 
 def _stream_words(job: Job) -> int:
-    from streamjoin.engines.semi.tables import stream_words
+    from streamjoin.engines.semi.layout import stream_words
 
     return stream_words(int(job.knobs["s_bytes"]))
 

@@ -1,6 +1,5 @@
 """The memory of a semi-stream join: one arena for both hash tables, within one budget."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from streamjoin.engines.kernels import migration, semistream
 from streamjoin.engines.kernels.semistream import (
     ENTRIES,
+    FIRST_PAGE,
     FREE_PAGES,
     FREE_VALUES,
     KEPT_VALUES,
@@ -18,6 +18,7 @@ from streamjoin.engines.kernels.semistream import (
     NODE_WORDS,
     NUMBERS,
     OLDEST,
+    PAGE_LIMIT,
     PAGE_NODES,
     PAGE_RECORDS_LOG2,
     PAGE_WORDS,
@@ -28,22 +29,20 @@ from streamjoin.engines.kernels.semistream import (
     VALUE_BYTES,
     VALUE_COLUMNS,
 )
+from streamjoin.engines.semi.layout import (
+    LEAST_PAGES,
+    LOAD,
+    PAGE_NUMBER_BYTES,
+    WORD_BYTES,
+    page_records_log2,
+)
 
-WORD_BYTES = 8
-STREAM_HEADER_BYTES = 12
-"""Of a stream tuple: key and row number."""
+FIRST_VALUES = 16
+FIRST_VALUES_SHARE = 1 / 128
+"""Of a budget, for the table of values before there is use for more."""
 
-LOAD = 0.75
-"""Share of the directory's slots that are used at most."""
-
-VALUES_SHARE = 0.05
-"""Share of a budget for the table of values: more than are cached and absent at skew 1, and what
-SSBJ gives away where nothing is worth caching."""
-
-MOST_PAGE_BYTES = 1 << 16
-LEAST_PAGES = 8
-PAGES = 256
-"""Pages that a budget is cut into where they get no larger than :data:`MOST_PAGE_BYTES`."""
+MOST_VALUES_SHARE = 1 / 8
+"""Of a budget, for the table of values at most: of each, twice its bytes are saved, or it goes."""
 
 FIXED_BYTES = (semistream.OVERFLOW + 3 + NUMBERS) * WORD_BYTES + 3 * 4
 """What the directory, the numbers and the lists of pages take beside what grows with the pages."""
@@ -72,6 +71,8 @@ class Tables:
         What every kernel takes, in its order.
     records : int
         Records in use, gaps among them.
+    pages : int
+        Pages of both tables, free ones among them.
     """
 
     def __init__(
@@ -84,13 +85,14 @@ class Tables:
         node_words, record_words = NODE_HEADER + node_payload_words, 1 + record_payload_words
         self.grows = memory_bytes is None
         budget = START_BYTES if memory_bytes is None else memory_bytes
-        log2 = _page_records_log2(budget, node_words, record_words)
+        log2 = page_records_log2(budget, node_words, record_words)
         self.page_words = record_words << log2
         page_nodes = self.page_words // node_words
-        value_count = int(budget * VALUES_SHARE) // VALUE_BYTES if caching else 0
-        value_count = max(1, value_count)
+        value_count = max(FIRST_VALUES, int(budget * FIRST_VALUES_SHARE) // VALUE_BYTES)
+        value_count = value_count if caching else 1
+        self._most_values = int(budget * MOST_VALUES_SHARE) // VALUE_BYTES if caching else 1
         # A page, its entries in the directory, and its places in three lists of pages.
-        each = self.page_words * WORD_BYTES + page_nodes / LOAD * WORD_BYTES + 3 * 4
+        each = self.page_words * WORD_BYTES + page_nodes / LOAD * WORD_BYTES + PAGE_NUMBER_BYTES
         left = budget - FIXED_BYTES - value_count * VALUE_BYTES
         pages = max(LEAST_PAGES, int(left / each))
         self.numbers = np.zeros(NUMBERS, dtype=np.uint64)
@@ -178,7 +180,7 @@ class Tables:
             "h_s": self.node_pages * page_bytes + self._directory.nbytes,
             "h_r": self.record_pages_used * page_bytes + values,
             "queue": lists + self.numbers.nbytes,
-            "free": self.free_pages * page_bytes,
+            "free": self._arena.nbytes - (self.node_pages + self.record_pages_used) * page_bytes,
         }
 
     def grow(self) -> None:
@@ -191,9 +193,46 @@ class Tables:
             self._make_directory(int(self.numbers[SLOTS] * GROWTH) + 2)
             migration.rehash(old, self.numbers, self._directory, self._arena, self._value_keys)
 
-    def grow_values(self) -> None:
-        """Double the table of values; only without a budget."""
-        self._add_values(len(self._values))
+    def grow_values(self, count: int) -> None:
+        """Make room for so many more values: at once, or with a budget in place of pages.
+
+        Those are the last of the arena. Stream tuples leave them within a cycle, records are moved;
+        :meth:`settle` does the rest.
+        """
+        if self.grows:
+            self._add_values(count)
+        elif self.pages == self._arena_pages:
+            count = min(count, self._most_values - len(self._values))
+            wanted = -(-count * VALUE_BYTES // (self.page_words * WORD_BYTES))
+            spare = self.pages - self.record_pages_used - LEAST_PAGES
+            self.pages -= max(0, min(wanted, spare // 2))
+            self.numbers[PAGE_LIMIT] = self.pages
+            free_pages, free = self._lists[2], self.free_pages
+            kept = free_pages[:free][free_pages[:free] < self.pages]
+            free_pages[: len(kept)] = kept
+            self.numbers[FREE_PAGES] = len(kept)
+            self.settle()
+
+    def settle(self) -> None:
+        """Put values in the place of the pages that are given up, once nothing is in them."""
+        if self.pages == self._arena_pages:
+            return
+        queue, record_pages, free_pages = self._lists
+        arena = self._arena.reshape(self._arena_pages, self.page_words)
+        for place in np.flatnonzero(record_pages[: self.record_pages_used] >= self.pages):
+            if self.free_pages == 0:
+                return
+            self.numbers[FREE_PAGES] -= np.uint64(1)
+            page = free_pages[self.free_pages]
+            arena[page] = arena[record_pages[place]]
+            record_pages[place] = page
+        del arena
+        places = (int(self.numbers[FIRST_PAGE]) + np.arange(self.node_pages)) % len(queue)
+        if (queue[places] >= self.pages).any():
+            return
+        before = self._arena.nbytes
+        self._arena.resize(self.pages * self.page_words, refcheck=False)
+        self._add_values((before - self._arena.nbytes) // VALUE_BYTES)
 
     def take_record_pages(self, records: int) -> int:
         """Take free pages for so many more records; return for how many there was room."""
@@ -215,19 +254,26 @@ class Tables:
         _, record_pages, free_pages = self._lists
         while self.record_pages_used > needed:
             self.record_pages_used -= 1
-            free_pages[int(self.numbers[FREE_PAGES])] = record_pages[self.record_pages_used]
-            self.numbers[FREE_PAGES] += np.uint64(1)
+            page = record_pages[self.record_pages_used]
+            if page < self.pages:
+                free_pages[self.free_pages] = page
+                self.numbers[FREE_PAGES] += np.uint64(1)
+
+    @property
+    def _arena_pages(self) -> int:
+        return len(self._arena) // self.page_words
 
     def _add_pages(self, count: int) -> None:
         """Add free pages; the arena is extended in place, its pages are not copied."""
         before, self.pages = self.pages, self.pages + count
+        self.numbers[PAGE_LIMIT] = self.pages
         self._arena.resize(self.pages * self.page_words, refcheck=False)
         queue = self._lists[0]
-        used, first = self.node_pages, int(self.numbers[semistream.FIRST_PAGE])
+        used, first = self.node_pages, int(self.numbers[FIRST_PAGE])
         unrolled = np.roll(queue, -first) if len(queue) else queue
         lists = [np.zeros(self.pages + 1, dtype=np.uint32) for _ in range(3)]
         lists[0][:used] = unrolled[:used]
-        self.numbers[semistream.FIRST_PAGE] = 0
+        self.numbers[FIRST_PAGE] = 0
         lists[1][: self.record_pages_used] = self._lists[1][: self.record_pages_used]
         free = self.free_pages
         lists[2][:free] = self._lists[2][:free]
@@ -244,63 +290,10 @@ class Tables:
         free = self.free_values
         self._free_values[free : free + count] = np.arange(before + count - 1, before - 1, -1)
         self.numbers[FREE_VALUES] += np.uint64(count)
-        self.numbers[KEPT_VALUES] = (before + count) // 2
+        self.numbers[KEPT_VALUES] = (before + count) // 4
 
     def _make_directory(self, slots: int) -> None:
         whole = slots + semistream.OVERFLOW + 1
         self._directory = np.full(whole, semistream.EMPTY, dtype=np.uint64)
         self.numbers[SLOTS] = slots
         self.numbers[MOST_ENTRIES] = int(slots * LOAD)
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Bytes of what the tables hold.
-
-    Attributes
-    ----------
-    node, entry, record, value : float
-        A stream tuple, a join value's entry, a cached master row, a cached join value.
-    row : int
-        A master row in the disk buffer.
-    """
-
-    node: float
-    entry: float
-    record: float
-    value: float
-    row: int
-
-
-def layout_bytes(row_bytes: int, stream_bytes: int) -> Sizes:
-    """Bytes of what the tables hold for master rows and stream tuples of these widths.
-
-    Parameters
-    ----------
-    row_bytes : int
-        Of a master row: key and number take 16.
-    stream_bytes : int
-        Of a stream tuple: key and row number take :data:`STREAM_HEADER_BYTES`.
-    """
-    words = max(0, -(-(row_bytes - 2 * WORD_BYTES) // WORD_BYTES))
-    return Sizes(
-        node=float((NODE_HEADER + stream_words(stream_bytes)) * WORD_BYTES),
-        entry=WORD_BYTES / LOAD,
-        record=float((1 + words) * WORD_BYTES),
-        value=float(VALUE_BYTES),
-        row=(2 + words) * WORD_BYTES,
-    )
-
-
-def stream_words(stream_bytes: int) -> int:
-    """Payload words of a stream tuple."""
-    return max(0, -(-(stream_bytes - STREAM_HEADER_BYTES) // WORD_BYTES))
-
-
-def _page_records_log2(budget: int, node_words: int, record_words: int) -> int:
-    """Records of a page as a power of two: pages hold a node at least, and are many."""
-    most_words = min(MOST_PAGE_BYTES, budget // PAGES) // WORD_BYTES
-    log2 = 0
-    while record_words << log2 < node_words or record_words << (log2 + 1) <= most_words:
-        log2 += 1
-    return log2

@@ -1,0 +1,89 @@
+"""Bytes of what a semi-stream join holds, and of the pages that its two tables share."""
+
+from dataclasses import dataclass
+
+from streamjoin.engines.kernels.semistream import NODE_HEADER, VALUE_BYTES
+
+WORD_BYTES = 8
+STREAM_HEADER_BYTES = 12
+"""Of a stream tuple: key and row number."""
+
+LOAD = 0.75
+"""Share of the directory's slots that are used at most."""
+
+PAGE_NUMBER_BYTES = 3 * 4
+"""A page's places in three lists of pages."""
+
+PARTLY_FILLED = 3
+"""Pages that are filled in part: the queue's first and last, the last of the records."""
+
+LEAST_PAGES = 8
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of what the tables hold.
+
+    Attributes
+    ----------
+    node, entry, record, value : float
+        A stream tuple, a join value's entry, a cached master row, a cached join value.
+    row : int
+        A master row in the disk buffer.
+    """
+
+    node: float
+    entry: float
+    record: float
+    value: float
+    row: int
+
+
+def layout_bytes(row_bytes: int, stream_bytes: int) -> Sizes:
+    """Bytes of what the tables hold for master rows and stream tuples of these widths.
+
+    Parameters
+    ----------
+    row_bytes : int
+        Of a master row: key and number take 16.
+    stream_bytes : int
+        Of a stream tuple: key and row number take :data:`STREAM_HEADER_BYTES`.
+    """
+    words = max(0, -(-(row_bytes - 2 * WORD_BYTES) // WORD_BYTES))
+    return Sizes(
+        node=float((NODE_HEADER + stream_words(stream_bytes)) * WORD_BYTES),
+        entry=WORD_BYTES / LOAD,
+        record=float((1 + words) * WORD_BYTES),
+        value=float(VALUE_BYTES),
+        row=(2 + words) * WORD_BYTES,
+    )
+
+
+def stream_words(stream_bytes: int) -> int:
+    """Payload words of a stream tuple."""
+    return max(0, -(-(stream_bytes - STREAM_HEADER_BYTES) // WORD_BYTES))
+
+
+def page_records_log2(budget: int, node_words: int, record_words: int) -> int:
+    """Records of a page as a power of two, so that the least of a budget is of no use.
+
+    What is of no use: the rest of a page behind its last whole node, pages that are filled in part,
+    and the lists of pages.
+
+    Parameters
+    ----------
+    budget : int
+        Bytes of both tables.
+    node_words, record_words : int
+        Of a stream tuple and of a master row.
+    """
+    log2 = least = max(0, (-(-node_words // record_words) - 1).bit_length())
+    best, best_waste = least, 1.0
+    while (record_words << log2) * WORD_BYTES * LEAST_PAGES <= budget:
+        words = record_words << log2
+        waste = (words % node_words) / words + PAGE_NUMBER_BYTES / (words * WORD_BYTES)
+        waste += PARTLY_FILLED * words * WORD_BYTES / budget
+        if waste < best_waste:
+            best, best_waste = log2, waste
+        log2 += 1
+    return best
