@@ -12,6 +12,7 @@ from streamjoin.errors import InputError
 from streamjoin.files import require_columns
 from streamjoin.stores import Projection, Relation, Store
 from streamjoin.stores.base import Columns, Words
+from streamjoin.texts import Texts
 from streamjoin.tuples import Int64s, Stream
 
 MOST_PLACES = 1 << 31
@@ -132,14 +133,17 @@ def arrivals(columns: Columns, name: str | None, source: str, rows: int) -> Int6
     if name is None:
         return np.zeros(rows, dtype=np.int64)
     values, missing = columns[name]
+    if isinstance(values, Texts):
+        values = values.objects()
     if missing is not None:
         values = np.ma.MaskedArray(values, missing)
     return numpy_arrivals(values, name, source)
 
 
-def _joined(parts: list[tuple[NDArray[Any], NDArray[np.bool_] | None]]) -> Any:
+def _joined(parts: list[tuple[NDArray[Any] | Texts, NDArray[np.bool_] | None]]) -> Any:
     """Put stretches of a column together."""
-    values = np.concatenate([part for part, _ in parts])
+    held = [part.objects() if isinstance(part, Texts) else part for part, _ in parts]
+    values = np.concatenate(held)
     if all(mask is None for _, mask in parts):
         return values, None
     masks = [np.zeros(len(part), dtype=np.bool_) if mask is None else mask for part, mask in parts]

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.texts import Texts
 
 Words = NDArray[np.uint64]
-Columns = Mapping[str, tuple[NDArray[Any], NDArray[np.bool_] | None]]
+Columns = Mapping[str, tuple[NDArray[Any] | Texts, NDArray[np.bool_] | None]]
 """Columns as a join compares them: values, and which are missing."""
 
 WORD_BYTES = 8

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamjoin.columns import arrow_column
+from streamjoin.columns import arrow_column, decoded
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
 from streamjoin.stores.base import (
@@ -21,6 +21,7 @@ from streamjoin.stores.base import (
     packed,
     refuse_column,
 )
+from streamjoin.texts import Texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,12 +124,22 @@ def compared(
         If a column is of a type that cannot be joined on.
     """
     pa = arrow()
-    columns = {
-        name: arrow_column(pa, table.column(name), name, str(place)) for name in projection.compared
-    }
+    columns = {name: _compared(pa, table.column(name), name, place) for name in projection.compared}
     if projection.row is not None:
         numbers = key_words(_values(table, projection.row, place))
     return numbers, columns
+
+
+def _compared(pa: Any, column: Any, name: str, place: Path) -> tuple[Any, Any]:
+    """One column; texts stay where they are."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = decoded(pa, column), kind.value_type
+    texts = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
+    if not any(is_text(kind) for is_text in texts):
+        return arrow_column(pa, column, name, str(place))
+    missing = np.asarray(column.is_null().to_numpy()) if column.null_count else None
+    return Texts.of_arrow(column, name, str(place)), missing
 
 
 def fixed_blobs(schema: "pa.Schema", one: "pa.Table") -> "pa.Schema":

@@ -5,23 +5,26 @@ a row of R that holds none of them gets a word that no stream tuple has. Whole n
 are words as they are. Both are exact for any type that a join compares.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.base import Job
+from streamjoin.engines.kernels import texts
 from streamjoin.errors import InputError
 from streamjoin.stored import StoredRelation, arrivals
 from streamjoin.stores import Partition, Projection, Store
 from streamjoin.stores.base import Columns, Words, key_words
+from streamjoin.texts import Texts
 from streamjoin.windows import TumblingWindow
 
 Values = NDArray[Any]
 Missing = NDArray[np.bool_] | None
 Ranks = NDArray[np.int64]
 
-ABSENT = -1
+ABSENT = texts.UNKNOWN
 """Rank of what the stream does not hold."""
 
 SIGN = np.uint64(1 << 63)
@@ -44,28 +47,26 @@ class Dictionary:
     def __init__(self, values: Values, missing: Missing) -> None:
         present = values if missing is None else values[~missing]
         self.is_text = values.dtype.kind == "O"
-        self._texts: dict[str, int] = {}
-        self._values: Values = np.zeros(0, dtype=np.int64)
         if self.is_text:
-            self._texts = {text: rank for rank, text in enumerate(dict.fromkeys(present.tolist()))}
+            self._known = Texts.of_objects(np.array([*dict.fromkeys(present.tolist()), None])[:-1])
+            self._slots = np.zeros(1 << (2 * len(self._known)).bit_length(), dtype=np.uint64)
+            texts.enter(self._known.offsets, self._known.data, self._slots)
         else:
             wide = np.uint64 if values.dtype.kind == "u" else np.int64
             self._values = np.unique(present.astype(wide))
 
     def __len__(self) -> int:
-        return len(self._texts) if self.is_text else len(self._values)
+        return len(self._known) if self.is_text else len(self._values)
 
-    def ranks(self, values: Values, missing: Missing) -> Ranks:
+    def ranks(self, values: Values | Texts, missing: Missing) -> Ranks:
         """Rank of each value; :data:`ABSENT` for others, and for those that are missing."""
+        found = np.full(len(values), ABSENT)
         if self.is_text:
-            known = self._texts.get
-            found = np.fromiter(
-                (known(text, ABSENT) for text in values.tolist()), np.int64, len(values)
-            )
-        elif not len(self._values):
-            found = np.full(len(values), ABSENT)
-        else:
-            found = self._places(values)
+            held = values if isinstance(values, Texts) else Texts.of_objects(values)
+            known = self._known
+            texts.look_up(held.offsets, held.data, known.offsets, known.data, self._slots, found)
+        elif len(self._values):
+            found = self._places(np.asarray(values))
         if missing is not None:
             found[missing] = ABSENT
         return found
@@ -134,7 +135,7 @@ class KeyCoder:
         found = [self._checked(columns, place) for place in range(len(self._columns))]
         values, missing = found[0]
         if self._first_kind is not None:
-            words = key_words(values)
+            words = key_words(np.asarray(values))
             return words if missing is None else np.where(missing, self._nobody, words)
         if self._window_us is not None:
             ts = arrivals(columns, self._ts_column, self._source, len(values))
@@ -154,7 +155,7 @@ class KeyCoder:
         alike = (values.dtype.kind == "u") == (s[0][0].dtype.kind == "u")
         return alike or not (key_words(s[0][0]) >= SIGN).any()
 
-    def _ranks(self, columns: list[tuple[Values, Missing]], *, learn: bool) -> Ranks:
+    def _ranks(self, columns: Sequence[tuple[Values | Texts, Missing]], *, learn: bool) -> Ranks:
         """Rank of each row's values together; the stream's are learnt."""
         ranks, *more = (
             each.ranks(*column) for each, column in zip(self._dictionaries, columns, strict=True)
@@ -166,7 +167,7 @@ class KeyCoder:
             ranks = _among(self._combined[place], wide)
         return ranks
 
-    def _checked(self, columns: Columns, place: int) -> tuple[Values, Missing]:
+    def _checked(self, columns: Columns, place: int) -> tuple[Values | Texts, Missing]:
         name = self._columns[place]
         values, missing = columns[name]
         values = _plain(values)
@@ -249,8 +250,10 @@ class CodedStore(Store):
         self._inner.close()
 
 
-def _plain(values: Values) -> Values:
+def _plain(values: Values | Texts) -> Values | Texts:
     """Times as whole numbers of nanoseconds."""
+    if isinstance(values, Texts):
+        return values
     return values.view(np.int64) if values.dtype.kind in "mM" else values
 
 

@@ -1,0 +1,79 @@
+"""A column of texts as bytes: what Arrow holds of them, without a Python object for each."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.errors import InputError
+from streamjoin.files import arrow
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts in UTF-8, one behind the other.
+
+    Attributes
+    ----------
+    offsets : ndarray of int64, shape (texts + 1,)
+        Where each begins, and the last ends.
+    data : ndarray of uint8
+        Their bytes; what lies before the first offset is not theirs.
+    """
+
+    offsets: NDArray[np.int64]
+    data: NDArray[np.uint8]
+
+    dtype = np.dtype(object)
+    """That of a column of Python's texts, for which it stands."""
+
+    @classmethod
+    def of_arrow(cls, column: Any, name: str, source: str) -> "Texts":
+        """View an Arrow column of texts; what is missing is any text.
+
+        Raises
+        ------
+        InputError
+            If a text is not UTF-8.
+        """
+        pa = arrow()
+        texts = pa.chunked_array(column).cast(pa.large_string()).combine_chunks()
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid:
+            raise InputError(f"{source}: column {name!r} holds text that is not UTF-8") from None
+        return cls._of_array(texts)
+
+    @classmethod
+    def of_objects(cls, values: NDArray[Any]) -> "Texts":
+        """Copy Python's texts; half a surrogate pair, which no store holds, is kept as it is."""
+        pa = arrow()
+        try:
+            return cls._of_array(pa.array(values, pa.large_string()))
+        except UnicodeEncodeError:
+            encoded = [text.encode("utf-8", "surrogatepass") for text in values.tolist()]
+            return cls._of_array(pa.array(encoded, pa.large_binary()))
+
+    @classmethod
+    def _of_array(cls, texts: Any) -> "Texts":
+        _, places, data = texts.buffers()
+        if not len(texts):
+            return cls(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint8))
+        offsets = np.frombuffer(places, dtype=np.int64)
+        nothing = np.zeros(0, dtype=np.uint8)
+        return cls(
+            offsets[texts.offset : texts.offset + len(texts) + 1],
+            nothing if data is None else np.frombuffer(data, dtype=np.uint8),
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def objects(self) -> NDArray[Any]:
+        """Python's texts; those that are alike are one."""
+        pa = arrow()
+        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
+        coded = pa.LargeStringArray.from_buffers(len(self), *buffers[1:]).dictionary_encode()
+        texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)[:-1]
+        return np.asarray(texts[coded.indices.to_numpy(zero_copy_only=False)])
