@@ -207,6 +207,8 @@ def join(
     )
     chosen = choose(asked) if engine == "auto" else catalog.get(engine)
     job = run.settle(chosen, asked, knobs)
+    if check:
+        verify.refuse(job)
     outcome = run.run(chosen, job)
     if check:
         right, _ = verify.expected(job)

@@ -299,7 +299,7 @@ def _check_term(r: Stream, s: Stream, term: Term) -> None:
         if "real" in {r_kind, s_kind}:
             raise InputError(
                 f"{names}; equality is for whole numbers and text: for real numbers take "
-                f"band {term.r_column}={term.s_column}:0:0"
+                f"band {term.r_column}={term.s_column}:0:0, or make whole numbers of them"
             )
         if r_kind != s_kind:
             raise InputError(f"{names}; both must be whole numbers, both text or both times")

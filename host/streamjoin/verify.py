@@ -8,7 +8,7 @@ from streamjoin import oracle
 from streamjoin.engines import catalog
 from streamjoin.engines.arrivals import scan_ranges
 from streamjoin.engines.base import Job
-from streamjoin.errors import MismatchError
+from streamjoin.errors import InputError, MismatchError
 from streamjoin.metrics import Meter, ProgressCallback
 from streamjoin.tuples import Pairs, arrival_positions
 from streamjoin.windows import CountWindow, TimeWindow
@@ -37,6 +37,21 @@ def expected(job: Job, on_progress: ProgressCallback | None = None) -> tuple[Pai
     finally:
         meter.stop()
     return meter.pairs(), "duckdb"
+
+
+def refuse(job: Job) -> None:
+    """Refuse to verify a join that is told to leave pairs out.
+
+    Raises
+    ------
+    InputError
+        Before it has run.
+    """
+    if job.knobs.get("shed_beyond"):
+        raise InputError(
+            "a stream that sheds tuples has not all pairs, so there is nothing to verify it with: "
+            "leave out shed_beyond, or the check"
+        )
 
 
 def comparisons(job: Job) -> int:

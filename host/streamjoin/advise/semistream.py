@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.base import Job
-from streamjoin.engines.encode import encode_keys
+from streamjoin.engines.encode import encode_stream_keys
 from streamjoin.engines.semi.cost import Costs, Loop
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Forecast:
 
 def values_of(job: Job) -> Values:
     """Count the join values of a job; of S, a sample."""
-    r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)
+    r_keys, s_keys = encode_stream_keys(job.r, job.s, job.predicate)
     if len(s_keys) > SAMPLE_TUPLES:
         s_keys = np.random.default_rng(0).choice(s_keys, SAMPLE_TUPLES, replace=False)
     keys, counts = np.unique(s_keys, return_counts=True)

@@ -95,17 +95,18 @@ def _list(args: argparse.Namespace) -> int:
 def _print(records: dict[str, Any]) -> None:
     baseline = records["experiment"]["baseline"]
     oracles = {workload["name"]: workload["oracle"] for workload in records["workloads"]}
+    serves = any("semi_stream" in record for record in records["records"])
     rates = {
-        (record["workload"], record["engine"]): _median(record, "throughput_tuples_per_s")
+        (record["workload"], record["engine"]): _service_rate(record) if serves else _rate(record)
         for record in records["records"]
     }
-    headings = ["point", "engine", "threads", "tuples/s", "min to max", f"x {baseline}"]
-    headings += ["p95", "last match", "CPU", "peak", "of limit", "checked"]
+    headings = ["point", "engine", "threads", "tuples/s", "min to max"]
+    headings += ["service/s"] if serves else []
+    headings += [f"x {baseline}", "p95", "last match", "CPU", "peak", "of limit", "checked"]
     rows = []
     for record in records["records"]:
         rate, base = (
-            _median(record, "throughput_tuples_per_s"),
-            rates.get((record["workload"], baseline)),
+            rates.get((record["workload"], engine)) for engine in (record["engine"], baseline)
         )
         spread = record.get("throughput_tuples_per_s") or {}
         curve = record.get("progress") or []
@@ -117,8 +118,9 @@ def _print(records: dict[str, Any]) -> None:
                 record["workload"],
                 record["engine"],
                 str(record["threads"]),
-                si(rate),
+                si(_rate(record)),
                 f"{si(spread.get('min'))} to {si(spread.get('max'))}",
+                *([si(rate)] if serves else []),
                 f"{rate / base:.2f}" if rate and base else "-",
                 duration((record.get("latency_us") or {}).get("p95")),
                 duration(curve[-1][1] * 1e3) if curve else "-",
@@ -140,6 +142,14 @@ def _print(records: dict[str, Any]) -> None:
             say(f"{record['workload']}, {record['engine']}: {record['error']}")
 
 
+def _rate(record: dict[str, Any]) -> float | None:
+    return _median(record, "throughput_tuples_per_s")
+
+
+def _service_rate(record: dict[str, Any]) -> float | None:
+    return (record.get("semi_stream") or {}).get("service_rate_tuples_per_s")
+
+
 def _median(record: dict[str, Any], name: str) -> float | None:
     found = (record.get(name) or {}).get("median")
     return None if found is None else float(found)
@@ -157,7 +167,7 @@ def _print_claims(claims: list[dict[str, Any]]) -> None:
         there = f"{claim['published']:.3g}"
         rows.append([f"{claim['text']}{of}", there, here, spread, str(claim["points"])])
     headings = ["published", "there x", "here x", "least to most", "points"]
-    print_table(headings, rows, {*headings[1:]})
+    print_table(headings, rows, {*headings[1:]}, folding="published")
 
 
 def _verdict(record: dict[str, Any], oracle: str) -> str:

@@ -18,6 +18,7 @@ from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, whole, write_pairs
 from streamjoin.stores import KINDS, Relation
 from streamjoin.stores.relations import source
+from streamjoin.tuples import Stream
 from streamjoin.windows import TimeWindow, TumblingWindow, parse_window
 
 EPILOG = """\
@@ -79,9 +80,7 @@ class JoinVerb:
             raise InputError(f"--s {s_source.text}: {ONLY_R}")
         targets = _targets(args, r_source, s_source)
         r, s = read_streams(r_source, s_source, predicate, args.ts, parse_lateness(args.lateness))
-        for stream in (r, s):
-            if stream.late:
-                say(f"{stream.source}: {stream.late} tuples came too late and are left out")
+        _say_late(r, s)
         asked = Job(
             r,
             s,
@@ -102,6 +101,8 @@ class JoinVerb:
         if args.arrival is None and "replay" not in engine.capabilities.arrivals:
             asked = replace(asked, arrival="instant")
         job = run.settle(engine, asked, knobs)
+        if args.verify:
+            verify.refuse(job)
         _say_arrival(job, args)
         with progress(f"{engine.name} on {job.tuples} tuples") as told:
             outcome = run.run(engine, job, told, say)
@@ -140,7 +141,15 @@ def _targets(args: argparse.Namespace, r: Path | Relation, s: Path) -> list[Path
         read = {s.resolve(), (r if isinstance(r, Path) else Path(r.place)).resolve()}
         if target.resolve() in read:
             raise InputError(f"{target}: is an input; it would be overwritten")
+        if read.intersection(target.resolve().parents):
+            raise InputError(f"{target}: is in the folder of an input; choose another folder")
     return targets
+
+
+def _say_late(*streams: Stream) -> None:
+    for stream in streams:
+        if stream.late:
+            say(f"{stream.source}: {stream.late} tuples came too late and are left out")
 
 
 def _say_arrival(job: Job, args: argparse.Namespace) -> None:

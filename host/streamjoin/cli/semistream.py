@@ -26,6 +26,7 @@ COMPONENTS = {
 """Bytes by component, as the metrics and as the paper call them."""
 
 ENGINES = (("meshjoin", False), ("ssbj", True))
+AS_JOINED = "as the engines' knob: "
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("semi-stream joins: R in a store, S arriving")
     group.add_argument("--rate", type=float, metavar="TUPLES_PER_S", help="memory for this rate")
     group.add_argument("--memory-kib", type=int, metavar="N", help="rate with this budget")
-    group.add_argument("--store", choices=KINDS, default="arrow", help="where R lies")
-    group.add_argument("--r-bytes", type=int, default=120, help="of a master row; default 120")
-    group.add_argument("--s-bytes", type=int, default=20, help="of a stream tuple; default 20")
+    group.add_argument("--store", choices=KINDS, help="where R lies; default arrow")
+    group.add_argument("--r-bytes", type=int, metavar="N", help=f"of a master row; {AS_JOINED}16")
+    group.add_argument("--s-bytes", type=int, metavar="N", help=f"of a stream tuple; {AS_JOINED}12")
     group.add_argument(
         "--calibrate-stores",
         action="store_true",
@@ -68,7 +69,16 @@ def told(metrics: Any) -> list[list[str]]:
 
 def asked(args: argparse.Namespace) -> bool:
     """Whether any of them was given."""
-    return args.rate is not None or args.memory_kib is not None
+    if args.rate is not None or args.memory_kib is not None:
+        return True
+    for flag, given in (
+        ("--store", args.store),
+        ("--r-bytes", args.r_bytes),
+        ("--s-bytes", args.s_bytes),
+    ):
+        if given is not None:
+            raise InputError(f"{flag} is for a semi-stream join: add --rate or --memory-kib")
+    return False
 
 
 def forecast(job: Job, args: argparse.Namespace) -> int:
@@ -78,15 +88,13 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
     for flag, number in (("--rate", args.rate), ("--memory-kib", args.memory_kib)):
         if number is not None and not 0 < number < float("inf"):
             raise InputError(f"{flag} must be a number above 0, not {number}")
-    for flag, width, least in (("--r-bytes", args.r_bytes, 16), ("--s-bytes", args.s_bytes, 12)):
-        if width < least:
-            raise InputError(f"{flag} must be at least {least}, not {width}")
+    store = args.store or "arrow"
     for name, _ in ENGINES:
         run.settle(catalog.get(name), job, {})  # refuses what the engine does
-    costs, path = cost.load(args.store)
+    costs, path = cost.load(store)
     from streamjoin.engines.semi.layout import layout_bytes
 
-    values, sizes = values_of(job), layout_bytes(args.r_bytes, args.s_bytes)
+    values, sizes = values_of(job), layout_bytes(*_widths(args))
     relation_bytes = values.r_rows * sizes.row
     found: dict[str, Forecast | None] = {}
     most_rows = max(1, values.r_rows)
@@ -100,7 +108,7 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
             found[name] = Model(values, sizes, costs, rows, caching).memory_for(args.rate)
     plain = [_plain(name, each, relation_bytes) for name, each in found.items()]
     if args.json:
-        print_json({"store": args.store, "constants": str(path), "forecasts": plain})
+        print_json({"store": store, "constants": str(path), "forecasts": plain})
         return 0
     headings = ["engine", "memory", "of R", "rate", "in the cache", "a loop"]
     rows_told = []
@@ -120,8 +128,20 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
             ]
         )
     print_table(headings, rows_told, {*headings[1:]})
-    say(f"constants of store {args.store} from {path}")
+    if any((row.get("share_of_r") or 0) >= 1 for row in plain):
+        say("R fits in less: an engine that takes it from a file, into memory, is faster")
+    say(f"constants of store {store} from {path}")
     return 0
+
+
+def _widths(args: argparse.Namespace) -> tuple[int, int]:
+    """Bytes of a master row and of a stream tuple."""
+    r_bytes = 16 if args.r_bytes is None else args.r_bytes
+    s_bytes = 12 if args.s_bytes is None else args.s_bytes
+    for flag, width, least in (("--r-bytes", r_bytes, 16), ("--s-bytes", s_bytes, 12)):
+        if width < least:
+            raise InputError(f"{flag} must be at least {least}, not {width}")
+    return r_bytes, s_bytes
 
 
 def calibrate(args: argparse.Namespace) -> int:

@@ -60,12 +60,13 @@ def print_table(
     rows: list[list[str]],
     numeric: Set[str] = frozenset(),
     droppable: tuple[str, ...] = (),
+    folding: str = "",
 ) -> None:
     """Print a table to stdout.
 
     Nothing is ever cut: where the terminal is too narrow, the columns named in ``droppable`` are
     left out, the first of them first, and a line on stderr says so. Columns named in ``numeric``
-    line up on the right.
+    line up on the right. The texts of the column ``folding`` go on in the next line there.
     """
     shown = list(range(len(headings)))
     left_out = []
@@ -77,10 +78,13 @@ def print_table(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for place in shown:
         justify: JustifyMethod = "right" if headings[place] in numeric else "left"
-        table.add_column(headings[place], justify=justify, no_wrap=True)
+        table.add_column(headings[place], justify=justify, no_wrap=headings[place] != folding)
     for row in rows:
         table.add_row(*(row[place] for place in shown))
-    wide = Console(highlight=False, markup=False, width=_table_width(headings, rows, shown))
+    width = _table_width(headings, rows, shown)
+    if folding and sys.stdout.isatty():
+        width = min(width, Console().width)
+    wide = Console(highlight=False, markup=False, width=width)
     with wide.capture() as captured:
         wide.print(table)
     lines = [line.rstrip() for line in captured.get().splitlines()]

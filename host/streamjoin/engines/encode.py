@@ -127,6 +127,16 @@ def encode_keys(r: Stream, s: Stream, predicate: Predicate) -> tuple[Codes, Code
     return r_keys, s_keys
 
 
+def encode_stream_keys(r: Stream, s: Stream, predicate: Predicate) -> tuple[Codes, Codes]:
+    """As :func:`encode_keys`, for engines whose work depends on how often a key of S comes.
+
+    S's tuples without a partner keep keys of their own; R's share one that S does not have.
+    """
+    terms = [Equi(term.s_column, term.r_column) for term in predicate.terms]
+    s_keys, r_keys = encode_keys(s, r, Predicate(tuple(terms)))
+    return r_keys, s_keys
+
+
 def equi_codes(
     r: Values, s: Values, r_missing: Missing = None, s_missing: Missing = None
 ) -> tuple[Codes, Codes]:

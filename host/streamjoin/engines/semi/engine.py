@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
-from streamjoin.engines.encode import encode_keys
+from streamjoin.engines.encode import encode_stream_keys
 from streamjoin.engines.semi import cost
 from streamjoin.errors import InputError, StoreError
 from streamjoin.metrics import Meter, arrival_clock_us
@@ -124,7 +124,7 @@ class JobFeed:
 
 def join_keys(job: Job) -> tuple[Words, Words]:
     """Keys of R and S; under a tumbling window its number is a part of them."""
-    r_codes, s_codes = encode_keys(job.r, job.s, job.predicate)
+    r_codes, s_codes = encode_stream_keys(job.r, job.s, job.predicate)
     r_keys, s_keys = r_codes.astype(np.uint64), s_codes.astype(np.uint64)
     if isinstance(job.window, TumblingWindow):
         length_us = job.window.length_us
