@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.host.semistream import ByHand, ListStore, PushFeed, expected, joined, settings
 
+from streamjoin.engines.kernels import migration
 from streamjoin.engines.kernels import semistream as kernels
 from streamjoin.engines.semi import tables as semi_tables
 
@@ -160,3 +161,12 @@ def test_the_table_of_values_grows_where_most_of_them_stay_and_within_the_budget
     assert hot_values >= 150
     assert even_values < 30
     assert hot_pages < even_pages
+
+
+def test_a_value_that_needs_very_many_tuples_to_pass_is_cached_once_it_has_them() -> None:
+    """As it must with wide rows, narrow tuples and much hysteresis."""
+    hot, each = 3, 2 * migration.MOST_NODES
+    hand = ByHand(list(range(40)), settings(10_000_000, ROWS, switching_factor=2500.0), 60 * each)
+    for _ in range(7):  # nominated in the fourth, loaded in the fifth
+        hand.cycle(hot, each)
+    assert hand.state(hot) == kernels.CACHED
