@@ -55,7 +55,7 @@ class RawStore(Store):
     def _open(self) -> None:
         self._file = -1
         self._spare: list[mmap.mmap] = []
-        description = self.place.with_name(self.place.name + ".json")
+        description = Path(f"{self.place}.json")
         try:
             fields = [(str(name), str(kind)) for name, kind in json.loads(description.read_text())]
             self._row = np.dtype(fields)
@@ -183,7 +183,7 @@ class RawStore(Store):
             opaque = str(field.type).startswith("fixed_size_binary")
             kind = f"V{wide}" if opaque else np.dtype(field.type.to_pandas_dtype()).str
             fields.append((field.name, kind))
-        place.with_name(place.name + ".json").write_text(json.dumps(fields))
+        Path(f"{place}.json").write_text(json.dumps(fields))
         with place.open("wb") as sink:
             for stretch in stretches:
                 rows = np.empty(stretch.num_rows, dtype=np.dtype(fields))

@@ -86,7 +86,7 @@ class Settings:
         if left < least:
             raise InputError(
                 f"a budget of {self.memory_bytes} bytes does not hold two disk buffers of "
-                f"{self.partition_rows} rows ({buffers} bytes) and a chunk ({least} bytes): give "
-                f"at least {buffers + least} bytes, or smaller partitions"
+                f"{self.partition_rows} rows ({buffers} bytes) and a chunk ({least} bytes): set "
+                f"memory_kib={-(-(buffers + least) // 1024)} or more, or fewer partition_rows"
             )
         return left
