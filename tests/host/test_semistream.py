@@ -135,6 +135,7 @@ def test_a_budget_that_holds_no_partition_and_chunk_is_refused_with_what_would_d
         (0, {"r_bytes": 1 << 16}),
         (1, {"r_bytes": 1 << 16, "s_bytes": 1 << 16}),
         (500, {"r_bytes": 1 << 16}),
+        (500, {"s_bytes": 1 << 16, "memory_kib": 64, "partition_rows": 1}),
         (500, {"partition_rows": 1 << 24, "memory_kib": 1}),
     ],
 )
@@ -144,8 +145,11 @@ def test_the_budget_that_a_refusal_names_is_enough(rows: int, knobs: dict[str, i
         sj.join(r, s, on="k", engine="ssbj", knobs={"partition_rows": rows, **knobs})
     named = re.search(r"set memory_kib=(\d+) ", str(refused.value))
     assert named is not None
-    knobs = knobs | {"memory_kib": int(named[1])}
-    assert len(sj.join(r, s, on="k", engine="ssbj", knobs=knobs).r_rows) == rows
+    knobs = {"partition_rows": rows, **knobs, "memory_kib": int(named[1])}
+    result = sj.join(r, s, on="k", engine="ssbj", knobs=knobs)
+    assert len(result.r_rows) == rows
+    held = result.metrics["semi_stream"]["memory_bytes"]
+    assert sum(held.values()) <= 1024 * knobs["memory_kib"]
 
 
 def test_no_more_memory_is_taken_than_all_tuples_need() -> None:

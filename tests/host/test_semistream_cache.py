@@ -170,3 +170,13 @@ def test_a_value_that_needs_very_many_tuples_to_pass_is_cached_once_it_has_them(
     for _ in range(7):  # nominated in the fourth, loaded in the fifth
         hand.cycle(hot, each)
     assert hand.state(hot) == kernels.CACHED
+
+
+def test_values_leave_room_for_stream_tuples_however_wide_those_are() -> None:
+    """A wide tuple takes more than a value does: there are more values than places for tuples."""
+    rng = np.random.default_rng(15)
+    store, feed = ListStore(list(range(60)) * 3), PushFeed(rng.integers(0, 60, 12_000).tolist())
+    feed.words, feed.payload = 49, np.zeros(49, dtype=np.uint64)
+    pairs, join = joined(store, feed, settings(24_000, 30, switching_factor=0.1), carry=False)
+    assert sorted(pairs.found) == expected(store.keys, feed.keys)
+    assert len(join.tables.values) > join.tables.pages

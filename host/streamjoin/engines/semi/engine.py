@@ -279,7 +279,8 @@ class SemiStreamEngine(Engine):
 
         sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]))
         of_row = sizes.record + sizes.value + sizes.entry + 2 * store.read_bytes
-        everything = job.s.rows * (sizes.node + sizes.entry) + max(1, store.places) * of_row
+        of_stream = sizes.node + sizes.entry
+        everything = max(1, job.s.rows) * of_stream + max(1, store.places) * of_row
         return ENOUGH_BYTES + 2 * int(everything)
 
 

@@ -11,6 +11,8 @@ from streamjoin.stores import Store
 
 Words = NDArray[np.uint64]
 LEAST_TABLE_BYTES = 1 << 13
+LEAST_TUPLES = 17
+"""Of the wider side, beside that: of eight pages each takes fewer than two."""
 
 
 class Feed(Protocol):
@@ -70,8 +72,15 @@ class Settings:
     deadline_s: float = 10.0
     shed_beyond: int = 0
 
-    def table_bytes(self, store: Store) -> int | None:
+    def table_bytes(self, store: Store, node_bytes: int) -> int | None:
         """What the budget leaves beside two disk buffers.
+
+        Parameters
+        ----------
+        store : Store
+            R.
+        node_bytes : int
+            Of a stream tuple in the tables.
 
         Raises
         ------
@@ -82,7 +91,7 @@ class Settings:
             return None
         buffers = 2 * self.partition_rows * store.read_bytes
         left = self.memory_bytes - buffers
-        least = LEAST_TABLE_BYTES + 16 * store.row_bytes
+        least = LEAST_TABLE_BYTES + LEAST_TUPLES * max(store.row_bytes, node_bytes)
         if left < least:
             raise InputError(
                 f"a budget of {self.memory_bytes} bytes does not hold two disk buffers of "
