@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SECTOR_BYTES = 4096
 """What offsets, lengths and addresses of direct reads must be multiples of."""
 
+MOST_ROW_BYTES = 1 << 30
+
 MOST_SPARE = 4
 """Buffers that are kept for further reads: a new one costs a page fault for every 4 KiB of it."""
 
@@ -59,6 +61,8 @@ class RawStore(Store):
         try:
             fields = [(str(name), str(kind)) for name, kind in json.loads(description.read_text())]
             self._row = np.dtype(fields)
+            if self._row.hasobject or not 0 < self._row.itemsize <= MOST_ROW_BYTES:
+                raise ValueError(f"a row takes 1 to {MOST_ROW_BYTES} bytes, none of them an object")
         except (OSError, ValueError, TypeError) as error:
             raise InputError(f"{description}: does not describe the columns: {error}") from None
         self.names = list(self._row.names or ())
