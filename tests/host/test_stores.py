@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,19 @@ def test_a_raw_file_that_shrinks_is_an_error_and_not_a_short_answer(tmp_path: Pa
         file.truncate(24 * 100)
     with pytest.raises(StoreError, match="ends before row 4999"):
         store.read(4000, 5000)
+    store.close()
+
+
+def test_an_arrow_file_that_is_cut_short_is_an_error_and_costs_nothing_that_was_read(
+    tmp_path: Path,
+) -> None:
+    place = relation("arrow", tmp_path, {"k": np.arange(50_000)})
+    store = open_store("arrow", place, Projection(compared=("k",)))
+    _, columns = store.columns(40_000, 41_000)
+    os.truncate(place, 5000)
+    with pytest.raises(StoreError, match="has been cut short since it was opened"):
+        store.columns(41_000, 42_000)
+    assert columns["k"][0].tolist() == list(range(40_000, 41_000))
     store.close()
 
 
