@@ -41,7 +41,8 @@ def needed(schema: "pa.Schema", projection: Projection, place: Path) -> "pa.Sche
             raise InputError(
                 f"{place}: the column {name!r} occurs {schema.names.count(name)} times"
             )
-    return arrow().schema([schema.field(name) for name in projection.names])
+    chosen: pa.Schema = arrow().schema([schema.field(name) for name in projection.names])
+    return chosen
 
 
 def layout(schema: "pa.Schema", projection: Projection, place: Path) -> "np.dtype[Any]":
