@@ -1,5 +1,6 @@
 """MESHJOIN and SSBJ: exact over every store, within their budget, cached by the inequality."""
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,7 +119,7 @@ def test_what_is_not_kept_leaves_room_for_more_of_the_cache() -> None:
 def test_a_budget_that_holds_no_partition_and_chunk_is_refused_with_what_would_do() -> None:
     with pytest.raises(InputError, match=r"does not hold two disk buffers of 1000 rows \(64000 "):
         joined(ListStore([1, 2, 3]), PushFeed([1]), settings(20_000, 1000))
-    with pytest.raises(InputError, match=r"give at least \d+ bytes, or smaller partitions$"):
+    with pytest.raises(InputError, match=r"set memory_kib=\d+ or more, or fewer partition_rows$"):
         sj.join(
             {"k": np.arange(9)},
             {"k": np.arange(9)},
@@ -126,6 +127,29 @@ def test_a_budget_that_holds_no_partition_and_chunk_is_refused_with_what_would_d
             engine="ssbj",
             knobs={"memory_kib": 4, "partition_rows": 1000},
         )
+
+
+@pytest.mark.parametrize(
+    ("rows", "knobs"),
+    [
+        (0, {"r_bytes": 1 << 16}),
+        (1, {"r_bytes": 1 << 16, "s_bytes": 1 << 16}),
+        (500, {"r_bytes": 1 << 16}),
+        (500, {"s_bytes": 1 << 16, "memory_kib": 64, "partition_rows": 1}),
+        (500, {"partition_rows": 1 << 24, "memory_kib": 1}),
+    ],
+)
+def test_the_budget_that_a_refusal_names_is_enough(rows: int, knobs: dict[str, int]) -> None:
+    r, s = {"k": np.arange(rows)}, {"k": np.arange(600)}
+    with pytest.raises(InputError) as refused:
+        sj.join(r, s, on="k", engine="ssbj", knobs={"partition_rows": rows, **knobs})
+    named = re.search(r"set memory_kib=(\d+) ", str(refused.value))
+    assert named is not None
+    knobs = {"partition_rows": rows, **knobs, "memory_kib": int(named[1])}
+    result = sj.join(r, s, on="k", engine="ssbj", knobs=knobs)
+    assert len(result.r_rows) == rows
+    held = result.metrics["semi_stream"]["memory_bytes"]
+    assert sum(held.values()) <= 1024 * knobs["memory_kib"]
 
 
 def test_no_more_memory_is_taken_than_all_tuples_need() -> None:

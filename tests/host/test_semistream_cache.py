@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.host.semistream import ByHand, ListStore, PushFeed, expected, joined, settings
 
+from streamjoin.engines.kernels import migration
 from streamjoin.engines.kernels import semistream as kernels
 from streamjoin.engines.semi import tables as semi_tables
 
@@ -160,3 +161,22 @@ def test_the_table_of_values_grows_where_most_of_them_stay_and_within_the_budget
     assert hot_values >= 150
     assert even_values < 30
     assert hot_pages < even_pages
+
+
+def test_a_value_that_needs_very_many_tuples_to_pass_is_cached_once_it_has_them() -> None:
+    """As it must with wide rows, narrow tuples and much hysteresis."""
+    hot, each = 3, 2 * migration.MOST_NODES
+    hand = ByHand(list(range(40)), settings(10_000_000, ROWS, switching_factor=2500.0), 60 * each)
+    for _ in range(7):  # nominated in the fourth, loaded in the fifth
+        hand.cycle(hot, each)
+    assert hand.state(hot) == kernels.CACHED
+
+
+def test_values_leave_room_for_stream_tuples_however_wide_those_are() -> None:
+    """A wide tuple takes more than a value does: there are more values than places for tuples."""
+    rng = np.random.default_rng(15)
+    store, feed = ListStore(list(range(60)) * 3), PushFeed(rng.integers(0, 60, 12_000).tolist())
+    feed.words, feed.payload = 49, np.zeros(49, dtype=np.uint64)
+    pairs, join = joined(store, feed, settings(24_000, 30, switching_factor=0.1), carry=False)
+    assert sorted(pairs.found) == expected(store.keys, feed.keys)
+    assert len(join.tables.values) > join.tables.pages

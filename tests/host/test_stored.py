@@ -324,7 +324,9 @@ def test_the_relation_is_not_overwritten_by_its_join(
     assert "is an input; it would be overwritten" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["with space", 'with "quotes"', "a:b", "it's", "select", "Ümlaut"])
+@pytest.mark.parametrize(
+    "name", ["with space", 'with "quotes"', "a:b", "it's", "select", "Ümlaut", "a{0}b"]
+)
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgres"], indirect=True)
 def test_tables_and_columns_are_called_what_they_are_called(
     kind: str, name: str, tmp_path: Path, request: pytest.FixtureRequest

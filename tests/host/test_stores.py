@@ -1,6 +1,8 @@
 """Every store gives the rows of a relation by their place, and refuses what it cannot keep."""
 
+import contextlib
 import gc
+import os
 from pathlib import Path
 from typing import Any
 
@@ -175,12 +177,81 @@ def test_a_parquet_folder_is_read_file_by_file(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ([pa.array([1, 2]), pa.array([3], pa.int32()), pa.array([4], pa.uint16())], [1, 2, 3, 4]),
+        ([pa.array([1, 2]), pa.array([None, None]), pa.array([3])], [1, 2, 3]),
+        ([pa.array([1]), pa.array(["a"])], "its files do not go together: .*int64 vs string"),
+        ([pa.array([1]), pa.array([1 << 63], pa.uint64())], "out of bounds|not in range"),
+    ],
+)
+def test_parquet_files_of_several_types_are_read_as_one_or_refused(
+    columns: list[pa.Array], expected: list[int] | str, tmp_path: Path
+) -> None:
+    import pyarrow.parquet as pq
+
+    for number, keys in enumerate(columns):
+        named = {"k": keys, "x": pa.array(range(len(keys)))}
+        names = ["k", "x"] if number % 2 else ["x", "k"]
+        pq.write_table(pa.table(named).select(names), tmp_path / f"part-{number}.parquet")
+    with contextlib.ExitStack() as opened:
+
+        def keys_read() -> list[int]:
+            store = open_store("parquet", tmp_path, Projection("k", ("x",)))
+            opened.callback(store.close)
+            return rows_of(store, 3)[0]
+
+        if isinstance(expected, list):
+            assert keys_read() == expected
+        else:
+            with pytest.raises(InputError, match=expected):
+                keys_read()
+
+
+@pytest.mark.parametrize(
+    "described", ['[["k", "O"]]', '[["k", "V0"]]', '[["k", "<i8"], ["x", "V2147483647"]]']
+)
+def test_rows_of_no_possible_width_are_refused(described: str, tmp_path: Path) -> None:
+    (tmp_path / "r.raw").write_bytes(bytes(80))
+    (tmp_path / "r.raw.json").write_text(described)
+    with pytest.raises(InputError, match="a row takes 1 to"):
+        open_store("raw", tmp_path / "r.raw", Projection("k"))
+
+
+def test_a_folder_is_no_raw_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="does not describe the columns"):
+        open_store("raw", Path(), Projection("k"))
+
+
+def test_two_columns_of_the_keys_name_are_refused(tmp_path: Path) -> None:
+    table = pa.table([pa.array([1]), pa.array([2])], names=["k", "k"])
+    with pa.OSFile(str(tmp_path / "r"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as out:
+        out.write_table(table)
+    with pytest.raises(InputError, match="the column 'k' occurs 2 times"):
+        open_store("arrow", tmp_path / "r", Projection("k"))
+
+
 def test_a_raw_file_that_shrinks_is_an_error_and_not_a_short_answer(tmp_path: Path) -> None:
     store = write_store("raw", tmp_path, np.arange(5000, dtype=np.uint64), 24)
     with (tmp_path / "r.raw").open("r+b") as file:
         file.truncate(24 * 100)
     with pytest.raises(StoreError, match="ends before row 4999"):
         store.read(4000, 5000)
+    store.close()
+
+
+def test_an_arrow_file_that_is_cut_short_is_an_error_and_costs_nothing_that_was_read(
+    tmp_path: Path,
+) -> None:
+    place = relation("arrow", tmp_path, {"k": np.arange(50_000)})
+    store = open_store("arrow", place, Projection(compared=("k",)))
+    _, columns = store.columns(40_000, 41_000)
+    os.truncate(place, 5000)
+    with pytest.raises(StoreError, match="has been cut short since it was opened"):
+        store.columns(41_000, 42_000)
+    assert columns["k"][0].tolist() == list(range(40_000, 41_000))
     store.close()
 
 

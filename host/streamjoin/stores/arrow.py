@@ -1,11 +1,12 @@
 """Arrow IPC file, mapped into memory: the embedded default."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, StoreError
 from streamjoin.files import arrow
 from streamjoin.stores import batches
 from streamjoin.stores.base import Columns, Partition, Store, Words
@@ -25,6 +26,7 @@ class ArrowStore(Store):
         pa = arrow()
         try:
             self._source = pa.memory_map(str(self.place))
+            self._mapped_bytes = os.fstat(self._source.fileno()).st_size
             self._table: Any = pa.ipc.open_file(self._source).read_all()
         except (OSError, pa.ArrowException) as error:
             reason = " ".join(str(error).split())[:160]
@@ -47,11 +49,17 @@ class ArrowStore(Store):
         )
 
     def columns(self, first: int, end: int) -> tuple[Words, Columns]:
-        """View the rows."""
+        """Copy the rows."""
         stretch, numbers = self._stretch(first, end)
-        return batches.compared(stretch, self.projection, numbers, self.place)
+        numbers, columns = batches.compared(stretch, self.projection, numbers, self.place)
+        return np.array(numbers), {
+            name: (np.array(values), missing) for name, (values, missing) in columns.items()
+        }
 
     def _stretch(self, first: int, end: int) -> tuple[Any, Words]:
+        # What lies behind a file's end cannot be touched: the system would end the process.
+        if os.fstat(self._source.fileno()).st_size < self._mapped_bytes:
+            raise StoreError(f"{self.place}: has been cut short since it was opened")
         stretch = self._table.slice(first, end - first)
         return stretch, batches.consecutive(first, stretch.num_rows)
 

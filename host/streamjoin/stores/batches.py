@@ -27,6 +27,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def needed(schema: "pa.Schema", projection: Projection, place: Path) -> "pa.Schema":
+    """Say which of a relation's columns are read, in the projection's order.
+
+    Raises
+    ------
+    InputError
+        If one is missing, or there are two of its name.
+    """
+    for name in projection.names:
+        if name not in schema.names:
+            raise refuse_column(place, name, schema.names)
+        if schema.names.count(name) > 1:
+            raise InputError(
+                f"{place}: the column {name!r} occurs {schema.names.count(name)} times"
+            )
+    chosen: pa.Schema = arrow().schema([schema.field(name) for name in projection.names])
+    return chosen
+
+
 def layout(schema: "pa.Schema", projection: Projection, place: Path) -> "np.dtype[Any]":
     """Check a relation's columns and say how the kept ones are packed.
 
@@ -36,9 +55,7 @@ def layout(schema: "pa.Schema", projection: Projection, place: Path) -> "np.dtyp
         If a column is missing or of a type that cannot be a key or be kept.
     """
     types = arrow().types
-    for name in projection.names:
-        if name not in schema.names:
-            raise refuse_column(place, name, schema.names)
+    schema = needed(schema, projection, place)
     for name in projection.whole:
         if not types.is_integer(schema.field(name).type):
             kind = schema.field(name).type

@@ -68,9 +68,7 @@ class DuckDbStore(batches.SelectingStore):
         schema = batches.fixed_blobs(one.schema, one)
         self.dtype = batches.layout(schema, self.projection, self.place)
         listed = ", ".join(quoted(name) for name in self.projection.names)
-        self._query = (
-            f"SELECT rowid, {listed} FROM {self._from} WHERE rowid >= {{}} AND rowid < {{}}"
-        )
+        self._query = f"SELECT rowid, {listed} FROM {self._from}"
 
     def _check_places(self) -> None:
         import duckdb
@@ -102,7 +100,7 @@ class DuckDbStore(batches.SelectingStore):
         if self._connection is None:
             raise StoreError(f"{self.place}: is closed")
         try:
-            table = self._table(self._query.format(int(first), int(end)))
+            table = self._table(f"{self._query} WHERE rowid >= {int(first)} AND rowid < {int(end)}")
         except duckdb.Error as error:
             raise StoreError(f"{self.place}: {' '.join(str(error).split())[:160]}") from None
         return table.remove_column(0), table.column(0).to_numpy().astype(np.uint64)

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, StoreError
 from streamjoin.files import arrow
 from streamjoin.stores import batches
 from streamjoin.stores.base import Columns, Partition, Store, Words
@@ -43,17 +43,20 @@ class ParquetStore(Store):
                     rows = file.metadata.row_group(group).num_rows
                     self._firsts.append(self._firsts[-1] + rows)
         except (OSError, pa.ArrowException) as error:
-            reason = " ".join(str(error).split())[:160]
-            raise InputError(f"{self.place}: cannot be read as Parquet: {reason}") from None
+            raise InputError(f"{self.place}: cannot be read as Parquet: {_told(error)}") from None
         if not self._files:
             raise InputError(f"{self.place}: holds no file that ends in .parquet")
         self.names = list(self._files[0].schema_arrow.names)
-        dtypes = [
-            batches.layout(file.schema_arrow, self.projection, self.place) for file in self._files
+        schemas = [
+            batches.needed(file.schema_arrow, self.projection, self.place) for file in self._files
         ]
-        self.dtype = dtypes[0]
-        if any(dtype != self.dtype for dtype in dtypes):
-            raise InputError(f"{self.place}: its files keep columns of different types")
+        try:  # numbers of several widths, times of several units, a file without any value
+            self._schema = pa.unify_schemas(schemas, promote_options="permissive")
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{self.place}: its files do not go together: {_told(error)}"
+            ) from None
+        self.dtype = batches.layout(self._schema, self.projection, self.place)
 
     @property
     def places(self) -> int:
@@ -78,18 +81,24 @@ class ParquetStore(Store):
             upto = min(end, self._firsts[group + 1])
             pieces.append(self._group(group).slice(at - self._firsts[group], upto - at))
             at = upto
-        if not pieces:
-            schema = self._files[0].schema_arrow
-            chosen = [schema.field(name) for name in self.projection.names]
-            return pa.schema(chosen).empty_table(), batches.consecutive(first, 0)
-        table = pa.concat_tables(pieces)
+        table = pa.concat_tables(pieces) if pieces else self._schema.empty_table()
         return table, batches.consecutive(first, table.num_rows)
 
     def _group(self, number: int) -> Any:
+        pa = arrow()
         if self._decoded[0] != number:
             self._decoded = (-1, None)  # the old one goes before the new one comes
             file, group = self._groups[number]
-            table = self._files[file].read_row_group(group, columns=self.projection.names)
+            names = self.projection.names
+            try:
+                table = self._files[file].read_row_group(group, columns=names).select(names)
+            except (OSError, pa.ArrowException) as error:
+                raise StoreError(f"{self.place}: cannot be read: {_told(error)}") from None
+            if table.schema != self._schema:
+                try:
+                    table = table.cast(self._schema)
+                except pa.ArrowException as error:
+                    raise InputError(f"{self.place}: {_told(error)}") from None
             self._decoded = (number, table)
         return self._decoded[1]
 
@@ -108,3 +117,7 @@ class ParquetStore(Store):
         with pq.ParquetWriter(place / "part-0.parquet", schema, use_dictionary=False) as writer:
             for stretch in stretches:
                 writer.write_batch(stretch, row_group_size=ROW_GROUP_ROWS)
+
+
+def _told(error: Exception) -> str:
+    return " ".join(str(error).split())[:160]

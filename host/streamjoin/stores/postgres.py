@@ -112,10 +112,7 @@ class PostgresStore(batches.SelectingStore):
         self.names = list(shown.names)
         self.dtype = batches.layout(shown, self.projection, self.place)
         listed = ", ".join([self._key, *map(quoted, self.projection.names)])
-        self._query = (
-            f"SELECT {listed} FROM {self._from}"
-            f" WHERE {self._key} >= {{}} AND {self._key} < {{}} ORDER BY {self._key}"
-        )
+        self._query = f"SELECT {listed} FROM {self._from}"
         rows, least, most = self._extent()
         if rows and (least < 0 or most > MOST_SPARSE * (rows + 1)):
             raise InputError(
@@ -154,7 +151,10 @@ class PostgresStore(batches.SelectingStore):
 
     def rows(self, first: int, end: int) -> tuple[Any, Words]:
         """Select a range of the primary key."""
-        table = self._ask(self._query.format(int(first), int(end)))
+        table = self._ask(
+            f"{self._query} WHERE {self._key} >= {int(first)} AND {self._key} < {int(end)}"
+            f" ORDER BY {self._key}"
+        )
         return table.remove_column(0), table.column(0).to_numpy().astype(np.uint64)
 
     def _ask(self, query: str) -> Any:

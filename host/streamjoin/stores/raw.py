@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SECTOR_BYTES = 4096
 """What offsets, lengths and addresses of direct reads must be multiples of."""
 
+MOST_ROW_BYTES = 1 << 30
+
 MOST_SPARE = 4
 """Buffers that are kept for further reads: a new one costs a page fault for every 4 KiB of it."""
 
@@ -55,10 +57,12 @@ class RawStore(Store):
     def _open(self) -> None:
         self._file = -1
         self._spare: list[mmap.mmap] = []
-        description = self.place.with_name(self.place.name + ".json")
+        description = Path(f"{self.place}.json")
         try:
             fields = [(str(name), str(kind)) for name, kind in json.loads(description.read_text())]
             self._row = np.dtype(fields)
+            if self._row.hasobject or not 0 < self._row.itemsize <= MOST_ROW_BYTES:
+                raise ValueError(f"a row takes 1 to {MOST_ROW_BYTES} bytes, none of them an object")
         except (OSError, ValueError, TypeError) as error:
             raise InputError(f"{description}: does not describe the columns: {error}") from None
         self.names = list(self._row.names or ())
@@ -183,7 +187,7 @@ class RawStore(Store):
             opaque = str(field.type).startswith("fixed_size_binary")
             kind = f"V{wide}" if opaque else np.dtype(field.type.to_pandas_dtype()).str
             fields.append((field.name, kind))
-        place.with_name(place.name + ".json").write_text(json.dumps(fields))
+        Path(f"{place}.json").write_text(json.dumps(fields))
         with place.open("wb") as sink:
             for stretch in stretches:
                 rows = np.empty(stretch.num_rows, dtype=np.dtype(fields))

@@ -66,11 +66,12 @@ def nominate(
     int
         Join values that found no free value.
     """
-    least = U64(more_than + 1)
+    fewest = U64(more_than + 1)
+    least = min(fewest, U64(MOST_NODES))
     having = np.zeros(MOST_NODES + 1, dtype=np.uint64)
     for slot in range(U64(len(directory))):
         nodes = _nominee_nodes(directory[slot], arena)
-        if nodes >= least:
+        if nodes >= fewest:
             having[min(nodes, U64(MOST_NODES))] += U64(1)
     nominees = having.sum()
     # All from `least` nodes on get a value, and as many as are left of those with one node less.
@@ -86,6 +87,8 @@ def nominate(
     for slot in range(U64(len(directory))):
         entry = directory[slot]
         nodes = _nominee_nodes(entry, arena)
+        if nodes < fewest:
+            continue
         counted = min(nodes, U64(MOST_NODES))
         if counted + U64(1) == least and left > U64(0):
             left -= U64(1)

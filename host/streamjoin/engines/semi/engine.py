@@ -261,7 +261,7 @@ class SemiStreamEngine(Engine):
             costs, _ = cost.load(store.kind)
             memory = budget or LEAST_DEFAULT_BYTES
             rows = cost.best_partition_rows(costs, memory, store.read_bytes)
-            rows = min(rows, max(1, store.places))
+        rows = min(rows, max(1, store.places))
         return Settings(
             budget,
             rows,
@@ -278,8 +278,9 @@ class SemiStreamEngine(Engine):
         from streamjoin.engines.semi.layout import layout_bytes
 
         sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]))
-        of_row = sizes.record + sizes.value + sizes.entry + 2 * sizes.row
-        everything = job.s.rows * (sizes.node + sizes.entry) + store.places * of_row
+        of_row = sizes.record + sizes.value + sizes.entry + 2 * store.read_bytes
+        of_stream = sizes.node + sizes.entry
+        everything = max(1, job.s.rows) * of_stream + max(1, store.places) * of_row
         return ENOUGH_BYTES + 2 * int(everything)
 
 

@@ -22,6 +22,7 @@ from streamjoin.engines.kernels.semistream import (
     NEXT,
     NO_ENTRY,
     NO_PAGE,
+    NODE_HEADER,
     PAGE_NODES,
     PLACE,
     QUOTA,
@@ -29,6 +30,7 @@ from streamjoin.engines.kernels.semistream import (
 )
 from streamjoin.engines.semi.cache import Cache
 from streamjoin.engines.semi.cost import Loop
+from streamjoin.engines.semi.layout import WORD_BYTES
 from streamjoin.engines.semi.reader import Reader, Stretch
 from streamjoin.engines.semi.settings import Feed, Settings
 from streamjoin.engines.semi.tables import NO_LIMIT, Tables
@@ -82,9 +84,9 @@ class SemiStreamJoin:
     ) -> None:
         self._store, self._feed, self._settings = store, feed, settings
         self._meter, self._sink = meter, sink
-        self.tables = Tables(
-            feed.words, store.payload_words, settings.table_bytes(store), settings.caching
-        )
+        node_bytes = (NODE_HEADER + feed.words) * WORD_BYTES
+        table_bytes = settings.table_bytes(store, node_bytes)
+        self.tables = Tables(feed.words, store.payload_words, table_bytes, settings.caching)
         self.cache = (
             Cache(self.tables, settings.switching_factor, settings.eviction_cycles)
             if settings.caching

@@ -11,6 +11,8 @@ from streamjoin.stores import Store
 
 Words = NDArray[np.uint64]
 LEAST_TABLE_BYTES = 1 << 13
+LEAST_TUPLES = 17
+"""Of the wider side, beside that: of eight pages each takes fewer than two."""
 
 
 class Feed(Protocol):
@@ -70,8 +72,15 @@ class Settings:
     deadline_s: float = 10.0
     shed_beyond: int = 0
 
-    def table_bytes(self, store: Store) -> int | None:
+    def table_bytes(self, store: Store, node_bytes: int) -> int | None:
         """What the budget leaves beside two disk buffers.
+
+        Parameters
+        ----------
+        store : Store
+            R.
+        node_bytes : int
+            Of a stream tuple in the tables.
 
         Raises
         ------
@@ -82,11 +91,11 @@ class Settings:
             return None
         buffers = 2 * self.partition_rows * store.read_bytes
         left = self.memory_bytes - buffers
-        least = LEAST_TABLE_BYTES + 16 * store.row_bytes
+        least = LEAST_TABLE_BYTES + LEAST_TUPLES * max(store.row_bytes, node_bytes)
         if left < least:
             raise InputError(
                 f"a budget of {self.memory_bytes} bytes does not hold two disk buffers of "
-                f"{self.partition_rows} rows ({buffers} bytes) and a chunk ({least} bytes): give "
-                f"at least {buffers + least} bytes, or smaller partitions"
+                f"{self.partition_rows} rows ({buffers} bytes) and a chunk ({least} bytes): set "
+                f"memory_kib={-(-(buffers + least) // 1024)} or more, or fewer partition_rows"
             )
         return left

@@ -47,6 +47,9 @@ MOST_VALUES_SHARE = 1 / 8
 FIXED_BYTES = (semistream.OVERFLOW + 3 + NUMBERS) * WORD_BYTES + 3 * 4
 """What the directory, the numbers and the lists of pages take beside what grows with the pages."""
 
+ENTRY_BYTES = WORD_BYTES / LOAD
+"""Of a join value in the directory."""
+
 GROWTH = 1.25
 START_BYTES = 1 << 20
 
@@ -87,14 +90,20 @@ class Tables:
         budget = START_BYTES if memory_bytes is None else memory_bytes
         log2 = page_records_log2(budget, node_words, record_words)
         self.page_words = record_words << log2
+        self.page_bytes = self.page_words * WORD_BYTES
         page_nodes = self.page_words // node_words
         value_count = max(FIRST_VALUES, int(budget * FIRST_VALUES_SHARE) // VALUE_BYTES)
         value_count = value_count if caching else 1
-        self._most_values = int(budget * MOST_VALUES_SHARE) // VALUE_BYTES if caching else 1
+        most_values = int(budget * MOST_VALUES_SHARE) // VALUE_BYTES if caching else 1
+        self._most_values = max(value_count, most_values)
         # A page, its entries in the directory, and its places in three lists of pages.
-        each = self.page_words * WORD_BYTES + page_nodes / LOAD * WORD_BYTES + PAGE_NUMBER_BYTES
-        left = budget - FIXED_BYTES - value_count * VALUE_BYTES
-        pages = max(LEAST_PAGES, int(left / each))
+        each = self.page_bytes + page_nodes * ENTRY_BYTES + PAGE_NUMBER_BYTES
+        left = budget - FIXED_BYTES - value_count * (VALUE_BYTES + ENTRY_BYTES)
+        # Where a page holds more values than nodes, those that it is given up for need entries.
+        given_up = -(-(self._most_values - value_count) * VALUE_BYTES // self.page_bytes)
+        given_up = min(given_up, max(0, int(left / each) - LEAST_PAGES))
+        more = given_up * max(0, self.page_bytes // VALUE_BYTES - page_nodes)
+        pages = max(LEAST_PAGES, int((left - more * ENTRY_BYTES) / each))
         self.numbers = np.zeros(NUMBERS, dtype=np.uint64)
         for place, number in (
             (NODE_WORDS, node_words),
@@ -118,7 +127,7 @@ class Tables:
         self._directory = np.empty(0, dtype=np.uint64)
         self._add_values(value_count)
         self._add_pages(pages)
-        self._make_directory(int(pages * page_nodes / LOAD) + 2)
+        self._make_directory(int((pages * page_nodes + value_count + more) / LOAD) + 2)
 
     @property
     def shared(self) -> tuple[NDArray[Any], ...]:
@@ -173,14 +182,14 @@ class Tables:
 
     def components(self) -> dict[str, int]:
         """Bytes by component: what each uses, and what of the arena is free."""
-        page_bytes = self.page_words * WORD_BYTES
         lists = sum(pages.nbytes for pages in self._lists)
         values = self._value_keys.nbytes + self._values.nbytes + self._free_values.nbytes
         return {
-            "h_s": self.node_pages * page_bytes + self._directory.nbytes,
-            "h_r": self.record_pages_used * page_bytes + values,
+            "h_s": self.node_pages * self.page_bytes + self._directory.nbytes,
+            "h_r": self.record_pages_used * self.page_bytes + values,
             "queue": lists + self.numbers.nbytes,
-            "free": self._arena.nbytes - (self.node_pages + self.record_pages_used) * page_bytes,
+            "free": self._arena.nbytes
+            - (self.node_pages + self.record_pages_used) * self.page_bytes,
         }
 
     def grow(self) -> None:
@@ -203,7 +212,7 @@ class Tables:
             self._add_values(count)
         elif self.pages == self._arena_pages:
             count = min(count, self._most_values - len(self._values))
-            wanted = -(-count * VALUE_BYTES // (self.page_words * WORD_BYTES))
+            wanted = -(-count * VALUE_BYTES // self.page_bytes)
             spare = self.pages - self.record_pages_used - LEAST_PAGES
             self.pages -= max(0, min(wanted, spare // 2))
             self.numbers[PAGE_LIMIT] = self.pages
