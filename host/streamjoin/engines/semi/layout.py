@@ -11,6 +11,9 @@ STREAM_HEADER_BYTES = 12
 LOAD = 0.75
 """Share of the directory's slots that are used at most."""
 
+MOST_LOAD = 0.9
+"""That share where values were given entries later."""
+
 PAGE_NUMBER_BYTES = 3 * 4
 """A page's places in three lists of pages."""
 

@@ -32,6 +32,7 @@ from streamjoin.engines.kernels.semistream import (
 from streamjoin.engines.semi.layout import (
     LEAST_PAGES,
     LOAD,
+    MOST_LOAD,
     PAGE_NUMBER_BYTES,
     WORD_BYTES,
     page_records_log2,
@@ -99,11 +100,7 @@ class Tables:
         # A page, its entries in the directory, and its places in three lists of pages.
         each = self.page_bytes + page_nodes * ENTRY_BYTES + PAGE_NUMBER_BYTES
         left = budget - FIXED_BYTES - value_count * (VALUE_BYTES + ENTRY_BYTES)
-        # Where a page holds more values than nodes, those that it is given up for need entries.
-        given_up = -(-(self._most_values - value_count) * VALUE_BYTES // self.page_bytes)
-        given_up = min(given_up, max(0, int(left / each) - LEAST_PAGES))
-        more = given_up * max(0, self.page_bytes // VALUE_BYTES - page_nodes)
-        pages = max(LEAST_PAGES, int((left - more * ENTRY_BYTES) / each))
+        pages = max(LEAST_PAGES, int(left / each))
         self.numbers = np.zeros(NUMBERS, dtype=np.uint64)
         for place, number in (
             (NODE_WORDS, node_words),
@@ -127,7 +124,8 @@ class Tables:
         self._directory = np.empty(0, dtype=np.uint64)
         self._add_values(value_count)
         self._add_pages(pages)
-        self._make_directory(int((pages * page_nodes + value_count + more) / LOAD) + 2)
+        self._make_directory(int((pages * page_nodes + value_count) / LOAD) + 2)
+        self._spare_entries = int(self.numbers[SLOTS] * (MOST_LOAD - LOAD))
 
     @property
     def shared(self) -> tuple[NDArray[Any], ...]:
@@ -212,7 +210,11 @@ class Tables:
             self._add_values(count)
         elif self.pages == self._arena_pages:
             count = min(count, self._most_values - len(self._values))
-            wanted = -(-count * VALUE_BYTES // self.page_bytes)
+            # Each page brings the entries of its nodes, which may be fewer than its values.
+            wanted = max(
+                -(-count * VALUE_BYTES // self.page_bytes),
+                -(-(count - self._spare_entries) // int(self.numbers[PAGE_NODES])),
+            )
             spare = self.pages - self.record_pages_used - LEAST_PAGES
             self.pages -= max(0, min(wanted, spare // 2))
             self.numbers[PAGE_LIMIT] = self.pages
@@ -239,9 +241,13 @@ class Tables:
         places = (int(self.numbers[FIRST_PAGE]) + np.arange(self.node_pages)) % len(queue)
         if (queue[places] >= self.pages).any():
             return
-        before = self._arena.nbytes
+        given_up = self._arena_pages - self.pages
+        entries = given_up * int(self.numbers[PAGE_NODES])
+        values = min(given_up * self.page_bytes // VALUE_BYTES, entries + self._spare_entries)
+        self._spare_entries -= max(0, values - entries)
+        self.numbers[MOST_ENTRIES] += np.uint64(max(0, values - entries))
         self._arena.resize(self.pages * self.page_words, refcheck=False)
-        self._add_values((before - self._arena.nbytes) // VALUE_BYTES)
+        self._add_values(values)
 
     def take_record_pages(self, records: int) -> int:
         """Take free pages for so many more records; return for how many there was room."""
