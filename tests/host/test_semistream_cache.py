@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -12,6 +13,7 @@ from tests.host.semistream import ByHand, ListStore, PushFeed, expected, joined,
 from streamjoin.engines.kernels import migration
 from streamjoin.engines.kernels import semistream as kernels
 from streamjoin.engines.semi import tables as semi_tables
+from streamjoin.engines.semi.settings import LEAST_TABLE_BYTES, LEAST_TUPLES
 
 ROWS = 8
 MOST_TUPLES = 4000
@@ -180,3 +182,20 @@ def test_values_leave_room_for_stream_tuples_however_wide_those_are() -> None:
     pairs, join = joined(store, feed, settings(24_000, 30, switching_factor=0.1), carry=False)
     assert sorted(pairs.found) == expected(store.keys, feed.keys)
     assert len(join.tables.values) > join.tables.pages
+
+
+@hypothesis_settings(deadline=None)
+@given(
+    wide=st.sampled_from([0, 1, 5, 13, 123, 1000]),
+    kept=st.sampled_from([0, 1, 13, 40, 124, 1000]),
+    times=st.floats(1, 30),
+    caching=st.booleans(),
+)
+def test_tables_of_any_widths_stay_within_any_budget_that_is_accepted(
+    wide: int, kept: int, times: float, caching: bool
+) -> None:
+    widest = 8 * max(kernels.NODE_HEADER + wide, 1 + kept)
+    budget = int((LEAST_TABLE_BYTES + LEAST_TUPLES * widest) * times)
+    tables = semi_tables.Tables(wide, kept, budget, caching)
+    assert tables.nbytes <= budget
+    assert tables.pages >= 8

@@ -11,6 +11,9 @@ STREAM_HEADER_BYTES = 12
 LOAD = 0.75
 """Share of the directory's slots that are used at most."""
 
+ENTRY_BYTES = WORD_BYTES / LOAD
+"""Of a join value in the directory."""
+
 MOST_LOAD = 0.9
 """That share where values were given entries later."""
 
@@ -55,7 +58,7 @@ def layout_bytes(row_bytes: int, stream_bytes: int) -> Sizes:
     words = max(0, -(-(row_bytes - 2 * WORD_BYTES) // WORD_BYTES))
     return Sizes(
         node=float((NODE_HEADER + stream_words(stream_bytes)) * WORD_BYTES),
-        entry=WORD_BYTES / LOAD,
+        entry=ENTRY_BYTES,
         record=float((1 + words) * WORD_BYTES),
         value=float(VALUE_BYTES),
         row=(2 + words) * WORD_BYTES,
@@ -67,7 +70,12 @@ def stream_words(stream_bytes: int) -> int:
     return max(0, -(-(stream_bytes - STREAM_HEADER_BYTES) // WORD_BYTES))
 
 
-def page_records_log2(budget: int, node_words: int, record_words: int) -> int:
+def whole_page_bytes(page_words: int, node_words: int) -> float:
+    """Of a page, its nodes' entries in the directory, and its places in the lists of pages."""
+    return page_words * WORD_BYTES + page_words // node_words * ENTRY_BYTES + PAGE_NUMBER_BYTES
+
+
+def page_records_log2(budget: float, node_words: int, record_words: int) -> int:
     """Records of a page as a power of two, so that the least of a budget is of no use.
 
     What is of no use: the rest of a page behind its last whole node, pages that are filled in part,
@@ -75,14 +83,14 @@ def page_records_log2(budget: int, node_words: int, record_words: int) -> int:
 
     Parameters
     ----------
-    budget : int
-        Bytes of both tables.
+    budget : float
+        Bytes of both tables' pages and what belongs to them.
     node_words, record_words : int
         Of a stream tuple and of a master row.
     """
     log2 = least = max(0, (-(-node_words // record_words) - 1).bit_length())
     best, best_waste = least, 1.0
-    while (record_words << log2) * WORD_BYTES * LEAST_PAGES <= budget:
+    while whole_page_bytes(record_words << log2, node_words) * LEAST_PAGES <= budget:
         words = record_words << log2
         waste = (words % node_words) / words + PAGE_NUMBER_BYTES / (words * WORD_BYTES)
         waste += PARTLY_FILLED * words * WORD_BYTES / budget

@@ -30,12 +30,13 @@ from streamjoin.engines.kernels.semistream import (
     VALUE_COLUMNS,
 )
 from streamjoin.engines.semi.layout import (
+    ENTRY_BYTES,
     LEAST_PAGES,
     LOAD,
     MOST_LOAD,
-    PAGE_NUMBER_BYTES,
     WORD_BYTES,
     page_records_log2,
+    whole_page_bytes,
 )
 
 FIRST_VALUES = 16
@@ -47,9 +48,6 @@ MOST_VALUES_SHARE = 1 / 8
 
 FIXED_BYTES = (semistream.OVERFLOW + 3 + NUMBERS) * WORD_BYTES + 3 * 4
 """What the directory, the numbers and the lists of pages take beside what grows with the pages."""
-
-ENTRY_BYTES = WORD_BYTES / LOAD
-"""Of a join value in the directory."""
 
 GROWTH = 1.25
 START_BYTES = 1 << 20
@@ -89,18 +87,16 @@ class Tables:
         node_words, record_words = NODE_HEADER + node_payload_words, 1 + record_payload_words
         self.grows = memory_bytes is None
         budget = START_BYTES if memory_bytes is None else memory_bytes
-        log2 = page_records_log2(budget, node_words, record_words)
+        value_count = max(FIRST_VALUES, int(budget * FIRST_VALUES_SHARE) // VALUE_BYTES)
+        value_count = value_count if caching else 1
+        left = budget - FIXED_BYTES - value_count * (VALUE_BYTES + ENTRY_BYTES)
+        log2 = page_records_log2(left, node_words, record_words)
         self.page_words = record_words << log2
         self.page_bytes = self.page_words * WORD_BYTES
         page_nodes = self.page_words // node_words
-        value_count = max(FIRST_VALUES, int(budget * FIRST_VALUES_SHARE) // VALUE_BYTES)
-        value_count = value_count if caching else 1
         most_values = int(budget * MOST_VALUES_SHARE) // VALUE_BYTES if caching else 1
         self._most_values = max(value_count, most_values)
-        # A page, its entries in the directory, and its places in three lists of pages.
-        each = self.page_bytes + page_nodes * ENTRY_BYTES + PAGE_NUMBER_BYTES
-        left = budget - FIXED_BYTES - value_count * (VALUE_BYTES + ENTRY_BYTES)
-        pages = max(LEAST_PAGES, int(left / each))
+        pages = max(LEAST_PAGES, int(left / whole_page_bytes(self.page_words, node_words)))
         self.numbers = np.zeros(NUMBERS, dtype=np.uint64)
         for place, number in (
             (NODE_WORDS, node_words),
