@@ -104,9 +104,8 @@ class SemiStreamJoin:
         """Join until the stream has ended and its last tuple has seen all of R."""
         reader = Reader(self._store, self._settings.partition_rows, self._settings.deadline_s)
         try:
-            stretch = self._wait_for(reader)
-            while self.turn(stretch):
-                stretch = self._wait_for(reader)
+            while self.turn(self._wait_for(reader)):
+                pass
         finally:
             reader.close()
 

@@ -38,8 +38,9 @@ class Reader:
     """The scan of a store: :meth:`next` gives its partitions in turn, for ever.
 
     Two partitions are in memory at most, the one that was given last and the one that is read
-    ahead. A read that fails is repeated on a store that is opened anew, until the deadline: its
-    rows have not been joined yet, so none is lost or joined twice.
+    ahead: who asks for the next one has let go of the last. A read that fails is repeated on a
+    store that is opened anew, until the deadline: its rows have not been joined yet, so none is
+    lost or joined twice.
 
     Parameters
     ----------
@@ -56,6 +57,7 @@ class Reader:
         self._store, self._rows, self._deadline_s = store, partition_rows, deadline_s
         self._changed = threading.Condition()
         self._ready: Stretch | None = None
+        self._asked = False
         self._error: StreamJoinError | None = None
         self._stopping = threading.Event()
         self._at = "partition 0"
@@ -76,6 +78,7 @@ class Reader:
         """
         patient_until = time.monotonic() + self._deadline_s + GRACE_S
         with self._changed:
+            self._asked = True
             while self._ready is None and self._error is None:
                 if time.monotonic() > patient_until:
                     self._store.interrupt()
@@ -84,9 +87,9 @@ class Reader:
                         f"{self._deadline_s:g} s"
                     )
                 self._changed.wait(POLL_S)
-            if self._error is not None:
+            if self._ready is None and self._error is not None:
                 raise self._error
-            found, self._ready = self._ready, None
+            found, self._ready, self._asked = self._ready, None, False
             assert found is not None
             self._changed.notify_all()
         return found
@@ -110,16 +113,24 @@ class Reader:
                 if index == 0:
                     partitions = max(1, -(-places // self._rows))
                 found = Stretch(index, partitions, rows, time.perf_counter_ns() - began)
-                with self._changed:
-                    self._ready = found
-                    self._changed.notify_all()
-                    while self._ready is not None and not self._stopping.is_set():
-                        self._changed.wait(POLL_S)
+                self._hand_over(found)
+                del found, rows
                 index = (index + 1) % partitions
         except StreamJoinError as error:
             self._fail(error)
         except Exception as error:  # a thread must not die in silence
             self._fail(StoreError(f"{self._store.place}: {self._at} could not be read: {error!r}"))
+
+    def _hand_over(self, found: Stretch) -> None:
+        """Wait until the last one was taken, and this one is waited for or taken."""
+        with self._changed:
+            while self._ready is not None and not self._stopping.is_set():
+                self._changed.wait(POLL_S)
+            self._ready = found
+            self._changed.notify_all()
+            # Who waits for it will take it: the next one is read without being asked for.
+            while not self._asked and self._ready is not None and not self._stopping.is_set():
+                self._changed.wait(POLL_S)
 
     def _fail(self, error: StreamJoinError) -> None:
         with self._changed:
