@@ -70,6 +70,11 @@ class Texts:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def copy(self) -> "Texts":
+        """Their bytes alone, in memory of their own."""
+        first, end = int(self.offsets[0]), int(self.offsets[-1])
+        return Texts(self.offsets - first, self.data[first:end].copy())
+
     def objects(self) -> NDArray[Any]:
         """Python's texts; those that are alike are one."""
         pa = arrow()

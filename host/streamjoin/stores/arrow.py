@@ -53,7 +53,7 @@ class ArrowStore(Store):
         stretch, numbers = self._stretch(first, end)
         numbers, columns = batches.compared(stretch, self.projection, numbers, self.place)
         return np.array(numbers), {
-            name: (np.array(values), missing) for name, (values, missing) in columns.items()
+            name: (values.copy(), missing) for name, (values, missing) in columns.items()
         }
 
     def _stretch(self, first: int, end: int) -> tuple[Any, Words]:
