@@ -53,7 +53,7 @@ def told(metrics: Any) -> list[list[str]]:
     given = f"{budget / 2**10:,.0f} KiB" if budget is not None else "what the rate needed"
     rows = [
         ["R in store", metrics["store"]],
-        ["service rate", si(metrics["service_rate_tuples_per_s"], "tuples/s")],
+        ["service rate", _service_rate(metrics["service_rate_tuples_per_s"])],
         ["served by the cache", f"{metrics['cache_share']:.1%} of the stream"],
         ["memory budget", given],
         ["of it, KiB", ", ".join(by_name) or "nothing"],
@@ -65,6 +65,10 @@ def told(metrics: Any) -> list[list[str]]:
     if metrics["shed_tuples"]:
         rows.append(["shed", f"{metrics['shed_tuples']} tuples: the result is not complete"])
     return rows
+
+
+def _service_rate(rate: float | None) -> str:
+    return "too few cycles to tell" if rate is None else si(rate, "tuples/s")
 
 
 def asked(args: argparse.Namespace) -> bool:

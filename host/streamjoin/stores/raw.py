@@ -64,7 +64,10 @@ class RawStore(Store):
             if self._row.hasobject or not 0 < self._row.itemsize <= MOST_ROW_BYTES:
                 raise ValueError(f"a row takes 1 to {MOST_ROW_BYTES} bytes, none of them an object")
         except (OSError, ValueError, TypeError) as error:
-            raise InputError(f"{description}: does not describe the columns: {error}") from None
+            raise InputError(
+                f"{description}: does not describe the columns: {error}; it must hold them as in "
+                '[["id", "int64"], ["year", "int32"]]'
+            ) from None
         self.names = list(self._row.names or ())
         for name in self.projection.names:
             if name not in (self._row.names or ()):
