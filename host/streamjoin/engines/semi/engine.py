@@ -197,16 +197,16 @@ class SemiStreamEngine(Engine):
 
     def _warm_up(self, job: Job, store: Store) -> None:
         """Compile the kernels, or load them from the cache, by calling each with nothing to do."""
-        from streamjoin.engines.kernels import migration, semistream
+        from streamjoin.engines.kernels import migration, semisteps
         from streamjoin.engines.semi.tables import Tables
 
         tables = Tables(_stream_words(job), store.payload_words, 1 << 16, caching=True)
         nothing, room = np.zeros(0, dtype=np.uint64), np.zeros(1, dtype=np.uint32)
         payload = np.zeros(_stream_words(job), dtype=np.uint64)
         outs: tuple[NDArray[Any], ...] = (room, room.copy(), np.zeros(0, dtype=np.uint64))
-        semistream.take(nothing, 0, 0, payload, *tables.shared, *outs)
-        semistream.probe(nothing, nothing, nothing, 0, 0, *tables.shared, *outs)
-        semistream.expire(0, 0, *tables.shared)
+        semisteps.take(nothing, 0, 0, payload, *tables.shared, *outs)
+        semisteps.probe(nothing, nothing, nothing, 0, 0, *tables.shared, *outs)
+        semisteps.expire(0, 0, *tables.shared)
         migration.nominate(0, *tables.shared)
         migration.demote(room[:0].copy(), *tables.shared)
         migration.compact(room[:0].copy(), *tables.shared)

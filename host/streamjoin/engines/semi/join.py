@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels import semistream
+from streamjoin.engines.kernels import semisteps
 from streamjoin.engines.kernels.semistream import (
     AT,
     FROM_CACHE,
@@ -167,7 +167,7 @@ class SemiStreamJoin:
             _, upto = self._chunks.popleft()
         if upto is not None:
             cycle = self._cycle if self.cache is not None else 0
-            semistream.expire(upto, cycle, *self.tables.shared)
+            semisteps.expire(upto, cycle, *self.tables.shared)
 
     def _quota(self, partitions: int) -> int:
         """Tuples that H_S may take now: the chunk's size."""
@@ -202,7 +202,7 @@ class SemiStreamJoin:
         numbers[QUOTA] = min(NO_LIMIT, int(numbers[NEXT]) + self._quota(partitions))
         numbers[PLACE], numbers[WITHIN] = self._taken, 0
         while True:
-            found, status = semistream.take(
+            found, status = semisteps.take(
                 feed.keys, end, 0, feed.payload, *tables.shared, *self._room()
             )
             self._written(found)
@@ -223,7 +223,7 @@ class SemiStreamJoin:
         numbers[PLACE], numbers[WITHIN], numbers[AT] = 0, 0, 0
         status = FULL_OUTPUT
         while status == FULL_OUTPUT:
-            found, status = semistream.probe(
+            found, status = semisteps.probe(
                 rows.keys,
                 rows.rows,
                 rows.payload,

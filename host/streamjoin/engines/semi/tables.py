@@ -40,7 +40,7 @@ from streamjoin.engines.semi.layout import (
 )
 
 FIRST_VALUES = 16
-FIRST_VALUES_SHARE = 1 / 128
+FIRST_VALUES_SHARE = 1 / 256
 """Of a budget, for the table of values before there is use for more."""
 
 MOST_VALUES_SHARE = 1 / 8

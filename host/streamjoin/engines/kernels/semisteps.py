@@ -1,0 +1,436 @@
+"""The steps of a loop of a semi-stream join: take tuples, look rows up, let tuples expire.
+
+See :mod:`streamjoin.engines.kernels.semistream` for the tables.
+"""
+
+import numpy as np
+
+from streamjoin.engines.kernels.jit import inlined, kernel
+from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
+from streamjoin.engines.kernels.semistream import (
+    ABSENT,
+    ABSENT_NODES,
+    AT,
+    AT_QUOTA,
+    BROKEN,
+    CACHED,
+    COUNT_MASK,
+    COUNTING,
+    DONE,
+    EMPTY,
+    ENTRIES,
+    FIRST,
+    FIRST_PAGE,
+    FREE,
+    FREE_PAGES,
+    FREE_VALUES,
+    FROM_CACHE,
+    FULL_OUTPUT,
+    HALF,
+    HEAD,
+    KEPT_VALUES,
+    LOADING,
+    LOW,
+    MATCHED,
+    MISSED,
+    MISSING,
+    MOST_ENTRIES,
+    NEXT,
+    NEXT_AT,
+    NEXT_LEFT,
+    NO_ENTRY,
+    NO_PAGE,
+    NODE_HEADER,
+    NODE_WORDS,
+    NODES,
+    OLDEST,
+    OLDEST_AT,
+    OLDEST_LEFT,
+    OVERFLOW,
+    PAGE_LIMIT,
+    PAGE_NODES,
+    PAGE_RECORDS_LOG2,
+    PAGE_WORDS,
+    PAGES_USED,
+    PLACE,
+    QUOTA,
+    RECORD_WORDS,
+    RECORDS,
+    SEEN,
+    SINCE,
+    SLOTS,
+    SPECIAL,
+    STATE,
+    U32,
+    U64,
+    USES,
+    VALUE_COLUMNS,
+    WITHIN,
+    Codes,
+    Values,
+    Words,
+    _hash,
+    _home,
+    _tag,
+    insert,
+    remove,
+)
+
+
+@kernel
+def take(
+    keys: Words,
+    end: int,
+    first_row: int,
+    stream_payload: Words,
+    numbers: Words,
+    arena: Words,
+    directory: Words,
+    value_keys: Words,
+    values: Values,
+    free_values: Codes,
+    queue: Codes,
+    record_pages: Codes,
+    free_pages: Codes,
+    out_r: Codes,
+    out_s: Codes,
+    out_payload: Words,
+) -> tuple[int, int]:
+    """Cache phase: join stream tuples with the cache, put those that it lacks into H_S.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64
+        The stream's keys; taken from ``numbers[PLACE]`` on.
+    end : int
+        Place to stop before.
+    first_row : int
+        Row number of the first key.
+    stream_payload : ndarray of uint64
+        Payload words of the tuples, one behind the other, or of one tuple for all.
+    numbers, arena, directory, value_keys, values, free_values, queue, record_pages, free_pages
+        The tables.
+    out_r, out_s : ndarray of uint32
+        Receive rows of R and S.
+    out_payload : ndarray of uint64
+        Receives the records' payloads where it is not empty.
+
+    Returns
+    -------
+    found : int
+        Pairs written.
+    status : int
+        Why it ended; after FULL_OUTPUT it goes on where it was when it is called again.
+    """
+    slots, node_words = numbers[SLOTS], numbers[NODE_WORDS]
+    page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
+    log2 = numbers[PAGE_RECORDS_LOG2]
+    mask = (U64(1) << log2) - U64(1)
+    carried = record_words - U64(1) if len(out_payload) else U64(0)
+    stream_words = node_words - U64(NODE_HEADER)
+    shared = U64(len(stream_payload)) == stream_words
+    place, last = numbers[PLACE], U64(end)
+    found, room = U64(0), U64(len(out_r))
+    status = DONE
+    while place < last:
+        far, near = place + U64(2 * AHEAD), place + U64(AHEAD)
+        far, near = (far if far < last else place), (near if near < last else place)
+        prefetch(directory, _home(_hash(keys[far]), slots))
+        entry = directory[_home(_hash(keys[near]), slots)]
+        if entry & SPECIAL == U64(0):
+            prefetch(arena, entry & LOW)
+        key = keys[place]
+        tag = _hash(key)
+        slot = _home(tag, slots)
+        while _tag(directory[slot]) < tag:
+            slot += U64(1)
+        while _tag(directory[slot]) == tag:
+            entry = directory[slot]
+            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+                break
+            slot += U64(1)
+        entry = directory[slot]
+        value, older, count = U64(0), U64(0), U64(0)
+        known = _tag(entry) == tag
+        special = known and entry & SPECIAL != U64(0)
+        if special:
+            value = entry & LOW
+            # A value that R holds otherwise than last time waits for it like any other.
+            state = values[value, STATE] if values[value, SEEN] != BROKEN else U32(FREE)
+            if state == ABSENT:
+                values[value, USES] += U32(1)
+                numbers[MISSED] += U64(1)
+                place += U64(1)
+                continue
+            if state == CACHED:
+                done, many = numbers[WITHIN], U64(values[value, RECORDS])
+                upto = min(many, done + room - found)
+                first = U64(values[value, FIRST])
+                for number in range(first + done, first + upto):
+                    page = U64(record_pages[number >> log2])
+                    at = page * page_words + (number & mask) * record_words
+                    out_r[found] = U32(arena[at])
+                    out_s[found] = U32(U64(first_row) + place)
+                    for word in range(carried):
+                        out_payload[found * carried + word] = arena[at + U64(1) + word]
+                    found += U64(1)
+                if upto < many:
+                    numbers[WITHIN] = upto
+                    status = FULL_OUTPUT
+                    break
+                numbers[WITHIN] = U64(0)
+                values[value, USES] += U32(1)
+                numbers[FROM_CACHE] += U64(1)
+                place += U64(1)
+                continue
+            older, count = U64(values[value, HEAD]), U64(values[value, NODES])
+        elif known:
+            older = entry & LOW
+            count = arena[older + U64(2)]
+            if count & MISSING:
+                numbers[MISSED] += U64(1)
+                place += U64(1)
+                continue
+        if numbers[NEXT] >= numbers[QUOTA]:
+            status = AT_QUOTA
+            break
+        if not known and (
+            numbers[ENTRIES] >= numbers[MOST_ENTRIES]
+            or directory[slots + U64(OVERFLOW - 1)] != EMPTY
+        ):
+            status = NO_ENTRY
+            break
+        if numbers[NEXT_LEFT] == U64(0):
+            if numbers[FREE_PAGES] == U64(0):
+                status = NO_PAGE
+                break
+            numbers[FREE_PAGES] -= U64(1)
+            page = U64(free_pages[numbers[FREE_PAGES]])
+            behind = numbers[FIRST_PAGE] + numbers[PAGES_USED]
+            queue[behind if behind < U64(len(queue)) else behind - U64(len(queue))] = U32(page)
+            numbers[PAGES_USED] += U64(1)
+            numbers[NEXT_AT], numbers[NEXT_LEFT] = page * page_words, numbers[PAGE_NODES]
+            if numbers[OLDEST] == numbers[NEXT]:
+                numbers[OLDEST_AT] = numbers[NEXT_AT]
+                numbers[OLDEST_LEFT] = numbers[PAGE_NODES]
+        at = numbers[NEXT_AT]
+        arena[at] = key
+        arena[at + U64(1)] = (U64(first_row) + place) | older << HALF
+        start = U64(0) if shared else place * stream_words
+        for word in range(stream_words):
+            arena[at + U64(NODE_HEADER) + word] = stream_payload[start + word]
+        if special:
+            values[value, HEAD], values[value, NODES] = U32(at), U32(count + U64(1))
+        else:
+            arena[at + U64(2)] = count + U64(1)
+            if known:
+                directory[slot] = tag << HALF | at
+            else:
+                insert(directory, slot, tag << HALF | at)
+                numbers[ENTRIES] += U64(1)
+        numbers[NEXT_AT] += node_words
+        numbers[NEXT_LEFT] -= U64(1)
+        numbers[NEXT] += U64(1)
+        place += U64(1)
+    numbers[PLACE] = place
+    return int(found), status
+
+
+@kernel
+def probe(
+    r_keys: Words,
+    r_rows: Words,
+    payload: Words,
+    first: int,
+    stride: int,
+    numbers: Words,
+    arena: Words,
+    directory: Words,
+    value_keys: Words,
+    values: Values,
+    free_values: Codes,
+    queue: Codes,
+    record_pages: Codes,
+    free_pages: Codes,
+    out_r: Codes,
+    out_s: Codes,
+    out_payload: Words,
+) -> tuple[int, int]:
+    """Disk phase: look the rows of a partition up in H_S, from ``numbers[PLACE]`` on.
+
+    On the way it counts the rows of values that may be moved, loads those that are being moved,
+    and renews those that are in the cache; rows come in the same order in every cycle.
+
+    Parameters
+    ----------
+    r_keys, r_rows, payload, first, stride
+        The partition.
+    numbers, arena, directory, value_keys, values, free_values, queue, record_pages, free_pages
+    out_r, out_s, out_payload
+        As for :func:`take`.
+
+    Returns
+    -------
+    found, status : int
+        As for :func:`take`.
+    """
+    slots, page_words = numbers[SLOTS], numbers[PAGE_WORDS]
+    record_words, log2 = numbers[RECORD_WORDS], numbers[PAGE_RECORDS_LOG2]
+    mask = (U64(1) << log2) - U64(1)
+    words = record_words - U64(1)
+    carried = words if len(out_payload) else U64(0)
+    place, last = numbers[PLACE], U64(len(r_keys))
+    found, room = U64(0), U64(len(out_r))
+    while place < last:
+        far, near = place + U64(2 * AHEAD), place + U64(AHEAD)
+        far, near = (far if far < last else place), (near if near < last else place)
+        prefetch(directory, _home(_hash(r_keys[far]), slots))
+        entry = directory[_home(_hash(r_keys[near]), slots)]
+        if entry & SPECIAL == U64(0):
+            prefetch(arena, entry & LOW)
+        key = r_keys[place]
+        tag = _hash(key)
+        slot = _home(tag, slots)
+        while _tag(directory[slot]) < tag:
+            slot += U64(1)
+        while _tag(directory[slot]) == tag:
+            entry = directory[slot]
+            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+                break
+            slot += U64(1)
+        entry = directory[slot]
+        if _tag(entry) != tag:
+            place += U64(1)
+            continue
+        source = U64(first) + place * U64(stride)
+        left, at = numbers[WITHIN], numbers[AT]
+        if left == U64(0):
+            if entry & SPECIAL:
+                value = entry & LOW
+                state = values[value, STATE]
+                left, at = U64(values[value, NODES]), U64(values[value, HEAD])
+                seen = values[value, SEEN]
+                if state == COUNTING:
+                    values[value, RECORDS] += U32(1)
+                elif state == ABSENT or seen >= values[value, RECORDS]:
+                    values[value, SEEN] = BROKEN
+                else:
+                    number = U64(values[value, FIRST]) + U64(seen)
+                    page = U64(record_pages[number >> log2])
+                    to = page * page_words + (number & mask) * record_words
+                    if state == LOADING:
+                        arena[to] = r_rows[place]
+                    if arena[to] == r_rows[place]:
+                        for word in range(words):
+                            arena[to + U64(1) + word] = payload[source + word]
+                        values[value, SEEN] = seen + U32(1)
+                    else:
+                        values[value, SEEN] = BROKEN
+            else:
+                at = entry & LOW
+                count = arena[at + U64(2)]
+                left = count & COUNT_MASK
+                arena[at + U64(2)] = left | MATCHED
+        upto = min(left, room - found)
+        for _ in range(upto):
+            link = arena[at + U64(1)]
+            out_r[found] = U32(r_rows[place])
+            out_s[found] = U32(link & LOW)
+            for word in range(carried):
+                out_payload[found * carried + word] = payload[source + word]
+            found += U64(1)
+            at = link >> HALF
+        numbers[WITHIN], numbers[AT] = left - upto, at
+        if upto < left:
+            numbers[PLACE] = place
+            return int(found), FULL_OUTPUT
+        place += U64(1)
+    numbers[PLACE] = place
+    return int(found), DONE
+
+
+@kernel
+def expire(
+    upto: int,
+    cycle: int,
+    numbers: Words,
+    arena: Words,
+    directory: Words,
+    value_keys: Words,
+    values: Values,
+    free_values: Codes,
+    queue: Codes,
+    record_pages: Codes,
+    free_pages: Codes,
+) -> None:
+    """Delete the oldest nodes up to a sequence number; give emptied pages back.
+
+    A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if others
+    of the same value wait, the value is kept as absent: the more there are, the fewer free values
+    need be left. Where there is none for it, those that come while the others wait are spared.
+    """
+    slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
+    while numbers[OLDEST] < U64(upto):
+        at = numbers[OLDEST_AT]
+        if numbers[OLDEST_LEFT] > U64(2 * AHEAD):
+            far, near = at + U64(2 * AHEAD) * node_words, at + U64(AHEAD) * node_words
+            prefetch(directory, _home(_hash(arena[far]), slots))
+            entry = directory[_home(_hash(arena[near]), slots)]
+            if entry & SPECIAL == U64(0):
+                prefetch(arena, entry & LOW)
+        key = arena[at]
+        tag = _hash(key)
+        slot = _home(tag, slots)
+        while _tag(directory[slot]) < tag:
+            slot += U64(1)
+        while _tag(directory[slot]) == tag:
+            entry = directory[slot]
+            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
+                break
+            slot += U64(1)
+        entry = directory[slot]
+        if entry & SPECIAL:
+            values[entry & LOW, NODES] -= U32(1)
+        else:
+            newest = entry & LOW
+            count = arena[newest + U64(2)]
+            nodes = count & COUNT_MASK
+            missing = cycle > 0 and nodes >= U64(ABSENT_NODES)
+            missing &= count & (MATCHED | MISSING) == U64(0)
+            if missing and nodes * numbers[FREE_VALUES] > U64(ABSENT_NODES) * numbers[KEPT_VALUES]:
+                numbers[FREE_VALUES] -= U64(1)
+                value = U64(free_values[numbers[FREE_VALUES]])
+                value_keys[value] = key
+                for column in range(VALUE_COLUMNS):
+                    values[value, column] = U32(0)
+                values[value, STATE], values[value, SINCE] = U32(ABSENT), U32(cycle)
+                values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes - U64(1))
+                directory[slot] = SPECIAL | tag << HALF | value
+            elif nodes > U64(1):
+                if missing:
+                    count |= MISSING
+                arena[newest + U64(2)] = count - U64(1)
+            else:
+                remove(directory, slots, slot)
+                numbers[ENTRIES] -= U64(1)
+        numbers[OLDEST] += U64(1)
+        numbers[OLDEST_LEFT] -= U64(1)
+        numbers[OLDEST_AT] = at + node_words
+        if numbers[OLDEST_LEFT] == U64(0):
+            _next_page(numbers, queue, free_pages, page_words)
+    if numbers[OLDEST] == numbers[NEXT] and numbers[PAGES_USED] > U64(0):
+        _next_page(numbers, queue, free_pages, page_words)  # a page that is half full, and empty
+        numbers[NEXT_LEFT] = U64(0)
+
+
+@inlined
+def _next_page(numbers: Words, queue: Codes, free_pages: Codes, page_words: np.uint64) -> None:
+    page = queue[numbers[FIRST_PAGE]]
+    if U64(page) < numbers[PAGE_LIMIT]:
+        free_pages[numbers[FREE_PAGES]] = page
+        numbers[FREE_PAGES] += U64(1)
+    numbers[PAGES_USED] -= U64(1)
+    behind = numbers[FIRST_PAGE] + U64(1)
+    numbers[FIRST_PAGE] = U64(0) if behind == U64(len(queue)) else behind
+    numbers[OLDEST_AT] = U64(queue[numbers[FIRST_PAGE]]) * page_words
+    numbers[OLDEST_LEFT] = numbers[PAGE_NODES]
