@@ -55,6 +55,20 @@ def test_a_read_that_hangs_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch)
         joined(store, PushFeed([1] * 50), settings(deadline_s=0.2))
 
 
+def test_a_table_that_somebody_else_has_locked_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("streamjoin.stores.sqlite.TIMEOUT_S", 0.1)
+    place = relation("sqlite", tmp_path, {"k": np.arange(200), "v": np.arange(200)})
+    store = open_store("sqlite", place, Projection("k", ("v",)))
+    writer = sqlite3.connect(place, isolation_level=None)
+    writer.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StoreError, match=r"partition 0 \(rows 0 to 15\) .*: database is locked$"):
+        joined(store, PushFeed(list(range(200))), settings(deadline_s=0.3))
+    writer.close()
+    store.close()
+
+
 def test_a_fault_of_ours_in_the_reading_thread_is_not_silent() -> None:
     store = ListStore([1, 2, 3])
 

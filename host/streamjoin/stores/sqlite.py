@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 2.0
 
 
 class SqliteStore(Store):

@@ -61,6 +61,7 @@ class Reader:
         self._error: StreamJoinError | None = None
         self._stopping = threading.Event()
         self._at = "partition 0"
+        self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="read-ahead", daemon=True)
         self._thread.start()
 
@@ -84,7 +85,7 @@ class Reader:
                     self._store.interrupt()
                     raise DeadlineError(
                         f"{self._store.place}: {self._at} could not be read within "
-                        f"{self._deadline_s:g} s"
+                        f"{self._deadline_s:g} s{self._trouble}"
                     )
                 self._changed.wait(POLL_S)
             if self._ready is None and self._error is not None:
@@ -140,6 +141,7 @@ class Reader:
     def _read(self, index: int) -> tuple[Partition, int]:
         """Read a partition, and how many places there are, however often it takes."""
         first = index * self._rows
+        self._trouble = ""
         self._at = f"partition {index} (rows {first} to {first + self._rows - 1})"
         give_up = time.monotonic() + self._deadline_s
         pause_s = FIRST_PAUSE_S
@@ -157,7 +159,7 @@ class Reader:
                 reason: Exception = error
             except (StoreError, OSError) as error:
                 reason = error
-            broken = True
+            broken, self._trouble = True, f": {reason}"
             self.retries += 1
             if self._stopping.is_set() or time.monotonic() > give_up:
                 raise StoreError(
