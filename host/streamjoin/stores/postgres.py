@@ -212,15 +212,16 @@ class PostgresStore(batches.SelectingStore):
         pa = arrow()
         uri = os.environ[SERVER]
         table = f"streamjoin_{uuid.uuid4().hex}"
+        server = Path(f"the server that {SERVER} names")
         numbered = schema.append(pa.field(PLACE, pa.int64()))
         reader = pa.RecordBatchReader.from_batches(numbered, _numbered(stretches, numbered))
         try:
-            with _connect(uri, place) as connection, connection.cursor() as cursor:
+            with _connect(uri, server) as connection, connection.cursor() as cursor:
                 cursor.adbc_ingest(table, reader, mode="create")
                 cursor.execute(f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY ({PLACE})")
                 cursor.execute(f"VACUUM ANALYZE {quoted(table)}")
         except adbc_driver_manager.Error as error:
-            raise StoreError(f"{place}: {_told(error)}") from None
+            raise StoreError(f"{server}: {_told(error)}") from None
         place.write_text(f"uri = {json.dumps(uri)}\ntable = {json.dumps(table)}\nown = true\n")
 
 
