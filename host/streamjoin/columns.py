@@ -83,6 +83,13 @@ def decoded(pa: Any, column: Any) -> Any:
     return pa.chunked_array(chunks, type=plain)
 
 
+def python_texts(array: Any) -> Column:
+    """Make Python's texts of Arrow's; those that are alike are one object."""
+    coded = array.dictionary_encode()
+    texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)[:-1]
+    return np.asarray(texts[coded.indices.to_numpy(zero_copy_only=False)])
+
+
 def _is_key(pa: Any, kind: Any) -> bool:
     types = pa.types
     checks = (types.is_string, types.is_large_string, types.is_integer, types.is_timestamp)
@@ -91,12 +98,10 @@ def _is_key(pa: Any, kind: Any) -> bool:
 
 def _arrow_values(pa: Any, column: Any, kind: Any, name: str, source: str) -> Column:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        coded = column.combine_chunks().dictionary_encode()
         try:
-            texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)[:-1]
+            return python_texts(column.combine_chunks())
         except UnicodeDecodeError:
             raise InputError(f"{source}: column {name!r} holds text that is not UTF-8") from None
-        return np.asarray(texts[coded.indices.to_numpy(zero_copy_only=False)])
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return _nanoseconds(np.asarray(column.to_numpy()), name, source)
     if pa.types.is_integer(kind):

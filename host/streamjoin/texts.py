@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.columns import python_texts
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
 
@@ -76,9 +77,7 @@ class Texts:
         return Texts(self.offsets - first, self.data[first:end].copy())
 
     def objects(self) -> NDArray[Any]:
-        """Python's texts; those that are alike are one."""
+        """Python's texts."""
         pa = arrow()
-        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
-        coded = pa.LargeStringArray.from_buffers(len(self), *buffers[1:]).dictionary_encode()
-        texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)[:-1]
-        return np.asarray(texts[coded.indices.to_numpy(zero_copy_only=False)])
+        places, data = pa.py_buffer(self.offsets), pa.py_buffer(self.data)
+        return python_texts(pa.LargeStringArray.from_buffers(len(self), places, data))

@@ -177,3 +177,33 @@ def test_advise_names_the_memory_and_refuses_what_is_no_number(
     assert main(["advise", str(tmp_path), "--rate", "-1"]) == 2
     assert capsys.readouterr().err == "streamjoin: --rate must be a number above 0, not -1.0\n"
     assert main(["advise", str(tmp_path), "--rate", "1", "--memory-kib", "1"]) == 2
+    capsys.readouterr()
+    assert main(["advise", str(tmp_path), "--memory-kib", "100000"]) == 0
+    assert "R fits in less: an engine that takes it from a file" in capsys.readouterr().err
+    assert main(["advise", str(tmp_path), "--rate", "1e4", "--r-bytes", "8"]) == 2
+    assert "knob r_bytes takes a whole number from 16 to" in capsys.readouterr().err
+    assert main(["advise", str(tmp_path), "--store", "sqlite"]) == 2
+    told = capsys.readouterr().err
+    assert told == ("streamjoin: --store is for a semi-stream join: add --rate or --memory-kib\n")
+
+
+def test_advice_is_about_rows_as_wide_as_the_engines_take_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for name in ("r", "s"):
+        pq.write_table(pa.table({"k": np.arange(9000)}), tmp_path / f"{name}.parquet")
+    side = {"rows": 9000}
+    workload = {"format": 1, "name": "own", "kind": "own", "window": "all"}
+    workload |= {"predicate": {"on": ["k"]}}
+    workload |= {name: {"path": f"{name}.parquet", **side} for name in ("r", "s")}
+    (tmp_path / "workload.json").write_text(json.dumps(workload))
+    told = []
+    for more in ([], ["--r-bytes", "16", "--s-bytes", "12", "--store", "arrow"]):
+        assert main(["advise", str(tmp_path), "--rate", "10000", "--json", *more]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    assert main(["advise", str(tmp_path), "--rate", "10000", "--json", "--r-bytes", "160"]) == 0
+    assert json.loads(capsys.readouterr().out)["forecasts"] != told[0]["forecasts"]

@@ -498,3 +498,19 @@ def test_rows_that_stay_are_joined_once_while_others_come_and_go(
 def test_a_store_of_keys_alone_says_that_it_has_no_columns_to_compare() -> None:
     with pytest.raises(UnsupportedError, match="reads keys alone"):
         ListStore([1, 2, 3]).columns(0, 3)
+
+
+def test_a_result_is_not_written_into_the_folder_of_its_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the next join would read it as a part of R."""
+    folder = tmp_path / "r"
+    folder.mkdir()
+    for path in (folder / "part-0.parquet", tmp_path / "s.parquet"):
+        pq.write_table(pa.table({"k": [1, 2]}), path)
+    out = folder / "pairs.parquet"
+    words = ["join", "--engine", "ssbj", "--s", str(tmp_path / "s.parquet"), "--on", "k"]
+    words += ["--window", "all", "--output", str(out)]
+    assert main([*words, "--r", f"parquet:{folder}"]) == 2
+    assert "is in the folder of an input; choose another folder" in capsys.readouterr().err
+    assert not out.exists()

@@ -26,7 +26,7 @@ COMPONENTS = {
 """Bytes by component, as the metrics and as the paper call them."""
 
 ENGINES = (("meshjoin", False), ("ssbj", True))
-AS_JOINED = "as the engines' knob: "
+AS_KNOB = "default that of knob "
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("semi-stream joins: R in a store, S arriving")
     group.add_argument("--rate", type=float, metavar="TUPLES_PER_S", help="memory for this rate")
     group.add_argument("--memory-kib", type=int, metavar="N", help="rate with this budget")
-    group.add_argument("--store", choices=KINDS, help="where R lies; default arrow")
-    group.add_argument("--r-bytes", type=int, metavar="N", help=f"of a master row; {AS_JOINED}16")
-    group.add_argument("--s-bytes", type=int, metavar="N", help=f"of a stream tuple; {AS_JOINED}12")
+    group.add_argument("--store", choices=KINDS, help=f"where R lies; {AS_KNOB}store")
+    group.add_argument("--r-bytes", type=int, metavar="N", help=f"of a row; {AS_KNOB}r_bytes")
+    group.add_argument("--s-bytes", type=int, metavar="N", help=f"of a tuple; {AS_KNOB}s_bytes")
     group.add_argument(
         "--calibrate-stores",
         action="store_true",
@@ -75,14 +75,16 @@ def asked(args: argparse.Namespace) -> bool:
     """Whether any of them was given."""
     if args.rate is not None or args.memory_kib is not None:
         return True
-    for flag, given in (
-        ("--store", args.store),
-        ("--r-bytes", args.r_bytes),
-        ("--s-bytes", args.s_bytes),
-    ):
-        if given is not None:
-            raise InputError(f"{flag} is for a semi-stream join: add --rate or --memory-kib")
+    for name, value in _knobs(args).items():
+        if value is not None:
+            flag = name.replace("_", "-")
+            raise InputError(f"--{flag} is for a semi-stream join: add --rate or --memory-kib")
     return False
+
+
+def _knobs(args: argparse.Namespace) -> dict[str, Any]:
+    """Knobs of the engines that are flags here; None where one was not given."""
+    return {"store": args.store, "r_bytes": args.r_bytes, "s_bytes": args.s_bytes}
 
 
 def forecast(job: Job, args: argparse.Namespace) -> int:
@@ -92,13 +94,14 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
     for flag, number in (("--rate", args.rate), ("--memory-kib", args.memory_kib)):
         if number is not None and not 0 < number < float("inf"):
             raise InputError(f"{flag} must be a number above 0, not {number}")
-    store = args.store or "arrow"
+    given = {name: value for name, value in _knobs(args).items() if value is not None}
     for name, _ in ENGINES:
-        run.settle(catalog.get(name), job, {})  # refuses what the engine does
+        knobs = run.settle(catalog.get(name), job, given).knobs  # refuses what the engine does
+    store = str(knobs["store"])
     costs, path = cost.load(store)
     from streamjoin.engines.semi.layout import layout_bytes
 
-    values, sizes = values_of(job), layout_bytes(*_widths(args))
+    values, sizes = values_of(job), layout_bytes(int(knobs["r_bytes"]), int(knobs["s_bytes"]))
     relation_bytes = values.r_rows * sizes.row
     found: dict[str, Forecast | None] = {}
     most_rows = max(1, values.r_rows)
@@ -136,16 +139,6 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
         say("R fits in less: an engine that takes it from a file, into memory, is faster")
     say(f"constants of store {store} from {path}")
     return 0
-
-
-def _widths(args: argparse.Namespace) -> tuple[int, int]:
-    """Bytes of a master row and of a stream tuple."""
-    r_bytes = 16 if args.r_bytes is None else args.r_bytes
-    s_bytes = 12 if args.s_bytes is None else args.s_bytes
-    for flag, width, least in (("--r-bytes", r_bytes, 16), ("--s-bytes", s_bytes, 12)):
-        if width < least:
-            raise InputError(f"{flag} must be at least {least}, not {width}")
-    return r_bytes, s_bytes
 
 
 def calibrate(args: argparse.Namespace) -> int:

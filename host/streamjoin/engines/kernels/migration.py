@@ -30,13 +30,13 @@ from streamjoin.engines.kernels.semistream import (
     TAG_MASK,
     U32,
     U64,
-    VALUE_COLUMNS,
     Codes,
     Values,
     Words,
     _hash,
     find,
     insert,
+    new_value,
     remove,
 )
 
@@ -95,11 +95,7 @@ def nominate(
         elif counted < least:
             continue
         newest = entry & LOW
-        numbers[FREE_VALUES] -= U64(1)
-        value = U64(free_values[numbers[FREE_VALUES]])
-        value_keys[value] = arena[newest]
-        for column in range(VALUE_COLUMNS):
-            values[value, column] = U32(0)
+        value = new_value(numbers, value_keys, values, free_values, arena[newest])
         values[value, STATE] = U32(COUNTING)
         values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes)
         directory[slot] = SPECIAL | (entry & (TAG_MASK << HALF)) | value

@@ -64,7 +64,6 @@ from streamjoin.engines.kernels.semistream import (
     U32,
     U64,
     USES,
-    VALUE_COLUMNS,
     WITHIN,
     Codes,
     Values,
@@ -73,6 +72,7 @@ from streamjoin.engines.kernels.semistream import (
     _home,
     _tag,
     insert,
+    new_value,
     remove,
 )
 
@@ -398,11 +398,7 @@ def expire(
             missing = cycle > 0 and nodes >= U64(ABSENT_NODES)
             missing &= count & (MATCHED | MISSING) == U64(0)
             if missing and nodes * numbers[FREE_VALUES] > U64(ABSENT_NODES) * numbers[KEPT_VALUES]:
-                numbers[FREE_VALUES] -= U64(1)
-                value = U64(free_values[numbers[FREE_VALUES]])
-                value_keys[value] = key
-                for column in range(VALUE_COLUMNS):
-                    values[value, column] = U32(0)
+                value = new_value(numbers, value_keys, values, free_values, key)
                 values[value, STATE], values[value, SINCE] = U32(ABSENT), U32(cycle)
                 values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes - U64(1))
                 directory[slot] = SPECIAL | tag << HALF | value

@@ -159,3 +159,16 @@ def remove(directory: Words, slots: np.uint64, slot: np.uint64) -> None:
         directory[slot] = behind
         slot += U64(1)
     directory[slot] = EMPTY
+
+
+@inlined
+def new_value(
+    numbers: Words, value_keys: Words, values: Values, free_values: Codes, key: np.uint64
+) -> np.uint64:
+    """Take a free value, of which there must be one, for a join value; its columns are 0."""
+    numbers[FREE_VALUES] -= U64(1)
+    value = U64(free_values[numbers[FREE_VALUES]])
+    value_keys[value] = key
+    for column in range(VALUE_COLUMNS):
+        values[value, column] = U32(0)
+    return value
