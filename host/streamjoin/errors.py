@@ -4,6 +4,9 @@ An error carries the exit status of the command line: 2 for bad input or usage, 
 that failed.
 """
 
+MOST_REASON = 200
+"""Characters of a library's own words."""
+
 
 class StreamJoinError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -65,3 +68,8 @@ class StoreError(StreamJoinError, OSError):
 
 class DeadlineError(StreamJoinError, TimeoutError):
     """A wait on a thread, process or device lasted beyond its deadline."""
+
+
+def in_one_line(error: Exception) -> str:
+    """What a library says of its error, within a sentence of ours."""
+    return " ".join(str(error).split())[:MOST_REASON]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin.errors import InputError, UnavailableError
+from streamjoin.errors import InputError, UnavailableError, in_one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +68,7 @@ def read_table(
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, IndexError, KeyError) as error:
-        reason = " ".join(str(error).split())[:160]
+        reason = in_one_line(error)
         raise InputError(f"{path}: cannot be read: {reason}") from None
     if suffix in DATABASES:
         raise InputError(

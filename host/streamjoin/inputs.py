@@ -16,7 +16,7 @@ from streamjoin.columns import (
     numpy_arrivals,
     numpy_column,
 )
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, in_one_line
 from streamjoin.files import arrow, read_table, require_columns
 from streamjoin.lateness import beyond, in_order
 from streamjoin.predicates import Equi, Predicate, Term
@@ -249,7 +249,7 @@ def _table(data: Any, name: str) -> "pa.Table":
     try:
         return pa.table(data)  # type: ignore[no-any-return]  # see arrow()
     except (pa.ArrowException, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())[:160]
+        reason = in_one_line(error)
         raise InputError(f"{name}: is no table: {reason}") from None
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamjoin.errors import InputError, StoreError
+from streamjoin.errors import InputError, StoreError, in_one_line
 from streamjoin.files import arrow
 from streamjoin.stores import batches
 from streamjoin.stores.base import Columns, Partition, Store, Words
@@ -29,7 +29,7 @@ class ArrowStore(Store):
             self._mapped_bytes = os.fstat(self._source.fileno()).st_size
             self._table: Any = pa.ipc.open_file(self._source).read_all()
         except (OSError, pa.ArrowException) as error:
-            reason = " ".join(str(error).split())[:160]
+            reason = in_one_line(error)
             raise InputError(f"{self.place}: cannot be read as Arrow IPC: {reason}") from None
         self.names = list(self._table.schema.names)
         self.dtype = batches.layout(self._table.schema, self.projection, self.place)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamjoin.errors import InputError, StoreError, UnavailableError
+from streamjoin.errors import InputError, StoreError, UnavailableError, in_one_line
 from streamjoin.files import arrow
 from streamjoin.stores import batches
 from streamjoin.stores.base import (
@@ -48,7 +48,7 @@ class DuckDbStore(batches.SelectingStore):
             self._describe()
         except duckdb.Error as error:
             self.close()
-            raise StoreError(f"{self.place}: {' '.join(str(error).split())[:160]}") from None
+            raise StoreError(f"{self.place}: {in_one_line(error)}") from None
         except InputError:
             self.close()
             raise
@@ -102,7 +102,7 @@ class DuckDbStore(batches.SelectingStore):
         try:
             table = self._table(f"{self._query} WHERE rowid >= {int(first)} AND rowid < {int(end)}")
         except duckdb.Error as error:
-            raise StoreError(f"{self.place}: {' '.join(str(error).split())[:160]}") from None
+            raise StoreError(f"{self.place}: {in_one_line(error)}") from None
         return table.remove_column(0), table.column(0).to_numpy().astype(np.uint64)
 
     def interrupt(self) -> None:

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from streamjoin.errors import InputError, StoreError
+from streamjoin.errors import InputError, StoreError, in_one_line
 from streamjoin.files import arrow
 from streamjoin.stores import batches
 from streamjoin.stores.base import Columns, Partition, Store, Words
@@ -43,7 +43,9 @@ class ParquetStore(Store):
                     rows = file.metadata.row_group(group).num_rows
                     self._firsts.append(self._firsts[-1] + rows)
         except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{self.place}: cannot be read as Parquet: {_told(error)}") from None
+            raise InputError(
+                f"{self.place}: cannot be read as Parquet: {in_one_line(error)}"
+            ) from None
         if not self._files:
             raise InputError(f"{self.place}: holds no file that ends in .parquet")
         self.names = list(self._files[0].schema_arrow.names)
@@ -54,7 +56,7 @@ class ParquetStore(Store):
             self._schema = pa.unify_schemas(schemas, promote_options="permissive")
         except pa.ArrowException as error:
             raise InputError(
-                f"{self.place}: its files do not go together: {_told(error)}"
+                f"{self.place}: its files do not go together: {in_one_line(error)}"
             ) from None
         self.dtype = batches.layout(self._schema, self.projection, self.place)
 
@@ -93,12 +95,12 @@ class ParquetStore(Store):
             try:
                 table = self._files[file].read_row_group(group, columns=names).select(names)
             except (OSError, pa.ArrowException) as error:
-                raise StoreError(f"{self.place}: cannot be read: {_told(error)}") from None
+                raise StoreError(f"{self.place}: cannot be read: {in_one_line(error)}") from None
             if table.schema != self._schema:
                 try:
                     table = table.cast(self._schema)
                 except pa.ArrowException as error:
-                    raise InputError(f"{self.place}: {_told(error)}") from None
+                    raise InputError(f"{self.place}: {in_one_line(error)}") from None
             self._decoded = (number, table)
         return self._decoded[1]
 
@@ -117,7 +119,3 @@ class ParquetStore(Store):
         with pq.ParquetWriter(place / "part-0.parquet", schema, use_dictionary=False) as writer:
             for stretch in stretches:
                 writer.write_batch(stretch, row_group_size=ROW_GROUP_ROWS)
-
-
-def _told(error: Exception) -> str:
-    return " ".join(str(error).split())[:160]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamjoin.errors import InputError, StoreError, UnavailableError
+from streamjoin.errors import InputError, StoreError, UnavailableError, in_one_line
 from streamjoin.files import arrow
 from streamjoin.stores import batches
 from streamjoin.stores.base import (
@@ -168,7 +168,7 @@ class PostgresStore(batches.SelectingStore):
                 cursor.execute(query)
                 return cursor.fetch_arrow_table()
         except adbc_driver_manager.Error as error:
-            raise StoreError(f"{self.place}: {_told(error)}") from None
+            raise StoreError(f"{self.place}: {in_one_line(error)}") from None
         finally:
             self._cursor = None
 
@@ -221,7 +221,7 @@ class PostgresStore(batches.SelectingStore):
                 cursor.execute(f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY ({PLACE})")
                 cursor.execute(f"VACUUM ANALYZE {quoted(table)}")
         except adbc_driver_manager.Error as error:
-            raise StoreError(f"{server}: {_told(error)}") from None
+            raise StoreError(f"{server}: {in_one_line(error)}") from None
         place.write_text(f"uri = {json.dumps(uri)}\ntable = {json.dumps(table)}\nown = true\n")
 
 
@@ -278,11 +278,7 @@ def _connect(uri: str, place: Path) -> Any:
     try:
         return adbc_driver_postgresql.dbapi.connect(f"{uri}{mark}{limits}", autocommit=True)
     except adbc_driver_manager.Error as error:
-        raise StoreError(f"{place}: {_told(error)}") from None
-
-
-def _told(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+        raise StoreError(f"{place}: {in_one_line(error)}") from None
 
 
 def _text(value: str) -> str:
