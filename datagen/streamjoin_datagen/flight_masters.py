@@ -88,7 +88,7 @@ def import_masters(
     sides = list(zip(*MASTERS[master], strict=True))
     pairs = ("all", table_pairs(tables["r"], tables["s"], *map(list, sides)))
     with staged(out) as folder:
-        size = write_tables(out, folder, known, tables, pairs)
+        size = write_tables(folder, known, tables, pairs)
     rows = sum(table.num_rows for table in tables.values())
     return Outcome(known["name"], "imported", out, rows, size, time.monotonic() - started)
 

@@ -19,11 +19,11 @@ import zipfile
 from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamjoin_common.storage import TemporaryFolder
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.pairs import table_pairs
 from streamjoin_datagen.session import Session
@@ -138,8 +138,8 @@ def import_flights(
     """
     started = time.monotonic()
     known = flights_identity(files, name)
-    with TemporaryDirectory(prefix="streamjoin-flights-") as scratch, staged(out) as folder:
-        plain = {stream: _plain_csv(path, Path(scratch)) for stream, path in files.items()}
+    with TemporaryFolder("flights") as scratch, staged(out) as folder:
+        plain = {stream: _plain_csv(path, scratch) for stream, path in files.items()}
 
         def ordered() -> dict[str, pa.Table]:
             frames = {
@@ -153,7 +153,7 @@ def import_flights(
 
         tables = _from_common_start(session.run(ordered))
         pairs = ("all", table_pairs(tables["r"], tables["s"], KEYS, KEYS))
-        size = write_tables(out, folder, known, tables, pairs, java_version=session.java_version)
+        size = write_tables(folder, known, tables, pairs, java_version=session.java_version)
     rows = sum(table.num_rows for table in tables.values())
     return Outcome(known["name"], "imported", out, rows, size, time.monotonic() - started)
 

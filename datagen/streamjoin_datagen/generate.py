@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamjoin_common.storage import system_reason
 from streamjoin_datagen.arrivals import Poisson
 from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.estimates import duration_s
@@ -27,7 +28,6 @@ from streamjoin_datagen.store import (
     STREAMS,
     Outcome,
     identity,
-    os_words,
     part_ranges,
     read_column,
     staged,
@@ -249,7 +249,7 @@ def _writer(spec: WorkloadSpec, tasks: Sequence[Task], folder: Path) -> Manifest
         try:
             size = write_part(folder / task.path, schema(spec, task.stream), blocks(task))
         except OSError as error:
-            return {"task": index, "error": f"{task.path}: {os_words(error)}"}
+            return {"task": index, "error": f"{task.path}: {system_reason(error)}"}
         return {"task": index, "bytes": size, "cpu_s": time.process_time() - started}
 
     def blocks(task: Task) -> Iterator[pa.Table]:

@@ -113,7 +113,7 @@ def import_tables(
     if predicate.kind == "on":
         pairs = _counted(known["window"], tables, predicate)
     with staged(out) as folder:
-        size = write_tables(out, folder, known, tables, pairs)
+        size = write_tables(folder, known, tables, pairs)
     rows = sum(table.num_rows for table in tables.values())
     return Outcome(known["name"], "imported", out, rows, size, time.monotonic() - started)
 

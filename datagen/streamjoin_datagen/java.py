@@ -12,12 +12,11 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamjoin_common.storage import cache
 from streamjoin_datagen.errors import GenerationError
 
 LEAST_VERSION = 17
@@ -31,11 +30,6 @@ class Java:
 
     home: Path
     version: str
-
-
-def cache_folder() -> Path:
-    """Folder for what can be made again: ``STREAMJOIN_CACHE``, else inside the environment."""
-    return Path(os.environ.get("STREAMJOIN_CACHE") or Path(sys.prefix) / "share" / "streamjoin")
 
 
 def find_java() -> Java:
@@ -102,20 +96,10 @@ done
 exec {shlex.quote(str(program))} "$@"
 """
     digest = hashlib.sha256(script.encode()).hexdigest()[:16]
-    home = cache_folder() / "java" / digest
-    if (home / "bin" / "java").is_file():
-        return home
-    home.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{digest}-", dir=home.parent))
-    try:
-        (beside / "bin").mkdir()
-        (beside / "bin" / "java").write_text(script)
-        (beside / "bin" / "java").chmod(0o755)
-        beside.chmod(0o755)
-        beside.replace(home)
-    except OSError:
-        # Another process may have made the same home meanwhile: that one serves as well.
-        shutil.rmtree(beside, ignore_errors=True)
-        if not (home / "bin" / "java").is_file():
-            raise
-    return home
+
+    def make(home: Path) -> None:
+        (home / "bin").mkdir()
+        (home / "bin" / "java").write_text(script)
+        (home / "bin" / "java").chmod(0o755)
+
+    return cache.entry("java", digest, make)

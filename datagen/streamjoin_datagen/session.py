@@ -12,12 +12,10 @@ import atexit
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin_common.storage import TemporaryFolder
 from streamjoin_datagen.errors import GenerationError
 from streamjoin_datagen.interrupts import Result, interruptible
 from streamjoin_datagen.java import find_java
@@ -117,9 +116,8 @@ def spark_session(
     address = check_master(master)
     _shared.close()  # a process has one at most
     java = find_java()
-    folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
     with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = stack.enter_context(TemporaryFolder("spark"))
         stack.enter_context(_restored_process_state())
         environment = _environment(folder, java.home, address)
         if master.startswith("local-cluster"):

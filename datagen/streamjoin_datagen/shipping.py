@@ -5,19 +5,16 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-PACKAGES = ("streamjoin", "streamjoin_datagen", "streamjoin_hw")
+from streamjoin_common.storage import new_file
+
+PACKAGES = ("streamjoin", "streamjoin_common", "streamjoin_datagen", "streamjoin_hw")
 
 
 def package(path: Path) -> None:
     """Write the packages' sources into a zip file, whole or not at all."""
-    beside = path.with_name(f".{path.name}")
-    try:
-        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as written:
-            for file, name in sorted(_sources(), key=lambda one: one[1]):
-                written.write(file, name)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with new_file(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as written:
+        for file, name in sorted(_sources(), key=lambda one: one[1]):
+            written.write(file, name)
 
 
 def _sources() -> Iterator[tuple[Path, str]]:

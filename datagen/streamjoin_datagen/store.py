@@ -8,11 +8,6 @@ alone, and the writer's settings are fixed, so equal rows are equal bytes.
 import contextlib
 import hashlib
 import json
-import os
-import re
-import shutil
-import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -23,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamjoin_datagen.errors import GenerationError, SpecError
+from streamjoin_common import storage
+from streamjoin_datagen.errors import SpecError
 
 FORMAT = 1
 """Raised whenever the meaning of ``workload.json`` or of the files changes."""
@@ -31,8 +27,6 @@ FORMAT = 1
 PART_ROWS = 1 << 20
 BLOCK_ROWS = 1 << 16
 """Rows of a part file and of one of its row groups."""
-
-REMOVE_DEADLINE_S = 2.0
 
 DESCRIPTION = "workload.json"
 STREAMS = ("r", "s")
@@ -75,24 +69,23 @@ def write_part(path: Path, schema: pa.Schema, blocks: Iterable[pa.Table]) -> int
     int
         Its size in bytes.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        # Random keys have no repetition for a dictionary or compression to find; arrival times
-        # do, as differences. The size does not depend on the data, nor does the time to read.
-        with pq.ParquetWriter(
-            beside,
+    # The folder is a draft itself: what a killed worker leaves in it goes when it gets its name.
+    # Random keys have no repetition for a dictionary or compression to find; arrival times do, as
+    # differences. The size does not depend on the data, nor does the time to read.
+    with (
+        storage.new_file(path, tidy=False) as draft,
+        pq.ParquetWriter(
+            draft,
             schema,
             version="2.6",
             data_page_version="1.0",
             compression="none",
             use_dictionary=False,
             column_encoding={"ts": "DELTA_BINARY_PACKED"},
-        ) as writer:
-            for block in blocks:
-                writer.write_table(block, row_group_size=BLOCK_ROWS)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+        ) as writer,
+    ):
+        for block in blocks:
+            writer.write_table(block, row_group_size=BLOCK_ROWS)
     return path.stat().st_size
 
 
@@ -215,6 +208,7 @@ def unchanged(out: Path, known: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def earlier(out: Path) -> dict[str, Any] | None:
     """Description of the workload that a folder holds, whichever it is; see :func:`unchanged`."""
+    storage.recover(out)
     if not out.exists():
         return None
     if not out.is_dir():
@@ -253,47 +247,11 @@ def staged(out: Path) -> Iterator[Path]:
     either, and an earlier workload stays as it was.
     """
     earlier(out)
-    out = out.absolute()
-    above = [folder for folder in out.parents if not folder.exists()]
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    except OSError as error:
-        raise SpecError(f"--out: {out.parent} cannot be written to: {error.strerror}") from error
-    try:
-        fresh = beside / "new"
-        fresh.mkdir()
-        yield fresh
-        if out.exists():
-            out.rename(beside / "old")
-        fresh.rename(out)
-    finally:
-        if (beside / "old").exists() and not out.exists():
-            (beside / "old").rename(out)
-        _remove(beside)
-        if not out.exists():
-            with contextlib.suppress(OSError):  # somebody else may use one by now
-                for folder in above:
-                    folder.rmdir()
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder, to which a worker of a job that ended may be writing its last file."""
-    until = time.monotonic() + REMOVE_DEADLINE_S
-    shutil.rmtree(folder, ignore_errors=True)
-    while folder.exists() and time.monotonic() < until:
-        time.sleep(0.02)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def os_words(error: OSError) -> str:
-    """What the system says of a failure, without Arrow's words around it."""
-    found = re.search(r"\[errno \d+\] (.*)", str(error))
-    return found[1].rstrip(". ") if found else error.strerror or str(error)
+    with storage.new_folder(out) as folder:
+        yield folder
 
 
 def write_tables(
-    out: Path,
     folder: Path,
     known: Mapping[str, Any],
     tables: Mapping[str, pa.Table],
@@ -303,21 +261,13 @@ def write_tables(
 ) -> int:
     """Write a workload whose streams are in memory, and return its streams' size in bytes.
 
-    Parameters
-    ----------
-    out : Path
-        Where the folder will be.
-
     Raises
     ------
-    GenerationError
+    OSError
         If the folder cannot be written to.
     """
-    try:
-        entries = {stream: write_stream(folder, stream, tables[stream]) for stream in STREAMS}
-        write_description(folder, known, entries, counted, java_version)
-    except OSError as error:
-        raise GenerationError(f"{out} could not be written: {os_words(error)}") from error
+    entries = {stream: write_stream(folder, stream, tables[stream]) for stream in STREAMS}
+    write_description(folder, known, entries, counted, java_version)
     return sum(entry["bytes"] for entry in entries.values())
 
 

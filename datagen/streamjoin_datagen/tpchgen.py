@@ -5,11 +5,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamjoin_common.storage import TemporaryFolder
 from streamjoin_datagen.errors import GenerationError
 
 PROGRAM = "tpchgen-cli"
@@ -56,12 +56,12 @@ def _part(scale_factor: float, stream: str, parts: int, part: int) -> pa.Table:
     program = find_program()
     if program is None:
         raise GenerationError(f"the program {PROGRAM} is not installed on a worker")
-    with TemporaryDirectory(prefix="streamjoin-tpch-") as folder:
+    with TemporaryFolder("tpch") as folder:
         command = [program, "parquet", "-s", f"{scale_factor + NUDGE:.9f}", "-T", _TABLES[stream]]
         command += ["-p", str(parts), "--part", str(part + 1), "-n", "1"]
         # One row group a part: version 4.0 drops the rows that are left over when it cuts a part
         # into several.
-        command += ["-c", "UNCOMPRESSED", "--row-group-bytes=1GB", "-o", folder]
+        command += ["-c", "UNCOMPRESSED", "--row-group-bytes=1GB", "-o", str(folder)]
         try:
             done = subprocess.run(
                 command,
@@ -73,7 +73,7 @@ def _part(scale_factor: float, stream: str, parts: int, part: int) -> pa.Table:
             )
         except subprocess.TimeoutExpired:
             raise GenerationError(f"{PROGRAM} did not end within {DEADLINE_S:g} s") from None
-        made = sorted(Path(folder).rglob("*.parquet"))
+        made = sorted(folder.rglob("*.parquet"))
         if done.returncode or len(made) != 1:
             said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise GenerationError(f"{PROGRAM} ended with {done.returncode}: {said}")

@@ -1,13 +1,15 @@
-"""Writing files that appear whole or not at all."""
+"""Where a result can be written, and its formats."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
 from streamjoin.run import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PAIRS_SUFFIXES = (".parquet", ".arrow", ".csv")
 
@@ -28,19 +30,6 @@ def check_target(path: Path, suffixes: tuple[str, ...], flag: str) -> None:
         raise InputError(f"{flag} {path}: there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{flag} {path}: the folder {path.parent} cannot be written to")
-
-
-@contextmanager
-def whole(paths: list[Path]) -> Iterator[list[Path]]:
-    """Give a hidden sibling to write for each path; move all into place on success."""
-    drafts = [path.with_name(f".{path.name}.{os.getpid()}") for path in paths]
-    try:
-        yield drafts
-        for draft, path in zip(drafts, paths, strict=True):
-            draft.replace(path)
-    finally:
-        for draft in drafts:
-            draft.unlink(missing_ok=True)
 
 
 def pairs_table(outcome: Outcome) -> object:

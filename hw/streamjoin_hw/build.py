@@ -8,7 +8,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from streamjoin_hw import cache, contract, toolchain
+from streamjoin_common.storage import cache
+from streamjoin_hw import contract, toolchain
 from streamjoin_hw.contract import LIBRARY_NAME, DesignParams
 from streamjoin_hw.emit import (
     BOARD_VERILOG_NAME,
@@ -18,7 +19,6 @@ from streamjoin_hw.emit import (
     manifest,
     tool_versions,
     verilog_text,
-    write_whole,
 )
 
 BUILD_DEADLINE_S = 900
@@ -51,7 +51,6 @@ _NOT_DESIGN = (
     "__init__.py",
     "bulk.py",
     "bulk_run.py",
-    "cache.py",
     "cli.py",
     "design_options.py",
     "formal",
@@ -107,16 +106,6 @@ def cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str, board: 
     return f"{params.digest}-{hashlib.sha256(chr(0).join(what).encode()).hexdigest()[:16]}"
 
 
-def _forget_old(folder: Path) -> None:
-    """Keep the cache from growing without end."""
-    # Hidden folders are builds that go on.
-    visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    models = [path for path in visible if (path / LIBRARY_NAME).is_file()]
-    models.sort(key=lambda path: (path / LIBRARY_NAME).stat().st_mtime)
-    for path in models[:-KEPT_MODELS]:
-        shutil.rmtree(path, ignore_errors=True)
-
-
 def build_model(
     params: DesignParams, *, report: Callable[[str], None] | None = None, board: bool = False
 ) -> Path:
@@ -165,21 +154,12 @@ def kept_model(key: str, make: Callable[[Path], None]) -> Path:
     ToolError
         If ``make`` does.
     """
-    target = cache.cache_folder() / "models" / key
-    library = target / LIBRARY_NAME
-    if cache.is_whole(target):
-        library.touch()
-        return target
-    made = cache.cache_entry(target)
-    try:
+
+    def model(made: Path) -> None:
         make(made)
         shutil.rmtree(made / "obj")
-        cache.seal(made)
-        cache.publish(made, target, cache.is_whole)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-    _forget_old(target.parent)
-    return target
+
+    return cache.entry("models", key, model, max_entries=KEPT_MODELS)
 
 
 def _compile(
@@ -196,7 +176,7 @@ def _compile(
     verilog = emit_verilog(params, made, board=board)
     versions = {"verilator": tool.version}
     facts = manifest(params, versions)
-    write_whole(made / MANIFEST_NAME, json.dumps(facts, indent=2) + "\n")
+    (made / MANIFEST_NAME).write_text(json.dumps(facts, indent=2) + "\n")
     compile_model(params, verilog, tool, cxx, tell, board=board)
 
 
@@ -260,16 +240,18 @@ def compile_model(
     jobs = str(min(2, os.cpu_count() or 1))
     make = ["make", "-s", "-C", str(objects), "-f", "Vmodel.mk", "-j", jobs]
     optimise = ["OPT_FAST=-O2", "OPT_SLOW=-O1", "OPT_GLOBAL=-O2", f"CXX={cxx}", f"LINK={cxx}"]
+
     # Verilator's own library is the same for every model: it is compiled with the first one.
-    runtime = cache.cache_folder() / "verilator" / f"runtime-{_tools_key(tool, cxx)}"
-    has_runtime = cache.is_whole(runtime)
-    targets = ["libVmodel.a"] if has_runtime else ["libVmodel.a", _RUNTIME]
-    toolchain.run([*make, *optimise, *targets], tool.env(), BUILD_DEADLINE_S, "compiling the model")
-    if not has_runtime:
-        kept = cache.cache_entry(runtime)
+    def compile_targets(*targets: str) -> None:
+        what = [*make, *optimise, *targets]
+        toolchain.run(what, tool.env(), BUILD_DEADLINE_S, "compiling the model")
+
+    def compile_runtime(kept: Path) -> None:
+        compile_targets(_RUNTIME)
         shutil.copy2(objects / _RUNTIME, kept)
-        cache.seal(kept)
-        cache.publish(kept, runtime, cache.is_whole)
+
+    compile_targets("libVmodel.a")
+    runtime = cache.entry("verilator", f"runtime-{_tools_key(tool, cxx)}", compile_runtime)
     (control,) = (each for each in contract.registers(params) if each.name == "control")
     (soft_reset,) = (each.bit for each in control.fields if each.name == "soft_reset")
     include = Path(dict(tool.environment).get("VERILATOR_ROOT") or _verilator_root(tool))

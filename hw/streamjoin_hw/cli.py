@@ -98,19 +98,11 @@ def _copied(folder: Path, target: Path) -> Path:
     """Copy a folder, which appears whole or not at all."""
     import shutil
 
-    from streamjoin_hw.cache import publish, temporary_folder
-    from streamjoin_hw.emit import OutputError
+    from streamjoin_common.storage import new_folder
 
-    try:
-        made = temporary_folder(target)
-        try:
-            shutil.copytree(folder, made, dirs_exist_ok=True)
-            made.chmod(0o755)
-            return publish(made, target)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
-    except OSError as error:
-        raise OutputError(target, error, "name a folder that can be made") from None
+    with new_folder(target, replace=False) as made:
+        shutil.copytree(folder, made, dirs_exist_ok=True)
+    return target
 
 
 def _per_1024(flag: str, value: int) -> int:

@@ -1,16 +1,15 @@
 """From parameters to files: Verilog and its manifest."""
 
-import errno
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common import storage
+from streamjoin_common.storage import cache
 from streamjoin_hw import contract
 from streamjoin_hw.compact import compact
 from streamjoin_hw.contract import DesignParams
@@ -20,17 +19,6 @@ BOARD_VERILOG_NAME = "streamjoin_board.v"
 MANIFEST_NAME = "manifest.json"
 
 _PACKAGE = Path(__file__).resolve().parent
-
-
-class OutputError(ValueError):
-    """What was to be written cannot be, where the user wants it."""
-
-    exit_status = 2
-
-    def __init__(self, path: Path, error: OSError, wanted: str) -> None:
-        super().__init__(f"{path} cannot be written ({error.strerror}): {wanted}")
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}:
-            self.exit_status = 1
 
 
 def tool_versions() -> dict[str, str]:
@@ -119,33 +107,13 @@ def verilog_around(params: DesignParams, make_top: Callable[[], Any], name: str)
         "handshake": ScanCore if params.forward == "fast" else Core,
     }
     core = kinds[params.design](params)
-    parts = [
-        verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
-        verilog.convert(make_top(), name=name, strip_internal_attrs=True),
-    ]
+    # Yosys is compiled at its first start; what that gives is kept as other programs keep it.
+    with cache.set_variables(XDG_CACHE_HOME=str(cache.mirror("yosys"))):
+        parts = [
+            verilog.convert(core, name=CORE_MODULE, strip_internal_attrs=True),
+            verilog.convert(make_top(), name=name, strip_internal_attrs=True),
+        ]
     return compact("\n".join(parts))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
-    if path.is_dir():
-        error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        raise OutputError(path, error, "name a file in a folder that can be written")
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise OutputError(path, error, "name a file in a folder that can be written") from None
-    finally:
-        with suppress(OSError):
-            beside.unlink()
 
 
 def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> Path:
@@ -167,15 +135,12 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
 
     Raises
     ------
-    OutputError
+    StorageError
         If the folder or a file cannot be written.
     """
     text = verilog_text(params, board=board)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(folder, error, "name a folder that can be made") from None
+    storage.make_folder(folder)
     path = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME)
-    write_whole(path, text)
-    write_whole(folder / MANIFEST_NAME, json.dumps(manifest(params), indent=2) + "\n")
+    storage.write_text(path, text)
+    storage.write_text(folder / MANIFEST_NAME, json.dumps(manifest(params), indent=2) + "\n")
     return path

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common import storage
 from streamjoin_hw.contract import DesignParams
 
 
@@ -17,17 +18,11 @@ def say(message: str) -> None:
 
 def write_text(text: str, file: Path | None) -> None:
     """Write a text to a file, making its folder, or to standard output if there is none."""
-    from streamjoin_hw.emit import OutputError, write_whole
-
     if file is None:
         sys.stdout.write(text)
         return
-    if not file.parent.exists():
-        try:
-            file.parent.mkdir(parents=True)
-        except OSError as error:
-            raise OutputError(file.parent, error, "name a file whose folder can be made") from None
-    write_whole(file, text)
+    storage.make_folder(file.parent)
+    storage.write_text(file, text)
     say(f"wrote {file}")
 
 

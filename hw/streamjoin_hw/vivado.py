@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common.storage import new_folder
 from streamjoin_hw import contract
-from streamjoin_hw.cache import publish, temporary_folder
 from streamjoin_hw.contract import INTERFACE_VERSION, DesignParams, input_word_bits
 from streamjoin_hw.design_options import UsageError
 from streamjoin_hw.emit import (
     MANIFEST_NAME,
-    OutputError,
     emit_verilog,
     source_revision,
     tool_versions,
@@ -118,12 +117,8 @@ def vivado_bitstream(
             f"a bitstream for {board} needs Vivado 2022.1 or newer on the path, from AMD: install "
             "it and source its settings64.sh"
         )
-    try:
-        made = temporary_folder(out)
-    except OSError as error:
-        raise OutputError(out, error, "name a folder that can be made") from None
-    try:
-        work, results = made / "work", made / "results"
+    with new_folder(out, replace=False) as results:
+        work = results / "work"
         verilog = emit_verilog(params, work, board=True)
         (work / "design.tcl").write_text(_design_script(params, board, verilog))
         command = [vivado, "-mode", "batch", "-nojournal", "-log", str(work / "vivado.log")]
@@ -136,10 +131,7 @@ def vivado_bitstream(
         utilization = (results / "utilization.rpt").read_text(encoding="utf-8", errors="replace")
         facts = _described(params, board, figures, utilization)
         (results / MANIFEST_NAME).write_text(json.dumps(facts, indent=2) + "\n")
-        results.chmod(0o755)
-        publish(results, out)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(work)
     return out / "streamjoin.bit"
 
 

@@ -10,8 +10,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from streamjoin_common.storage import cache
 from streamjoin_hw import toolchain
-from streamjoin_hw.cache import cache_folder
 
 YOSYS_DEADLINE_S = 300
 """The first start compiles Yosys from WebAssembly, about a minute."""
@@ -38,7 +38,7 @@ def environment() -> dict[str, str]:
     return {
         **os.environ,
         "PATH": os.pathsep.join([folder, os.environ.get("PATH", "")]),
-        "YOWASP_CACHE_DIR": str(cache_folder() / "yosys"),
+        "YOWASP_CACHE_DIR": str(cache.mirror("yosys")),
     }
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin_hw import build, cache, emit, toolchain
+from streamjoin_common import storage
+from streamjoin_common.storage import CacheError, StorageError, cache
+from streamjoin_hw import build, emit, toolchain
 from streamjoin_hw.compact import compact
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.presets import PRESETS
@@ -86,7 +88,12 @@ def test_the_model_for_boards_is_one_of_its_own(quick_build: list[str]) -> None:
     assert len(folders) == len(quick_build) == 2
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "changed", "missing", "unsealed", "file"])
+SEALS = {"list": "[1]", "nested": '{"model.so": [[]]}', "number": "7", "deep": 100_000 * "["}
+
+
+@pytest.mark.parametrize(
+    "damage", ["truncated", "empty", "changed", "missing", "unsealed", "file", *SEALS]
+)
 def test_a_damaged_model_in_the_cache_is_built_anew(quick_build: list[str], damage: str) -> None:
     folder = build.build_model(PRESETS["tiny"])
     library = folder / "model.so"
@@ -96,6 +103,8 @@ def test_a_damaged_model_in_the_cache_is_built_anew(quick_build: list[str], dama
         library.unlink()
     elif damage == "unsealed":
         (folder / "complete.json").unlink()
+    elif damage in SEALS:
+        (folder / "complete.json").write_text(SEALS[damage])
     elif damage == "file":
         shutil.rmtree(folder)
         folder.write_text("no folder")
@@ -112,10 +121,9 @@ def test_a_damaged_model_in_the_cache_is_built_anew(quick_build: list[str], dama
 def test_of_two_equal_builds_the_first_stays(tmp_path: Path) -> None:
     target = tmp_path / "entry"
     for text in ("first", "second"):
-        made = cache.temporary_folder(target)
-        (made / "file").write_text(text)
-        cache.seal(made)
-        cache.publish(made, target, cache.is_whole)
+        with storage.new_folder(target, keep=cache.is_whole) as made:
+            (made / "file").write_text(text)
+            cache.seal(made)
     assert (target / "file").read_text() == "first"
     assert [path.name for path in tmp_path.iterdir()] == ["entry"]
 
@@ -147,66 +155,61 @@ def test_a_repaired_verilator_that_lost_a_file_is_repaired_anew(
     assert makefile.stat().st_size
 
 
-def test_what_a_killed_build_left_goes_after_a_while(
-    own_cache: Path, quick_build: list[str]
+def test_the_model_used_longest_ago_goes_first(
+    quick_build: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    models = own_cache / "models"
-    for name, age_s in (
-        (".old-x", cache.ABANDONED_S + 400),
-        (".young-x", 100),
-        ("kept", cache.ABANDONED_S + 400),
-    ):
-        (models / name).mkdir(parents=True)
-        (models / name / "model.so").touch()
-        then = time.time() - age_s
-        os.utime(models / name, (then, then))
-    folder = build.build_model(PRESETS["tiny"])
-    assert {path.name for path in models.iterdir()} == {".young-x", "kept", folder.name}
-
-
-def test_a_build_that_goes_on_is_not_forgotten(
-    own_cache: Path, quick_build: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(build, "KEPT_MODELS", 1)
-    going_on = own_cache / "models" / ".other-x"
-    going_on.mkdir(parents=True)
-    (going_on / "model.so").touch()
-    os.utime(going_on / "model.so", (0, 0))
-    build.build_model(PRESETS["tiny"])
-    assert going_on.is_dir()
+    monkeypatch.setattr(build, "KEPT_MODELS", 2)
+    folders = []
+    for age_s, cores in ((300, 1), (200, 2), (100, 4)):
+        folders.append(build.build_model(DesignParams(cores=cores, segment_tuples=4)))
+        os.utime(folders[-1] / "complete.json", (1e9 - age_s, 1e9 - age_s))
+    assert [folder.exists() for folder in folders] == [False, True, True]
+    build.build_model(DesignParams(cores=2, segment_tuples=4))
+    build.build_model(DesignParams(cores=8, segment_tuples=4))
+    assert [folder.exists() for folder in folders] == [False, True, False]
 
 
 def test_a_cache_that_cannot_be_written_is_named_by_its_variable(
+    quick_build: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (tmp_path / "file").touch()
+    chosen = tmp_path / "file" / "cache"
+    monkeypatch.setenv("STREAMJOIN_CACHE", str(chosen))
+    first = build.build_model(PRESETS["tiny"])
+    assert build.build_model(PRESETS["tiny"]) == first
+    assert len(quick_build) == 1
+    assert caplog.text.count(f"the cache {chosen} cannot be written") == 1
+    assert "set STREAMJOIN_CACHE to a folder that can be written" in caplog.text
+
+
+def test_a_cache_without_any_folder_to_write_is_one_sentence(
     quick_build: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    place = tmp_path / "file" / "cache"
-    monkeypatch.setenv("STREAMJOIN_CACHE", str(place))
-    with pytest.raises(cache.CacheError) as caught:
+    chosen = tmp_path / "file" / "cache"
+    monkeypatch.setenv("STREAMJOIN_CACHE", str(chosen))
+    monkeypatch.setattr(cache, "_private", [])
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(
+        CacheError, match=rf"^STREAMJOIN_CACHE must name .* as {chosen} cannot"
+    ) as e:
         build.build_model(PRESETS["tiny"])
-    assert caught.value.exit_status == 2
-    assert str(caught.value) == (
-        "STREAMJOIN_CACHE must name a folder that can be written, "
-        f"as {place} cannot: Not a directory"
-    )
+    assert e.value.exit_status == 2
 
 
 def test_a_file_that_cannot_be_written_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.mkdir()
-    with pytest.raises(emit.OutputError, match=rf"^{taken} cannot be written \(Is a dir") as caught:
-        emit.write_whole(taken, "text")
+    with pytest.raises(StorageError, match=rf"^{taken} cannot be written \(Is a dir") as caught:
+        storage.write_text(taken, "text")
     assert caught.value.exit_status == 2
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
     (tmp_path / "file").touch()
-    with pytest.raises(emit.OutputError, match=rf"^{tmp_path}/file cannot be written \(File ex"):
+    with pytest.raises(StorageError, match=rf"^{tmp_path}/file cannot be written \(File ex"):
         emit.emit_verilog(PRESETS["tiny"], tmp_path / "file")
-
-
-def test_a_full_disk_is_a_failed_run() -> None:
-    full = Path("/dev/full")
-    error = OSError(28, "No space left on device")
-    assert emit.OutputError(full, error, "name another").exit_status == 1
 
 
 def test_a_failed_build_leaves_nothing_behind(
@@ -283,13 +286,11 @@ def test_a_build_that_is_ended_leaves_no_compiler_and_no_folder(
     script = f"""
 import os, shutil, signal
 from pathlib import Path
-from streamjoin_hw import cache, toolchain
+from streamjoin_common.storage import new_folder
+from streamjoin_hw import toolchain
 signal.signal(signal.SIGINT, signal.default_int_handler)
-made = cache.temporary_folder(Path({str(tmp_path / "entry")!r}))
-try:
+with new_folder(Path({str(tmp_path / "entry")!r})):
     toolchain.run(["sh", "-c", {LONG.format(file)!r}], dict(os.environ), 60, "waiting")
-finally:
-    shutil.rmtree(made)
 """
     with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as process:
         compiler = started(file)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin_hw import cache, emit, toolchain
+from streamjoin_common.storage import cache
+from streamjoin_hw import emit, toolchain
 from streamjoin_hw.board import BOARD_MODULE
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
@@ -91,7 +92,7 @@ def checked_by_yosys(verilog: Path, top: str) -> None:
 @pytest.fixture
 def yosys_folder() -> Iterator[Path]:
     """A folder that Yosys can see: its sandbox has a temporary folder of its own."""
-    place = cache.cache_folder() / "check"
+    place = cache.folder("check")
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place) as folder:
         yield Path(folder)

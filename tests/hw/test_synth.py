@@ -171,9 +171,9 @@ def test_equality_takes_half_the_luts_that_yosys_would_give_it(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """32 bits in groups of 2, as LUTs of 4 inputs want them: 16, and 5 that join them."""
-    from streamjoin_hw import cache
+    from streamjoin_common.storage import cache
 
-    place = cache.cache_folder() / "check"
+    place = cache.folder("check")
     place.mkdir(parents=True, exist_ok=True)
     file = place / "equal_under_test.v"
     file.write_text(

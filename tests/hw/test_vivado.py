@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from streamjoin.cli import main
-from streamjoin_hw.cache import cache_folder
+from streamjoin_common.storage import cache
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.design_options import UsageError
 from streamjoin_hw.emit import emit_verilog
@@ -253,7 +253,7 @@ def test_every_board_has_scripts_and_a_preset() -> None:
 
 def test_the_verilog_that_is_handed_over_fits_the_smallest_part() -> None:
     """Yosys's counts for a 7-series part, the whole top level for boards; no timing."""
-    place = cache_folder() / "check"
+    place = cache.folder("check")
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place) as folder:
         verilog = emit_verilog(PRESETS["tiny"], Path(folder), board=True)

@@ -8,9 +8,6 @@ beyond memory are joined by ``streamjoin spark-join`` or
 :func:`~streamjoin_datagen.distributed.join.distributed_join`.
 """
 
-import shutil
-import tempfile
-import weakref
 from abc import abstractmethod
 from dataclasses import replace
 from importlib.util import find_spec
@@ -24,6 +21,7 @@ from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
 from streamjoin.windows import AllWindow
+from streamjoin_common.storage import TemporaryFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +60,7 @@ class SparkEngine(Engine):
         self._written: Job | None = None
         self._folder = Path()
         self._feed: Feed | None = None
-        self._remove: Callable[[], object] = lambda: None
+        self._temporary: TemporaryFolder | None = None
 
     def unusable(self) -> str | None:
         """Say so where PySpark or Java is missing."""
@@ -80,9 +78,10 @@ class SparkEngine(Engine):
     def prepare(self, job: Job, report: Report) -> None:
         """Start Spark if there is no session, and write the input."""
         self._session(job, report)
-        self._remove()
-        self._folder = Path(tempfile.mkdtemp(prefix="streamjoin-spark-"))
-        self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        if self._temporary is not None:
+            self._temporary.remove()
+        self._temporary = TemporaryFolder("spark")  # goes with this engine
+        self._folder = self._temporary.path
         self._feed = None
         self._written = by_place(job)
         sides = _sides(self._written)

@@ -2,9 +2,6 @@
 
 import contextlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +14,7 @@ from numpy.typing import NDArray
 
 from streamjoin.errors import InputError
 from streamjoin.tuples import Pairs, Stream
+from streamjoin_common import storage
 
 MANIFEST = "_pairs.json"
 """Hidden from readers of the folder, as Parquet's own habit has it."""
@@ -81,26 +79,25 @@ def write_part(folder: Path, name: str, batches: Iterable[Batch]) -> Part:
     Part
         What was written; no file where there is no pair.
     """
-    beside = Path(folder) / f".{name}.{os.getpid()}"
-    pairs, digest, writer = 0, 0, None
-    try:
+    pairs, digest = 0, 0
+    # The folder is a draft itself: what a killed worker leaves in it goes when it gets its name.
+    with (
+        storage.new_file(Path(folder) / name, tidy=False) as draft,
+        contextlib.ExitStack() as stack,
+    ):
+        writer = None
         for batch in gathered(batches):
             if writer is None:
-                writer = pq.ParquetWriter(
-                    beside, SCHEMA, compression="none", use_dictionary=False, version="2.6"
+                writer = stack.enter_context(
+                    pq.ParquetWriter(
+                        draft, SCHEMA, compression="none", use_dictionary=False, version="2.6"
+                    )
                 )
             writer.write_table(pa.table(list(batch), schema=SCHEMA), ROW_GROUP_PAIRS)
             pairs += len(batch[0])
             digest += int(Pairs(batch[0], batch[1]).digest, 16)
-        if writer is None:
-            return Part("", 0, 0, 0)
-        writer.close()
-        writer = None
-        beside.replace(Path(folder) / name)
-    finally:
-        if writer is not None:
-            writer.close()
-        beside.unlink(missing_ok=True)
+    if not pairs:
+        return Part("", 0, 0, 0)
     return Part(name, pairs, (Path(folder) / name).stat().st_size, digest % (1 << 64))
 
 
@@ -139,24 +136,13 @@ def staged(out: Path) -> Iterator[Path]:
     Raises
     ------
     InputError
-        If ``out`` holds something else than an earlier result or cannot be written.
+        If ``out`` holds something else than an earlier result.
+    StorageError
+        If it cannot be written.
     """
     check_out(out)
-    try:
-        beside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.absolute().parent))
-    except OSError as error:
-        raise InputError(f"--out {out}: cannot be written: {error.strerror}") from None
-    try:
-        fresh = beside / "new"
-        fresh.mkdir()
-        yield fresh
-        if out.exists():
-            out.rename(beside / "old")
-        fresh.rename(out)
-    finally:
-        if (beside / "old").exists() and not out.exists():
-            (beside / "old").rename(out)
-        shutil.rmtree(beside, ignore_errors=True)
+    with storage.new_folder(out) as folder:
+        yield folder
 
 
 def check_out(out: Path) -> None:
@@ -167,6 +153,7 @@ def check_out(out: Path) -> None:
     InputError
         Naming the folder.
     """
+    storage.recover(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: is a file; a result is a folder")
     if not out.absolute().parent.is_dir():

@@ -1,7 +1,6 @@
 """What a streaming join remembers from batch to batch: a record of each, and the kept tuples."""
 
 import json
-import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +13,7 @@ from streamjoin.errors import InputError
 from streamjoin.predicates import Band, Predicate
 from streamjoin.tuples import Int64s, Stream
 from streamjoin.windows import TimeWindow, TumblingWindow, Window
+from streamjoin_common import storage
 from streamjoin_datagen.distributed.classes import Classes, OneClass, Radix, Ranges
 from streamjoin_datagen.distributed.frames import renamed, tuples_of
 from streamjoin_datagen.distributed.local import NO_TIME
@@ -72,9 +72,7 @@ def kept_folder(state: Path, number: int) -> Path:
 def write_record(state: Path, record: dict[str, Any]) -> None:
     """Write a record, whole or not at all: with it the batch is done."""
     path = record_path(state, int(record["batch"]))
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(record, indent=1) + "\n")
-    beside.replace(path)
+    storage.write_text(path, json.dumps(record, indent=1) + "\n")
 
 
 def forget(state: Path, number: int) -> None:

@@ -6,13 +6,13 @@ evidence; without one, the file that comes with the package counts.
 """
 
 import json
-import os
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from streamjoin.errors import InputError
+from streamjoin_common import storage
+from streamjoin_common.storage import cache
 
 SHIPPED = Path(__file__).with_name("thresholds.json")
 
@@ -77,8 +77,7 @@ class Thresholds:
 
 def calibrated_path() -> Path:
     """Where this machine's own thresholds are kept."""
-    root = os.environ.get("STREAMJOIN_CACHE") or Path(sys.prefix) / "share" / "streamjoin"
-    return Path(root) / "thresholds.json"
+    return cache.file("thresholds.json")
 
 
 def load() -> tuple[Thresholds, Path]:
@@ -108,10 +107,5 @@ def load() -> tuple[Thresholds, Path]:
 
 def save(document: dict[str, Any], path: Path) -> None:
     """Write thresholds with their evidence, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(json.dumps(document, indent=1) + "\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    storage.make_folder(path.parent)
+    storage.write_text(path, json.dumps(document, indent=1) + "\n")

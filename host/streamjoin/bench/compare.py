@@ -7,7 +7,6 @@ machine is busy for all. A simulated design is run once: its cycles are exact.
 
 import datetime
 import json
-import os
 import statistics
 import subprocess
 import time
@@ -25,6 +24,7 @@ from streamjoin.errors import InputError, MismatchError, StreamJoinError
 from streamjoin.inputs import read_streams
 from streamjoin.metrics import ProgressCallback
 from streamjoin.tuples import Pairs
+from streamjoin_common import storage
 
 RECORDS = "records.json"
 SHOWN = (
@@ -262,13 +262,8 @@ def write_run(records: dict[str, Any], out: Path) -> Path:
     """Write ``records.json`` and ``report.html`` into a run folder; return the page's path."""
     from streamjoin.report import write_report
 
-    out.mkdir(parents=True, exist_ok=True)
-    draft = out / f".{RECORDS}.{os.getpid()}"
-    try:
-        draft.write_text(json.dumps(records, indent=1) + "\n")
-        draft.replace(out / RECORDS)
-    finally:
-        draft.unlink(missing_ok=True)
+    storage.make_folder(out)
+    storage.write_text(out / RECORDS, json.dumps(records, indent=1) + "\n")
     page = out / "report.html"
     write_report([out], page)
     return page

@@ -1,10 +1,10 @@
 """The physical limits that joins run against: memory, comparisons of a scan, a store's read."""
 
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
+
+from streamjoin_common.storage import TemporaryFolder
 
 PROBE_BYTES = 1 << 26
 """Large enough to be in no cache."""
@@ -94,9 +94,9 @@ def store_rate(kind: str, row_bytes: int, kept_bytes: int) -> float:
     from streamjoin.stores import write_store
 
     rows, best = STORE_BYTES // row_bytes, float("inf")
-    with tempfile.TemporaryDirectory(prefix="streamjoin-") as folder:
+    with TemporaryFolder("store") as folder:
         keys = np.arange(rows, dtype=np.uint64)
-        store = write_store(kind, Path(folder), keys, row_bytes, kept_bytes)
+        store = write_store(kind, folder, keys, row_bytes, kept_bytes)
         try:
             for read_bytes in 3 * READ_BYTES:
                 step = max(1, read_bytes // store.read_bytes)

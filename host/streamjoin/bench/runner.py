@@ -1,7 +1,6 @@
 """Runs an experiment point by point; what was finished before an interrupt is not run again."""
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from streamjoin.bench.compare import ShowProgress, compare_one, document, write_
 from streamjoin.bench.experiments import Experiment, Point
 from streamjoin.bench.workloads import Comparison, as_table, check_table, generate
 from streamjoin.errors import InputError
+from streamjoin_common import storage
 
 POINTS = "points"
 
@@ -195,9 +195,4 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _write(path: Path, found: Mapping[str, Any]) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(json.dumps(found, indent=1) + "\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    storage.write_text(path, json.dumps(found, indent=1) + "\n")

@@ -15,11 +15,12 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import ONLY_R, read_streams
 from streamjoin.lateness import parse_lateness
-from streamjoin.outputs import PAIRS_SUFFIXES, check_target, whole, write_pairs
+from streamjoin.outputs import PAIRS_SUFFIXES, check_target, write_pairs
 from streamjoin.stores import KINDS, Relation
 from streamjoin.stores.relations import source
 from streamjoin.tuples import Stream
 from streamjoin.windows import TimeWindow, TumblingWindow, parse_window
+from streamjoin_common.storage import new_files
 
 EPILOG = """\
 example:
@@ -112,7 +113,7 @@ class JoinVerb:
             verify.check(outcome.rows, job.named(right), engine.name)
             verify.check_order(outcome.pairs, job, engine.promise(job))
             outcome.metrics["verified_by"] = oracle_name
-        with whole(targets) as drafts:
+        with new_files(targets) as drafts:
             for target, draft in zip(targets, drafts, strict=True):
                 if target == args.output:
                     write_pairs(outcome, draft, target.suffix.lower())

@@ -1,12 +1,10 @@
 """The part of ``streamjoin advise`` that is about semi-stream joins."""
 
 import argparse
-import json
-import os
-from pathlib import Path
 from typing import Any
 
 from streamjoin import run
+from streamjoin.advise import thresholds
 from streamjoin.advise.semistream import Forecast, Model, values_of
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
@@ -155,7 +153,7 @@ def calibrate(args: argparse.Namespace) -> int:
     with progress("calibrating stores") as told:
         document = measure(told, kinds)
     path = cost.calibrated_path()
-    _save(document, path)
+    thresholds.save(document, path)
     if args.json:
         print_json(document)
         return 0
@@ -167,16 +165,6 @@ def calibrate(args: argparse.Namespace) -> int:
     print_table(["store", *(f"{name} ns" for name in names)], rows)
     say(f"kept with the evidence in {path}")
     return 0
-
-
-def _save(document: dict[str, Any], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(json.dumps(document, indent=1) + "\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _plain(name: str, found: Forecast | None, relation_bytes: int) -> dict[str, Any]:

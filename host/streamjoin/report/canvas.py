@@ -14,10 +14,10 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.report.theme import sentinel, to_variables
+from streamjoin_common.storage import cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,13 +73,7 @@ def _choose_cache() -> None:
     """
     if "matplotlib" in sys.modules or "MPLCONFIGDIR" in os.environ:
         return
-    caches = os.environ.get("STREAMJOIN_CACHE") or Path(sys.prefix) / "share" / "streamjoin"
-    folder = Path(caches) / "matplotlib"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return  # matplotlib finds a temporary folder itself
-    os.environ["MPLCONFIGDIR"] = str(folder)
+    os.environ["MPLCONFIGDIR"] = str(cache.mirror("matplotlib"))
 
 
 @contextmanager

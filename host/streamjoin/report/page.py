@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin.errors import InputError
 from streamjoin.report import charts, curves, tables, units
 from streamjoin.report.records import RecordsError, check_run, read_records
 from streamjoin.report.results import WorkloadResults, group
 from streamjoin.report.sentences import arrival, join_kind, summarize
 from streamjoin.report.sweeps import sweep_charts
 from streamjoin.report.theme import variables
+from streamjoin_common import storage
 
 if TYPE_CHECKING:
     from streamjoin.report.canvas import Chart
@@ -228,7 +226,7 @@ def write_report(paths: list[Path], out: Path) -> None:
     ------
     RecordsError
         If a run cannot be read or is not of the stated form; nothing is written then.
-    InputError
+    StorageError
         If the page cannot be written where it is wanted.
     """
     write_page(render([read_records(path) for path in paths]), out)
@@ -243,25 +241,5 @@ def write_page(page: str, out: Path) -> None:
         If it cannot be written where it is wanted.
     """
     out = Path(out)
-    try:
-        _write_whole(page, out)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{out}: must be a file that can be written ({reason})") from error
-
-
-def _write_whole(text: str, out: Path) -> None:
-    """Write a file beside its place, then put it there."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # A temporary file is private; the page has the permissions of any new file.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(beside).chmod(0o666 & ~mask)
-        Path(beside).replace(out)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    storage.make_folder(out.parent)
+    storage.write_text(out, page)

@@ -2,15 +2,13 @@
 
 import importlib
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin_hw.cache import cache_folder
+from streamjoin_common.storage import TemporaryFolder, cache
 from streamjoin_hw.formal import tools
 from streamjoin_hw.formal.faults import Fault, applied
 
@@ -129,11 +127,8 @@ def run(name: str, *, depth: int | None = None, quick: bool = False, kept: Path)
     proof = _proof(name)
     cycles = depth or (proof.quick_depth if quick else proof.depth)
     # Not in the system's temporary folder, which Yosys's sandbox hides behind one of its own.
-    place = cache_folder() / "proofs"
-    place.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=place))
     start = time.monotonic()
-    try:
+    with TemporaryFolder("proof", cache.folder("proofs")) as folder:
         outcome = _examined(name, None, cycles, folder / "design")
         seconds = time.monotonic() - start
         trace = None
@@ -141,9 +136,6 @@ def run(name: str, *, depth: int | None = None, quick: bool = False, kept: Path)
             kept.mkdir(parents=True, exist_ok=True)
             trace = shutil.copyfile(outcome.trace, kept / f"{name}.vcd")
         faulty = _examined(name, proof.fault, max(proof.depth, proof.fault_depth), folder / "fault")
-    finally:
-        with suppress(OSError):
-            shutil.rmtree(folder)
     method = "structure" if proof.paths else "induction" if proof.inductive else "bounded"
     return Verdict(
         name=name,

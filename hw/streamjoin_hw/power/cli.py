@@ -118,12 +118,9 @@ def _speed(arguments: argparse.Namespace) -> tuple[float | None, float | None]:
 
 
 def _write(folder: Path, record: str, page: str) -> None:
-    from streamjoin_hw.emit import OutputError, write_whole
+    from streamjoin_common import storage
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(folder, error, "name a folder that can be made") from None
-    write_whole(folder / RECORD_NAME, record)
-    write_whole(folder / PAGE_NAME, page)
+    storage.make_folder(folder)
+    storage.write_text(folder / RECORD_NAME, record)
+    storage.write_text(folder / PAGE_NAME, page)
     say(f"wrote {folder / PAGE_NAME}")

@@ -1,17 +1,16 @@
 """A bitstream of the self-test for the ULX3S: Yosys, nextpnr, Trellis."""
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common.storage import new_folder
 from streamjoin_hw import toolchain
-from streamjoin_hw.cache import publish, temporary_folder
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.design_options import UsageError
-from streamjoin_hw.emit import MANIFEST_NAME, OutputError, manifest, tool_versions
+from streamjoin_hw.emit import MANIFEST_NAME, manifest, tool_versions
 from streamjoin_hw.selftest.stimulus import expected
 from streamjoin_hw.selftest.top import SELFTEST_MODULE, selftest_verilog
 from streamjoin_hw.synth.area import NETLIST_NAME, lacking, synthesise, uses
@@ -73,7 +72,7 @@ def bitstream(
     ToolError
         If a tool is missing, fails or takes too long, the design does not fit, or its clock is less
         than the board's.
-    OutputError
+    StorageError
         If the folder cannot be written.
     """
     if out.exists():
@@ -86,11 +85,7 @@ def bitstream(
     wanted = expected(params, tuples)
     tell("elaborate")
     text = selftest_verilog(params, tuples, wanted)
-    try:
-        made = temporary_folder(out)
-    except OSError as error:
-        raise OutputError(out, error, "name a folder that can be made") from None
-    try:
+    with new_folder(out, replace=False) as made:
         clocked = StageSeconds(tell)
         routed = _implement(made, text, clocked)
         seconds = clocked.ended()
@@ -129,10 +124,6 @@ def bitstream(
         for path in made.iterdir():
             if path.name not in WRITTEN:
                 path.unlink()
-        made.chmod(0o755)
-        publish(made, out)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
     return out / BITSTREAM_NAME
 
 

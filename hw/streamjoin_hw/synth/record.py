@@ -5,11 +5,12 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw import cache, contract, emit
+from streamjoin_common import storage
+from streamjoin_common.storage import cache
+from streamjoin_hw import contract, emit
 from streamjoin_hw.board import BOARD_MODULE
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.synth import area, route
@@ -88,28 +89,20 @@ def record(
     text = verilog_of(params, settings)
     elaborated_s = time.monotonic() - begin
     versions = tools(target, settings)
-    kept = cache.cache_folder() / "synth"
-    target_folder = kept / _key(params, settings.identity(target), versions, text)
-    if cache.is_whole(target_folder):
-        found: dict[str, Any] = json.loads((target_folder / RECORD_NAME).read_text())
-        return found
-    work = cache.cache_entry(target_folder)
-    made = None
-    try:
+
+    def make(made: Path) -> None:
+        work = made / "work"
+        work.mkdir()
         found = _run(params, target, settings, tell, work=work, text=text)
         found["tools"] = versions
         found["seconds"] = {"elaborate": round(elaborated_s, 1), **found["seconds"]}
-        # Kept without the netlist, which is a hundred times larger.
-        made = cache.cache_entry(target_folder)
-        emit.write_whole(made / RECORD_NAME, json.dumps(found, indent=2) + "\n")
-        cache.seal(made)
-        cache.publish(made, target_folder, cache.is_whole)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        if made is not None:
-            shutil.rmtree(made, ignore_errors=True)
-    _forget_old(kept)
-    return found
+        shutil.rmtree(work)  # the netlist is a hundred times larger than the record
+        (made / RECORD_NAME).write_text(json.dumps(found, indent=2) + "\n")
+
+    key = _key(params, settings.identity(target), versions, text)
+    kept = cache.entry("synth", key, make, max_entries=KEPT_RECORDS)
+    record_found: dict[str, Any] = json.loads((kept / RECORD_NAME).read_text())
+    return record_found
 
 
 def described(
@@ -237,15 +230,6 @@ def clock_of(target: Target, routed: route.Routed) -> dict[str, Any]:
     }
 
 
-def _forget_old(folder: Path) -> None:
-    """Keep the cache from growing without end."""
-    with suppress(FileNotFoundError):
-        visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
-        visible.sort(key=lambda path: path.stat().st_mtime)
-        for path in visible[:-KEPT_RECORDS]:
-            shutil.rmtree(path, ignore_errors=True)
-
-
 def manifest_with(params: DesignParams, found: dict[str, Any]) -> dict[str, Any]:
     """Return a design's manifest with what its record says, each with its source."""
     resources = {
@@ -269,7 +253,7 @@ def write_record(params: DesignParams, found: dict[str, Any], folder: Path) -> N
 
     Raises
     ------
-    OutputError
+    StorageError
         If the folder or a file cannot be written.
     """
     emit.emit_verilog(params, folder, board=found["settings"].get("top") == BOARD_TOP)
@@ -277,4 +261,4 @@ def write_record(params: DesignParams, found: dict[str, Any], folder: Path) -> N
         (emit.MANIFEST_NAME, manifest_with(params, found)),
         (RECORD_NAME, found),
     ):
-        emit.write_whole(folder / name, json.dumps(plain, indent=2) + "\n")
+        storage.write_text(folder / name, json.dumps(plain, indent=2) + "\n")

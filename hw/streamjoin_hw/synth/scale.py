@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw import emit
+from streamjoin_common import storage
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.synth.record import RECORD_VERSION, failure, record
 from streamjoin_hw.synth.settings import Settings, tools, verilog_digest, verilog_of
@@ -106,7 +106,7 @@ def sweep(
                 found = record(params, target, settings, _prefixed(tell, f"{cores} cores"))
             except ToolError as error:
                 found = failure(params, target, settings, str(error))
-            emit.write_whole(path, json.dumps(found, indent=2) + "\n")
+            storage.write_text(path, json.dumps(found, indent=2) + "\n")
         records.append(found)
         ended(done)
     return records

@@ -56,14 +56,11 @@ def run(arguments: argparse.Namespace) -> int:
         dataclasses.replace(base, cores=cores)
     if arguments.out == "":
         raise UsageError("--out must name a folder, not nothing")
-    from streamjoin_hw.emit import OutputError, write_whole
+    from streamjoin_common import storage
     from streamjoin_hw.synth.scale import sweep
 
     folder = Path(arguments.out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(folder, error, "name a folder that can be made") from None
+    storage.make_folder(folder)
     with stages(f"{len(counts)} points for {target.name}") as tell:
         records = sweep(
             base,
@@ -74,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             tell=tell,
             ended=lambda done: tell(f"{done} done"),
         )
-    write_whole(folder / PAGE_NAME, study_page(records))
+    storage.write_text(folder / PAGE_NAME, study_page(records))
     say(f"wrote {folder / PAGE_NAME}")
     if arguments.json:
         sys.stdout.write(json.dumps(records) + "\n")

@@ -1,34 +1,98 @@
-"""Numba set up for this project: no interpreter lock, and a cache that is never stale.
+"""Numba set up for this project: no interpreter lock, and a cache of this project's own.
 
 Numba does not notice an edit in a helper of another file, so the cache lies in a folder named
-by a hash of all kernel sources.
+by a hash of all kernel sources. Its own files are pickles and machine code that are run whatever
+has become of them; here a file is used only if its checksum is right and nobody else can have
+written it, and is made again otherwise.
 """
 
 import hashlib
 import os
-import sys
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.serialize import dumps
+
+from streamjoin_common.storage import cache
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def _cache_folder() -> Path:
+def _sources_digest() -> str:
     sources = sorted(Path(__file__).parent.glob("*.py"))
     text = b"".join(source.read_bytes() for source in sources) + numba.__version__.encode()
-    root = os.environ.get("STREAMJOIN_CACHE") or Path(sys.prefix) / "share" / "streamjoin"
-    return Path(root) / f"kernels-{hashlib.sha256(text).hexdigest()[:12]}"
+    return hashlib.sha256(text).hexdigest()[:12]
 
 
 BOUNDS_CHECKED = bool(os.environ.get("STREAMJOIN_BOUNDSCHECK"))
 """Set the variable to make an index out of bounds an error instead of a silent fault."""
 
 
-_FOLDER = _cache_folder()
+_DIGEST = _sources_digest()
+
+
+class _Locator(_CacheLocator):
+    """Names a kernel's files; where they lie is asked when one is read or written."""
+
+    def __init__(self, function: Any, path: str) -> None:
+        self._py_file = path
+        self._line = function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, function: Any, path: str) -> "_Locator":
+        return cls(function, path)
+
+    def ensure_cache_path(self) -> None:
+        """Leave it to whoever writes."""
+
+    def get_cache_path(self) -> str:
+        return ""
+
+    def get_source_stamp(self) -> str:
+        return _DIGEST
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _Naming(CompileResultCacheImpl):
+    _locator_classes = (_Locator,)
+
+
+class _Files:
+    """The compiled forms of a kernel, a checked file for each signature."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _path(self, key: tuple[Any, ...]) -> Path:
+        number = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        return cache.root() / f"kernels-{_DIGEST}" / f"{self._name}.{number}.nbc"
+
+    def load(self, key: tuple[Any, ...]) -> object:
+        content = cache.read_checked(self._path(key))
+        if content is None:
+            return None
+        known, payload = pickle.loads(content)
+        return payload if known == key else None
+
+    def save(self, key: tuple[Any, ...], payload: object) -> None:
+        cache.write_checked(self._path(key), dumps((key, payload)))
+
+    def flush(self) -> None:
+        """Leave other processes' files alone: their name says what they were made of."""
+
+
+class _KernelCache(FunctionCache):
+    _impl_class = _Naming
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(self._impl.filename_base)
 
 
 def kernel(function: Function) -> Function:
@@ -57,16 +121,11 @@ def _compiled(function: Function, **options: Any) -> Function:
     # From within a zip file, as Spark ships packages, Numba would cache in the home folder, by a
     # path that is new each time.
     cached = not BOUNDS_CHECKED and Path(__file__).is_file()
-    previous = config.CACHE_DIR
-    config.CACHE_DIR = str(_FOLDER) if cached else ""
     if BOUNDS_CHECKED:
         options.pop("_nrt", None)  # the error that a check raises is counted
-    try:
-        compiled = numba.njit(nogil=True, cache=cached, boundscheck=BOUNDS_CHECKED, **options)(
-            function
-        )
-    finally:
-        config.CACHE_DIR = previous
+    compiled = numba.njit(nogil=True, boundscheck=BOUNDS_CHECKED, **options)(function)
+    if cached:
+        compiled._cache = _KernelCache(function)
     return cast("Function", compiled)
 
 

@@ -7,13 +7,12 @@ are counted by pairs, as a tuple may have many.
 """
 
 import json
-import os
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from streamjoin.errors import InputError
+from streamjoin_common.storage import cache
 
 SHIPPED = Path(__file__).with_name("costs.json")
 
@@ -122,8 +121,7 @@ def best_partition_rows(costs: Costs, memory_bytes: float, row_bytes: int) -> in
 
 def calibrated_path() -> Path:
     """Where this machine's own constants are kept."""
-    root = os.environ.get("STREAMJOIN_CACHE") or Path(sys.prefix) / "share" / "streamjoin"
-    return Path(root) / "costs.json"
+    return cache.file("costs.json")
 
 
 def load(kind: str) -> tuple[Costs, Path]:

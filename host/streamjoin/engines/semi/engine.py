@@ -5,10 +5,8 @@ it; a relation that lies in one already is read there. R is at rest: all of it i
 beginning, whatever its arrival times.
 """
 
-import tempfile
 import weakref
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +20,7 @@ from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.stores import KINDS, Store, write_store
 from streamjoin.stores.catalog import LEAST_ROW_BYTES
 from streamjoin.windows import TumblingWindow
+from streamjoin_common.storage import TemporaryFolder
 
 DEFAULT_SHARE = 0.1
 """Of R's bytes: the budget of a stream that arrives all at once where none is named."""
@@ -55,24 +54,22 @@ _KNOBS = (
 class _Relation:
     """An open store, as long as somebody needs it; with its folder, where it was written here."""
 
-    def __init__(
-        self, store: Store, folder: "tempfile.TemporaryDirectory[str] | None" = None
-    ) -> None:
+    def __init__(self, store: Store, folder: TemporaryFolder | None = None) -> None:
         self.store = store
         weakref.finalize(self, _drop, store, folder)
 
 
 def _written(kind: str, keys: Words, row_bytes: int, kept_bytes: int) -> _Relation:
-    folder = tempfile.TemporaryDirectory(prefix="streamjoin-")
+    folder = TemporaryFolder("store")
     try:
-        store = write_store(kind, Path(folder.name), keys, row_bytes, kept_bytes)
+        store = write_store(kind, folder.path, keys, row_bytes, kept_bytes)
     except BaseException:
-        folder.cleanup()
+        folder.remove()
         raise
     return _Relation(store, folder)
 
 
-def _drop(store: Store, folder: "tempfile.TemporaryDirectory[str] | None") -> None:
+def _drop(store: Store, folder: TemporaryFolder | None) -> None:
     if folder is None:  # somebody else's
         store.close()
         return
@@ -81,7 +78,7 @@ def _drop(store: Store, folder: "tempfile.TemporaryDirectory[str] | None") -> No
         with suppress(StoreError):  # a server that is gone has nothing to tidy up any more
             store.discard()
     finally:
-        folder.cleanup()
+        folder.remove()
 
 
 _relations: "weakref.WeakValueDictionary[tuple[Any, ...], _Relation]"

@@ -1,0 +1,299 @@
+"""Files and folders that appear whole or not at all; see the package for what is guaranteed."""
+
+import ctypes
+import errno
+import functools
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from streamjoin_common.storage import steps
+from streamjoin_common.storage.errors import DISK_ERRORS, StorageError, refused
+from streamjoin_common.storage.owned import OwnedFolder, sweep
+
+_DRAFT = re.compile(r"\.streamjoin-[0-9a-f]{12}\.draft")
+_EXCHANGE = 2  # RENAME_EXCHANGE of renameat2
+_HERE = -100  # AT_FDCWD
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be written.
+    """
+    with new_file(target) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def new_file(target: Path, *, tidy: bool = True) -> Iterator[Path]:
+    """Give a path to write to; at the end of the block the file there becomes ``target``.
+
+    Parameters
+    ----------
+    target : Path
+        The file; if the block writes none, there is none.
+    tidy : bool
+        Whether to remove first what killed processes left beside it: not where thousands of files
+        are written to a folder that is itself a draft.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be written.
+    """
+    with new_files([target], tidy=tidy) as drafts:
+        yield drafts[0]
+
+
+@contextmanager
+def new_files(targets: list[Path], *, tidy: bool = True) -> Iterator[list[Path]]:
+    """Give a path of the same name to write to for each file; none appears before all are whole.
+
+    Raises
+    ------
+    StorageError
+        If one cannot be written.
+    """
+    for target in targets:
+        _check_file(target)
+    folders: dict[Path, OwnedFolder] = {}
+    try:
+        for target in targets:
+            if target.parent not in folders:
+                folders[target.parent] = _draft(target, target.parent, tidy=tidy)
+        drafts = [folders[target.parent].path / "new" / target.name for target in targets]
+        with _explained(dict(zip(drafts, targets, strict=True))):
+            yield drafts
+            for draft in drafts:
+                if draft.exists():
+                    _sync(draft)
+            steps.done("synced")
+            for draft, target in zip(drafts, targets, strict=True):
+                if draft.exists():
+                    draft.replace(target)
+                    steps.done("named")
+            for folder in folders:
+                _sync(folder)
+    finally:
+        for owned in folders.values():
+            owned.remove()
+
+
+def _check_file(target: Path) -> None:
+    """Refuse what must not be replaced by a file."""
+    try:
+        mode = target.stat().st_mode
+    except OSError:
+        return  # nothing there: if it cannot be written, the system says so
+    if stat.S_ISDIR(mode):
+        raise refused(target, errno.EISDIR)
+    if not stat.S_ISREG(mode):
+        raise refused(target, errno.EEXIST, "it is a device or a pipe: name a file")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder with those above it, where they are not there.
+
+    Raises
+    ------
+    StorageError
+        If that is not possible.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(folder, error, "name a folder that can be made") from None
+
+
+@contextmanager
+def new_folder(
+    target: Path,
+    *,
+    keep: Callable[[Path], bool] = lambda _: False,
+    replace: bool = True,
+    durable: bool = True,
+) -> Iterator[Path]:
+    """Give an empty folder to write to; at the end of the block it becomes ``target``.
+
+    If the block fails nothing is left behind, no folder above ``target`` that was not there
+    either, and an earlier folder stays as it was.
+
+    Parameters
+    ----------
+    target : Path
+        The folder; those above it are made.
+    keep : callable taking Path
+        Says of a folder that has the name by then whether it stays.
+    replace : bool
+        Whether one that has the name by then may be replaced.
+    durable : bool
+        Whether to wait for the disk: not needed where what is damaged is made again.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be written.
+    """
+    path = target.absolute()
+    above = [folder for folder in path.parents if not folder.exists()]
+    try:
+        make_folder(path.parent)
+        owned = _draft(target, path.parent)
+        try:
+            fresh = owned.path / "new" / path.name
+            with _explained({fresh: target}):
+                fresh.mkdir()
+                yield fresh
+                _give_name(fresh, path, owned, keep=keep, replace=replace, durable=durable)
+        finally:
+            owned.remove()
+    finally:
+        if not path.exists():
+            with suppress(OSError):  # somebody else may use one by now
+                for folder in above:
+                    folder.rmdir()
+
+
+def _give_name(
+    fresh: Path,
+    target: Path,
+    owned: OwnedFolder,
+    *,
+    keep: Callable[[Path], bool],
+    replace: bool,
+    durable: bool,
+) -> None:
+    for folder, _, _ in os.walk(fresh):  # what a worker left that was killed in the middle
+        sweep(Path(folder), _DRAFT)
+    if durable:
+        _sync_tree(fresh)
+    steps.done("synced")
+    if not os.path.lexists(target) or not replace:
+        fresh.rename(target)  # fails if there is something in the way
+    elif keep(target):
+        return
+    elif not exchange(fresh, target):
+        aside = owned.path / "old"
+        aside.mkdir()
+        target.rename(aside / target.name)
+        steps.done("moved aside")
+        try:
+            fresh.rename(target)
+        except BaseException:
+            _rescue(owned.path)
+            raise
+    steps.done("named")
+    if durable:
+        _sync(target.parent)
+
+
+def recover(target: Path) -> None:
+    """Give a folder its name again that a killed process had moved aside to replace it."""
+    if not os.path.lexists(target):
+        sweep(target.absolute().parent, _DRAFT, _rescue)
+
+
+def _rescue(draft: Path) -> None:
+    """Bring back what was moved aside, unless its name is taken."""
+    aside = draft / "old"
+    for old in aside.iterdir() if aside.is_dir() else ():
+        target = draft.parent / old.name
+        if not os.path.lexists(target):
+            old.rename(target)
+
+
+def _draft(target: Path, parent: Path, *, tidy: bool = True) -> OwnedFolder:
+    if tidy:
+        sweep(parent, _DRAFT, _rescue)
+    try:
+        owned = OwnedFolder(parent, ".streamjoin-", ".draft")
+    except FileNotFoundError as error:
+        raise StorageError(target, error, f"there is no folder {parent}") from None
+    except OSError as error:
+        raise StorageError(target, error) from None
+    try:
+        (owned.path / "new").mkdir()
+    except OSError as error:
+        owned.remove()
+        raise StorageError(target, error) from None
+    return owned
+
+
+@contextmanager
+def _explained(targets: dict[Path, Path]) -> Iterator[None]:
+    """Turn what the system says of a draft, or of its disk, into a sentence on its target."""
+    try:
+        yield
+    except OSError as error:
+        remedy = error.remedy if isinstance(error, StorageError) else None
+        for draft, target in targets.items():
+            named = re.search(rf"{re.escape(str(draft))}[^\s'\"]*", error.filename or str(error))
+            if named:
+                meant = target / Path(named[0]).relative_to(draft)
+                raise StorageError(meant, error, remedy) from error
+        if error.errno in DISK_ERRORS and not error.filename:
+            raise StorageError(next(iter(targets.values())), error) from error
+        raise
+
+
+def _sync(path: Path) -> None:
+    """Wait until the disk has a file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.EROFS}:  # it has no such thing
+            raise StorageError(path, error) from None
+    finally:
+        os.close(descriptor)
+
+
+def _sync_tree(folder: Path) -> None:
+    for place, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = Path(place) / name
+            if not path.is_symlink():
+                _sync(path)
+        _sync(Path(place))
+
+
+@functools.cache
+def _renameat2() -> Callable[..., int] | None:
+    try:
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):  # no Linux, or a C library before 2.28
+        return None
+    function.argtypes = [
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_uint,
+    ]
+    return function
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two names at once; false where the file system cannot.
+
+    Raises
+    ------
+    OSError
+        If it can and must not, for lack of permission say.
+    """
+    rename = _renameat2()
+    if rename is None:
+        return False
+    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}:
+        return False
+    raise OSError(number, os.strerror(number), str(one))
