@@ -1,5 +1,6 @@
 """The walls between the packages, and what must stay cheap."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,28 @@ def test_the_sources_are_formatted_typed_and_lint_free() -> None:
     for command in (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]):
         done = run(str(bin_folder / command[0]), *command[1:])
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+STORAGE = ROOT / "common" / "streamjoin_common" / "storage"
+ONLY_STORAGE = re.compile(
+    r"""os\.(replace|rename|renames|link|getpid|fsync|umask)\b | \.rename\( | \bfcntl\b | \bflock\b
+    | ^\s*(import|from)\ tempfile | mkstemp | mkdtemp | TemporaryDirectory
+    | ["']STREAMJOIN_CACHE["'] | \.(pid|lock)["'] | (draft|beside|made|fresh)\.replace\(""",
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def test_only_storage_names_files_reads_the_caches_variable_and_locks() -> None:
+    """What gets its final name by a rename, process ids and temporary folders are storage's."""
+    found = []
+    for root in ("common", "host", "hw", "datagen", "notebooks"):
+        for path in sorted((ROOT / root).rglob("*.py")):
+            if STORAGE not in path.parents:
+                text = path.read_text()
+                lines = [text.count("\n", 0, at.start()) + 1 for at in ONLY_STORAGE.finditer(text)]
+                found += [f"{path.relative_to(ROOT)}:{line}" for line in lines]
+    assert found == []
+    assert all(ONLY_STORAGE.search(path.read_text()) for path in STORAGE.glob("[ao][tw]*.py"))
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -118,6 +118,7 @@ def new_folder(
     *,
     keep: Callable[[Path], bool] = lambda _: False,
     replace: bool = True,
+    empty: bool = True,
     durable: bool = True,
 ) -> Iterator[Path]:
     """Give an empty folder to write to; at the end of the block it becomes ``target``.
@@ -133,6 +134,8 @@ def new_folder(
         Says of a folder that has the name by then whether it stays.
     replace : bool
         Whether one that has the name by then may be replaced.
+    empty : bool
+        Whether one that is empty gets the name.
     durable : bool
         Whether to wait for the disk: not needed where what is damaged is made again.
 
@@ -151,7 +154,8 @@ def new_folder(
             with _explained({fresh: target}):
                 fresh.mkdir()
                 yield fresh
-                _give_name(fresh, path, owned, keep=keep, replace=replace, durable=durable)
+                if empty or any(fresh.iterdir()):
+                    _give_name(fresh, path, owned, keep=keep, replace=replace, durable=durable)
         finally:
             owned.remove()
     finally:

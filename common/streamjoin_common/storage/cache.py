@@ -33,6 +33,10 @@ BUILD_DEADLINE_S = 900.0
 PROBE_BYTES = 1 << 20
 """Room that a cache has at least if it is not full."""
 
+_UNWRITABLE = (
+    "the cache {} cannot be written, so what is missing in it is made anew in each run: set "
+    f"{VARIABLE} to a folder that can be written"
+)
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _log = logging.getLogger("streamjoin.cache")
 _told: set[str] = set()
@@ -97,10 +101,7 @@ def folder(kind: str) -> Path:
     if _made(place):
         _check(place, root())
         return place
-    tell_once(
-        f"the cache {root()} cannot be written, so what is missing in it is made anew in each "
-        f"run: set {VARIABLE} to a folder that can be written"
-    )
+    tell_once(_UNWRITABLE.format(root()))
     return _own(kind)
 
 
@@ -139,6 +140,7 @@ def write_checked(path: Path, content: bytes) -> bool:
     Nothing depends on it: without room the next run makes the content again.
     """
     if not _made(path.parent):
+        tell_once(_UNWRITABLE.format(root()))
         return False
     try:
         with new_file(path) as draft:
@@ -178,6 +180,9 @@ def entry(
         found = _found(kind, name)  # another process may have made it meanwhile
         if found is None:
             found = _filled(target, make, kind if shared else None)
+            for left in target.parent.glob(".*.lock"):  # by a process that was killed
+                with lock(left, 0):
+                    pass
     if max_entries is not None and shared:
         _forget(target.parent, max_entries)
     return found

@@ -15,7 +15,6 @@ late, are left out and are counted. A tuple of R is kept while ``ts + T_R`` (or 
 tumbling window) is ahead of the watermark, as nothing that is not late can meet it later.
 """
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from streamjoin.errors import InputError
 from streamjoin.predicates import Predicate
 from streamjoin.windows import Window
+from streamjoin_common import storage
 from streamjoin_datagen.distributed.classes import Classes
 from streamjoin_datagen.distributed.frames import open_frame
 from streamjoin_datagen.distributed.local import NO_TIME
@@ -93,24 +93,26 @@ class StreamingJoin:
         before = last_record(self.state)
         arrived = self.arrived(batch)
         classes = self._classes(arrived, before)
-        draft, after = self.out / f".batch={number}", kept_folder(self.state, number)
-        for folder in (draft, after):
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
         reports = []
-        if classes is not None:
-            step = Step(
-                self.predicate,
-                self.window,
-                classes,
-                int(before["watermark_us"]),
-                self.names,
-                kept_folder(self.state, int(before["batch"])),
-                after,
-                draft,
-            )
-            reports = arrived.run(step, int(before["kept"]))
-        self._finish(number, before, classes, reports, draft)
+        # Pairs that are there were named before a crash: they are the same.
+        pairs, kept = self.out / f"batch={number}", kept_folder(self.state, number)
+        with (
+            storage.new_folder(pairs, keep=lambda _: True, empty=False) as draft,
+            storage.new_folder(kept) as after,
+        ):
+            if classes is not None:
+                step = Step(
+                    self.predicate,
+                    self.window,
+                    classes,
+                    int(before["watermark_us"]),
+                    self.names,
+                    kept_folder(self.state, int(before["batch"])),
+                    after,
+                    draft,
+                )
+                reports = arrived.run(step, int(before["kept"]))
+        self._finish(number, before, classes, reports)
 
     def _classes(self, arrived: "Arrived", before: dict[str, Any]) -> Classes | None:
         """Return the classes chosen by the first batch that held a tuple."""
@@ -127,9 +129,8 @@ class StreamingJoin:
         before: dict[str, Any],
         classes: Classes | None,
         reports: list[dict[str, Any]],
-        draft: Path,
     ) -> None:
-        """Make the pairs visible, then the batch done, then forget the state before it."""
+        """Make the batch done, whose pairs are visible, then forget the state before it."""
         lasts = [
             max([before[name], *(row[name] for row in reports if row[name] is not None)])
             for name in ("r_last", "s_last")
@@ -152,13 +153,6 @@ class StreamingJoin:
             "pairs_so_far": before["pairs_so_far"] + sum(row["pairs"] for row in reports),
             "late_so_far": before["late_so_far"] + sum(row["late"] for row in reports),
         }
-        target = self.out / f"batch={number}"
-        if target.exists():  # renamed before a crash: the same pairs
-            shutil.rmtree(draft)
-        elif any(draft.iterdir()):
-            draft.replace(target)
-        else:
-            draft.rmdir()
         write_record(self.state, record)
         forget(self.state, number)
         self.heard(record)
