@@ -131,7 +131,10 @@ def test_an_import_without_room_leaves_nothing(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text(f"k\n{rows}")
     files = [tmp_path / "r.csv", tmp_path / "s.csv"]
     said = limited(20_000, "import", "csv", *files, "--on", "k", "--out", tmp_path / "w")
-    assert said == f"GenerationError {tmp_path / 'w'} could not be written: File too large"
+    assert said == (
+        f"StorageError {tmp_path / 'w' / 'r.parquet'} cannot be written (File too large): raise the "
+        "limit on file sizes (ulimit -f)"
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "s.csv"]
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from tests.host import report_samples as samples
 
-from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.errors import StreamJoinError
 from streamjoin.report import RecordsError, read_records, units, write_report
 from streamjoin.report.charts import (
     latency_chart,
@@ -24,6 +24,7 @@ from streamjoin.report.results import Verdict, group
 from streamjoin.report.rows import scale_for
 from streamjoin.report.tables import comparison, engine_row, hardware_rows, run_titles
 from streamjoin.report.theme import PALETTE, sentinel, series_style, to_variables
+from streamjoin_common.storage import StorageError
 
 CHARTS = (throughput_chart, latency_chart, progress_chart, phases_chart)
 
@@ -205,7 +206,7 @@ def test_a_bad_run_leaves_the_old_page_as_it_was(tmp_path):
 def test_a_place_that_cannot_be_written_is_named_and_left_alone(tmp_path):
     folder = write(tmp_path / "run", samples.run())
     (tmp_path / "taken").mkdir()
-    with pytest.raises(InputError, match=r"taken: must be a file that can be written \("):
+    with pytest.raises(StorageError, match=r"taken cannot be written \(Is a directory\)"):
         write_report([folder], tmp_path / "taken")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "taken"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streamjoin_common.storage import StorageError
 from streamjoin_hw.cli import VERB, UsageError
 from streamjoin_hw.contract import DesignParams, ParameterError
-from streamjoin_hw.emit import OutputError
 from streamjoin_hw.formal import prove
 from streamjoin_hw.presets import PRESETS
 
@@ -100,7 +100,7 @@ def test_a_place_that_cannot_be_written_to_is_one_sentence(
     (tmp_path / "file").write_text("in the way")
     out = tmp_path / "file" / below
     with pytest.raises(
-        OutputError, match=rf"^{tmp_path}/file/\S+ cannot be written \(.+\): name a"
+        StorageError, match=rf"^{tmp_path}/file/\S+ cannot be written \(.+\): name a"
     ):
         run(action, "--preset", "tiny", "--out", str(out))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -313,7 +313,7 @@ def test_a_window_or_seed_that_is_none_is_refused(
 
 
 def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match=r"cannot be written .*: name a file in a folder"):
+    with pytest.raises(StorageError, match=r"cannot be written .*: name a file in a folder"):
         run("animate", "--preset", "tiny", "--out", str(tmp_path))
 
 

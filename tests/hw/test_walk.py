@@ -12,10 +12,10 @@ import pytest
 from tests import chromium
 from tests.hw.test_cli import run
 
+from streamjoin_common.storage import StorageError
 from streamjoin_hw import testing
 from streamjoin_hw.cli import UsageError
 from streamjoin_hw.contract import DesignParams, active_cores
-from streamjoin_hw.emit import OutputError
 from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
 from streamjoin_hw.walk.page import walk_page
 from streamjoin_hw.walk.recording import Recording, record
@@ -356,6 +356,6 @@ def test_simulate_with_waves_says_what_it_wrote(
 
 def test_waves_that_cannot_be_written_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OutputError, match=r"cannot be written \(.+\): name a file in a folder"):
+    with pytest.raises(StorageError, match=r"cannot be written \(.+\): name a file in a folder"):
         run("simulate", "--preset", "tiny", "--waves", str(tmp_path / "file" / "w.vcd"))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -93,7 +93,7 @@ def sweep(
 
     Raises
     ------
-    OutputError
+    StorageError
         If a point cannot be written.
     """
     records = []
