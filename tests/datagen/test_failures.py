@@ -132,8 +132,8 @@ def test_an_import_without_room_leaves_nothing(tmp_path: Path) -> None:
     files = [tmp_path / "r.csv", tmp_path / "s.csv"]
     said = limited(20_000, "import", "csv", *files, "--on", "k", "--out", tmp_path / "w")
     assert said == (
-        f"StorageError {tmp_path / 'w' / 'r.parquet'} cannot be written (File too large): raise the "
-        "limit on file sizes (ulimit -f)"
+        f"StorageError {tmp_path / 'w' / 'r.parquet'} cannot be written (File too large): "
+        "raise the limit on file sizes (ulimit -f)"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.csv", "s.csv"]
 

@@ -122,12 +122,17 @@ def _places(kind: str) -> list[Path]:
     return [root() / kind, *(owned.path / kind for owned in _private)]
 
 
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
+
+
 def read_checked(path: Path) -> bytes | None:
     """Read a file of :func:`write_checked`; None if it is damaged, not there or not ours."""
     try:
-        if not trust.is_ours(path):
-            return None
-        data = path.read_bytes()
+        with open(path, "rb", opener=_without_links) as opened:
+            if not trust.is_ours(os.fstat(opened.fileno())):
+                return None
+            data = opened.read()
     except OSError:
         return None
     digest, content = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
@@ -259,7 +264,7 @@ def is_whole(folder: Path) -> bool:
         for name in facts:
             path = folder / name
             paths.update({path, *(above for above in path.parents if folder in above.parents)})
-        return all(map(trust.is_ours, paths)) and all(
+        return all(trust.is_ours(path.lstat()) for path in paths) and all(
             _contents(folder / name) == facts[name] for name in facts
         )
     except (OSError, ValueError, RecursionError):

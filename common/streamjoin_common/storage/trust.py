@@ -14,7 +14,10 @@ from pathlib import Path
 
 
 def _installer() -> int:
-    return Path(__file__).stat().st_uid
+    try:
+        return Path(__file__).stat().st_uid
+    except OSError:  # in a zip file, as Spark ships packages
+        return os.geteuid()
 
 
 def _trusted_users() -> set[int]:
@@ -67,9 +70,9 @@ def _group(number: int) -> str:
         return str(number)
 
 
-def is_ours(path: Path) -> bool:
+def is_ours(about: os.stat_result) -> bool:
     """Whether nobody else can have changed a file, or what a folder holds, as far as it tells."""
-    return _who_else_writes(path.lstat(), sticky_counts=False) is None
+    return _who_else_writes(about, sticky_counts=False) is None
 
 
 def complaint(folder: Path, top: Path) -> str | None:

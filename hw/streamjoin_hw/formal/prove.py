@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin_common import storage
 from streamjoin_common.storage import TemporaryFolder, cache
 from streamjoin_hw.formal import tools
 from streamjoin_hw.formal.faults import Fault, applied
@@ -133,8 +134,10 @@ def run(name: str, *, depth: int | None = None, quick: bool = False, kept: Path)
         seconds = time.monotonic() - start
         trace = None
         if outcome.trace is not None:
-            kept.mkdir(parents=True, exist_ok=True)
-            trace = shutil.copyfile(outcome.trace, kept / f"{name}.vcd")
+            trace = kept / f"{name}.vcd"
+            storage.make_folder(kept)
+            with storage.new_file(trace) as draft:
+                shutil.copyfile(outcome.trace, draft)
         faulty = _examined(name, proof.fault, max(proof.depth, proof.fault_depth), folder / "fault")
     method = "structure" if proof.paths else "induction" if proof.inductive else "bounded"
     return Verdict(
