@@ -160,7 +160,7 @@ def test_duckdb_reads_no_file_but_its_own(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="disabled by configuration"):
             store._ask(query, "reading")
     for setting in ("SET enable_external_access = true", "LOAD httpfs"):
-        with pytest.raises(StoreError, match="(?i)locked|disabled"):
+        with pytest.raises(StoreError, match=r"(?i)locked|disabled"):
             store._ask(setting, "setting")
     store.close()
 

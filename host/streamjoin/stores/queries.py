@@ -1,7 +1,8 @@
 """Queries that Ctrl-C, SIGTERM and a deadline end at once.
 
-A database's client blocks in C, where Python handles no signal. So a query runs in a thread of its
-own, and the caller waits for it where signals are handled; whatever ends the wait cancels the query.
+A database's client blocks in C, where Python handles no signal. So a query runs in a thread of
+its own, and the caller waits for it where signals are handled; whatever ends the wait cancels the
+query.
 """
 
 import os
