@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamjoin_common.documents import read_json
 from streamjoin_datagen.errors import GenerationError, SpecError
 
 FORMAT = 1
@@ -222,7 +223,7 @@ def earlier(out: Path) -> dict[str, Any] | None:
     if not any(out.iterdir()):
         return None
     try:
-        description = json.loads((out / DESCRIPTION).read_text(encoding="utf-8"))
+        description = read_json(out / DESCRIPTION)
         ours = description["format"] and all(description[stream]["path"] for stream in STREAMS)
     except (OSError, ValueError, KeyError, TypeError):
         ours = False

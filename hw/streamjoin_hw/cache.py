@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from streamjoin_common.documents import read_json
+
 ABANDONED_S = 6 * 3600
 """Age at which a folder that a build left is nobody's: above the deadlines of all its tools."""
 
@@ -48,9 +50,9 @@ def seal(folder: Path) -> None:
 def is_whole(folder: Path) -> bool:
     """Tell whether a sealed folder is there and still holds what it did."""
     try:
-        facts = json.loads((folder / SEAL_NAME).read_text())
+        facts = read_json(folder / SEAL_NAME)
         return bool(facts) and all(_contents(folder / name) == facts[name] for name in facts)
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, TypeError, KeyError):
         return False
 
 

@@ -11,7 +11,6 @@ engines are held: ``memory`` (the default), ``comparisons`` or ``store``, the sc
 import hashlib
 import itertools
 import json
-import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -21,11 +20,7 @@ from typing import Any
 from streamjoin.bench import claims
 from streamjoin.bench.claims import Claim
 from streamjoin.errors import InputError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from streamjoin_common.documents import DocumentError, read_toml
 
 SIZES = ("quick", "full")
 KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload", "claim")
@@ -108,12 +103,14 @@ def read(name: str, size: str) -> Experiment:
     """
     path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
     try:
-        plain = tomllib.loads(path.read_text())
+        plain = read_toml(path)
     except FileNotFoundError:
         have = ", ".join(names()) or "none here"
         raise InputError(f"there is no experiment {name!r}; there is {have}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: is not an experiment in TOML: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except DocumentError as error:
+        raise InputError(f"{path}: is not an experiment: {error.reason}") from None
     for key in plain:
         if key not in KEYS:
             raise InputError(f"{path}: has no key {key!r}; it takes {', '.join(KEYS)}")

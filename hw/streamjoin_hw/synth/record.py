@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common.documents import read_json
 from streamjoin_hw import cache, contract, emit
 from streamjoin_hw.board import BOARD_MODULE
 from streamjoin_hw.contract import DesignParams
@@ -91,7 +92,7 @@ def record(
     kept = cache.cache_folder() / "synth"
     target_folder = kept / _key(params, settings.identity(target), versions, text)
     if cache.is_whole(target_folder):
-        found: dict[str, Any] = json.loads((target_folder / RECORD_NAME).read_text())
+        found: dict[str, Any] = read_json(target_folder / RECORD_NAME)
         return found
     work = cache.cache_entry(target_folder)
     made = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common.documents import read_json
 from streamjoin_hw import emit
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.synth.record import RECORD_VERSION, failure, record
@@ -49,7 +50,7 @@ def is_current(
 
 def _kept(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text())
+        found = read_json(path)
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
