@@ -151,12 +151,13 @@ def _check_surrogates(value: Any, source: str) -> None:
 def _check_depth(value: Any, source: str) -> None:
     """Refuse deep nesting, without a recursive function."""
     level = [value]
-    for _ in range(MAX_DEPTH_LEVELS + 1):
+    for _ in range(MAX_DEPTH_LEVELS):
         level = [
             inner
             for outer in level
             if isinstance(outer, dict | list)
             for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
         ]
         if not level:
             return

@@ -205,7 +205,9 @@ def unchanged(out: Path, known: Mapping[str, Any]) -> dict[str, Any] | None:
     if description is None:
         return None
     wanted = {**known, "generator": metadata.version("streamjoin")}
-    found = {**description, "generator": description.get("generator", {}).get("streamjoin")}
+    generator = description.get("generator")
+    version = generator.get("streamjoin") if isinstance(generator, dict) else None
+    found = {**description, "generator": version}
     if any(found.get(key) != value for key, value in wanted.items()):
         return None
     for stream in STREAMS:
@@ -225,6 +227,7 @@ def earlier(out: Path) -> dict[str, Any] | None:
     try:
         description = read_json(out / DESCRIPTION)
         ours = description["format"] and all(description[stream]["path"] for stream in STREAMS)
+        ours = ours and isinstance(description["name"], str)
     except (OSError, ValueError, KeyError, TypeError):
         ours = False
     if not ours:

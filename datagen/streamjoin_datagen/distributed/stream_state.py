@@ -51,7 +51,10 @@ def last_record(state: Path) -> dict[str, Any]:
     numbers = [int(path.stem.removeprefix("batch-")) for path in state.glob("batch-*.json")]
     if not numbers:
         return dict(BEGINNING)
-    found: dict[str, Any] = read_json(record_path(state, max(numbers)))
+    path = record_path(state, max(numbers))
+    found = read_json(path)
+    if not isinstance(found, dict) or {"format", *BEGINNING} - set(found):
+        raise InputError(f"{path}: is no record of a batch; choose another folder")
     if found["format"] != FORMAT:
         raise InputError(
             f"{state.parent}: is a checkpoint of format {found['format']}, not {FORMAT}; "

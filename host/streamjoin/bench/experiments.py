@@ -131,9 +131,9 @@ def read(name: str, size: str) -> Experiment:
     if twice is not None:
         raise InputError(f"{path}: two points are called {twice!r}; give workloads other names")
     baseline = plain.get("baseline", "duckdb")
-    entrants = [(point.family, point.table.get("engines", ())) for point in points]
+    entrants = [(point.family, _engines(point.table)) for point in points]
     entered = {name for _, engines in entrants for name in engines}
-    if baseline not in entered:
+    if not isinstance(baseline, str) or baseline not in entered:
         raise InputError(f"{path}: baseline must be an engine of a workload, not {baseline!r}")
     return Experiment(
         path.stem,
@@ -145,6 +145,12 @@ def read(name: str, size: str) -> Experiment:
         tuple(points),
         claims.read(plain.get("claim", []), str(path), entrants),
     )
+
+
+def _engines(table: Mapping[str, Any]) -> list[str]:
+    """Names among a table's engines; what else stands there is refused when it is to be run."""
+    engines = table.get("engines")
+    return [name for name in engines if isinstance(name, str)] if isinstance(engines, list) else []
 
 
 def _sized(value: Any, size: str) -> Any:

@@ -64,7 +64,7 @@ class RawStore(Store):
             self._row = np.dtype(fields)
             if self._row.hasobject or not 0 < self._row.itemsize <= MOST_ROW_BYTES:
                 raise ValueError(f"a row takes 1 to {MOST_ROW_BYTES} bytes, none of them an object")
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, SyntaxError) as error:  # NumPy evaluates types
             raise InputError(
                 f"{description}: does not describe the columns: {error}; it must hold them as in "
                 '[["id", "int64"], ["year", "int32"]]'

@@ -142,7 +142,7 @@ def load(kind: str) -> tuple[Costs, Path]:
             known = read_json(path)["costs"]
         plain: dict[str, Any] = known[kind]
         return Costs(**{name: float(value) for name, value in plain.items()}), path
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: holds no costs of store {kind} ({error!r}): type "
             "streamjoin advise --calibrate-stores to write it anew"
