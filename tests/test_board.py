@@ -45,7 +45,7 @@ def test_the_driver_holds_under_pynq(
 ) -> None:
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
-        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("host", "hw")),
+        "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("common", "host", "hw")),
         "STREAMJOIN_BOARD_MODELS": json.dumps(models),
     }
     python = str(environments / version / "bin" / "python")

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamjoin_common import storage
+from streamjoin_common.documents import read_json
 from streamjoin_datagen.errors import SpecError
 
 FORMAT = 1
@@ -197,7 +198,9 @@ def unchanged(out: Path, known: Mapping[str, Any]) -> dict[str, Any] | None:
     if description is None:
         return None
     wanted = {**known, "generator": metadata.version("streamjoin")}
-    found = {**description, "generator": description.get("generator", {}).get("streamjoin")}
+    generator = description.get("generator")
+    version = generator.get("streamjoin") if isinstance(generator, dict) else None
+    found = {**description, "generator": version}
     if any(found.get(key) != value for key, value in wanted.items()):
         return None
     for stream in STREAMS:
@@ -216,8 +219,9 @@ def earlier(out: Path) -> dict[str, Any] | None:
     if not any(out.iterdir()):
         return None
     try:
-        description = json.loads((out / DESCRIPTION).read_text(encoding="utf-8"))
+        description = read_json(out / DESCRIPTION)
         ours = description["format"] and all(description[stream]["path"] for stream in STREAMS)
+        ours = ours and isinstance(description["name"], str)
     except (OSError, ValueError, KeyError, TypeError):
         ours = False
     if not ours:

@@ -7,21 +7,16 @@ them alone.
 """
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common.documents import DocumentError, read_toml
 from streamjoin_datagen.errors import SpecError, require
 from streamjoin_datagen.flight_masters import MASTERS
 from streamjoin_datagen.params import SPECS, make_spec
 from streamjoin_datagen.spec import WorkloadSpec
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _OURS = ("kind", "seed", "name", "params")
 _COMPARISON = ("window", "engines", "rounds", "threads", "arrival", "speedup", "knobs")
@@ -58,11 +53,13 @@ def read_suite(path: Path) -> Suite:
         Naming the file and the workload, if anything in it is not as it must be.
     """
     try:
-        plain = tomllib.loads(path.read_text(encoding="utf-8"))
+        plain = read_toml(path)
     except FileNotFoundError as error:
         raise SpecError(f"there is no suite {path}") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SpecError(f"{path} is not a suite in TOML: {error}") from error
+    except OSError as error:
+        raise SpecError(f"{path} cannot be read: {error.strerror}") from error
+    except DocumentError as error:
+        raise SpecError(f"{path} is not a suite: it {error.reason}") from error
     try:
         return _suite(plain)
     except SpecError as error:

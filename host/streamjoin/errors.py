@@ -4,6 +4,8 @@ An error carries the exit status of the command line: 2 for bad input or usage, 
 that failed.
 """
 
+from streamjoin_common.redaction import redacted
+
 MOST_REASON = 200
 """Characters of a library's own words."""
 
@@ -71,5 +73,5 @@ class DeadlineError(StreamJoinError, TimeoutError):
 
 
 def in_one_line(error: Exception) -> str:
-    """What a library says of its error, within a sentence of ours."""
-    return " ".join(str(error).split())[:MOST_REASON]
+    """What a library says of its error, within a sentence of ours and without secrets."""
+    return redacted(" ".join(str(error).split()))[:MOST_REASON]

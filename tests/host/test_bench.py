@@ -299,7 +299,7 @@ def test_a_wrong_result_has_no_figure_and_is_not_kept(little: Path, data: Path) 
         ("= [2, 4]", "= 2", "sweep must be a table of lists"),
         ("= [2, 4]", "= [2, 2]", "two points are called 'pairs duplicates=2 load=1'"),
         ('"params.duplicates"', '"seed.x"', "sweep seed.x: seed is not a table"),
-        ("title", "title =", "is not an experiment in TOML"),
+        ("title", "title =", "is not an experiment: is not TOML"),
         ('"mway"]', '"mvay"]', "mvay"),
         ('"mway"]', '"npj"]', "engines must be different names"),
         ("rounds = 1", "rounds = 0", "rounds must be 1 to 1000, not 0"),

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
+from streamjoin_common.documents import read_json
 from streamjoin_common.storage import trust
 from streamjoin_common.storage.atomic import new_file, new_folder
 from streamjoin_common.storage.errors import DISK_ERRORS, CacheError, StorageError
@@ -257,7 +258,7 @@ def _contents(file: Path) -> dict[str, int | str]:
 def is_whole(folder: Path) -> bool:
     """Whether a sealed folder is there, still holds what it did, and nobody else can write it."""
     try:
-        facts = json.loads((folder / SEAL_NAME).read_text())
+        facts = read_json(folder / SEAL_NAME)
         if not isinstance(facts, dict) or not facts:
             return False
         paths = {folder, folder / SEAL_NAME}

@@ -1,6 +1,5 @@
 """What a streaming join is asked for, and whether its folders are its own."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from streamjoin.inputs import comparable, r_columns, s_columns
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
 from streamjoin.windows import AllWindow, CountWindow, Window, parse_window
+from streamjoin_common.documents import read_json
 from streamjoin_datagen.distributed.files import footer
 from streamjoin_datagen.distributed.stream_state import FOLDER, last_record, record_path
 
@@ -120,6 +120,6 @@ def _check_out(out: Path, checkpoint: Path, before: dict[str, Any]) -> None:
     if not foreign and record.exists():
         shown = (out / f"batch={newest}").glob("part-*.parquet")
         rows = sum(footer(path).num_rows for path in shown)
-        foreign = rows != json.loads(record.read_text())["pairs"]
+        foreign = rows != read_json(record)["pairs"]
     if foreign:
         raise InputError(f"--out {out}: holds pairs of another checkpoint; choose another folder")

@@ -14,6 +14,7 @@ from streamjoin.predicates import Band, Predicate
 from streamjoin.tuples import Int64s, Stream
 from streamjoin.windows import TimeWindow, TumblingWindow, Window
 from streamjoin_common import storage
+from streamjoin_common.documents import read_json
 from streamjoin_datagen.distributed.classes import Classes, OneClass, Radix, Ranges
 from streamjoin_datagen.distributed.frames import renamed, tuples_of
 from streamjoin_datagen.distributed.local import NO_TIME
@@ -50,7 +51,10 @@ def last_record(state: Path) -> dict[str, Any]:
     numbers = [int(path.stem.removeprefix("batch-")) for path in state.glob("batch-*.json")]
     if not numbers:
         return dict(BEGINNING)
-    found: dict[str, Any] = json.loads(record_path(state, max(numbers)).read_text())
+    path = record_path(state, max(numbers))
+    found = read_json(path)
+    if not isinstance(found, dict) or {"format", *BEGINNING} - set(found):
+        raise InputError(f"{path}: is no record of a batch; choose another folder")
     if found["format"] != FORMAT:
         raise InputError(
             f"{state.parent}: is a checkpoint of format {found['format']}, not {FORMAT}; "

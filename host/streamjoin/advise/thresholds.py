@@ -12,6 +12,7 @@ from typing import Any
 
 from streamjoin.errors import InputError
 from streamjoin_common import storage
+from streamjoin_common.documents import read_json
 from streamjoin_common.storage import cache
 
 SHIPPED = Path(__file__).with_name("thresholds.json")
@@ -97,7 +98,7 @@ def load() -> tuple[Thresholds, Path]:
     """
     path = calibrated_path() if calibrated_path().is_file() else SHIPPED
     try:
-        return Thresholds.from_dict(json.loads(path.read_text())["thresholds"]), path
+        return Thresholds.from_dict(read_json(path)["thresholds"]), path
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: is not a file of thresholds ({error!r}): type "

@@ -11,7 +11,6 @@ engines are held: ``memory`` (the default), ``comparisons`` or ``store``, the sc
 import hashlib
 import itertools
 import json
-import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -21,11 +20,7 @@ from typing import Any
 from streamjoin.bench import claims
 from streamjoin.bench.claims import Claim
 from streamjoin.errors import InputError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from streamjoin_common.documents import DocumentError, read_toml
 
 SIZES = ("quick", "full")
 KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload", "claim")
@@ -108,12 +103,14 @@ def read(name: str, size: str) -> Experiment:
     """
     path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
     try:
-        plain = tomllib.loads(path.read_text())
+        plain = read_toml(path)
     except FileNotFoundError:
         have = ", ".join(names()) or "none here"
         raise InputError(f"there is no experiment {name!r}; there is {have}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: is not an experiment in TOML: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except DocumentError as error:
+        raise InputError(f"{path}: is not an experiment: {error.reason}") from None
     for key in plain:
         if key not in KEYS:
             raise InputError(f"{path}: has no key {key!r}; it takes {', '.join(KEYS)}")
@@ -134,9 +131,9 @@ def read(name: str, size: str) -> Experiment:
     if twice is not None:
         raise InputError(f"{path}: two points are called {twice!r}; give workloads other names")
     baseline = plain.get("baseline", "duckdb")
-    entrants = [(point.family, point.table.get("engines", ())) for point in points]
+    entrants = [(point.family, _engines(point.table)) for point in points]
     entered = {name for _, engines in entrants for name in engines}
-    if baseline not in entered:
+    if not isinstance(baseline, str) or baseline not in entered:
         raise InputError(f"{path}: baseline must be an engine of a workload, not {baseline!r}")
     return Experiment(
         path.stem,
@@ -148,6 +145,12 @@ def read(name: str, size: str) -> Experiment:
         tuple(points),
         claims.read(plain.get("claim", []), str(path), entrants),
     )
+
+
+def _engines(table: Mapping[str, Any]) -> list[str]:
+    """Names among a table's engines; what else stands there is refused when it is to be run."""
+    engines = table.get("engines")
+    return [name for name in engines if isinstance(name, str)] if isinstance(engines, list) else []
 
 
 def _sized(value: Any, size: str) -> Any:

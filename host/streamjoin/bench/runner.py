@@ -13,6 +13,7 @@ from streamjoin.bench.experiments import Experiment, Point
 from streamjoin.bench.workloads import Comparison, as_table, check_table, generate
 from streamjoin.errors import InputError
 from streamjoin_common import storage
+from streamjoin_common.documents import read_json
 
 POINTS = "points"
 
@@ -136,7 +137,7 @@ def run_experiment(
 
     for number, point in enumerate(experiment.points, start=1):
         folder = folders[point.data_key]
-        described = json.loads((folder / "workload.json").read_text())
+        described = read_json(folder / "workload.json")
         digest = experiments.definition(point, described)
         kept = done / f"{_slug(point.label)}-{digest}.json"
         progress = f"{number} of {len(experiment.points)}: {point.label}"
@@ -188,7 +189,7 @@ def _slug(label: str) -> str:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text())
+        found = read_json(path)
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and {"workload", "records"} <= set(found) else None

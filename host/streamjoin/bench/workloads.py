@@ -17,11 +17,7 @@ from streamjoin.engines import catalog
 from streamjoin.errors import DeadlineError, InputError, MismatchError, StreamJoinError
 from streamjoin.predicates import Predicate
 from streamjoin.windows import Window, parse_window
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from streamjoin_common.documents import DocumentError, read_json, read_toml
 
 GENERATION_DEADLINE_S = 3600
 DEFAULT_ROUNDS = 5
@@ -122,13 +118,15 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
     if folder.is_file():
         raise InputError(f"{folder}: is a file; make a workload of it with  streamjoin data import")
     try:
-        plain = json.loads(path.read_text())
+        plain = read_json(path)
     except FileNotFoundError:
         raise InputError(
             f"{folder}: there is no workload.json; make one with  streamjoin data"
         ) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except DocumentError as error:
+        raise InputError(str(error)) from None
     try:
         if plain["format"] != FORMAT:
             raise InputError(f"{path}: format must be {FORMAT}, not {plain['format']!r}")
@@ -181,11 +179,13 @@ def read_suite(path: Path, data: Path, threads: int) -> tuple[str, list[Comparis
         If the generation fails; its own sentence is on stderr by then.
     """
     try:
-        plain = tomllib.loads(path.read_text())
+        plain = read_toml(path)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such suite") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: is not a suite in TOML: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except DocumentError as error:
+        raise InputError(f"{path}: is not a suite: {error.reason}") from None
     tables = plain.get("workload")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError(f"{path}: must hold [[workload]] tables")

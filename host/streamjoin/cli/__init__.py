@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from types import TracebackType
 from typing import Any, NoReturn
+
+from streamjoin_common.redaction import redacted
 
 OWN_VERBS = {
     "join": "one engine, one input: writes the result and the metrics",
@@ -33,6 +36,12 @@ OTHER_VERBS = {
     "hw": "the hardware side: verilog, manifest, model, simulate",
 }
 
+EXTRAS = {"hw": "hw", "data": "datagen", "spark-join": "datagen", "spark-stream": "datagen"}
+"""What else has to be installed for a verb."""
+
+PACKAGES = ("streamjoin", "streamjoin_common", "streamjoin_datagen", "streamjoin_hw")
+"""Of this project: that one of their modules is missing is no user's mistake."""
+
 EPILOG = """\
 example:
   streamjoin data band --param duration_s=2 --seed 7 --out runs/workloads/band
@@ -45,8 +54,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the sentence and exit with 2."""
-        sys.stderr.write(f"{self.prog}: {message}; see {self.prog} --help\n")
+        _complain(f"{message}; see {self.prog} --help", self.prog)
         sys.exit(2)
+
+
+def _complain(sentence: str, who: str = "streamjoin") -> None:
+    """Print a sentence to stderr, without the secrets that an argument or a library may hold."""
+    sys.stderr.write(f"{who}: {redacted(sentence)}\n")
 
 
 def _give_up_stdout() -> None:
@@ -103,19 +117,52 @@ def main(argv: list[str] | None = None) -> int:
         _give_up_stdout()  # whoever read our output has seen enough
         return 0
     except KeyboardInterrupt:
-        sys.stderr.write("streamjoin: interrupted; nothing unfinished was left behind\n")
+        _complain("interrupted; nothing unfinished was left behind")
         return 130
     except _TerminatedError:
-        sys.stderr.write("streamjoin: terminated; nothing unfinished was left behind\n")
+        _complain("terminated; nothing unfinished was left behind")
         return 143
     except Exception as error:
-        status = getattr(error, "exit_status", 1 if isinstance(error, OSError) else None)
-        if debug or status is None:  # what is no user's mistake is ours: show where
+        known = _known(error, _verb(arguments))
+        if debug or known is None:  # what is no user's mistake is ours: show where
+            sys.excepthook = _show_redacted
             raise
-        sys.stderr.write(f"streamjoin: {error}\n")
+        sentence, status = known
+        _complain(sentence)
         if isinstance(error, OSError):
             _give_up_stdout()
-        return int(status)
+        return status
+
+
+def _known(error: Exception, verb: str | None) -> tuple[str, int] | None:
+    """Sentence and exit status for an error that a user can do something about, or None."""
+    status = getattr(error, "exit_status", None)
+    if status is not None:
+        return str(error), int(status)
+    if isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").partition(".")[0]
+        if not package or package in PACKAGES:
+            return None
+        extra = EXTRAS.get(verb or "")
+        what = f"'streamjoin[{extra}]'" if extra else package
+        return f"{package} is not installed, which {verb} needs: type pip install {what}", 2
+    if isinstance(error, MemoryError):
+        detail = f" ({' '.join(str(error).split())[:200]})" if str(error) else ""
+        return f"the memory is exhausted{detail}: join a part of the input at a time", 1
+    return (str(error), 1) if isinstance(error, OSError) else None
+
+
+def _show_redacted(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print a traceback without secrets."""
+    import traceback
+
+    sys.stderr.write(redacted("".join(traceback.format_exception(kind, error, trace))))
+
+
+def _verb(arguments: list[str]) -> str | None:
+    return next((word for word in arguments if not word.startswith("-")), None)
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -137,7 +184,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--version", action=_Version, help="show the version")
     parser.add_argument("--debug", action="store_true", help="show a traceback with an error")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    chosen = _verb(arguments)
     for name, summary in {**OWN_VERBS, **OTHER_VERBS}.items():
         sub = verbs.add_parser(
             name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -156,11 +203,11 @@ def _load(name: str) -> Any:
     found: tuple[EntryPoint, ...] = tuple(entry_points(group="streamjoin.verbs", name=name))
     try:
         return found[0].load()
-    except (IndexError, ImportError):
-        extra = "hw" if name == "hw" else "datagen"
-        sys.stderr.write(
-            f"streamjoin: {name} is not installed: type pip install 'streamjoin[{extra}]'\n"
-        )
+    except (IndexError, ModuleNotFoundError) as error:
+        package = (getattr(error, "name", None) or "streamjoin").partition(".")[0]
+        if package not in PACKAGES:
+            raise  # as when it is missed later
+        _complain(f"{name} is not installed: type pip install 'streamjoin[{EXTRAS[name]}]'")
         sys.exit(2)
 
 

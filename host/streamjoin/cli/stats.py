@@ -1,10 +1,10 @@
 """``streamjoin stats``: what a workload's data are like."""
 
 import argparse
-import json
 from pathlib import Path
 
 from streamjoin.cli.terminal import print_json, print_table, say
+from streamjoin_common.documents import read_json
 
 EPILOG = """\
 examples:
@@ -40,7 +40,7 @@ class StatsVerb:
         r, s = read_streams(workload.r, workload.s, workload.predicate)
         workload.check_rows(r.rows, s.rows)
         found = profile(r, s, workload.predicate)
-        described = json.loads((args.what / "workload.json").read_text())
+        described = read_json(args.what / "workload.json")
         if args.out:
             write_page(render_profile(described, found), args.out)
             say(f"the page is {args.out}")

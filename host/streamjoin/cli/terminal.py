@@ -12,6 +12,8 @@ from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from streamjoin_common.redaction import redacted
+
 ProgressCallback = Callable[[int, int], None]
 
 PATIENCE_S = 2.0
@@ -21,8 +23,8 @@ stderr = Console(stderr=True, highlight=False)
 
 
 def say(text: str) -> None:
-    """Print a message to stderr."""
-    stderr.print(text, markup=False, soft_wrap=True)
+    """Print a message to stderr, without secrets."""
+    stderr.print(redacted(text), markup=False, soft_wrap=True)
 
 
 @contextmanager

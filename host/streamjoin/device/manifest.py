@@ -1,11 +1,11 @@
 """The manifest beside a bitstream: which design it holds."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from streamjoin.errors import InputError
+from streamjoin_common.documents import DocumentError, read_json
 from streamjoin_hw.contract import DesignParams
 
 MANIFEST_NAME = "manifest.json"
@@ -36,14 +36,14 @@ def read_manifest(path: Path) -> Manifest:
         If it is not there, is none, or was written by another version of the interface.
     """
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = read_json(path)
     except OSError as error:
         raise InputError(
             f"{path} cannot be read ({error.strerror}): it must lie beside the bitstream, from the "
             "same build"
         ) from None
-    except ValueError:
-        raise InputError(f"{path} is no manifest: it is not JSON") from None
+    except DocumentError as error:
+        raise InputError(f"{path} is no manifest: it {error.reason}") from None
     try:
         params, digest = DesignParams.from_dict(facts["params"]), facts["digest"]
     except (KeyError, TypeError, ValueError) as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from streamjoin.errors import InputError
+from streamjoin_common.documents import DocumentError, read_json
 
 FORMAT = 1
 RECORDS_FILE = "records.json"
@@ -226,10 +227,6 @@ def check_run(run: object, source: str) -> dict[str, Any]:
     return fields.values
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
-
-
 def read_records(path: Path) -> dict[str, Any]:
     """Read the records of one run.
 
@@ -248,10 +245,10 @@ def read_records(path: Path) -> dict[str, Any]:
     if not file.is_file():
         raise RecordsError(f"{file}: no such file; give a run folder that holds {RECORDS_FILE}")
     try:
-        run = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        run = read_json(file)
     except OSError as error:
         reason = error.strerror or error
         raise RecordsError(f"{file}: must be a readable file ({reason})") from error
-    except ValueError as error:  # also bytes that are no UTF-8
-        raise RecordsError(f"{file}: must be JSON in UTF-8 ({error})") from error
+    except DocumentError as error:
+        raise RecordsError(f"{file}: must be JSON in UTF-8 (it {error.reason})") from error
     return check_run(run, str(file))

@@ -7,17 +7,19 @@ that failed is repeated without a row being lost or met twice.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.stores import queries
 from streamjoin.texts import Texts
 
+Result = TypeVar("Result")
 Words = NDArray[np.uint64]
 Columns = Mapping[str, tuple[NDArray[Any] | Texts, NDArray[np.bool_] | None]]
 """Columns as a join compares them: values, and which are missing."""
@@ -190,7 +192,13 @@ class Store(ABC):
         """Remove what :func:`write_store` has put where it outlasts the folder."""
 
     def interrupt(self) -> None:  # noqa: B027  (most reads cannot hang for long)
-        """Have a read that is under way in another thread end soon, with an error."""
+        """Have a query that is under way in another thread end soon, with an error."""
+
+    def _bounded(self, query: Callable[[], Result], what: str) -> Result:
+        """Run a query so that signals and a deadline end it; ``what`` it does is for the error."""
+        return queries.run_with_deadline(
+            query, self.interrupt, queries.DEADLINE_S, f"{self.place}: {what}"
+        )
 
     def reopen(self) -> None:
         """Open anew after a failure.
@@ -275,6 +283,38 @@ def check_magic(place: Path, magic: bytes, at: int, what: str) -> None:
         raise InputError(f"{place}: cannot be read: {error.strerror}") from None
     if head and head[at:] != magic:
         raise InputError(f"{place}: is no {what} database")
+
+
+def check_density(place: Path, rows: int, least: int, most: int, begin: int) -> None:
+    """Refuse a relation of which a scan by position would mostly read nothing.
+
+    Parameters
+    ----------
+    place : Path
+        For the error.
+    rows : int
+        How many there are, counted up to :func:`enough_rows` of ``most``.
+    least, most : int
+        The first row's number and the last one's.
+    begin : int
+        The lowest that may be.
+
+    Raises
+    ------
+    InputError
+        If it is sparse, or a number is below ``begin``.
+    """
+    if rows and (least < begin or rows < enough_rows(most)):
+        counted = rows if rows < enough_rows(most) else f"at least {rows}"
+        raise InputError(
+            f"{place}: {counted} rows are numbered from {least} to {most}; number them from "
+            f"{begin} on without large gaps, as a copy of the table does"
+        )
+
+
+def enough_rows(most: int) -> int:
+    """Rows from which on a relation with this highest number is dense enough."""
+    return max(1, -(-most // MOST_SPARSE) - 1)
 
 
 def no_places(place: Path, table: str) -> InputError:

@@ -25,11 +25,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "threads": "1",
+}
+"""Settings under which nothing of a database that somebody else made reaches another file."""
+
+
 class DuckDbStore(batches.SelectingStore):
     """A table of a DuckDB file; a place is a rowid.
 
     DuckDB locks a file that is open for writing elsewhere: the relation does not change while it
-    is joined. Blobs take the length of the first row's.
+    is joined. Blobs take the length of the first row's. The database reaches no file but its own,
+    and no view of it is run.
     """
 
     kind: ClassVar[str] = "duckdb"
@@ -45,64 +55,66 @@ class DuckDbStore(batches.SelectingStore):
 
         check_magic(self.place, b"DUCK", 8, "DuckDB")
         try:
-            self._describe()
+            self._bounded(self._describe, "looking at its tables and columns")
         except duckdb.Error as error:
             self.close()
             raise StoreError(f"{self.place}: {in_one_line(error)}") from None
-        except InputError:
+        except BaseException:
             self.close()
             raise
 
     def _describe(self) -> None:
         import duckdb
 
-        self._connection = duckdb.connect(str(self.place), read_only=True)
-        self._connection.execute("SET threads = 1")
+        self._connection = duckdb.connect(str(self.place), read_only=True, config=LOCKED)
         self._connection.execute("SET enable_progress_bar = false")
-        have = [str(name) for (name,) in self._connection.execute("SHOW TABLES").fetchall()]
-        self.table = choose_table(self.place, self.table, have)
+        self._connection.execute("SET lock_configuration = true")
+        kinds = dict(
+            self._connection.execute(
+                "SELECT table_name, table_type FROM information_schema.tables"
+                " WHERE table_schema = current_schema() ORDER BY table_name"
+            ).fetchall()
+        )
+        self.table = choose_table(self.place, self.table, list(kinds))
+        if kinds[self.table] != "BASE TABLE":  # before anything of a view runs
+            raise no_places(self.place, self.table)
         self._from = quoted(self.table)
         one = self._table(f"SELECT * FROM {self._from} LIMIT 1")
         self.names = list(one.schema.names)
-        self._check_places()
-        schema = batches.fixed_blobs(one.schema, one)
-        self.dtype = batches.layout(schema, self.projection, self.place)
-        listed = ", ".join(quoted(name) for name in self.projection.names)
-        self._query = f"SELECT rowid, {listed} FROM {self._from}"
-
-    def _check_places(self) -> None:
-        import duckdb
-
-        assert self.table is not None
-        try:
-            self._table(f"SELECT rowid FROM {self._from} LIMIT 0")
-        except duckdb.BinderException:
-            raise no_places(self.place, self.table) from None
         if "rowid" in map(str.lower, self.names):
             raise InputError(
                 f"{self.place}: table {self.table!r} has a column 'rowid', which hides where rows "
                 "lie: rename it"
             )
+        schema = batches.fixed_blobs(one.schema, one)
+        self.dtype = batches.layout(schema, self.projection, self.place)
+        listed = ", ".join(quoted(name) for name in self.projection.names)
+        self._query = f"SELECT rowid, {listed} FROM {self._from}"
 
     def _table(self, query: str) -> Any:
         return self._connection.sql(query).to_arrow_table()
 
-    @property
-    def places(self) -> int:
-        """One more than the highest rowid."""
-        ((most,),) = self._connection.execute(f"SELECT max(rowid) FROM {self._from}").fetchall()
-        return 0 if most is None else int(most) + 1
-
-    def rows(self, first: int, end: int) -> tuple[Any, Words]:
-        """Select a range of rowids."""
+    def _ask(self, query: str, what: str) -> Any:
         import duckdb
 
         if self._connection is None:
             raise StoreError(f"{self.place}: is closed")
         try:
-            table = self._table(f"{self._query} WHERE rowid >= {int(first)} AND rowid < {int(end)}")
+            return self._bounded(lambda: self._table(query), what)
         except duckdb.Error as error:
             raise StoreError(f"{self.place}: {in_one_line(error)}") from None
+
+    @property
+    def places(self) -> int:
+        """One more than the highest rowid."""
+        table = self._ask(f"SELECT max(rowid) FROM {self._from}", "looking for its last row")
+        most = table.column(0)[0].as_py()
+        return 0 if most is None else int(most) + 1
+
+    def rows(self, first: int, end: int) -> tuple[Any, Words]:
+        """Select a range of rowids."""
+        query = f"{self._query} WHERE rowid >= {int(first)} AND rowid < {int(end)}"
+        table = self._ask(query, f"reading rows {first} to {end - 1}")
         return table.remove_column(0), table.column(0).to_numpy().astype(np.uint64)
 
     def interrupt(self) -> None:

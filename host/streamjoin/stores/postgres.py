@@ -12,7 +12,6 @@ come as Arrow batches over the server's binary copy, by ADBC.
 
 import json
 import os
-import sys
 import uuid
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,25 +21,22 @@ import numpy as np
 
 from streamjoin.errors import InputError, StoreError, UnavailableError, in_one_line
 from streamjoin.files import arrow
-from streamjoin.stores import batches
+from streamjoin.stores import batches, queries
+from streamjoin.stores.addresses import Address, is_address
 from streamjoin.stores.base import (
-    MOST_SPARSE,
     Projection,
     Words,
+    check_density,
     choose_table,
+    enough_rows,
     quoted,
 )
+from streamjoin_common.documents import DocumentError, read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import TypeGuard
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SERVER = "STREAMJOIN_POSTGRES"
 """Names the server on which relations are written: ``postgresql://localhost/database``."""
@@ -49,8 +45,10 @@ PLACE = "streamjoin_place"
 """Primary key of the tables that are written here."""
 
 CONNECT_S = 5
-STATEMENT_S = 60
+"""Maximum seconds for reaching one host of an address."""
 
+MAX_CONNECT_S = 20
+"""Maximum seconds for all of them."""
 
 NO_DRIVER = "ADBC is not installed: type pip install adbc-driver-postgresql"
 
@@ -69,26 +67,38 @@ class PostgresStore(batches.SelectingStore):
             raise UnavailableError(NO_DRIVER)
         self._connection: Any = None
         self._cursor: Any = None
-        self._uri = place if is_address(place) else ""
-        self._from_file = not is_address(place)
+        self._server: Address | None = Address.of(str(place)) if is_address(place) else None
+        self._from_file = self._server is None
         self._own = False
-        super().__init__(Path(without_password(str(place))), projection, table)
+        shown = self._server.shown if self._server else place
+        super().__init__(Path(shown), projection, table)
 
     @property
     def address(self) -> str:
-        """The server's address, or the file that says it."""
-        return str(self.place if self._from_file else self._uri)
+        """The server's address with its password, or the file that says it."""
+        if self._from_file or self._server is None:
+            return str(self.place)
+        return self._server.text
 
     def _open(self) -> None:
         if self._from_file:
-            self._uri, table, self._own = _address(self.place)
+            self._server, table, self._own = _written(self.place)
             self.table = self.table or table
-        self._connection = _connect(self._uri, self.place)
+        assert self._server is not None
+        self._connection = _connect(self._server, self.place)
         try:
-            self._describe()
+            self._checked(self._describe, "looking at its tables and columns")
         except BaseException:
             self.close()
             raise
+
+    def _checked(self, query: "Callable[[], Any]", what: str) -> Any:
+        """Run a query; what the driver says of a failure is shown without the server's secrets."""
+        assert self._server is not None
+        try:
+            return self._bounded(query, what)
+        except _errors() as error:
+            raise _failure(error, self._server, self.place) from None
 
     def _describe(self) -> None:
         pa = arrow()
@@ -113,11 +123,14 @@ class PostgresStore(batches.SelectingStore):
         self.dtype = batches.layout(shown, self.projection, self.place)
         listed = ", ".join([self._key, *map(quoted, self.projection.names)])
         self._query = f"SELECT {listed} FROM {self._from}"
-        rows, least, most = self._extent()
-        if rows and (least < 0 or most > MOST_SPARSE * (rows + 1)):
-            raise InputError(
-                f"{self.place}: {rows} rows have places from {least} to {most}; number them from 0"
-            )
+        extent = self._ask(
+            f"SELECT min({self._key})::bigint, max({self._key})::bigint FROM {self._from}"
+        )
+        least, most = (column[0].as_py() for column in extent.columns)
+        if most is not None:
+            first = f"SELECT 1 FROM {self._from} LIMIT {enough_rows(most + 1)}"
+            rows = self._ask(f"SELECT count(*) FROM ({first}) AS counted").column(0)[0].as_py()
+            check_density(self.place, rows, least, most + 1, 0)
 
     def _found(self) -> str:
         """Name the table for SQL: as it is called, or with its schema before a dot."""
@@ -135,40 +148,30 @@ class PostgresStore(batches.SelectingStore):
         self.table = choose_table(self.place, self.table, list(known))
         return ".".join(quoted(part) for part in known[self.table] if part)
 
-    def _extent(self) -> tuple[int, int, int]:
-        table = self._ask(
-            f"SELECT count(*), coalesce(min({self._key}), 0)::bigint,"
-            f" coalesce(max({self._key}), -1)::bigint FROM {self._from}"
-        )
-        rows, least, most = (int(column[0].as_py()) for column in table.columns)
-        return rows, least, most
-
     @property
     def places(self) -> int:
         """One more than the highest value of the primary key."""
-        most = self._ask(f"SELECT coalesce(max({self._key}), -1)::bigint FROM {self._from}")
+        query = f"SELECT coalesce(max({self._key}), -1)::bigint FROM {self._from}"
+        most = self._checked(lambda: self._ask(query), "looking for its last row")
         return int(most.column(0)[0].as_py()) + 1
 
     def rows(self, first: int, end: int) -> tuple[Any, Words]:
         """Select a range of the primary key."""
-        table = self._ask(
+        query = (
             f"{self._query} WHERE {self._key} >= {int(first)} AND {self._key} < {int(end)}"
             f" ORDER BY {self._key}"
         )
+        table = self._checked(lambda: self._ask(query), f"reading rows {first} to {end - 1}")
         return table.remove_column(0), table.column(0).to_numpy().astype(np.uint64)
 
     def _ask(self, query: str) -> Any:
         if self._connection is None:
             raise StoreError(f"{self.place}: is closed")
-        import adbc_driver_manager
-
         try:
             with self._connection.cursor() as cursor:
                 self._cursor = cursor
                 cursor.execute(query)
                 return cursor.fetch_arrow_table()
-        except adbc_driver_manager.Error as error:
-            raise StoreError(f"{self.place}: {in_one_line(error)}") from None
         finally:
             self._cursor = None
 
@@ -186,9 +189,9 @@ class PostgresStore(batches.SelectingStore):
 
     def discard(self) -> None:
         """Drop the table, if it was written by :meth:`write`."""
-        if self._own and self.table is not None:
-            with _connect(self._uri, self.place) as connection, connection.cursor() as cursor:
-                cursor.execute(f"DROP TABLE IF EXISTS {quoted(self.table)}")
+        if self._own and self.table is not None and self._server is not None:
+            statement = f"DROP TABLE IF EXISTS {quoted(self.table)}"
+            _execute(self._server, self.place, lambda cursor: cursor.execute(statement))
 
     @classmethod
     def unwritable(cls) -> str | None:
@@ -207,22 +210,18 @@ class PostgresStore(batches.SelectingStore):
         reason = cls.unwritable()
         if reason is not None:
             raise UnavailableError(reason)
-        import adbc_driver_manager
-
-        pa = arrow()
-        uri = os.environ[SERVER]
-        table = f"streamjoin_{uuid.uuid4().hex}"
         server = Path(f"the server that {SERVER} names")
-        numbered = schema.append(pa.field(PLACE, pa.int64()))
-        reader = pa.RecordBatchReader.from_batches(numbered, _numbered(stretches, numbered))
-        try:
-            with _connect(uri, server) as connection, connection.cursor() as cursor:
-                cursor.adbc_ingest(table, reader, mode="create")
-                cursor.execute(f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY ({PLACE})")
-                cursor.execute(f"VACUUM ANALYZE {quoted(table)}")
-        except adbc_driver_manager.Error as error:
-            raise StoreError(f"{server}: {in_one_line(error)}") from None
-        place.write_text(f"uri = {json.dumps(uri)}\ntable = {json.dumps(table)}\nown = true\n")
+        table = f"streamjoin_{uuid.uuid4().hex}"
+        numbered = schema.append(arrow().field(PLACE, arrow().int64()))
+        reader = arrow().RecordBatchReader.from_batches(numbered, _numbered(stretches, numbered))
+
+        def write(cursor: Any) -> None:
+            cursor.adbc_ingest(table, reader, mode="create")
+            cursor.execute(f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY ({PLACE})")
+            cursor.execute(f"VACUUM ANALYZE {quoted(table)}")
+
+        _execute(_named_server(), server, write)
+        place.write_text(f"table = {json.dumps(table)}\nown = true\n")
 
 
 def _numbered(
@@ -236,20 +235,15 @@ def _numbered(
         first += stretch.num_rows
 
 
-def is_address(place: object) -> "TypeGuard[str]":
-    """Whether a text is a server's address rather than a file."""
-    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
+def _named_server() -> Address:
+    """Read the address of the server on which relations are written."""
+    try:
+        return Address.of(os.environ.get(SERVER, ""))
+    except InputError as error:
+        raise InputError(f"{SERVER}: {error}") from None
 
 
-def without_password(place: str) -> str:
-    """Say of an address only what may be shown: host, port, database."""
-    if not is_address(place):
-        return place
-    after_user = place.partition("://")[2].rpartition("@")[2].partition("?")[0]
-    return after_user if after_user[:1] not in {"", "/"} else f"localhost{after_user}"
-
-
-def _address(place: Path) -> tuple[str, str, bool]:
+def _written(place: Path) -> tuple[Address, str, bool]:
     """Read where a table is.
 
     Raises
@@ -258,27 +252,61 @@ def _address(place: Path) -> tuple[str, str, bool]:
         If the file is not there or does not say it.
     """
     try:
-        said = tomllib.loads(place.read_text())
+        said = read_toml(place)
     except OSError:
         raise InputError(f"{place}: there is no such file") from None
-    except ValueError as error:
-        raise InputError(f"{place}: does not say where a table is: {error}") from None
-    uri, table = said.get("uri"), said.get("table")
+    except DocumentError as error:
+        raise InputError(f"{place}: does not say where a table is: {error.reason}") from None
+    uri, table, own = said.get("uri"), said.get("table"), said.get("own") is True
+    if isinstance(table, str) and own and uri is None:  # written here, without the server's secrets
+        return _named_server(), table, own
     if not isinstance(uri, str) or not isinstance(table, str):
         raise InputError(f'{place}: must say uri = "postgresql://..." and table = "..."')
-    return uri, table, said.get("own") is True
+    try:
+        return Address.of(uri), table, own
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
 
 
-def _connect(uri: str, place: Path) -> Any:
+def _errors() -> tuple[type[Exception], ...]:
+    """What the driver raises."""
     import adbc_driver_manager
+
+    return (adbc_driver_manager.Error, arrow().ArrowException)
+
+
+def _failure(error: Exception, server: Address, place: Path) -> StoreError:
+    said = Exception(server.hide(str(error)))  # before it is cut, perhaps within a secret
+    return StoreError(f"{place}: {in_one_line(said)}")
+
+
+def _connect(server: Address, place: Path) -> Any:
     import adbc_driver_postgresql.dbapi
 
-    mark = "&" if "?" in uri else "?"
-    limits = f"connect_timeout={CONNECT_S}&options=-c%20statement_timeout%3D{STATEMENT_S * 1000}"
+    uri = server.uri(
+        connect_timeout=str(CONNECT_S),
+        options=f"-c statement_timeout={int(queries.DEADLINE_S * 1000)}",
+    )
     try:
-        return adbc_driver_postgresql.dbapi.connect(f"{uri}{mark}{limits}", autocommit=True)
-    except adbc_driver_manager.Error as error:
-        raise StoreError(f"{place}: {in_one_line(error)}") from None
+        return queries.run_with_deadline(
+            lambda: adbc_driver_postgresql.dbapi.connect(uri, autocommit=True),
+            None,
+            MAX_CONNECT_S,
+            f"{place}: connecting",
+        )
+    except _errors() as error:
+        raise _failure(error, server, place) from None
+
+
+def _execute(server: Address, place: Path, work: "Callable[[Any], Any]") -> None:
+    """Do something on a server, over a connection of its own."""
+    try:
+        with _connect(server, place) as connection, connection.cursor() as cursor:
+            queries.run_with_deadline(
+                lambda: work(cursor), cursor.adbc_cancel, queries.DEADLINE_S, f"{place}: writing"
+            )
+    except _errors() as error:
+        raise _failure(error, server, place) from None
 
 
 def _text(value: str) -> str:

@@ -27,6 +27,7 @@ from streamjoin.stores.base import (
     packed,
     refuse_column,
 )
+from streamjoin_common.documents import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,11 +60,11 @@ class RawStore(Store):
         self._spare: list[mmap.mmap] = []
         description = Path(f"{self.place}.json")
         try:
-            fields = [(str(name), str(kind)) for name, kind in json.loads(description.read_text())]
+            fields = [(str(name), str(kind)) for name, kind in read_json(description)]
             self._row = np.dtype(fields)
             if self._row.hasobject or not 0 < self._row.itemsize <= MOST_ROW_BYTES:
                 raise ValueError(f"a row takes 1 to {MOST_ROW_BYTES} bytes, none of them an object")
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, SyntaxError) as error:  # NumPy evaluates types
             raise InputError(
                 f"{description}: does not describe the columns: {error}; it must hold them as in "
                 '[["id", "int64"], ["year", "int32"]]'

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamjoin.errors import InputError
+from streamjoin.stores import addresses
+from streamjoin.stores.addresses import Address, is_address, shown, split_table
 from streamjoin.stores.base import Projection, Store
 from streamjoin.stores.catalog import KINDS, open_store
-from streamjoin.stores.postgres import is_address, without_password
 
 DATABASES = ("sqlite", "duckdb", "postgres")
 """Kinds that hold relations by the names of tables."""
@@ -17,7 +18,7 @@ DATABASES = ("sqlite", "duckdb", "postgres")
 FORM = "KIND:PLACE[:TABLE], as sqlite:planes.db:planes"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Relation:
     """A relation in a store that somebody else has made.
 
@@ -45,15 +46,34 @@ class Relation:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InputError(f"there is no store {self.kind!r}; choose one of {', '.join(KINDS)}")
+            kinds = ", ".join(KINDS)
+            raise InputError(f"there is no store {shown(self.kind)!r}; choose one of {kinds}")
+        if is_address(self.place):
+            if self.kind != "postgres":
+                raise InputError(
+                    f"{self.kind}: takes a file, and this is the address of a PostgreSQL server: "
+                    "write postgres:ADDRESS:TABLE"
+                )
+            Address.of(self.place)
+        elif self.kind == "postgres" and not (
+            Path(self.place).exists() or addresses.is_file_name(self.place)
+        ):
+            raise InputError(
+                f"postgres: takes an address or a TOML file, and this is neither: write "
+                f"postgres:{addresses.FORM}:TABLE"
+            )
         if self.table is not None and self.kind not in DATABASES:
             raise InputError(f"{self.place}: {self.kind} holds one relation, so no table is named")
+
+    def __repr__(self) -> str:
+        said = f"kind={self.kind!r}, place={shown(self.place)!r}"
+        return f"Relation({said}, table={self.table!r}, row={self.row!r})"
 
     @property
     def text(self) -> str:
         """As users write it, without a password."""
         table = f":{self.table}" if self.table is not None else ""
-        return f"{self.kind}:{without_password(self.place)}{table}"
+        return f"{self.kind}:{shown(self.place)}{table}"
 
     def open(self, projection: Projection) -> Store:
         """Open it.
@@ -66,6 +86,8 @@ class Relation:
         place: Path | str = self.place if is_address(self.place) else Path(self.place)
         if isinstance(place, Path) and not place.exists():
             raise InputError(f"{place}: there is no such file")
+        if isinstance(place, Path) and not (place.is_file() or place.is_dir()):
+            raise InputError(f"{place}: is no regular file")
         return open_store(self.kind, place, projection, self.table)
 
 
@@ -92,17 +114,11 @@ def relation(given: Relation | Store | str) -> Relation:
         return Relation(given.kind, given.address, given.table, given.projection.row)
     kind, colon, rest = given.partition(":")
     if not colon or not rest:
-        raise InputError(f"{given!r} names no relation in a store: write {FORM}")
+        raise InputError(f"{shown(given)!r} names no relation in a store: write {FORM}")
     if kind not in DATABASES or kind not in KINDS:
         return Relation(kind, rest)
-    if is_address(rest):
-        place, _, table = rest.rpartition(":")
-        if "/" in table:
-            raise InputError(
-                f"{kind}:{without_password(rest)}: names no table: write its name behind a colon, "
-                "as postgres:postgresql://host/database:planes"
-            )
-        return Relation(kind, place, table)
+    if is_address(rest) and kind == "postgres":
+        return Relation(kind, *split_table(rest))
     # A colon may also be a part of the file's name, or of the table's.
     ends = [at for at, character in enumerate(rest) if character == ":"]
     if Path(rest).is_file() or not ends:
@@ -121,6 +137,10 @@ def source(text: str) -> Path | Relation:
     """
     if _names_store(text):
         return relation(text)
+    if is_address(text):
+        raise InputError(
+            "the address of a PostgreSQL server, without its kind: write postgres:ADDRESS:TABLE"
+        )
     place, colon, _ = text.rpartition(":")
     if colon and Path(place).is_file() and not Path(text).exists():
         raise InputError(

@@ -9,15 +9,16 @@ import numpy as np
 from streamjoin.errors import InputError, StoreError
 from streamjoin.stores.base import (
     KEY_TYPES,
-    MOST_SPARSE,
     OWN_TABLE,
     Columns,
     Partition,
     Projection,
     Store,
     Words,
+    check_density,
     check_magic,
     choose_table,
+    enough_rows,
     key_words,
     no_places,
     packed,
@@ -54,25 +55,28 @@ class SqliteStore(Store):
                 f"{self.place.resolve().as_uri()}?mode=ro",
                 uri=True,
                 timeout=TIMEOUT_S,
-                check_same_thread=False,  # one thread reads at a time, not the one that opened
+                check_same_thread=False,  # queries run in threads of their own, one at a time
             )
-            self._describe(self._connection)
+            connection = self._connection
+            self._bounded(lambda: self._describe(connection), "looking at its tables and columns")
         except sqlite3.DatabaseError as error:
             self.close()
             raise StoreError(f"{self.place}: {error}") from None
-        except InputError:
+        except BaseException:
             self.close()
             raise
 
     def _describe(self, connection: sqlite3.Connection) -> None:
-        tables = [
-            str(name)
-            for (name,) in connection.execute(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+        kinds = {
+            str(name): str(kind)
+            for name, kind in connection.execute(
+                "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
             )
             if not str(name).startswith("sqlite_")
-        ]
-        self.table = choose_table(self.place, self.table, tables)
+        }
+        self.table = choose_table(self.place, self.table, list(kinds))
+        if kinds[self.table] == "view":  # before anything of it runs
+            raise no_places(self.place, self.table)
         self._from = quoted(self.table)
         described = connection.execute(f"PRAGMA table_xinfo({self._from})")
         have = [str(row[1]) for row in described if row[6] != 1]  # generated ones too, not hidden
@@ -140,26 +144,25 @@ class SqliteStore(Store):
         if not free:
             raise no_places(self.place, self.table)
         self._place = min(free)
+        lowest, highest = (
+            f"(SELECT {which}({self._place}) FROM {self._from})" for which in ("min", "max")
+        )
         try:
-            rows, least, most = connection.execute(
-                f"SELECT count(*), min({self._place}), max({self._place}) FROM {self._from}"
-            ).fetchone()
+            least, most = connection.execute(f"SELECT {lowest}, {highest}").fetchone()
         except sqlite3.OperationalError as error:
             if "no such column" not in str(error):
                 raise
             raise no_places(self.place, self.table) from None
-        if rows and least is None:  # a view's rowids, as some versions have them
-            raise no_places(self.place, self.table)
-        if rows and (least < 1 or most > MOST_SPARSE * rows + MOST_SPARSE):
-            raise InputError(
-                f"{self.place}: {rows} rows have rowids from {least} to {most}; number them from "
-                "1, as CREATE TABLE ... AS SELECT does"
-            )
+        if most is not None:
+            counted = f"SELECT count(*) FROM (SELECT 1 FROM {self._from} LIMIT ?)"
+            (rows,) = connection.execute(counted, (enough_rows(most),)).fetchone()
+            check_density(self.place, rows, least, most, 1)
 
     @property
     def places(self) -> int:
         """The highest rowid."""
-        (most,) = self._execute(f"SELECT max({self._place}) FROM {self._from}", ())[0]
+        asked = f"SELECT max({self._place}) FROM {self._from}"
+        (most,) = self._execute(asked, (), "looking for its last row")[0]
         return int(most or 0)
 
     def read(self, first: int, end: int) -> Partition:
@@ -199,7 +202,7 @@ class SqliteStore(Store):
 
     def _rows(self, first: int, end: int) -> tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]:
         """Return the rowids, and the columns by name."""
-        found = self._execute(self._query, (first, end))
+        found = self._execute(self._query, (first, end), f"reading rows {first} to {end - 1}")
         names = self.projection.names
         places, *columns = zip(*found, strict=True) if found else [()] * (len(names) + 1)
         return places, dict(zip(names, columns, strict=True))
@@ -236,11 +239,12 @@ class SqliteStore(Store):
             )
         return np.frombuffer(b"".join(values), dtype=dtype)
 
-    def _execute(self, query: str, parameters: tuple[int, ...]) -> list[Any]:
-        if self._connection is None:
+    def _execute(self, query: str, parameters: tuple[int, ...], what: str) -> list[Any]:
+        connection = self._connection
+        if connection is None:
             raise StoreError(f"{self.place}: is closed")
         try:
-            return self._connection.execute(query, parameters).fetchall()
+            return self._bounded(lambda: connection.execute(query, parameters).fetchall(), what)
         except sqlite3.DatabaseError as error:
             raise StoreError(f"{self.place}: {error}") from None
 

@@ -317,7 +317,12 @@ class DesignParams:
             _require(name in known, "parameter", f"one of {', '.join(sorted(known))}", name)
         values = dict(plain)
         if "terms" in values:
-            values["terms"] = tuple(parse_term(text) for text in values["terms"])
+            texts = values["terms"]
+            listed = isinstance(texts, list | tuple) and all(
+                isinstance(text, str) for text in texts
+            )
+            _require(listed, "terms", "a list of terms, such as key:int32", texts)
+            values["terms"] = tuple(parse_term(text) for text in texts)
         if values.get("theta") is not None:
             values["theta"] = Theta(**values["theta"])
         return cls(**values)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common.documents import read_json
 from streamjoin_common.storage import new_folder
 from streamjoin_hw import toolchain
 from streamjoin_hw.contract import DesignParams
@@ -129,7 +130,7 @@ def bitstream(
 
 def summary(folder: Path) -> str:
     """Say in a line what the record of a bitstream holds."""
-    record = json.loads((folder / RECORD_NAME).read_text())
+    record = read_json(folder / RECORD_NAME)
     uses = ", ".join(
         f"{use['used']:,} {RESOURCE_NAMES[name]} ({use['share']:.1%})".replace("%", " %")
         for name, use in record["resources"].items()

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin_common.documents import read_json
 from streamjoin_hw.design_options import UsageError, design_from
 from streamjoin_hw.synth.targets import RESOURCE_NAMES, TARGETS, Target
 from streamjoin_hw.terminal import print_table, say, stages, write_text
@@ -156,7 +157,7 @@ def _stored(arguments: argparse.Namespace) -> int:
     found: list[dict[str, Any]] = []
     with stages("comparing with the designs as they are") as tell:
         for file in files:
-            plain = json.loads(file.read_text())
+            plain = read_json(file)
             tell(file.stem)
             is_same = verilog_digest(_verilog_now(plain)) == plain["verilog_sha256"]
             found.append({"name": file.stem, "is_current": is_same, **plain})

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_common import storage
+from streamjoin_common.documents import read_json
 from streamjoin_common.storage import cache
-from streamjoin_hw import contract, emit
+from streamjoin_hw import cache, contract, emit
 from streamjoin_hw.board import BOARD_MODULE
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.synth import area, route
@@ -101,7 +102,7 @@ def record(
 
     key = _key(params, settings.identity(target), versions, text)
     kept = cache.entry("synth", key, make, max_entries=KEPT_RECORDS)
-    record_found: dict[str, Any] = json.loads((kept / RECORD_NAME).read_text())
+    record_found: dict[str, Any] = read_json(kept / RECORD_NAME)
     return record_found
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_common import storage
+from streamjoin_common.documents import read_json
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.synth.record import RECORD_VERSION, failure, record
 from streamjoin_hw.synth.settings import Settings, tools, verilog_digest, verilog_of
@@ -49,7 +50,7 @@ def is_current(
 
 def _kept(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text())
+        found = read_json(path)
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

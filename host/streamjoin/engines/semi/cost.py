@@ -6,12 +6,12 @@ thread of their own, so a loop takes the longer of reading and joining, not thei
 are counted by pairs, as a tuple may have many.
 """
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from streamjoin.errors import InputError
+from streamjoin_common.documents import read_json
 from streamjoin_common.storage import cache
 
 SHIPPED = Path(__file__).with_name("costs.json")
@@ -134,13 +134,13 @@ def load(kind: str) -> tuple[Costs, Path]:
     """
     path = calibrated_path() if calibrated_path().is_file() else SHIPPED
     try:
-        known: dict[str, Any] = json.loads(path.read_text())["costs"]
+        known: dict[str, Any] = read_json(path)["costs"]
         if kind not in known and path != SHIPPED:  # a store that was not there to be measured
             path = SHIPPED
-            known = json.loads(path.read_text())["costs"]
+            known = read_json(path)["costs"]
         plain: dict[str, Any] = known[kind]
         return Costs(**{name: float(value) for name, value in plain.items()}), path
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: holds no costs of store {kind} ({error!r}): type "
             "streamjoin advise --calibrate-stores to write it anew"

@@ -10,6 +10,9 @@ from streamjoin.stores import Partition, Store
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
 POLL_S = 0.2
+PAUSE_S = 0.05
+"""Between interruptions of a read that is not waited for any more."""
+
 GRACE_S = 2.0
 """How much longer than the reading thread the waiting one is patient: the former knows more."""
 
@@ -100,10 +103,10 @@ class Reader:
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
-        self._thread.join(GRACE_S)
-        if self._thread.is_alive():
-            self._store.interrupt()
-            self._thread.join(GRACE_S)
+        until = time.monotonic() + GRACE_S
+        while self._thread.is_alive() and time.monotonic() < until:
+            self._store.interrupt()  # once is not enough: the next read may not have begun
+            self._thread.join(PAUSE_S)
 
     def _run(self) -> None:
         index, partitions = 0, 1

@@ -1,0 +1,58 @@
+"""Passwords of server addresses are never shown: what a driver or a user wrote goes through here.
+
+What is known to be secret is removed wherever it stands. Patterns catch the rest: addresses that
+could not be parsed, within texts of any origin.
+"""
+
+import re
+from collections.abc import Iterable
+
+HIDDEN = "***"
+
+MIN_PLAIN_SECRET = 4
+"""Characters: a shorter secret is removed only where it stands alone, not within other words."""
+
+_PATTERNS = (
+    # postgresql://user:password@host, whatever stands in the password
+    (re.compile(r"(?i)(postgres(?:ql)?:/*)[^\s:@/?]*:.*@"), rf"\1{HIDDEN}@"),
+    # postgresql://user:password without a host; a port is no secret
+    (
+        re.compile(r"(?i)(postgres(?:ql)?:/+[^\s:@/?'\"]*):(?!\d{1,5}(?!\w))[^\s'\"]*"),
+        rf"\1:{HIDDEN}",
+    ),
+    # password=..., 'password = ...' in a connection string or a query
+    (
+        re.compile(
+            r"(?i)((?:%\d[\da-f]|\w)*(?:password|secret)\w*\s*=\s*)"
+            r"(?:'(?:[^'\\]|\\.)*'?|\"[^\"]*\"?|[^\s&'\"]+)"
+        ),
+        rf"\1{HIDDEN}",
+    ),
+)
+
+
+def redacted(text: str, known: Iterable[str] = ()) -> str:
+    """Remove secrets from a text that is to be shown.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    known : iterable of str, optional
+        Secrets in every form in which they may occur, as plain and percent-encoded.
+
+    Examples
+    --------
+    >>> redacted("postgresql://me:letmein@host/db: cannot be reached")
+    'postgresql://***@host/db: cannot be reached'
+    >>> redacted("role 'me' with letmein is refused", ["letmein"])
+    "role 'me' with *** is refused"
+    """
+    for secret in sorted(filter(None, known), key=len, reverse=True):
+        found = re.escape(secret)
+        if len(secret) < MIN_PLAIN_SECRET:
+            found = rf"(?<!\w){found}(?!\w)"
+        text = re.sub(found, HIDDEN, text)
+    for pattern, instead in _PATTERNS:
+        text = pattern.sub(instead, text)
+    return text
