@@ -130,6 +130,7 @@ def join(
     backend: str | None = None,
     knobs: Mapping[str, Any] | None = None,
     check: bool = False,
+    max_pairs: int | None = None,
 ) -> JoinResult:
     """Join two streams.
 
@@ -165,6 +166,9 @@ def join(
         The engine's tuning parameters.
     check : bool
         Hold the result against the oracle.
+    max_pairs : int, optional
+        End the run beyond so many pairs, and let no estimate refuse it before; by default it is
+        refused where samples show with 99.9 % confidence that its result outgrows the memory.
 
     Returns
     -------
@@ -177,6 +181,8 @@ def join(
         If input, engine and machine do not fit together.
     MismatchError
         If ``check`` finds a difference.
+    TooLargeError
+        If the result has more than ``max_pairs`` pairs, or more than fit into memory.
 
     Examples
     --------
@@ -190,7 +196,9 @@ def join(
     """
     predicate = Predicate.parse(on, band)
     window = as_window(window)
-    run.check_options(threads=threads, speedup=speedup, order=order, arrival=arrival)
+    run.check_options(
+        threads=threads, speedup=speedup, order=order, arrival=arrival, max_pairs=max_pairs
+    )
     r_stream, s_stream = as_streams(r, s, predicate, ts, parse_lateness(lateness))
     if engine != "auto":
         catalog.get(engine)  # a wrong name is told first
@@ -204,6 +212,7 @@ def join(
         speedup=speedup,
         order=order,
         backend=backend,
+        max_pairs=max_pairs,
     )
     chosen = choose(asked) if engine == "auto" else catalog.get(engine)
     job = run.settle(chosen, asked, knobs)

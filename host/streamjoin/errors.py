@@ -37,21 +37,21 @@ class UnavailableError(StreamJoinError, RuntimeError):
 
 
 class TooLargeError(StreamJoinError, MemoryError):
-    """A result has more pairs than there is memory for.
+    """A result has more pairs than there is memory for, or than were asked for.
 
     Parameters
     ----------
-    pairs : str
-        How many it has, as far as is known.
-    most : int
-        How many fit.
+    much : str
+        How many pairs it has, as far as is known, and how many it may have.
+    otherwise : str, optional
+        What ``--max-pairs`` would do about it.
     """
 
-    def __init__(self, pairs: str, most: int) -> None:
-        super().__init__(
-            f"the result has {pairs} pairs and the free memory holds {most:.2g}: narrow the "
-            "predicate or the window, or join a part of the input at a time"
-        )
+    def __init__(self, much: str, otherwise: str | None = None) -> None:
+        parts = ["narrow the predicate or the window", "join a part of the input at a time"]
+        if otherwise is not None:
+            parts.append(f"{otherwise} with --max-pairs N (max_pairs=N in Python)")
+        super().__init__(f"the result has {much}: {', '.join(parts[:-1])}, or {parts[-1]}")
 
 
 class MismatchError(StreamJoinError, RuntimeError):
