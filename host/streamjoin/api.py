@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from streamjoin import run, verify
+from streamjoin import payload, run, verify
 from streamjoin.advise import choose
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
@@ -80,7 +80,7 @@ def joined_table(*sides: tuple[Any, Rows, str]) -> "pa.Table":
     clashing = set.intersection(*(set(table.column_names) for table, _, _ in sides))
     names, columns = [], []
     for table, rows, suffix in sides:
-        taken = _wide(pa, table).take(pa.array(rows))
+        taken = payload.take(table, rows)
         for name, column in zip(taken.column_names, taken.columns, strict=True):
             names.append(name + suffix if name in clashing else name)
             columns.append(column)
@@ -88,16 +88,6 @@ def joined_table(*sides: tuple[Any, Rows, str]) -> "pa.Table":
     if twice is not None:
         raise InputError(f"two columns would be called {twice!r}: choose other suffixes")
     return pa.table(columns, names=names)  # type: ignore[no-any-return]  # see arrow()
-
-
-def _wide(pa: Any, table: Any) -> Any:
-    """Give dictionaries in several pieces room for the values of all of them."""
-    for place, field in enumerate(table.schema):
-        column, kind = table.column(place), field.type
-        if pa.types.is_dictionary(kind) and column.num_chunks > 1:
-            wide = column.cast(pa.dictionary(pa.int32(), kind.value_type))
-            table = table.set_column(place, field.name, wide)
-    return table
 
 
 def as_window(window: Window | str | None) -> Window:

@@ -8,6 +8,11 @@ MOST_REASON = 200
 """Characters of a library's own words."""
 
 
+NARROWER = "narrow the predicate or the window"
+IN_PARTS = "join a part of the input at a time"
+"""What to do about a result that is too large."""
+
+
 class StreamJoinError(Exception):
     """Base of every error that this package raises on purpose."""
 
@@ -43,15 +48,16 @@ class TooLargeError(StreamJoinError, MemoryError):
     ----------
     much : str
         How many pairs it has, as far as is known, and how many it may have.
-    otherwise : str, optional
-        What ``--max-pairs`` would do about it.
+    remedies : str
+        What to do: the last one after an "or".
+    what : str
+        What has so many pairs.
     """
 
-    def __init__(self, much: str, otherwise: str | None = None) -> None:
-        parts = ["narrow the predicate or the window", "join a part of the input at a time"]
-        if otherwise is not None:
-            parts.append(f"{otherwise} with --max-pairs N (max_pairs=N in Python)")
-        super().__init__(f"the result has {much}: {', '.join(parts[:-1])}, or {parts[-1]}")
+    def __init__(self, much: str, *remedies: str, what: str = "the result") -> None:
+        *others, last = remedies
+        super().__init__(f"{what} has {much}: {', '.join(others)}, or {last}")
+        self.much = much
 
 
 class MismatchError(StreamJoinError, RuntimeError):

@@ -18,7 +18,7 @@ import numpy as np
 
 from streamjoin import memory
 from streamjoin.engines.base import Job
-from streamjoin.errors import TooLargeError
+from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
 from streamjoin.tuples import Int64s, Stream
 
 PAIR_BYTES = 48
@@ -76,8 +76,13 @@ def check_fits(job: Job) -> int | None:
         return most
     likely, least = estimated_pairs(job)
     if least > most:
-        sure = f"about {likely:.2g} pairs, at least {least:.2g} with {1 - ERROR:.1%} confidence,"
-        raise TooLargeError(f"{sure} and the free memory holds {most:.2g}", "run it all the same")
+        raise TooLargeError(
+            f"about {likely:.2g} pairs, at least {least:.2g} with {1 - ERROR:.1%} confidence, and "
+            f"the free memory holds {most:.2g}",
+            NARROWER,
+            IN_PARTS,
+            "run it all the same with --max-pairs N (max_pairs=N in Python)",
+        )
     return most
 
 

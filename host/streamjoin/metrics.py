@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.counters import Counters
-from streamjoin.errors import TooLargeError
+from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
 from streamjoin.memory import ResidentSet
 from streamjoin.tuples import Int64s, Pairs, Rows
 
@@ -206,9 +206,11 @@ class Meter:
         count = self._pairs + pairs
         if self.max_pairs is not None and count > self.max_pairs:
             asked = f"more than {self.max_pairs} pairs, the maximum asked for"
-            raise TooLargeError(asked, "allow more")
+            more = "allow more with --max-pairs N (max_pairs=N in Python)"
+            raise TooLargeError(asked, NARROWER, IN_PARTS, more)
         if self.most_pairs is not None and count > self.most_pairs:
-            raise TooLargeError(f"more than {self.most_pairs:.2g} pairs, all that memory holds")
+            much = f"more than {self.most_pairs:.2g} pairs, all that the free memory holds"
+            raise TooLargeError(much, NARROWER, IN_PARTS)
 
     def _close_block(self) -> None:
         """Put the small batches so far behind the others."""
