@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from streamjoin import run, verify
+from streamjoin import payload, run, verify
 from streamjoin.advise import choose
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
@@ -80,7 +80,7 @@ def joined_table(*sides: tuple[Any, Rows, str]) -> "pa.Table":
     clashing = set.intersection(*(set(table.column_names) for table, _, _ in sides))
     names, columns = [], []
     for table, rows, suffix in sides:
-        taken = _wide(pa, table).take(pa.array(rows))
+        taken = payload.take(table, rows)
         for name, column in zip(taken.column_names, taken.columns, strict=True):
             names.append(name + suffix if name in clashing else name)
             columns.append(column)
@@ -88,16 +88,6 @@ def joined_table(*sides: tuple[Any, Rows, str]) -> "pa.Table":
     if twice is not None:
         raise InputError(f"two columns would be called {twice!r}: choose other suffixes")
     return pa.table(columns, names=names)  # type: ignore[no-any-return]  # see arrow()
-
-
-def _wide(pa: Any, table: Any) -> Any:
-    """Give dictionaries in several pieces room for the values of all of them."""
-    for place, field in enumerate(table.schema):
-        column, kind = table.column(place), field.type
-        if pa.types.is_dictionary(kind) and column.num_chunks > 1:
-            wide = column.cast(pa.dictionary(pa.int32(), kind.value_type))
-            table = table.set_column(place, field.name, wide)
-    return table
 
 
 def as_window(window: Window | str | None) -> Window:
@@ -130,6 +120,7 @@ def join(
     backend: str | None = None,
     knobs: Mapping[str, Any] | None = None,
     check: bool = False,
+    max_pairs: int | None = None,
 ) -> JoinResult:
     """Join two streams.
 
@@ -165,6 +156,9 @@ def join(
         The engine's tuning parameters.
     check : bool
         Hold the result against the oracle.
+    max_pairs : int, optional
+        End the run beyond so many pairs, and let no estimate refuse it before; by default it is
+        refused where samples show with 99.9 % confidence that its result outgrows the memory.
 
     Returns
     -------
@@ -177,6 +171,8 @@ def join(
         If input, engine and machine do not fit together.
     MismatchError
         If ``check`` finds a difference.
+    TooLargeError
+        If the result has more than ``max_pairs`` pairs, or more than fit into memory.
 
     Examples
     --------
@@ -190,7 +186,9 @@ def join(
     """
     predicate = Predicate.parse(on, band)
     window = as_window(window)
-    run.check_options(threads=threads, speedup=speedup, order=order, arrival=arrival)
+    run.check_options(
+        threads=threads, speedup=speedup, order=order, arrival=arrival, max_pairs=max_pairs
+    )
     r_stream, s_stream = as_streams(r, s, predicate, ts, parse_lateness(lateness))
     if engine != "auto":
         catalog.get(engine)  # a wrong name is told first
@@ -204,6 +202,7 @@ def join(
         speedup=speedup,
         order=order,
         backend=backend,
+        max_pairs=max_pairs,
     )
     chosen = choose(asked) if engine == "auto" else catalog.get(engine)
     job = run.settle(chosen, asked, knobs)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError
+from streamjoin.payload import plain_column
 from streamjoin.tuples import Int64s
 from streamjoin.windows import MOST
 
@@ -25,15 +26,14 @@ MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """Microseconds of each unit that has whole ones."""
 
 
-def column_kind(column: Column, name: str, source: str) -> str:
-    """Say what a column holds.
+def column_kind(dtype: "np.dtype[Any]", name: str, source: str) -> str:
+    """Say what a column of a type holds.
 
     Raises
     ------
     InputError
         If it is nothing that can be joined on.
     """
-    dtype = column.dtype
     if dtype.kind not in KINDS or (dtype.kind == "f" and dtype.itemsize > 8):
         raise InputError(f"{source}: column {name!r} is {dtype}; join columns are numbers or text")
     return KINDS[dtype.kind]
@@ -54,12 +54,8 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     InputError
         If its type cannot be joined on or its bytes are no text.
     """
+    column = plain_column(column)
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = decoded(pa, column), kind.value_type
-    if pa.types.is_string_view(kind):
-        kind = pa.large_string()
-        column = column.cast(kind)
     if pa.types.is_date(kind):
         kind = pa.timestamp("ms")
         column = column.cast(kind)
@@ -73,14 +69,6 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     anything = "" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else 0
     filled = column.fill_null(pa.scalar(anything, kind)) if _is_key(pa, kind) else column
     return _arrow_values(pa, filled, kind, name, source), missing
-
-
-def decoded(pa: Any, column: Any) -> Any:
-    """Write a dictionary's values out; Arrow cannot take texts in views out of one by itself."""
-    values = column.type.value_type
-    plain = pa.large_string() if pa.types.is_string_view(values) else values
-    chunks = [chunk.dictionary.cast(plain).take(chunk.indices) for chunk in column.chunks]
-    return pa.chunked_array(chunks, type=plain)
 
 
 def python_texts(array: Any) -> Column:
@@ -176,6 +164,7 @@ def arrow_arrivals(pa: Any, column: Any, name: str, source: str) -> Int64s:
     InputError
         If it is no time, a value is missing or beyond 2**62 microseconds.
     """
+    column = plain_column(column)
     kind = column.type
     if pa.types.is_null(kind) and len(column) == 0:
         return np.empty(0, dtype=np.int64)  # a file of headings only

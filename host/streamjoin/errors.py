@@ -10,6 +10,11 @@ MOST_REASON = 200
 """Characters of a library's own words."""
 
 
+NARROWER = "narrow the predicate or the window"
+IN_PARTS = "join a part of the input at a time"
+"""What to do about a result that is too large."""
+
+
 class StreamJoinError(Exception):
     """Base of every error that this package raises on purpose."""
 
@@ -39,21 +44,22 @@ class UnavailableError(StreamJoinError, RuntimeError):
 
 
 class TooLargeError(StreamJoinError, MemoryError):
-    """A result has more pairs than there is memory for.
+    """A result has more pairs than there is memory for, or than were asked for.
 
     Parameters
     ----------
-    pairs : str
-        How many it has, as far as is known.
-    most : int
-        How many fit.
+    much : str
+        How many pairs it has, as far as is known, and how many it may have.
+    remedies : str
+        What to do: the last one after an "or".
+    what : str
+        What has so many pairs.
     """
 
-    def __init__(self, pairs: str, most: int) -> None:
-        super().__init__(
-            f"the result has {pairs} pairs and the free memory holds {most:.2g}: narrow the "
-            "predicate or the window, or join a part of the input at a time"
-        )
+    def __init__(self, much: str, *remedies: str, what: str = "the result") -> None:
+        *others, last = remedies
+        super().__init__(f"{what} has {much}: {', '.join(others)}, or {last}")
+        self.much = much
 
 
 class MismatchError(StreamJoinError, RuntimeError):

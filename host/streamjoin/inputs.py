@@ -19,6 +19,7 @@ from streamjoin.columns import (
 from streamjoin.errors import InputError, in_one_line
 from streamjoin.files import arrow, read_table, require_columns
 from streamjoin.lateness import beyond, in_order
+from streamjoin.payload import take
 from streamjoin.predicates import Equi, Predicate, Term
 from streamjoin.stored import stored_stream
 from streamjoin.stores import Relation, relation
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ONLY_R = "S is the stream that arrives: only R can be a relation in a store"
+Types = Mapping[str, "np.dtype[Any]"]
+"""Types of a side's join columns."""
+
+FIRST_ROWS = 64
+"""Rows in which a value is looked for first."""
+
 MOST_ROWS = 1 << 31
 """Row numbers travel as 32-bit payloads, and hash tables link them as signed ones."""
 
@@ -66,7 +73,7 @@ class Batch:
         if table is not None and isinstance(places, slice):
             table = table.slice(places.start, places.stop - places.start)
         elif table is not None:
-            table = table.take(places)
+            table = take(table, places)
         rows = places.stop - places.start if isinstance(places, slice) else len(places)
         return Batch(columns, ts, rows, missing, table)
 
@@ -267,34 +274,87 @@ def _batch(
 
 def comparable(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stream]:
     """Refuse what does not compare; a side without any value takes the other's types."""
-    for term in predicate.terms:
-        r_column, s_column = r.column(term.r_column), s.column(term.s_column)
-        if _holds_nothing(r):
-            r = _with_column(r, term.r_column, _anything(r.rows, s_column.dtype))
-        elif _holds_nothing(s):
-            s = _with_column(s, term.s_column, _anything(s.rows, r_column.dtype))
-        _check_term(r, s, term)
+    r_types, s_types = _types(r), _types(s)
+    r_agreed, s_agreed = agreed_types(r_types, s_types, predicate, (r.source, s.source))
+    r = _of_nothing(r, r_agreed) if r_types is None else r
+    s = _of_nothing(s, s_agreed) if s_types is None else s
     return r.with_times_as_numbers(), s.with_times_as_numbers()
 
 
-def _holds_nothing(stream: Stream) -> bool:
-    return not stream.rows or (stream.missing is not None and bool(stream.missing.all()))
+def _types(stream: Stream) -> Types | None:
+    if holds_nothing(stream.columns, stream.missing):
+        return None
+    return {name: column.dtype for name, column in stream.columns.items()}
 
 
-def _anything(rows: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
-    value = {"O": "", "f": np.nan}.get(dtype.kind, 0)
-    return np.full(rows, value, dtype)
+def agreed_types(
+    r: Types | None, s: Types | None, predicate: Predicate, sources: tuple[str, str] = ("r", "s")
+) -> tuple[Types, Types]:
+    """Types of both sides' join columns.
+
+    Parameters
+    ----------
+    r, s : mapping of str to dtype, or None
+        Types by column; None for a side that has no value, which takes the other's.
+    sources : tuple of str
+        What errors call the sides.
+
+    Raises
+    ------
+    InputError
+        If two columns do not compare, naming source, column, type and what is right.
+    """
+    r_agreed, s_agreed = dict(r or {}), dict(s or {})
+    for term in predicate.terms:
+        anything = np.dtype(np.float64 if _is_real(term) else np.int64)
+        if r is None:
+            r_agreed[term.r_column] = s_agreed.get(term.s_column, anything)
+        if s is None:
+            s_agreed[term.s_column] = r_agreed[term.r_column]
+        _check_term(r_agreed[term.r_column], s_agreed[term.s_column], term, sources)
+    return r_agreed, s_agreed
 
 
-def _with_column(stream: Stream, name: str, column: NDArray[Any]) -> Stream:
-    return replace(stream, columns={**stream.columns, name: column})
+def holds_nothing(columns: Mapping[str, NDArray[Any]], missing: Missing) -> bool:
+    """Say whether no row has a value in every column; NaN is none."""
+    rows = max((len(column) for column in columns.values()), default=0)
+    for end in (min(rows, FIRST_ROWS), rows):  # mostly one of the first has
+        lacking = np.zeros(end, np.bool_) if missing is None else missing[:end].copy()
+        for column in columns.values():
+            if column.dtype.kind == "f":
+                lacking |= np.isnan(column[:end])
+        if not lacking.all():
+            return False
+    return True
 
 
-def _check_term(r: Stream, s: Stream, term: Term) -> None:
-    """Refuse columns that a term cannot compare, naming file, column, type and what is right."""
-    r_kind = column_kind(r.column(term.r_column), term.r_column, r.source)
-    s_kind = column_kind(s.column(term.s_column), term.s_column, s.source)
-    names = f"{r.source}: {term.r_column!r} is {r_kind}, {s.source}: {term.s_column!r} is {s_kind}"
+def _of_nothing(stream: Stream, types: Types) -> Stream:
+    """Give a stream without any value columns of these types."""
+    columns = {name: no_values(stream.rows, dtype) for name, dtype in types.items()}
+    missing = np.ones(stream.rows, np.bool_) if stream.rows else None
+    return replace(stream, columns={**stream.columns, **columns}, missing=missing)
+
+
+def no_values(rows: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
+    """Return a column of a type in which all values are missing."""
+    return np.full(rows, "" if dtype.kind == "O" else 0).astype(dtype)
+
+
+def _is_real(term: Term) -> bool:
+    return not isinstance(term, Equi) and not (
+        isinstance(term.lo, int) and isinstance(term.hi, int)
+    )
+
+
+def _check_term(
+    r: "np.dtype[Any]", s: "np.dtype[Any]", term: Term, sources: tuple[str, str]
+) -> None:
+    """Refuse columns that a term cannot compare."""
+    r_kind = column_kind(r, term.r_column, sources[0])
+    s_kind = column_kind(s, term.s_column, sources[1])
+    names = (
+        f"{sources[0]}: {term.r_column!r} is {r_kind}, {sources[1]}: {term.s_column!r} is {s_kind}"
+    )
     if isinstance(term, Equi):
         if "real" in {r_kind, s_kind}:
             raise InputError(
@@ -304,12 +364,13 @@ def _check_term(r: Stream, s: Stream, term: Term) -> None:
         if r_kind != s_kind:
             raise InputError(f"{names}; both must be whole numbers, both text or both times")
         return
-    for stream, column, kind in ((r, term.r_column, r_kind), (s, term.s_column, s_kind)):
+    sides = zip(sources, (term.r_column, term.s_column), (r_kind, s_kind), strict=True)
+    for source, column, kind in sides:
         if kind not in {"whole", "real"}:
-            raise InputError(f"{stream.source}: column {column!r} is {kind}; a band needs numbers")
+            raise InputError(f"{source}: column {column!r} is {kind}; a band needs numbers")
     if r_kind != s_kind:
         raise InputError(f"{names}; a band needs two columns of the same kind")
-    if r_kind == "whole" and not (isinstance(term.lo, int) and isinstance(term.hi, int)):
+    if r_kind == "whole" and _is_real(term):
         raise InputError(
             f"band {term.text}: the columns hold whole numbers, so the widths must too"
         )

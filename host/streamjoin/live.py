@@ -14,6 +14,7 @@ arrivals: the more has arrived, the larger the next round, and the less the wind
 import operator
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -23,22 +24,25 @@ from streamjoin import run
 from streamjoin.api import as_window
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
-from streamjoin.errors import InputError, UnsupportedError
+from streamjoin.errors import NARROWER, InputError, TooLargeError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
-from streamjoin.inputs import Batch, comparable, r_columns, s_columns
+from streamjoin.inputs import Batch, Types, agreed_types, r_columns, s_columns
 from streamjoin.lateness import parse_lateness
 from streamjoin.live_side import Held, Side
 from streamjoin.matches import Matches
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
-from streamjoin.tuples import Pairs, Stream, arrival_positions
+from streamjoin.tuples import Pairs, arrival_positions
 from streamjoin.windows import MOST, Window
 
 MOST_WAITING = 1 << 24
 """Tuples that may wait to be joined; pushing more is refused."""
 
 ROUND_TUPLES = 1 << 17
-"""Arrivals of a round at most: what is found of them is in memory together."""
+"""Maximum arrivals of a round: their matches are in memory together."""
+
+ROOM = 4
+"""A round that was cut becomes twice as large again where so many times its pairs fit."""
 
 
 class StreamJoiner:
@@ -54,6 +58,9 @@ class StreamJoiner:
     lateness : str, optional
         Put tuples in order that are so late at most (``"10ms"``). Later ones are left out and
         counted in ``metrics["late"]``. Arrival times that go back are refused by default.
+    max_pairs : int, optional
+        Maximum pairs of a round, and so of each :class:`Matches`; by default, and at most, as many
+        as the free memory holds. A round that has more is cut into smaller ones.
 
     Raises
     ------
@@ -84,6 +91,7 @@ class StreamJoiner:
         ts: str | None = None,
         lateness: str | None = None,
         knobs: Mapping[str, Any] | None = None,
+        max_pairs: int | None = None,
     ) -> None:
         self._predicate, self._window = Predicate.parse(on, band), as_window(window)
         self._engine = catalog.get("kang" if engine == "auto" else engine)
@@ -92,7 +100,7 @@ class StreamJoiner:
             raise UnsupportedError(
                 f"{engine} does not join live: choose auto or one of {', '.join(live)}"
             )
-        self._threads, self._order = threads, order
+        self._threads, self._order, self._max_pairs = threads, order, max_pairs
         self._lateness_us = parse_lateness(lateness)
         self._r = Side("r", r_columns(self._predicate), ts, self._lateness_us)
         self._s = Side("s", s_columns(self._predicate), ts, self._lateness_us)
@@ -103,9 +111,9 @@ class StreamJoiner:
         self._lock = threading.RLock()
         self._ended = self._prepared = False
         self._rounds = self._pairs = self._digest = 0
-        empty = self._r.stream(None)[0], self._s.stream(None)[0]
+        self._round_tuples = MOST_WAITING
         # Refuses early what does not fit together.
-        self._knobs = run.settle(self._engine, self._job(*empty, (0, 0)), knobs).knobs
+        self._knobs = run.settle(self._engine, self._job(*self._joining(None, None)), knobs).knobs
 
     def push_r(self, data: Any) -> None:
         """Push tuples of R: Arrow data, a data frame or a mapping of arrays, in arrival order.
@@ -113,8 +121,9 @@ class StreamJoiner:
         Raises
         ------
         InputError
-            If a column is missing or changes its type, arrival times go back without a lateness,
-            too much waits already, or the input has ended.
+            If a column is missing, changes its type or does not compare with the other stream's,
+            arrival times go back without a lateness, too much waits already, or the input has
+            ended. The joiner then is as it was before.
         """
         self._push(self._r, data)
 
@@ -137,8 +146,7 @@ class StreamJoiner:
         except TypeError:
             raise InputError(f"advance takes whole microseconds, not {ts_us!r}") from None
         with self._lock:
-            self._r.advance(reached_us)
-            self._s.advance(reached_us)
+            self._r.state, self._s.state = self._r.reached(reached_us), self._s.reached(reached_us)
 
     def end(self) -> None:
         """Say that no more tuples will come: :meth:`results` then gives all that is left."""
@@ -149,6 +157,12 @@ class StreamJoiner:
         """Join what can be joined, round by round, and give each round's pairs.
 
         Does not wait for more input: it ends when what is left has to wait for it.
+
+        Raises
+        ------
+        TooLargeError
+            If a single tuple joins with more than ``max_pairs`` or the free memory holds: it waits
+            on, and all behind it.
         """
         while (matches := self._round()) is not None:
             if len(matches):
@@ -159,9 +173,9 @@ class StreamJoiner:
         """What has happened so far: tuples, pairs and their digest, late and waiting tuples."""
         return {
             "engine": self._engine.name,
-            "n_r": self._r.pushed,
-            "n_s": self._s.pushed,
-            "late": [self._r.late, self._s.late],
+            "n_r": self._r.state.pushed,
+            "n_s": self._s.state.pushed,
+            "late": [self._r.state.late, self._s.state.late],
             "waiting": [self._r.waiting, self._s.waiting],
             "window_tuples": [self._r.live, self._s.live],
             "pairs": self._pairs,
@@ -174,8 +188,8 @@ class StreamJoiner:
     def close(self) -> None:
         """Drop what waits; pushing is refused from now on."""
         with self._lock:
-            self._r.drop()
-            self._s.drop()
+            for side in (self._r, self._s):
+                side.state = replace(side.state, waiting=())
             self._ended = True
 
     def __enter__(self) -> "StreamJoiner":
@@ -216,77 +230,118 @@ class StreamJoiner:
         stamped = batch.ts is None
         if self._stamped not in {None, stamped}:
             raise InputError(f"{side.name}: give all batches of both streams a ts, or none")
-        if batch.ts is not None:
-            side.push(batch, batch.ts)
-        elif self._lateness_us is not None:
+        if stamped and self._lateness_us is not None:
             raise InputError(f"{side.name}: a lateness needs the arrival times: there is no ts")
-        else:
-            self._push_now(side, batch)
-        self._stamped = stamped
+        ts, stamp_us = batch.ts, 0
+        if ts is None:  # they arrive now: behind all that was pushed before
+            stamp_us = max(int(self._clock.now_us()), side.frontier_us, 0)
+            ts = np.full(batch.rows, stamp_us, dtype=np.int64)
+        of_r = side is self._r
+        r, s = self._r.state, self._s.state
+        r, s = (side.pushed(batch, ts), s) if of_r else (r, side.pushed(batch, ts))
+        agreed_types(r.types, s.types, self._predicate)
+        if stamped:
+            # Of equal times R comes first, so an R tuple behind an S tuple needs a later time.
+            r = self._r.reached(stamp_us + (not of_r), r)
+            s = self._s.reached(stamp_us, s)
+        # Nothing can fail any more: a batch that is refused has changed nothing.
+        self._r.state, self._s.state, self._stamped = r, s, stamped
 
-    def _push_now(self, side: Side, batch: Batch) -> None:
-        """Push tuples that arrive now: behind all that was pushed before."""
-        stamp_us = max(int(self._clock.now_us()), side.frontier_us, 0)
-        side.push(batch, np.full(batch.rows, stamp_us, dtype=np.int64))
-        # Of equal times R comes first, so an R tuple behind an S tuple needs a later time.
-        self._r.advance(stamp_us + (side is self._s))
-        self._s.advance(stamp_us)
+    def _types(self) -> tuple[Types, Types]:
+        return agreed_types(self._r.state.types, self._s.state.types, self._predicate)
 
-    def _ready(self) -> tuple[Held | None, Held | None]:
-        """What no tuple that is still to come can precede, as much as a round takes."""
+    def _ready(self, count: int) -> tuple[Held | None, Held | None]:
+        """Return what no tuple that is still to come can precede, the first so many tuples."""
         r_last_us = s_last_us = MOST
         if not self._ended:
             r_last_us = min(self._r.frontier_us, self._s.frontier_us)
             s_last_us = min(self._r.frontier_us - 1, self._s.frontier_us)
-        r, s = self._r.ready(r_last_us), self._s.ready(s_last_us)
+        r_types, s_types = self._types()
+        r, s = self._r.ready(r_last_us, r_types), self._s.ready(s_last_us, s_types)
         if r is None or s is None:
-            return _first(r, ROUND_TUPLES), _first(s, ROUND_TUPLES)
-        r_places, s_places = arrival_positions(r.ts, s.ts)
+            return _first(r, count), _first(s, count)
+        r_positions, s_positions = arrival_positions(r.ts, s.ts)
         r_count, s_count = (
-            int(np.searchsorted(places, ROUND_TUPLES)) for places in (r_places, s_places)
+            int(np.searchsorted(positions, count)) for positions in (r_positions, s_positions)
         )
         return _first(r, r_count), _first(s, s_count)
 
     def _round(self) -> Matches | None:
-        """Join what can be joined, as much as a round takes; None where nothing can."""
+        """Join what can be joined, as much as a round takes; None where nothing can.
+
+        A round that has too many pairs is cut in half until it fits.
+        """
         with self._lock:
-            r_ready, s_ready = self._ready()
-            nothing = r_ready is None and s_ready is None
-            return None if nothing else self._join(r_ready, s_ready)
+            while True:
+                ready = self._ready(min(ROUND_TUPLES, self._round_tuples))
+                count = sum(len(held.ts) for held in ready if held is not None)
+                if not count:
+                    return None
+                try:
+                    return self._join(*ready)
+                except MemoryError as error:
+                    if count == 1:
+                        raise self._too_large(ready, error) from None
+                self._round_tuples = count // 2
+
+    def _too_large(
+        self, ready: tuple[Held | None, Held | None], error: MemoryError
+    ) -> TooLargeError:
+        """Say which tuple has more pairs than there is room for."""
+        ((name, held),) = (
+            (side.name, held)
+            for side, held in zip((self._r, self._s), ready, strict=True)
+            if held is not None
+        )
+        much = error.much if isinstance(error, TooLargeError) else "more pairs than memory holds"
+        return TooLargeError(
+            much,
+            NARROWER,
+            "free memory and take results() again",
+            "give a larger max_pairs",
+            what=f"{name}: row {held.numbers[0]} alone",
+        )
 
     def _join(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
-        r_stream, r_table, r_carried = self._r.stream(r_ready)
-        s_stream, s_table, s_carried = self._s.stream(s_ready)
-        r_stream, s_stream = comparable(r_stream, s_stream, self._predicate)
-        job = self._job(r_stream, s_stream, (r_carried, s_carried))
-        job = run.settle(self._engine, job, self._knobs)
+        job = run.settle(
+            self._engine, self._job(*(held := self._joining(r_ready, s_ready))), self._knobs
+        )
         if not self._prepared:
             self._engine.prepare(job, lambda _: None)
             self._prepared = True
-        meter = Meter(most_pairs=pairs_that_fit())
+        fitting = pairs_that_fit()
+        meter = Meter(most_pairs=fitting, max_pairs=self._max_pairs)
         self._engine.run(job, meter)
-        matches = Matches(job, (r_table, s_table), meter.pairs())
+        matches = Matches(job, (held[0].batch.table, held[1].batch.table), meter.pairs())
         digest = int(Pairs(matches.r_rows, matches.s_rows).digest, 16)
         now_us = job.end_us
-        r_kept = self._r.after(r_ready, now_us, self._window, of_r=True)
-        s_kept = self._s.after(s_ready, now_us, self._window, of_r=False)
+        r = self._r.after(r_ready, held[0], now_us, self._window, of_r=True)
+        s = self._s.after(s_ready, held[1], now_us, self._window, of_r=False)
         # All that takes time is done: an interrupt leaves the round undone, or finds it done.
-        self._r.keep(r_kept)
-        self._s.keep(s_kept)
+        self._r.state, self._s.state = r, s
         self._rounds += 1
         self._pairs += len(matches)
         self._digest = (self._digest + digest) % (1 << 64)
+        room = min(each for each in (fitting, self._max_pairs, 1 << 62) if each is not None)
+        if len(matches) * ROOM <= room:
+            self._round_tuples = min(2 * self._round_tuples, MOST_WAITING)
         return matches
 
-    def _job(self, r: Stream, s: Stream, carried: tuple[int, int]) -> Job:
+    def _joining(self, r_ready: Held | None, s_ready: Held | None) -> tuple[Held, Held]:
+        """Put what arrives behind what the windows hold."""
+        r_types, s_types = self._types()
+        return self._r.joining(r_ready, r_types), self._s.joining(s_ready, s_types)
+
+    def _job(self, r: Held, s: Held) -> Job:
         return Job(
-            r,
-            s,
+            r.stream("r"),
+            s.stream("s"),
             self._predicate,
             self._window,
             threads=self._threads,
             order=self._order,
-            carried=carried,
+            carried=(self._r.live, self._s.live),
+            max_pairs=self._max_pairs,
         )
 
 

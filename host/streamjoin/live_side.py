@@ -4,13 +4,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from streamjoin.columns import decoded
 from streamjoin.engines.arrivals import first_live
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
-from streamjoin.inputs import Batch, as_batch
+from streamjoin.inputs import Batch, Types, as_batch, holds_nothing, no_values
 from streamjoin.lateness import LONG_AGO, beyond, in_order
+from streamjoin.layout import Layout
+from streamjoin.payload import written_out
 from streamjoin.tuples import Int64s, Stream
 from streamjoin.windows import MOST, Window
 
@@ -30,9 +32,40 @@ class Held:
         """Return the tuples at these places, a slice or row numbers."""
         return Held(self.batch.take(places), self.ts[places], self.numbers[places])
 
+    def stream(self, source: str) -> Stream:
+        """Make a stream of them, as engines take it."""
+        batch = self.batch
+        whole = Stream(batch.columns, self.ts, source, None, batch.missing, self.numbers)
+        return whole.with_times_as_numbers()
 
-Kept = tuple[list[Held], Held | None]
-"""What waits, and what the window holds."""
+
+@dataclass(frozen=True)
+class State:
+    """What a stream has come to: a call that fails leaves it as it was, for it is replaced whole.
+
+    Attributes
+    ----------
+    pushed, late : int
+        Tuples pushed so far, and how many of them came too late.
+    newest_us : int
+        The newest arrival time so far.
+    types : mapping of str to dtype, or None
+        The join columns' types; None until there is a tuple with a value in each.
+    layout : Layout or None
+        What the Arrow tables have in common.
+    waiting : tuple of Held
+        What was pushed and not joined yet.
+    window : Held or None
+        What the window holds.
+    """
+
+    pushed: int = 0
+    late: int = 0
+    newest_us: int = LONG_AGO
+    types: Types | None = None
+    layout: Layout | None = None
+    waiting: tuple[Held, ...] = ()
+    window: Held | None = None
 
 
 class Side:
@@ -51,10 +84,8 @@ class Side:
 
     Attributes
     ----------
-    pushed, late : int
-        Tuples pushed so far, and how many of them came too late.
-    newest_us : int
-        The newest arrival time so far.
+    state : State
+        Replaced by whoever drives the join.
     """
 
     def __init__(
@@ -62,212 +93,178 @@ class Side:
     ) -> None:
         self.name, self._columns, self._ts_column = name, columns, ts_column
         self._lateness_us = lateness_us
-        self.pushed = self.late = 0
-        self.newest_us = LONG_AGO
-        self._types: dict[str, np.dtype[Any]] = {}
-        self._schema: Any = None
-        self._waiting: list[Held] = []
-        self._window: Held | None = None
+        self.state = State()
 
     @property
     def waiting(self) -> int:
         """Tuples that were pushed and not joined yet."""
-        return sum(len(held.ts) for held in self._waiting)
+        return sum(len(held.ts) for held in self.state.waiting)
 
     @property
     def live(self) -> int:
         """Tuples that the window holds."""
-        return 0 if self._window is None else len(self._window.ts)
+        return 0 if self.state.window is None else len(self.state.window.ts)
 
     @property
     def frontier_us(self) -> int:
         """No tuple that is still to come arrives before this time."""
-        return self.newest_us - (self._lateness_us or 0)
+        return self.state.newest_us - (self._lateness_us or 0)
 
     def read(self, data: Any) -> Batch:
-        """Copy what a user pushes, refused where it does not go with what came before.
+        """Copy what a user pushes.
 
         Arrow tables are not copied, only their join columns are: nobody writes to them.
 
         Raises
         ------
         InputError
-            If it is no such data, or columns or a column's type change.
+            If it is no such data.
         """
         batch = as_batch(data, self._columns, self._ts_column, self.name)
-        if batch.rows and not _all_missing(batch):
-            for name, column in batch.columns.items():
-                before = self._types.get(name, column.dtype)
-                if column.dtype != before:
-                    raise InputError(
-                        f"{self.name}: column {name!r} is {column.dtype} in this batch and was "
-                        f"{before} in the batches before"
-                    )
-        batch = replace(batch, table=_plain(batch.table))
-        self._schema_with(batch)
+        missing = None if batch.missing is None else batch.missing.copy()
+        if holds_nothing(batch.columns, batch.missing):
+            missing = np.ones(batch.rows, dtype=np.bool_)
         return replace(
             batch,
             columns={name: column.copy() for name, column in batch.columns.items()},
             ts=None if batch.ts is None else batch.ts.copy(),
-            missing=None if batch.missing is None else batch.missing.copy(),
+            missing=missing,
+            table=None if batch.table is None else written_out(batch.table, dictionaries=True),
         )
 
-    def push(self, batch: Batch, ts: Int64s) -> None:
-        """Keep a batch that was read until it can be joined.
+    def pushed(self, batch: Batch, ts: Int64s) -> State:
+        """Return the state with a batch that was read, which waits until it can be joined.
 
         Raises
         ------
         InputError
-            If arrival times go back and no lateness was given.
+            If columns or a column's type change, or arrival times go back and no lateness was
+            given.
         """
-        numbers = np.arange(self.pushed, self.pushed + batch.rows)
-        held = Held(batch, ts, numbers)
+        state = self.state
+        held = Held(batch, ts, np.arange(state.pushed, state.pushed + batch.rows))
+        late = 0
         if self._lateness_us is None:
-            before = np.concatenate([[self.newest_us], ts])[:-1]
-            back = np.flatnonzero(ts < before)
-            if back.size:
-                row = int(back[0])
-                raise InputError(
-                    f"{self.name}: ts goes back at row {self.pushed + row}, from {before[row]} to "
-                    f"{ts[row]}: push in order of ts, or give a lateness"
-                )
+            self._refuse_back(ts)
         else:
-            late = beyond(ts, self._lateness_us, self.newest_us)
-            if late.any():
-                self.late += int(late.sum())
-                held = held.take(np.flatnonzero(~late))
-        if batch.rows and not _all_missing(batch):
-            self._types = {name: column.dtype for name, column in batch.columns.items()}
-        self._schema = self._schema_with(batch)
-        self.pushed += batch.rows
-        self.newest_us = max(self.newest_us, int(ts.max(initial=LONG_AGO)))
-        if len(held.ts):
-            self._waiting.append(held)
+            beyond_it = beyond(ts, self._lateness_us, state.newest_us)
+            late = int(beyond_it.sum())
+            held = held.take(np.flatnonzero(~beyond_it)) if late else held
+        return replace(
+            state,
+            pushed=state.pushed + batch.rows,
+            late=state.late + late,
+            newest_us=max(state.newest_us, int(ts.max(initial=LONG_AGO))),
+            types=self._types_with(batch),
+            layout=self._layout_with(batch.table),
+            waiting=(*state.waiting, held) if len(held.ts) else state.waiting,
+        )
 
-    def advance(self, ts_us: int) -> None:
-        """Take note that no tuple with an arrival time before this one is still to come."""
-        self.newest_us = min(max(self.newest_us, ts_us + (self._lateness_us or 0)), MOST)
+    def _refuse_back(self, ts: Int64s) -> None:
+        before = np.concatenate([[self.state.newest_us], ts])[:-1]
+        back = np.flatnonzero(ts < before)
+        if back.size:
+            row = int(back[0])
+            raise InputError(
+                f"{self.name}: ts goes back at row {self.state.pushed + row}, from {before[row]} "
+                f"to {ts[row]}: push in order of ts, or give a lateness"
+            )
 
-    def drop(self) -> None:
-        """Forget all that waits."""
-        self._waiting = []
+    def _types_with(self, batch: Batch) -> Types | None:
+        if _all_missing(batch):
+            return self.state.types
+        types = {name: column.dtype for name, column in batch.columns.items()}
+        for name, before in (self.state.types or {}).items():
+            if types[name] != before:
+                raise InputError(
+                    f"{self.name}: column {name!r} is {types[name]} in this batch and was "
+                    f"{before} in the batches before"
+                )
+        return types
 
-    def ready(self, last_us: int) -> "Held | None":
+    def _layout_with(self, table: Any) -> Layout | None:
+        before = self.state.layout
+        if table is None or before is None:
+            return before if table is None else Layout.of(table)
+        return before.with_table(table, self.name)
+
+    def reached(self, ts_us: int, state: State | None = None) -> State:
+        """Return a state in which no tuple with an arrival time before this one can come."""
+        state = state or self.state
+        newest_us = min(max(state.newest_us, ts_us + (self._lateness_us or 0)), MOST)
+        return replace(state, newest_us=newest_us)
+
+    def ready(self, last_us: int, types: Types) -> "Held | None":
         """Return what waits and arrived by a time, in arrival order; it waits on."""
-        if not self._waiting:
+        if not self.state.waiting:
             return None
-        together = self._together(self._waiting)
+        together = self._together(list(self.state.waiting), types)
         order = in_order(together.ts)
         if order is not None:
             together = together.take(order)
-        self._waiting = [together]
+        self.state = replace(self.state, waiting=(together,))
         count = int(np.searchsorted(together.ts, last_us, side="right"))
         return together.take(slice(0, count)) if count else None
 
-    def stream(self, arriving: "Held | None") -> tuple[Stream, Any, int]:
-        """Put arriving tuples behind the window's: the stream, its table, how many were there."""
-        parts = [held for held in (self._window, arriving) if held is not None]
-        if not parts:
-            nothing = {name: np.empty(0, np.int64) for name in self._columns}
-            return Stream(nothing, np.empty(0, np.int64), self.name), None, 0
-        all_of_it = self._together(parts)
-        batch = all_of_it.batch
-        stream = Stream(
-            batch.columns, all_of_it.ts, self.name, None, batch.missing, all_of_it.numbers
-        )
-        self._joining = all_of_it
-        return stream, batch.table, self.live
+    def joining(self, arriving: "Held | None", types: Types) -> Held:
+        """Put arriving tuples behind the window's."""
+        parts = [held for held in (self.state.window, arriving) if held is not None]
+        if parts:
+            return self._together(parts, types)
+        nothing = {name: np.empty(0, dtype) for name, dtype in types.items()}
+        times = np.empty(0, np.int64)
+        return Held(Batch(nothing, None, 0, None, None), times, times)
 
-    def after(self, arriving: "Held | None", now_us: int, window: Window, of_r: bool) -> "Kept":
-        """Return what is left to wait, and in the window, once a time has been reached."""
-        waiting, held = self._waiting, self._window
+    def after(
+        self, arriving: "Held | None", joining: Held, now_us: int, window: Window, of_r: bool
+    ) -> State:
+        """Return the state once a time has been reached and these tuples have been joined."""
+        waiting, held = self.state.waiting, None
         if arriving is not None:
             rest = waiting[0].take(slice(len(arriving.ts), len(waiting[0].ts)))
-            waiting = [rest] if len(rest.ts) else []
-        if arriving is not None or held is not None:
-            ends = np.array([len(self._joining.ts)])
-            first = int(first_live(self._joining.ts, np.array([now_us]), ends, window, of_r)[0])
-            held = self._joining.take(slice(first, len(self._joining.ts)))
-        return waiting, held
+            waiting = (rest,) if len(rest.ts) else ()
+        if len(joining.ts):
+            ends = np.array([len(joining.ts)])
+            first = int(first_live(joining.ts, np.array([now_us]), ends, window, of_r)[0])
+            held = joining.take(slice(first, len(joining.ts)))
+        return replace(self.state, waiting=waiting, window=held)
 
-    def keep(self, kept: "Kept") -> None:
-        """Forget all but this."""
-        self._waiting, self._window = kept
-
-    def _schema_with(self, batch: Batch) -> Any:
-        """Return the schema of all batches so far and this one: columns without values get a type.
-
-        Raises
-        ------
-        InputError
-            If they do not go together.
-        """
-        if batch.table is None or self._schema is None:
-            return self._schema if batch.table is None else batch.table.schema
-        schema, before, pa = batch.table.schema, self._schema, arrow()
-        if schema.equals(before):
-            return before
-        if sorted(schema.names) != sorted(before.names):
-            raise InputError(f"{self.name}: this batch has other columns than the batches before")
-        try:
-            return pa.unify_schemas([before, schema])
-        except pa.ArrowException:
-            types = (
-                (name, schema.field(name).type, before.field(name).type) for name in before.names
-            )
-            name, now, then = next(
-                each for each in types if each[1] != each[2] and pa.null() not in each
-            )
-            raise InputError(
-                f"{self.name}: column {name!r} is {now} in this batch and was {then} in the "
-                "batches before"
-            ) from None
-
-    def _together(self, parts: list[Held]) -> Held:
-        if len(parts) == 1:
-            return parts[0]
-        columns = {name: self._column(parts, name) for name in self._columns}
+    def _together(self, parts: list[Held], types: Types) -> Held:
+        """Put tuples one behind the other, with columns of these types."""
+        batches = [held.batch for held in parts]
+        columns = {
+            name: _joined([_typed(batch.columns[name], dtype) for batch in batches])
+            for name, dtype in types.items()
+        }
         missing = None
-        if any(held.batch.missing is not None for held in parts):
-            masks = [
-                np.zeros(held.batch.rows, np.bool_)
-                if held.batch.missing is None
-                else held.batch.missing
-                for held in parts
-            ]
-            missing = np.concatenate(masks)
-        ts = np.concatenate([held.ts for held in parts])
-        tables = [held.batch.table for held in parts]
-        batch = Batch(columns, None, len(ts), missing, self._table(tables))
-        return Held(batch, ts, np.concatenate([held.numbers for held in parts]))
-
-    def _column(self, parts: list[Held], name: str) -> Any:
-        kind = self._types.get(name, parts[0].batch.columns[name].dtype)
-        columns = []
-        for held in parts:
-            column = held.batch.columns[name]
-            if column.dtype != kind:  # a batch without any value
-                column = np.full(len(column), "" if kind.kind == "O" else 0).astype(kind)
-            columns.append(column)
-        return np.concatenate(columns)
+        if any(batch.missing is not None for batch in batches):
+            missing = _joined(
+                [
+                    np.zeros(batch.rows, np.bool_) if batch.missing is None else batch.missing
+                    for batch in batches
+                ]
+            )
+        ts = _joined([held.ts for held in parts])
+        table = self._table([batch.table for batch in batches])
+        numbers = _joined([held.numbers for held in parts])
+        return Held(Batch(columns, None, len(ts), missing, table), ts, numbers)
 
     def _table(self, tables: list[Any]) -> Any:
-        if any(table is None for table in tables):
+        layout = self.state.layout
+        if layout is None or any(table is None for table in tables):
             return None
-        table = arrow().concat_tables(tables, promote_options="default")
+        table = arrow().concat_tables([layout.fit(table) for table in tables])
         chunked = table.num_columns and table.column(0).num_chunks > MOST_CHUNKS
         return table.combine_chunks() if chunked else table
 
 
-def _plain(table: Any) -> Any:
-    """Write dictionaries out: put together, they would hold all values that ever came."""
-    if table is None:
-        return None
-    pa = arrow()
-    for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(place, field.name, decoded(pa, table.column(place)))
-    return table
+def _joined(arrays: list[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _typed(column: NDArray[Any], dtype: "np.dtype[Any]") -> NDArray[Any]:
+    """Give a column a type; one of another has no value."""
+    return column if column.dtype == dtype else no_values(len(column), dtype)
 
 
 def _all_missing(batch: Batch) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.counters import Counters
-from streamjoin.errors import TooLargeError
+from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
 from streamjoin.memory import ResidentSet
 from streamjoin.tuples import Int64s, Pairs, Rows
 
@@ -82,7 +82,9 @@ class Meter:
     on_progress : callable, optional
         Told ``(done, total)`` input tuples.
     most_pairs : int, optional
-        Pairs beyond which the run ends with an error.
+        Pairs that fit into memory, beyond which the run ends with an error.
+    max_pairs : int, optional
+        Pairs that were asked for at most, beyond which it does, too.
     """
 
     on_progress: ProgressCallback | None = None
@@ -95,6 +97,7 @@ class Meter:
     _cpu_started_ns: int = 0
     _cpu_ended_ns: int = 0
     most_pairs: int | None = None
+    max_pairs: int | None = None
     _block: _Block = field(default_factory=_Block)
     _pairs: int = 0
     _held_bytes: int = 0
@@ -179,7 +182,7 @@ class Meter:
         Raises
         ------
         TooLargeError
-            If there are more pairs than ``most_pairs``.
+            If there are more pairs than ``most_pairs`` or ``max_pairs``.
         """
         if len(r_rows):
             stamp = self.now_us() if produced_us is None else produced_us
@@ -198,10 +201,16 @@ class Meter:
         Raises
         ------
         TooLargeError
-            If there are more pairs than ``most_pairs``.
+            If there are more pairs than ``most_pairs`` or ``max_pairs``.
         """
-        if self.most_pairs is not None and self._pairs + pairs > self.most_pairs:
-            raise TooLargeError(f"more than {self.most_pairs:.2g}", self.most_pairs)
+        count = self._pairs + pairs
+        if self.max_pairs is not None and count > self.max_pairs:
+            asked = f"more than {self.max_pairs} pairs, the maximum asked for"
+            more = "allow more with --max-pairs N (max_pairs=N in Python)"
+            raise TooLargeError(asked, NARROWER, IN_PARTS, more)
+        if self.most_pairs is not None and count > self.most_pairs:
+            much = f"more than {self.most_pairs:.2g} pairs, all that the free memory holds"
+            raise TooLargeError(much, NARROWER, IN_PARTS)
 
     def _close_block(self) -> None:
         """Put the small batches so far behind the others."""

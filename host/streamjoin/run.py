@@ -65,7 +65,9 @@ class Outcome:
         return self.job.later_ts(self.pairs)
 
 
-def check_options(*, threads: int, speedup: float, order: str, arrival: str) -> None:
+def check_options(
+    *, threads: int, speedup: float, order: str, arrival: str, max_pairs: int | None = None
+) -> None:
     """Refuse options that no engine takes.
 
     Raises
@@ -73,8 +75,7 @@ def check_options(*, threads: int, speedup: float, order: str, arrival: str) -> 
     InputError
         Naming the option and what it takes.
     """
-    whole = isinstance(threads, int | np.integer) and not isinstance(threads, bool)
-    if not whole or not 1 <= threads <= MOST_THREADS:
+    if not _is_whole(threads) or not 1 <= threads <= MOST_THREADS:
         raise InputError(
             f"threads must be a whole number from 1 to {MOST_THREADS}, not {threads!r}"
         )
@@ -84,6 +85,12 @@ def check_options(*, threads: int, speedup: float, order: str, arrival: str) -> 
         raise InputError(f"order must be one of {', '.join(ORDERS)}, not {order!r}")
     if arrival not in ARRIVALS:
         raise InputError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}")
+    if max_pairs is not None and (not _is_whole(max_pairs) or max_pairs < 1):
+        raise InputError(f"max_pairs must be a whole number from 1 up, not {max_pairs!r}")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def settle(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
@@ -94,7 +101,13 @@ def settle(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
     InputError, UnsupportedError, UnavailableError
         If a knob, the predicate, the window, the order or the machine does not fit.
     """
-    check_options(threads=job.threads, speedup=job.speedup, order=job.order, arrival=job.arrival)
+    check_options(
+        threads=job.threads,
+        speedup=job.speedup,
+        order=job.order,
+        arrival=job.arrival,
+        max_pairs=job.max_pairs,
+    )
     catalog.check_store(engine, job.r)
     reason = engine.unusable()
     if reason is not None:
@@ -129,7 +142,7 @@ def run(
     began = time.perf_counter()
     engine.prepare(job, report or (lambda _: None))
     prepare_s = time.perf_counter() - began
-    meter = Meter(on_progress, most_pairs=most_pairs)
+    meter = Meter(on_progress, most_pairs=most_pairs, max_pairs=job.max_pairs)
     gc.collect()
     meter.start()
     try:

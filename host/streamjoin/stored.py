@@ -88,13 +88,27 @@ class StoredRelation:
         found = self._read((first, first + SAMPLE_ROWS) for first in firsts)
         return found, SAMPLE_STRETCHES * SAMPLE_ROWS / self.places
 
+    def samples(self, rng: np.random.Generator, count: int) -> tuple[int, list[Stream]]:
+        """Read blocks that are drawn, each anew from all; and say how many blocks there are."""
+        blocks = -(-self.places // SAMPLE_ROWS)
+        firsts = rng.integers(0, max(1, blocks), count) * SAMPLE_ROWS
+        parts = self._parts(
+            (first, min(first + SAMPLE_ROWS, self.places)) for first in firsts.tolist()
+        )
+        return blocks, [self._stream([part]) for part in parts]
+
     def _read(self, stretches: Iterable[tuple[int, int]]) -> Stream:
+        return self._stream(self._parts(stretches))
+
+    def _parts(self, stretches: Iterable[tuple[int, int]]) -> list[tuple[Words, Columns]]:
         store = self.open(with_ts=True)
         try:
             parts = [store.columns(first, end) for first, end in stretches]
-            parts = parts or [store.columns(0, 0)]
+            return parts or [store.columns(0, 0)]
         finally:
             store.close()
+
+    def _stream(self, parts: list[tuple[Words, Columns]]) -> Stream:
         numbers: Words = np.concatenate([part[0] for part in parts])
         found = {name: _joined([part[1][name] for part in parts]) for name in parts[0][1]}
         ts = arrivals(found, self.ts_column, self.relation.text, len(numbers))

@@ -16,6 +16,7 @@ from streamjoin.columns import arrow_arrivals
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.files import require_columns
 from streamjoin.inputs import from_arrow
+from streamjoin.payload import take
 from streamjoin.tuples import Stream
 from streamjoin_datagen.distributed.files import StreamFiles
 from streamjoin_datagen.distributed.partition import Partitioning
@@ -198,7 +199,7 @@ def tuples_of(
     later, same = ts[1:] > ts[:-1], ts[1:] == ts[:-1]
     if not (later | (same & (rows[1:] > rows[:-1]))).all():
         order = np.lexsort((rows, ts))
-        table = table.take(order)
+        table = take(table, order)
         rows = rows[order]
         missing = None if missing is None else missing[order]
     stream = from_arrow(table, list(columns), ts_column, source).stream(source)

@@ -122,6 +122,7 @@ def compare_one(
         threads=comparison.threads,
         arrival=comparison.arrival,
         speedup=comparison.speedup,
+        max_pairs=comparison.max_pairs,
     )
     # Whoever cannot do it at all is refused before anything runs.
     jobs = [

@@ -45,6 +45,8 @@ class Comparison:
         Rows of R and S that the files must have.
     expected : tuple of str and int, optional
         A window and the pairs that the generator counted for it.
+    max_pairs : int, optional
+        Pairs beyond which a run ends; given, no estimate refuses it.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class Comparison:
     knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rows: tuple[int, int] | None = None
     expected: tuple[str, int] | None = None
+    max_pairs: int | None = None
 
     def __post_init__(self) -> None:
         if not self.engines or len(set(self.engines)) < len(self.engines):
@@ -74,7 +77,11 @@ class Comparison:
         if not 1 <= self.rounds <= MOST_ROUNDS:
             raise InputError(f"{self.name}: rounds must be 1 to {MOST_ROUNDS}, not {self.rounds}")
         run.check_options(
-            threads=self.threads, speedup=self.speedup, order="none", arrival=self.arrival
+            threads=self.threads,
+            speedup=self.speedup,
+            order="none",
+            arrival=self.arrival,
+            max_pairs=self.max_pairs,
         )
 
     def check_rows(self, r_rows: int, s_rows: int) -> None:

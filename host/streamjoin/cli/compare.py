@@ -44,6 +44,7 @@ class CompareVerb:
         )
         parser.add_argument("--rounds", type=int, help=f"measured rounds; default {DEFAULT_ROUNDS}")
         parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+        options.add_max_pairs(parser)
         parser.add_argument("--json", action="store_true", help="print the records as JSON")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -81,15 +82,18 @@ def _comparisons(args: argparse.Namespace) -> tuple[str, list[Comparison]]:
         name, comparisons = only.name, [only]
     if args.rounds is not None:
         comparisons = [replace(each, rounds=args.rounds) for each in comparisons]
+    if args.max_pairs is not None:
+        comparisons = [replace(each, max_pairs=args.max_pairs) for each in comparisons]
     return name, comparisons
 
 
 def _words(args: argparse.Namespace) -> list[str]:
     """The command line that repeats this run."""
     words = ["compare", str(args.what)]
-    for flag in ("engines", "window", "rounds"):
-        if getattr(args, flag) is not None:
-            words += [f"--{flag}", str(getattr(args, flag))]
+    for flag in ("engines", "window", "rounds", "max-pairs"):
+        value = getattr(args, flag.replace("-", "_"))
+        if value is not None:
+            words += [f"--{flag}", str(value)]
     for flag in ("on", "band"):
         for value in getattr(args, flag) or ():
             words += [f"--{flag}", value]

@@ -92,9 +92,14 @@ class JoinVerb:
             speedup=args.speedup,
             order=args.order,
             backend=args.backend,
+            max_pairs=args.max_pairs,
         )
         run.check_options(
-            threads=args.threads, speedup=args.speedup, order=args.order, arrival=asked.arrival
+            threads=args.threads,
+            speedup=args.speedup,
+            order=args.order,
+            arrival=asked.arrival,
+            max_pairs=args.max_pairs,
         )
         if args.arrival is None and asked.start_us == asked.end_us == 0:
             asked = replace(asked, arrival="instant")

@@ -27,6 +27,17 @@ def predicate(args: argparse.Namespace) -> Predicate:
     return Predicate.parse(args.on, args.band)
 
 
+def add_max_pairs(parser: argparse.ArgumentParser) -> None:
+    """Add ``--max-pairs``."""
+    parser.add_argument(
+        "--max-pairs",
+        type=int,
+        metavar="N",
+        help="end a run beyond N pairs, and let no estimate refuse it before; default: refuse a "
+        "result that by samples surely outgrows the free memory",
+    )
+
+
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say how to run."""
     cores = os.cpu_count() or 1
@@ -39,6 +50,7 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--speedup", type=float, default=1.0, help="a replay runs X times faster")
     parser.add_argument("--order", choices=ORDERS, default="none", help="order of the results")
+    add_max_pairs(parser)
     parser.add_argument("--backend", choices=("model", "pynq"), help="where a design runs")
     parser.add_argument(
         "--set",

@@ -49,6 +49,7 @@ class RateVerb:
             default=DEFAULT_PRECISION,
             help=f"share between the rates kept up with and not; default {DEFAULT_PRECISION}",
         )
+        options.add_max_pairs(parser)
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -63,7 +64,15 @@ class RateVerb:
         window = parse_window(args.window) if args.window else workload.window
         engines = [catalog.get(name) for name in names]
         r, s = read_streams(workload.r, workload.s, predicate)
-        asked = Job(r, s, predicate, window, threads=args.threads, arrival="replay")
+        asked = Job(
+            r,
+            s,
+            predicate,
+            window,
+            threads=args.threads,
+            arrival="replay",
+            max_pairs=args.max_pairs,
+        )
         jobs = [run.settle(engine, asked, {}) for engine in engines]
         with progress("oracle") as told:
             right, _ = verify.expected(replace(jobs[0], arrival="instant"), told)

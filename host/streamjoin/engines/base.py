@@ -123,6 +123,8 @@ class Job:
     carried : tuple of int
         Leading rows of R and of S that arrived before everything else and have met one another
         already: they only fill the windows.
+    max_pairs : int or None
+        Pairs beyond which the run ends; given, no estimate refuses the job.
     """
 
     r: Stream
@@ -136,6 +138,7 @@ class Job:
     knobs: Mapping[str, int | str] = field(default_factory=dict)
     backend: str | None = None
     carried: tuple[int, int] = (0, 0)
+    max_pairs: int | None = None
 
     def named(self, pairs: Pairs) -> Pairs:
         """Return pairs by row of the input, from pairs by place in the streams."""

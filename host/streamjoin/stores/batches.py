@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamjoin.columns import arrow_column, decoded
+from streamjoin.columns import arrow_column
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
+from streamjoin.payload import plain_column
 from streamjoin.stores.base import (
     KEY_TYPES,
     WORD_BYTES,
@@ -149,11 +150,8 @@ def compared(
 
 def _compared(pa: Any, column: Any, name: str, place: Path) -> tuple[Any, Any]:
     """One column; texts stay where they are."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = decoded(pa, column), kind.value_type
-    texts = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
-    if not any(is_text(kind) for is_text in texts):
+    column = plain_column(column)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return arrow_column(pa, column, name, str(place))
     missing = np.asarray(column.is_null().to_numpy()) if column.null_count else None
     return Texts.of_arrow(column, name, str(place)), missing

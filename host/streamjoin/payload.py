@@ -1,0 +1,138 @@
+"""Columns that pass through a join: rows of tables are taken whatever their Arrow types.
+
+Arrow takes no rows of strings and bytes that lie in views, nor of runs (run-end encoding), on their
+own or inside of lists, structs, maps, unions and extension types. Those are written out before.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from streamjoin.files import arrow
+
+
+def written_out(table: Any, dictionaries: bool = False) -> Any:
+    """Replace what Arrow cannot take rows of by plain types of the same values.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Its other columns are shared.
+    dictionaries : bool
+        Whether dictionaries are written out too: put together, those of many tables would hold
+        all values that ever came.
+    """
+    pa = arrow()
+    for index, field in enumerate(table.schema):
+        if _is_odd(pa, field.type, dictionaries):
+            plain = plain_column(table.column(index), dictionaries)
+            table = table.set_column(index, field.with_type(plain.type), plain)
+    return table
+
+
+def take(table: Any, rows: Any) -> Any:
+    """Return rows of a table of any types, by row number."""
+    pa = arrow()
+    table = written_out(table)
+    for index, field in enumerate(table.schema):
+        column = table.column(index)
+        if column.num_chunks > 1 and _is_odd(pa, field.type, dictionaries=True):
+            wide = _one_dictionary(pa, column)
+            table = table.set_column(index, field.with_type(wide.type), wide)
+    return table.take(pa.array(rows))
+
+
+def _one_dictionary(pa: Any, column: Any) -> Any:
+    """Give the dictionaries of several chunks room for the values of all of them."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) and not kind.value_type.num_fields:
+        return column.cast(pa.dictionary(pa.int32(), kind.value_type))
+    return plain_column(column)
+
+
+def plain_column(column: Any, dictionaries: bool = True) -> Any:
+    """Return a column as :func:`written_out` does."""
+    pa = arrow()
+    if not _is_odd(pa, column.type, dictionaries):
+        return column
+    chunks = column.chunks or [pa.nulls(0, column.type)]
+    return pa.chunked_array([_plain(pa, chunk, dictionaries) for chunk in chunks])
+
+
+def _is_odd(pa: Any, kind: Any, dictionaries: bool) -> bool:
+    """Say whether a type, or one inside of it, is to be written out."""
+    types = pa.types
+    if types.is_string_view(kind) or types.is_binary_view(kind) or types.is_run_end_encoded(kind):
+        return True
+    if types.is_dictionary(kind):
+        return dictionaries or _is_odd(pa, kind.value_type, dictionaries)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _is_odd(pa, kind.storage_type, dictionaries)
+    inside = (kind.field(index).type for index in range(kind.num_fields))
+    return any(_is_odd(pa, each, dictionaries) for each in inside)
+
+
+def _plain(pa: Any, array: Any, dictionaries: bool) -> Any:
+    kind, types = array.type, pa.types
+    if not _is_odd(pa, kind, dictionaries):
+        return array
+    if types.is_string_view(kind):
+        return array.cast(pa.large_string())
+    if types.is_binary_view(kind):
+        return array.cast(pa.large_binary())
+    if types.is_run_end_encoded(kind):
+        logical = np.arange(array.offset, array.offset + len(array))
+        runs = np.searchsorted(array.run_ends.to_numpy(), logical, side="right")
+        return _plain(pa, array.values, dictionaries).take(pa.array(runs))
+    if types.is_dictionary(kind):
+        values = _plain(pa, array.dictionary, dictionaries)
+        if dictionaries:
+            return values.take(array.indices)
+        return pa.DictionaryArray.from_arrays(array.indices, values, ordered=kind.ordered)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(pa, array.storage, dictionaries)
+    return _plain_nested(pa, array, dictionaries)
+
+
+def _plain_nested(pa: Any, array: Any, dictionaries: bool) -> Any:
+    kind, types = array.type, pa.types
+    if types.is_union(kind):
+        parts = [_plain(pa, array.field(index), dictionaries) for index in range(kind.num_fields)]
+        names = [kind.field(index).name for index in range(kind.num_fields)]
+        here = slice(array.offset, array.offset + len(array))  # the arrays' own are of the whole
+        codes = pa.array(np.frombuffer(array.buffers()[1], np.int8)[here])
+        if kind.mode == "sparse":
+            return pa.UnionArray.from_sparse(codes, parts, names, kind.type_codes)
+        offsets = pa.array(np.frombuffer(array.buffers()[2], np.int32)[here])
+        return pa.UnionArray.from_dense(codes, offsets, parts, names, kind.type_codes)
+    if types.is_struct(kind):
+        parts = [_plain(pa, array.field(index), dictionaries) for index in range(kind.num_fields)]
+        fields = [kind.field(at).with_type(part.type) for at, part in enumerate(parts)]
+        missing = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=missing)
+    if types.is_map(kind):
+        parts = [_plain(pa, part, dictionaries) for part in (array.keys, array.items)]
+        fields = [kind.key_field.with_type(parts[0].type), kind.item_field.with_type(parts[1].type)]
+        inside = pa.StructArray.from_arrays(parts, fields=fields)
+        whole = pa.map_(*fields, keys_sorted=kind.keys_sorted)
+        own = 2
+    else:
+        inside = _plain(pa, array.values, dictionaries)
+        field = kind.value_field.with_type(inside.type)
+        whole, own = _list_of(pa, kind, field)
+    buffers = array.buffers()[:own]
+    return pa.Array.from_buffers(
+        whole, len(array), buffers, array.null_count, array.offset, children=[inside]
+    )
+
+
+def _list_of(pa: Any, kind: Any, field: Any) -> tuple[Any, int]:
+    """Make a kind of list of other values; return it with how many buffers it has itself."""
+    types = pa.types
+    if types.is_fixed_size_list(kind):
+        return pa.list_(field, kind.list_size), 1
+    if types.is_list_view(kind):
+        return pa.list_view(field), 3
+    if types.is_large_list_view(kind):
+        return pa.large_list_view(field), 3
+    return (pa.large_list if types.is_large_list(kind) else pa.list_)(field), 2
