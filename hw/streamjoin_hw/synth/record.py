@@ -11,7 +11,7 @@ from typing import Any
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 from streamjoin_common.storage import cache
-from streamjoin_hw import cache, contract, emit
+from streamjoin_hw import contract, emit
 from streamjoin_hw.board import BOARD_MODULE
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.synth import area, route
