@@ -149,7 +149,7 @@ def wait_for(folder: Path, pattern: str, process: "subprocess.Popen[str]") -> No
 @pytest.mark.parametrize(
     "sign",
     ["tmp/streamjoin-spark-*/java.log", "tmp/streamjoin-spark-*/connection",
-     "above/.w-*/new/r.parquet/*"],
+     "above/.streamjoin-*.draft/new/w/r.parquet/*"],
     ids=["Java starts", "Spark starts", "a worker writes"],
 )  # fmt: skip
 def test_an_interrupt_ends_everything_without_a_word(
