@@ -295,4 +295,14 @@ ARRAY_MUTATIONS = {
         "test_segments.py::test_a_plan_adds_up_to_the_windows[3-1-1]",
         "cannot be held",
     ),
+    "assertion-unguarded": Mutation(
+        Fault(
+            "compact",
+            "return _CLEARED.sub(_loop, guarded)",
+            'return _CLEARED.sub(_loop, _SOURCE.sub("", verilog))',
+            "assertions are left where Verilog-2001 does not know them",
+        ),
+        "test_lint.py::test_verilator_finds_nothing_to_complain_of[one core-streamjoin_top]",
+        "Can't find definition of",
+    ),
 }
