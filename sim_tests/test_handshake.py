@@ -15,6 +15,7 @@ from sim_tests.stimuli import DESIGN_TUPLES, DESIGNS, SEED, STALLS
 from sim_tests.testbench import BIN
 
 from streamjoin_hw.build import VERILATOR_CONTROL
+from streamjoin_hw.compact import CHECKS_MACRO
 from streamjoin_hw.emit import emit_verilog
 from streamjoin_hw.terminal import print_table
 from streamjoin_hw.toolchain import verilator
@@ -26,6 +27,7 @@ SCENARIOS = len(STALLS) + 13
 
 BUILD_FLAGS = [
     "--assert",
+    f"-D{CHECKS_MACRO}",
     "--no-timing",
     # Amaranth's Verilog widens operands on purpose; Yosys puts defaults before a case statement.
     "-Wno-WIDTH",

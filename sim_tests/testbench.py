@@ -140,11 +140,6 @@ class StreamSink:
                 ready = wanted
                 dut.m_axis_results_tready.value = int(ready)
 
-    def forget_offer(self) -> None:
-        """Restart the check: a soft reset withdraws what was offered."""
-        self.task.cancel()
-        self.task = cocotb.start_soon(self._take())
-
 
 class Testbench:
     """Everything around one design.
@@ -183,6 +178,17 @@ class Testbench:
         self.sink.beats.clear()
         self.dut.aresetn.value = 1
         await ClockCycles(self.dut.aclk, 2)
+
+    async def soft_reset(self) -> None:
+        """Empty the design, which first has what it offers taken, by a sink that takes."""
+        await self.write("control", 0b101)
+
+        async def ended() -> None:
+            while await self.read("control") & 0b100:
+                pass
+
+        await with_timeout(ended(), 50, "us")
+        self.sink.beats.clear()
 
     async def read(self, name: str) -> int:
         """Read a register."""

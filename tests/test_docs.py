@@ -52,8 +52,15 @@ def test_commands_in_the_documentation_are_understood(page: Path) -> None:
         if words[:1] == ["streamjoin"]:
             parse(words[1:])
         if words[:1] == ["make"]:
-            targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+            targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
             assert words[1] in targets
+
+
+def test_no_two_commands_of_the_readme_write_into_one_folder() -> None:
+    commands = "\n".join(blocks(ROOT / "README.md", ""))
+    folders = re.findall(r"--out (\S+)", commands)
+    assert len(folders) > 5
+    assert sorted(set(folders)) == sorted(folders)
 
 
 def test_links_in_the_documentation_lead_somewhere() -> None:

@@ -207,7 +207,7 @@ class BoardTop(Component):
 
     As of :class:`~streamjoin_hw.top.Top`, no output depends on an input of the same cycle, and
     reset and soft reset empty it: a group that was begun and a packet that is not closed are
-    dropped with the tuples and results.
+    dropped with the tuples and results. A soft reset waits for a word that is offered.
 
     Parameters
     ----------
@@ -261,7 +261,8 @@ class BoardTop(Component):
     def elaborate(self, _platform: object) -> Module:
         """Put the design between reader and writer, which are reset with it."""
         m = Module()
-        m.submodules.top = top = Top(self.params, by_reference=self.by_reference)
+        waits = Signal()
+        m.submodules.top = top = Top(self.params, by_reference=self.by_reference, waits=waits)
         # The domain of the design's own, which soft reset empties.
         words: Any = ClockDomain("words")
         m.domains += words
@@ -277,11 +278,11 @@ class BoardTop(Component):
         for name, port in axi_lite_members().items():
             inner, outer = (getattr(each, f"s_axil_ctrl_{name}") for each in (top, self))
             m.d.comb += inner.eq(outer) if port.flow == In else outer.eq(inner)
-        works = ~top.restart
         m.d.comb += [
+            waits.eq(self.m_axis_words_tvalid & ~self.m_axis_words_tready),
             reader.i_data.eq(self.s_axis_words_tdata),
-            reader.i_valid.eq(self.s_axis_words_tvalid & works),
-            self.s_axis_words_tready.eq(reader.i_ready & works),
+            reader.i_valid.eq(self.s_axis_words_tvalid & ~top.closed),
+            self.s_axis_words_tready.eq(reader.i_ready & ~top.closed),
             top.s_axis_tuples_tdata.eq(reader.o_data),
             top.s_axis_tuples_tdest.eq(reader.o_side),
             top.s_axis_tuples_tlast.eq(reader.o_last),
@@ -295,7 +296,7 @@ class BoardTop(Component):
             self.m_axis_words_tdata.eq(writer.o_data),
             self.m_axis_words_tkeep.eq(Const(-1, len(self.m_axis_words_tkeep))),
             self.m_axis_words_tlast.eq(writer.o_last),
-            self.m_axis_words_tvalid.eq(writer.o_valid & works),
-            writer.o_ready.eq(self.m_axis_words_tready & works),
+            self.m_axis_words_tvalid.eq(writer.o_valid & ~top.restart),
+            writer.o_ready.eq(self.m_axis_words_tready & ~top.restart),
         ]
         return m

@@ -1,16 +1,29 @@
-"""Emitted Verilog in fewer lines: a memory of zeros is cleared in a loop, no file is named.
+"""Emitted Verilog in fewer lines and in Verilog-2001: loops, guarded assertions, no file names.
 
 Amaranth's backend writes a statement for each word of a memory. Verilator makes code of each, and a
 design with tens of thousands of words then takes minutes to compile. It also names the source
-file of some memories: the same design would be another text in another folder.
+file of some memories: the same design would be another text in another folder. And it writes
+assertions as SystemVerilog does, which a reader of Verilog-2001 refuses: they go behind
+``CHECKS_MACRO``, which only a simulation defines.
 """
 
 import re
+
+CHECKS_MACRO = "STREAMJOIN_CHECKS"
+"""Where it is defined, the design's assertions are part of the Verilog: then SystemVerilog."""
 
 _CLEARED = re.compile(
     r"^(?P<indent> *)initial begin\n"
     r"(?P<words>(?: *(?P<memory>\w+)\[\d+\] = \d+'h0+;\n)(?: *(?P=memory)\[\d+\] = \d+'h0+;\n)*)"
     r"(?P=indent)end\n",
+    flags=re.MULTILINE,
+)
+_CHECK = re.compile(
+    r"^(?P<indent> *)always @\*\n"
+    r"(?P=indent)  if \(.*\) begin\n"
+    r"(?:(?P=indent)   +.*\n)*?"
+    r"(?P=indent)    assert \(.*\);\n"
+    r"(?P=indent)  +end\n",
     flags=re.MULTILINE,
 )
 _SOURCE = re.compile(r'^ *\(\* src = "[^"]*" \*\)\n', flags=re.MULTILINE)
@@ -34,11 +47,12 @@ def _loop(found: re.Match[str]) -> str:
 
 
 def compact(verilog: str) -> str:
-    """Return Verilog of the same meaning with loops that clear memories and no file names.
+    """Return Verilog of the same meaning: loops that clear memories, guarded assertions.
 
     Parameters
     ----------
     verilog : str
         As the backend wrote it; what has another form is left as it is.
     """
-    return _CLEARED.sub(_loop, _SOURCE.sub("", verilog))
+    guarded = _CHECK.sub(rf"`ifdef {CHECKS_MACRO}\n\g<0>`endif\n", _SOURCE.sub("", verilog))
+    return _CLEARED.sub(_loop, guarded)

@@ -100,6 +100,8 @@ class RegisterFile(Component):
     drained : In(1)
     soft_reset : Out(1)
         Pulse, the cycle after the write.
+    resetting : In(1)
+        The soft reset goes on; what its bit reads.
     windows_written : Out(1)
         Pulse, in the first cycle in which a window register has its new value.
     """
@@ -126,6 +128,7 @@ class RegisterFile(Component):
     drain: Signal
     drained: Signal
     soft_reset: Signal
+    resetting: Signal
     windows_written: Signal
 
     def __init__(self, params: DesignParams) -> None:
@@ -145,6 +148,7 @@ class RegisterFile(Component):
                 "drain": Out(1),
                 "drained": In(1),
                 "soft_reset": Out(1),
+                "resetting": In(1),
                 "windows_written": Out(1),
             }
         )
@@ -160,7 +164,7 @@ class RegisterFile(Component):
         if name in constants(self.params):
             return Const(constants(self.params)[name], 32)
         if name == "control":
-            return Cat(self.enable, self.drain, Const(0, 30))
+            return Cat(self.enable, self.drain, self.resetting, Const(0, 29))
         if name == "cycles_high":
             return high
         value: Signal = getattr(self, f"get_{name}" if name in live(self.params) else f"set_{name}")

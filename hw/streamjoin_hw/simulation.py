@@ -161,6 +161,22 @@ class Model:
             self.library.sjm_write(self.handle, ctypes.c_uint32(offset), ctypes.c_uint32(value))
         )
 
+    def restart(self) -> None:
+        """Empty the design by a soft reset; a beat that it offers is taken and dropped.
+
+        Raises
+        ------
+        ModelError
+            If it does not become empty.
+        """
+        (control,) = (each for each in contract.registers(self.params) if each.name == "control")
+        bits = {each.name: 1 << each.bit for each in control.fields}
+        self.write("control", bits["enable"] | bits["soft_reset"])
+        if self.read("control") & bits["soft_reset"]:
+            self.library.sjm_drop(self.handle)
+        if self.read("control") & bits["soft_reset"]:
+            raise ModelError("the design did not end its soft reset")
+
     def set_up(self, workload: Workload) -> None:
         """Write the windows and band widths of a workload."""
         self.set_registers(
@@ -199,8 +215,8 @@ class Model:
 
         With ``last`` the input ends and all results come out; without, the last piece comes
         when the tuples are taken. ``accepted``, int64 of shape (tuples,), receives the cycles in
-        which they are. After an error write the soft reset bit before the next input: it drops
-        what is left of this one.
+        which they are. After an error call :meth:`restart` before the next input: it drops what
+        is left of this one.
 
         Raises
         ------

@@ -30,7 +30,8 @@ class Top(Component):
 
     No output depends on an input of the same cycle. ``aresetn`` is synchronous; the cycle after
     it nothing is accepted or offered, and then the design is empty. A soft reset does the same
-    to everything but the registers.
+    to everything but the registers, and waits for a beat that is offered: AXI4-Stream lets
+    ``aresetn`` alone withdraw it. From the write's response until then no tuple is accepted.
 
     Parameters
     ----------
@@ -38,11 +39,15 @@ class Top(Component):
         The design.
     by_reference : bool
         See :class:`~streamjoin_hw.handshake.Chain`.
+    waits : Signal, optional
+        1 in a cycle in which a beat is offered and not taken, where the beats that leave the
+        chip are not these results.
 
     Attributes
     ----------
-    restart : Signal
-        1 in the cycle in which reset or soft reset empties the design; no port.
+    restart, closed : Signal
+        1 in the cycle in which reset or soft reset empties the design, and from the request for
+        it on; no ports.
 
     Members
     -------
@@ -68,10 +73,14 @@ class Top(Component):
     m_axis_results_tready: Signal
     m_axis_results_tlast: Signal
 
-    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
+    def __init__(
+        self, params: DesignParams, *, by_reference: bool = False, waits: Signal | None = None
+    ) -> None:
         self.params = params
         self.by_reference = by_reference
+        self.waits = waits
         self.restart = Signal(init=1)
+        self.closed = Signal()
         control = {f"s_axil_ctrl_{name}": port for name, port in axi_lite_members().items()}
         super().__init__(
             {
@@ -103,20 +112,29 @@ class Top(Component):
         m.submodules.counters = counters = Counters()
         m.submodules.design = design = HandshakeJoin(self.params, by_reference=self.by_reference)
 
-        restart = self.restart
+        restart, output_stalled = self.restart, Signal()
         m.d.comb += [control.rst.eq(~self.aresetn), work.rst.eq(restart)]
-        m.d.control += restart.eq(file.soft_reset)
+        waits = output_stalled if self.waits is None else self.waits
+        asked, pending = Signal(), Signal()
+        m.d.comb += [
+            asked.eq(file.soft_reset | pending),
+            self.closed.eq(asked | restart),
+            file.resetting.eq(self.closed),
+        ]
+        m.d.control += [restart.eq(asked & ~waits), pending.eq(asked & waits)]
 
         for name, port in axi_lite_members().items():
             inner, outer = getattr(file, name), getattr(self, f"s_axil_ctrl_{name}")
             m.d.comb += inner.eq(outer) if port.flow == In else outer.eq(inner)
 
-        for name in ("enable", "drain", "windows_written"):
-            m.d.comb += getattr(design, name).eq(getattr(file, name))
+        # What is accepted or ended from now on belongs to the design after the reset.
         m.d.comb += [
+            design.enable.eq(file.enable & ~self.closed),
+            design.drain.eq(file.drain & ~self.closed),
+            file.drained.eq(design.drained & ~self.closed),
+            design.windows_written.eq(file.windows_written),
             design.window_r.eq(file.set_window_r),
             design.window_s.eq(file.set_window_s),
-            file.drained.eq(design.drained),
         ]
         self._settings(m, design, file)
 
@@ -127,8 +145,8 @@ class Top(Component):
         m.d.comb += [
             beat.side.eq(self.s_axis_tuples_tdest),
             design.i.p.last.eq(self.s_axis_tuples_tlast),
-            design.i.valid.eq(self.s_axis_tuples_tvalid & ~restart),
-            self.s_axis_tuples_tready.eq(design.i.ready & ~restart),
+            design.i.valid.eq(self.s_axis_tuples_tvalid),
+            self.s_axis_tuples_tready.eq(design.i.ready),
         ]
         result = design.o.p
         for field in result_layout(self.params):
@@ -143,8 +161,8 @@ class Top(Component):
 
         taken = self.s_axis_tuples_tvalid & self.s_axis_tuples_tready
         given = self.m_axis_results_tvalid & self.m_axis_results_tready
-        output_stalled = self.m_axis_results_tvalid & ~self.m_axis_results_tready
         m.d.comb += [
+            output_stalled.eq(self.m_axis_results_tvalid & ~self.m_axis_results_tready),
             counters.cycle.eq(design.running | taken),
             counters.tuple_r.eq(taken & (self.s_axis_tuples_tdest == SIDE_R)),
             counters.tuple_s.eq(taken & (self.s_axis_tuples_tdest == SIDE_S)),

@@ -15,8 +15,8 @@ import pynq
 from pynq.buffer import PynqBuffer
 from pynq.pl_server.device import Device
 
-from streamjoin.device import axi_dma, watch
 from streamjoin.device import pynq as driver
+from streamjoin.device import watch
 from streamjoin_hw.contract import DesignParams, input_word_bits, result_word_bits
 
 DMA_BASE, DESIGN_BASE, RANGE = 0x4040_0000, 0x43C0_0000, 0x1_0000
@@ -154,5 +154,5 @@ def install(board: MemoryDevice) -> None:
     Device.active_device = board
     # The real one reads registers of the processor.
     pynq.Clocks = SimpleNamespace(fclk0_mhz=100.0)
-    for module in (axi_dma, driver, watch):
+    for module in (driver, watch):
         module.monotonic = lambda: board.now_s

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pynq
 import pytest
-from memory_device import BoardError
+from memory_device import DESIGN_BASE, BoardError
 from streams import check_exact, nothing, owed, pairs_of, random_input
 
 from streamjoin.device import pynq as driver
@@ -130,6 +130,23 @@ def test_callbacks_that_fail_leave_a_device_that_works(opened: Any) -> None:
             device.stream(beats, *callbacks)
         assert device.status()["idle"] == 1
         check_exact(device, random_input(device.params, 500, keys=4, seed=6))
+
+
+def test_a_word_on_offer_is_taken_before_the_design_counts_as_empty(opened: Any) -> None:
+    """A soft reset waits for it, and the DMA takes none without a buffer."""
+    board, device = opened(chunk_bytes=2000)
+
+    def stop(_what: Any) -> None:
+        board.log = []
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        device.stream(random_input(device.params, 3000, keys=3, seed=5), nothing, stop)
+    control = device._registers["control"].offset + DESIGN_BASE
+    seen = [value for kind, address, value in board.log if (kind, address) == ("read", control)]
+    assert seen[0] & 0b100
+    assert seen[-1] == 1
+    check_exact(device, random_input(device.params, 500, keys=4, seed=6))
 
 
 def test_beats_of_another_width_are_refused(opened: Any) -> None:

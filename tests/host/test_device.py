@@ -97,6 +97,24 @@ def test_stalls_lose_nothing(folder: Path, idle: int, stall: int) -> None:
     assert sum(len(results.data) for results in found) == owed
 
 
+def test_a_result_that_nobody_takes_leaves_an_empty_design(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A soft reset waits until what is offered is taken: the driver has to take it."""
+    monkeypatch.setattr(model, "RESULTS_AT_ONCE", 1)
+    with model.ModelDevice(PARAMS, folder) as device:
+
+        def stop(_results: Results) -> None:
+            assert device.status()["output_stalled"] == 1
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            device.stream(beats([(0, 5), (1, 5), (1, 5), (1, 5)]), stop, lambda _: None)
+        assert device.status()["idle"] == 1
+        assert device.read("control") == 1
+        assert pairs(collect(device, beats(CLEAN))) == CLEAN_PAIRS
+
+
 def test_a_model_of_another_design_is_refused(folder: Path) -> None:
     other = DesignParams(cores=4, segment_tuples=4, lanes=2)
     with pytest.raises(DeviceError, match=f"the device holds design {PARAMS.digest}, the manifest"):

@@ -19,7 +19,7 @@ def main(name: str) -> int:
     """Run a mutation's test in its design."""
     mutation = MUTATIONS[name]
     with applied(mutation.fault):
-        return pytest.main(["-q", "-p", "no:cacheprovider", f"tests/hw/{mutation.test}"])
+        return pytest.main(["-q", "-m", "", "-p", "no:cacheprovider", f"tests/hw/{mutation.test}"])
 
 
 if __name__ == "__main__":

@@ -1,23 +1,32 @@
-"""Verilator's lint and Yosys's structural check find nothing in the emitted Verilog."""
+"""Verilator and Yosys read the emitted Verilog as Verilog-2001 and find nothing in it."""
 
+import functools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamjoin_common.storage import cache
 from streamjoin_hw import emit, toolchain
 from streamjoin_hw.board import BOARD_MODULE
-from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.compact import CHECKS_MACRO
+from streamjoin_hw.contract import DesignParams, Theta, parse_term
 from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
+from streamjoin_hw.selftest.stimulus import Expected
+from streamjoin_hw.selftest.top import SELFTEST_MODULE, selftest_verilog
 from streamjoin_hw.top import TOP_MODULE
 from streamjoin_hw.yowasp import yosys
 
+
+def near(r: Any, s: Any) -> Any:
+    """Tell whether two keys are at most two apart: a predicate of one's own."""
+    return abs(r.key0 - s.key0) <= 2
+
+
 DESIGNS = {
-    "tiny": PRESETS["tiny"],
-    "tiny-band": PRESETS["tiny-band"],
-    "tiny-hash": PRESETS["tiny-hash"],
+    **PRESETS,
     "hash, one lane": DesignParams(
         design="splitjoin-hash", cores=1, segment_tuples=5, buckets=2, ways=3, timestamp_bits=16
     ),
@@ -38,7 +47,24 @@ DESIGNS = {
     "one core": DesignParams(cores=1, segment_tuples=1),
     "one word": DesignParams(cores=3, segment_tuples=5, lanes=5, terms=REFERENCE_BAND),
     "long segments": DesignParams(cores=2, segment_tuples=300, lanes=7, payload_bits=11),
+    "forwarded": DesignParams(
+        cores=3, segment_tuples=4, lanes=2, forward="fast", timestamp_bits=16
+    ),
+    "own predicate": DesignParams(
+        cores=2,
+        segment_tuples=4,
+        lanes=2,
+        terms=(parse_term("key:int32"),),
+        theta=Theta.of(near),
+        forward="fast",
+    ),
 }
+
+LARGE = ("pynq-z2", "zcu104", "kv260", "pynq-z2-hash")
+"""Presets that are read whole by Verilator alone: structure is the same with fewer cores."""
+
+SELFTESTS = ("tiny", "tiny-band", "tiny-split", "ulx3s-85f")
+"""Designs that are also looked at with the top level of the self-test."""
 
 SILENCED = (
     # Amaranth's Verilog widens operands on purpose and everywhere.
@@ -54,23 +80,58 @@ SILENCED = (
 )
 
 
-BOARDS = ("tiny", "tiny-band", "tiny-hash")
-"""Designs that are looked at also with the top level for boards."""
+LANGUAGE = "1364-2005"
+"""What a ``.v`` file is read as; SystemVerilog's words are plain names in it."""
+
+CASES = [
+    *((name, TOP_MODULE) for name in DESIGNS if name not in PRESETS),
+    # The top level for boards has the other one inside.
+    *((name, BOARD_MODULE) for name in PRESETS),
+    *((name, SELFTEST_MODULE) for name in SELFTESTS),
+]
+SLOW = {"zcu104": "of pynq-z2 with more cores", "kv260": "the same", "pynq-z2-hash": "of tiny-hash"}
+"""Designs that take long to emit, and what they are otherwise."""
 
 EVERY = pytest.mark.parametrize(
     ("name", "top"),
-    [(name, TOP_MODULE) for name in DESIGNS] + [(name, BOARD_MODULE) for name in BOARDS],
+    [pytest.param(*case, marks=pytest.mark.slow) if case[0] in SLOW else case for case in CASES],
 )
+
+
+@functools.cache
+def emitted(name: str, top: str) -> str:
+    """Return a design's Verilog, emitted once."""
+    params = DESIGNS[name]
+    if top == SELFTEST_MODULE:
+        return selftest_verilog(params, 100, Expected(1, 1))
+    return emit.verilog_text(params, board=top == BOARD_MODULE)
+
+
+def linted(verilog: Path, top: str, *flags: str) -> None:
+    """Read a file with Verilator, which fails at the first warning."""
+    tool = toolchain.verilator()
+    command = [str(tool.path), "--lint-only", "-Wall", *(f"-Wno-{each}" for each in SILENCED)]
+    command += [*flags, "--top-module", top, str(verilog)]
+    toolchain.run(command, tool.env(), 60, "Verilator's lint")
 
 
 @EVERY
 def test_verilator_finds_nothing_to_complain_of(name: str, top: str, tmp_path: Path) -> None:
     """Among others no latch, no combinational loop, nothing undriven or driven twice."""
-    path = emit.emit_verilog(DESIGNS[name], tmp_path, board=top == BOARD_MODULE)
-    tool = toolchain.verilator()
-    flags = ["--lint-only", "-Wall", *(f"-Wno-{each}" for each in SILENCED)]
-    command = [str(tool.path), *flags, "--top-module", top, str(path)]
-    toolchain.run(command, tool.env(), 60, "Verilator's lint")
+    path = tmp_path / "design.v"
+    path.write_text(emitted(name, top))
+    linted(path, top, "--language", LANGUAGE)
+
+
+@pytest.mark.parametrize("name", ["tiny", "tiny-split", "tiny-hash"])
+def test_assertions_are_there_for_a_simulation_that_asks_for_them(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "design.v"
+    path.write_text(emitted(name, BOARD_MODULE))
+    linted(path, BOARD_MODULE, "--language", "1800-2017", f"-D{CHECKS_MACRO}")
+    with pytest.raises(toolchain.ToolError, match=r"Can't find definition of .*'assert'"):
+        linted(path, BOARD_MODULE, "--language", LANGUAGE, f"-D{CHECKS_MACRO}")
 
 
 CHECK = [
@@ -83,9 +144,9 @@ CHECK = [
 """Yosys commands that fail for loops, for wires driven by two or by none, and for latches."""
 
 
-def checked_by_yosys(verilog: Path, top: str) -> None:
+def checked_by_yosys(verilog: Path, top: str, checks: Sequence[str] = CHECK) -> None:
     """Read a file with Yosys and look for faults of structure."""
-    commands = [f"read_verilog -sv {verilog.name}", f"hierarchy -check -top {top}", *CHECK]
+    commands = [f"read_verilog {verilog.name}", f"hierarchy -check -top {top}", *checks]
     yosys(commands, verilog.parent, "Yosys's check")
 
 
@@ -101,8 +162,9 @@ def yosys_folder() -> Iterator[Path]:
 @EVERY
 def test_yosys_finds_nothing_to_complain_of(name: str, top: str, yosys_folder: Path) -> None:
     """No combinational loop, nothing driven twice or by nothing, no latch."""
-    verilog = emit.emit_verilog(DESIGNS[name], yosys_folder, board=top == BOARD_MODULE)
-    checked_by_yosys(verilog, top)
+    verilog = yosys_folder / "design.v"
+    verilog.write_text(emitted(name, top))
+    checked_by_yosys(verilog, top, [] if name in LARGE else CHECK)
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_the_status_tells_a_stalled_output_from_a_starved_input(model: Model) ->
     with pytest.raises(ModelError, match="did not end"):
         model.run(workload.arrivals, stall_per_1024=1024, max_cycles=20_000)
     assert now() == {"held", "output_stalled"}
-    model.write("control", 0b101)
+    model.restart()
     assert now() == {"idle", "starved"}
 
 

@@ -258,7 +258,7 @@ def test_the_verilog_that_is_handed_over_fits_the_smallest_part() -> None:
     with tempfile.TemporaryDirectory(dir=place) as folder:
         verilog = emit_verilog(PRESETS["tiny"], Path(folder), board=True)
         commands = [
-            f"read_verilog -sv {verilog.name}",
+            f"read_verilog {verilog.name}",
             "synth_xilinx -family xc7 -flatten -top streamjoin_board",
             "tee -o counts.json stat -json",
         ]

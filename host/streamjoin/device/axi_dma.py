@@ -5,12 +5,11 @@ starts the transfers and keeps the caches coherent; every wait is here, because 
 no end.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
 from typing import Any
 
-from streamjoin.errors import DeadlineError, DeviceError
+from streamjoin.device.watch import wait_until
+from streamjoin.errors import DeviceError
 
 CONTROL, STATUS, ADDRESS, ADDRESS_HIGH, LENGTH = 0x00, 0x04, 0x18, 0x1C, 0x28
 """Registers of a channel, from its first on."""
@@ -36,20 +35,6 @@ RESET_DEADLINE_S = 1.0
 
 NAMES = {MM2S: "sending", S2MM: "receiving"}
 """The channels, for an error's text."""
-
-
-def wait_until(ready: Callable[[], bool], deadline_s: float, what: str) -> None:
-    """Wait for a condition.
-
-    Raises
-    ------
-    DeadlineError
-        With ``what`` did not happen, after ``deadline_s``.
-    """
-    ends = monotonic() + deadline_s
-    while not ready():
-        if monotonic() > ends:
-            raise DeadlineError(f"{what} within {deadline_s:g} s")
 
 
 def _until_clear(mmio: Any, offset: int, bit: int, what: str) -> None:

@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.device.watch import wait_until
 from streamjoin.errors import DeviceError
 from streamjoin_hw.contract import MAGIC, DesignParams, Register, TUser, registers
 
 Bytes = NDArray[np.uint8]
+
+RESTART_DEADLINE_S = 1.0
+"""Seconds that a soft reset may take: it waits for one beat to be taken."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +145,29 @@ class Device(ABC):
         return {field.name: value >> field.bit & ((1 << field.width) - 1) for field in fields}
 
     def restart(self) -> None:
-        """Empty the design and clear its counters; windows and band widths keep their values."""
+        """Empty the design and clear its counters; windows and band widths keep their values.
+
+        A beat that the design offers stays until it is taken; it is taken and dropped.
+
+        Raises
+        ------
+        DeadlineError
+            If the design does not become empty.
+        """
         fields = {field.name: 1 << field.bit for field in self._registers["control"].fields}
+
+        def is_empty() -> bool:
+            if not self.read("control") & fields["soft_reset"]:
+                return True
+            self._drop_offer()
+            return not self.read("control") & fields["soft_reset"]
+
         self.write("control", fields["enable"] | fields["soft_reset"])
+        wait_until(is_empty, RESTART_DEADLINE_S, "the design did not end its soft reset")
+
+    @abstractmethod
+    def _drop_offer(self) -> None:
+        """Take a beat that the design offers during a soft reset, if it does; called again."""
 
     @property
     def drain_cycles(self) -> int:

@@ -130,6 +130,9 @@ class ModelDevice(Device):
         if self._library.sjm_write(self._handle, offset, value):
             raise DeviceError(f"writing register {offset:#x} failed")
 
+    def _drop_offer(self) -> None:
+        self._library.sjm_drop(self._handle)
+
     def stream(
         self, beats: Beats, on_results: Callable[[Results], None], on_taken: Callable[[int], None]
     ) -> StreamOutcome:
@@ -149,7 +152,7 @@ class ModelDevice(Device):
             return self._run(data, dest, on_results, on_taken)
         except BaseException:
             # The first error is the one to tell; a device that is gone fails again when used.
-            with suppress(DeviceError):
+            with suppress(DeviceError, DeadlineError):
                 self.restart()
             raise
 

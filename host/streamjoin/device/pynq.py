@@ -17,7 +17,7 @@ import numpy as np
 from streamjoin.device import axi_dma
 from streamjoin.device.base import Beats, Device, Results, StreamOutcome, describe
 from streamjoin.device.overlay import LoadedOverlay
-from streamjoin.device.watch import Watch
+from streamjoin.device.watch import Watch, wait_until
 from streamjoin.device.words import group, grouped_words, packet
 from streamjoin.errors import DeadlineError, DeviceError
 from streamjoin_hw.contract import (
@@ -116,14 +116,25 @@ class PynqDevice(Device):
 
     def _recover(self) -> None:
         """Bring design and DMA to where they wait for an input, from whatever state."""
-        axi_dma.reset(self._dma_mmio)
+        self._reset_dma()
         self.restart()
         # Again: meanwhile it may have taken words in that the design gave before it was emptied.
+        self._reset_dma()
+        self._listen()
+
+    def _reset_dma(self) -> None:
+        """Reset both channels and forget what was under way."""
         axi_dma.reset(self._dma_mmio)
         self._send.restart()
         self._receive.restart()
         self._next_in, self._next_out = 0, 0
-        self._listen()
+
+    def _drop_offer(self) -> None:
+        """Receive the word that the design offers; the DMA takes none without a buffer."""
+        if self._receive.busy and self._receive.done():
+            self._receive.finish()
+        if not self._receive.busy:
+            self._listen()
 
     def _listen(self) -> None:
         """Let the next packet come into the other buffer."""
@@ -207,9 +218,7 @@ class PynqDevice(Device):
         total = len(beats.dest)
         if sent < total:
             raise DeviceError(f"the design ended the input after {sent} of {total} tuples")
-        axi_dma.wait_until(
-            self._send.done, self._quiet_s, f"the DMA did not end sending {total} tuples"
-        )
+        wait_until(self._send.done, self._quiet_s, f"the DMA did not end sending {total} tuples")
         self._send.finish()
         of_r = int(np.count_nonzero(beats.dest == SIDE_R))
         owed = {"tuples_r": of_r, "tuples_s": total - of_r, "results": found}

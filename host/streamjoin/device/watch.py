@@ -1,4 +1,4 @@
-"""The deadline of a wait: silence ends it, work does not."""
+"""Deadlines: of a wait that silence ends and work does not, and of one for a condition."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -63,3 +63,17 @@ class Watch:
                 f"the design took no tuple and gave no result for {self._quiet_s:.1f} s: "
                 f"{self._state()}"
             )
+
+
+def wait_until(ready: Callable[[], bool], deadline_s: float, what: str) -> None:
+    """Wait for a condition.
+
+    Raises
+    ------
+    DeadlineError
+        With ``what`` did not happen, after ``deadline_s``.
+    """
+    ends = monotonic() + deadline_s
+    while not ready():
+        if monotonic() > ends:
+            raise DeadlineError(f"{what} within {deadline_s:g} s")

@@ -64,6 +64,8 @@ def load_model_library(path: Path) -> Any:
     library.sjm_open.restype = handle
     library.sjm_close.argtypes = (handle,)
     library.sjm_close.restype = None
+    library.sjm_drop.argtypes = (handle,)
+    library.sjm_drop.restype = None
     library.sjm_cycles.argtypes = (handle,)
     library.sjm_cycles.restype = ctypes.c_int64
     library.sjm_read.argtypes = (handle, word, ctypes.POINTER(word))

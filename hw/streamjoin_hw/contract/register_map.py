@@ -147,7 +147,9 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                     2,
                     1,
                     "Write 1 to empty the design and clear the counters; drops a drain written "
-                    "with it and clears enable unless written with it.",
+                    "with it and clears enable unless written with it. A beat that is offered at "
+                    "the output stays until it is taken, and no tuple is accepted meanwhile; reads "
+                    "1 until the design is empty.",
                 ),
             ),
         ),

@@ -4,7 +4,7 @@ A harness is an ordinary Amaranth design whose ports are free: the solver choose
 every cycle. Assumptions may only be made about them, never about what the component does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,11 +111,11 @@ class Harness:
         waiting, stands = self.offered(m, stream)
         self.claim(m, ~waiting | stands, f"an offer of {name} stays, unchanged, until it is taken")
 
-    def drive(self, m: Module, component: Component) -> None:
-        """Add the component as ``dut``, its inputs free by the name of its ports."""
+    def drive(self, m: Module, component: Component, *, but: Sequence[str] = ()) -> None:
+        """Add the component as ``dut``, its inputs free by the name of its ports, but some."""
         m.submodules.dut = component
         for path, member, value in component.signature.flatten(component):
-            if member.flow == wiring.In:
+            if member.flow == wiring.In and path[0] not in but:
                 name = "__".join(str(part) for part in path)
                 port = Signal(len(Value.cast(value)), name=f"i_{name}")
                 m.d.comb += Value.cast(value).eq(port)

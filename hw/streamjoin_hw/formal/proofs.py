@@ -11,6 +11,7 @@ from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.passage import FifoPassage, MergerPassage, PipeRegPassage, TreePassage
 from streamjoin_hw.formal.paths import Around, Path
 from streamjoin_hw.formal.ring import RingMemory
+from streamjoin_hw.formal.soft_reset import SoftReset
 from streamjoin_hw.formal.stars import SplitMeeting, StarOrder
 from streamjoin_hw.formal.words import GroupPassage, PacketPassage
 
@@ -143,6 +144,18 @@ HASTY_TRAILER = Fault(
     "(is_old & ~waits)",
     "is_old",
     "a packet is closed although a word of it is offered",
+)
+HASTY_RESET = Fault(
+    "top",
+    "restart.eq(asked & ~waits)",
+    "restart.eq(file.soft_reset)",
+    "a soft reset waits for nothing",
+)
+HASTY_WORDS = Fault(
+    "board",
+    "waits.eq(self.m_axis_words_tvalid & ~self.m_axis_words_tready)",
+    "waits.eq(top.m_axis_results_tvalid & ~top.m_axis_results_tready)",
+    "a soft reset waits for a result but for no trailer",
 )
 
 HASTY_STAR = Fault(
@@ -301,6 +314,22 @@ PROOFS = {
         HASTY_TRAILER,
         quick_depth=3,
         depth=10,
+        inductive=True,
+    ),
+    "soft-reset": Proof(
+        "soft reset withdraws no offer and no response, and ends, whatever the design",
+        SoftReset,
+        HASTY_RESET,
+        quick_depth=3,
+        depth=12,
+        inductive=True,
+    ),
+    "soft-reset-words": Proof(
+        "the same of the top level for boards",
+        partial(SoftReset, board=True),
+        HASTY_WORDS,
+        quick_depth=3,
+        depth=12,
         inductive=True,
     ),
     "star-order": Proof(

@@ -295,6 +295,15 @@ int sjm_run(void* handle, SjmRun* run) {
   return status;
 }
 
+// Lets a cycle pass in which a beat that the design offers is taken, and drops it: a soft reset
+// waits for that.
+void sjm_drop(void* handle) {
+  Model* model = as_model(handle);
+  model->top->FROM_DESIGN(tready) = 1;
+  model->tick();
+  model->top->FROM_DESIGN(tready) = 0;
+}
+
 int64_t sjm_cycles(void* handle) { return as_model(handle)->cycle; }
 
 #ifdef COUNT_ACTIVITY

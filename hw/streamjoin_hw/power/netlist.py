@@ -39,12 +39,9 @@ _PLAIN, _WATCHED, GATES_NAME = "plain.json", "watched.json", "gates.v"
 def script(verilog: str, top: str) -> list[str]:
     """Return the commands that make a netlist of a file."""
     return [
-        f"read_verilog -sv {verilog}",
+        f"read_verilog {verilog}",
         f"hierarchy -check -top {top}",
         "proc",
-        # What the simulation asserts and prints is no hardware.
-        "chformal -remove",
-        "delete t:$print",
         f"setattr -mod -set keep_hierarchy 1 {CORE_MODULE}",
         "flatten",
         "opt_expr",

@@ -74,13 +74,10 @@ def lacking(found: Mapping[str, Use], part: str) -> str:
 
 def script(target: Target, verilog: str, *, top: str, flat: bool) -> list[str]:
     """Return the commands that synthesise a file."""
-    # What the simulation asserts and prints is no hardware.
     commands = [
-        f"read_verilog -sv {verilog}",
+        f"read_verilog {verilog}",
         f"hierarchy -check -top {top}",
         "proc",
-        "chformal -remove",
-        "delete t:$print",
     ]
     if not flat:
         commands.append(f"setattr -mod -set keep_hierarchy 1 {CORE_MODULE}")
