@@ -8,11 +8,11 @@ SEED ?= 0
 BOARD ?= pynq-z2
 BIN := .venv/bin
 
-.PHONY: help setup compare bench test fmt lint stress sim formal verilog synth bitstream report \
+.PHONY: help setup compare bench test test-all fmt lint stress sim formal verilog synth bitstream report \
 	docs clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
 
 setup: ## make .venv with everything the project needs; seconds when nothing is missing
 	@$(PYTHON) bootstrap.py
@@ -25,6 +25,9 @@ bench: setup ## run a published experiment (NAME=iawj-micro, EFFORT=quick|full)
 
 test: setup ## pass all the tests
 	$(BIN)/pytest
+
+test-all: setup ## pass all the tests and the slow ones
+	$(BIN)/pytest -m ""
 
 fmt: setup ## format the sources
 	$(BIN)/ruff format .

@@ -1,5 +1,6 @@
 """The join as a streaming query: exactly once, late data counted, a bounded state."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,12 +19,13 @@ from pyspark.errors import StreamingQueryException
 from tests.datagen.distributed import pairs_of
 
 from streamjoin import oracle, verify
+from streamjoin.cli import main
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.inputs import as_streams
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Pairs, Stream
 from streamjoin.windows import parse_window
-from streamjoin_datagen.distributed import stream_source, stream_state
+from streamjoin_datagen.distributed import cli, stream_source, stream_state
 from streamjoin_datagen.distributed.join import explained
 from streamjoin_datagen.distributed.stream_state import FOLDER, last_record
 from streamjoin_datagen.distributed.streaming import stream_join, stream_join_files
@@ -187,7 +189,12 @@ def command(folder: Path) -> list[str]:
     return [sys.executable, "-m", "streamjoin", "spark-stream", *places, *how.split()]
 
 
-def test_pairs_are_there_exactly_once_after_a_driver_is_killed(tmp_path: Path) -> None:
+def test_pairs_are_there_exactly_once_after_a_driver_is_killed(
+    session: Session,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     r, s = streams(3, 2000)
     write(tmp_path / "r", r, files=10)
     write(tmp_path / "s", s, files=10)
@@ -214,12 +221,10 @@ def test_pairs_are_there_exactly_once_after_a_driver_is_killed(tmp_path: Path) -
     assert before < 9
     right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:90us"))
     assert len(found(tmp_path)) < len(right)
-    done = subprocess.run(
-        command(tmp_path), capture_output=True, text=True, timeout=DEADLINE_S, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setattr(cli, "_session", lambda args: contextlib.nullcontext(session))
+    assert main(command(tmp_path)[3:]) == 0
     verify.check(found(tmp_path), right, "stream")
-    told = json.loads(done.stdout)
+    told = json.loads(capsys.readouterr().out)
     assert (told["pairs_so_far"], told["late_so_far"]) == (len(right), 0)
 
 
