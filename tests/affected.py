@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUDGET_S = 100
 """Seconds of tests that are started, start-up aside; two workers share them."""
 WORKERS = 2
-UNKNOWN_S = 10.0
+UNKNOWN_S = 20.0
 """Seconds a test file is taken for that has never run here."""
 SECONDS = ROOT / ".pytest_cache" / "v" / "streamjoin" / "seconds"
 """Written by ``tests/conftest.py``: seconds that each test file took."""
@@ -138,7 +138,8 @@ def main(words: list[str]) -> int:
     rest = f"{len(near) - len(tests)} further away do not: make test runs all"
     print(f"check: {len(tests)} test files run; {rest}", flush=True)  # noqa: T201
     names = [str(test.relative_to(ROOT)) for test in tests]
-    return int(pytest.main([*names, "tests/test_walls.py"])) if names else 0
+    workers = ("-n", str(WORKERS), "--dist", "worksteal")
+    return int(pytest.main([*workers, *names, "tests/test_walls.py"])) if names else 0
 
 
 if __name__ == "__main__":

@@ -89,13 +89,23 @@ def found(folder: Path) -> Pairs:
     return pairs_of(pq.read_table(folder / "pairs"))
 
 
-@pytest.mark.parametrize("path", ["files", "workers", "rows"])
+UNEVEN, TUMBLING, BAND = (
+    ("k", None, "time:90us,7us"),
+    ("k", None, "tumbling:70us"),
+    (None, ["k=k:1:2", "f=f:3:3"], "time:50us,80us"),
+)
+
+
 @pytest.mark.parametrize(
-    ("on", "band", "window"),
+    ("on", "band", "window", "path"),
     [
-        ("k", None, "time:90us,7us"),
-        ("k", None, "tumbling:70us"),
-        (None, ["k=k:1:2", "f=f:3:3"], "time:50us,80us"),
+        *((*asked, "files") for asked in (UNEVEN, TUMBLING, BAND)),
+        (*BAND, "workers"),
+        (*UNEVEN, "rows"),
+        (*TUMBLING, "rows"),
+        pytest.param(*UNEVEN, "workers", marks=pytest.mark.slow),
+        pytest.param(*TUMBLING, "workers", marks=pytest.mark.slow),
+        pytest.param(*BAND, "rows", marks=pytest.mark.slow),
     ],
 )
 def test_a_stream_gives_the_oracles_result(
@@ -372,7 +382,12 @@ def test_a_checkpoint_goes_on_with_the_same_folders_and_columns_alone(
             stream_join_files(session.spark, r, s, window="time:90us", **{**how, **changed})
 
 
-@pytest.mark.parametrize("name", ["in[1]", "{a,b}", "a*?", "back\\slash", "50%20 of ü"])
+NAMES = ("in[1]", "{a,b}", "a*?", "back\\slash", "50%20 of ü")
+
+
+@pytest.mark.parametrize(
+    "name", ["".join(NAMES), *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES)]
+)
 def test_a_folder_may_have_any_name(name: str, session: Session, tmp_path: Path) -> None:
     r, s = streams(13)
     for side, stream in (("r", r), ("s", s)):

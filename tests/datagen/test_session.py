@@ -129,6 +129,32 @@ def test_a_session_that_ends_or_fails_leaves_nothing_and_another_can_follow(
     assert sorted(own_home.iterdir()) == before
 
 
+SHARED = """
+import sys
+from streamjoin_datagen.session import shared_session
+for threads in map(int, sys.argv[1:]):
+    session = shared_session(threads)
+    assert (session.threads, session.spark.range(9).count()) == (threads, 9)
+    assert shared_session(threads) is session
+"""
+
+
+@pytest.mark.parametrize("threads", [["1"], pytest.param(["1", "2"], marks=pytest.mark.slow)])
+def test_a_shared_session_has_the_threads_asked_for_and_ends_with_the_process(
+    threads: list[str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SHARED, *threads],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
 INTERRUPTED = """
 import argparse, signal, sys
 from streamjoin_datagen.cli import VERB

@@ -1,7 +1,11 @@
 """One suite over every engine in the catalog, by what it declares."""
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.host import cases
@@ -25,6 +29,8 @@ pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its mo
 def engine(request: pytest.FixtureRequest) -> Engine:
     found = catalog.get(request.param)
     assert found.unusable() is None, "make setup installs what every engine needs"
+    if request.param in SPARK:
+        request.getfixturevalue("session")  # one for all tests: jobs run in what is there
     return found
 
 
@@ -64,16 +70,25 @@ def held(engine: Engine, window: Window, r: Stream, s: Stream) -> bool:
     return high <= 4 * min(low, 3)
 
 
-@pytest.mark.parametrize("predicate", cases.PREDICATES)
-@pytest.mark.parametrize("case", CASES)
+def hard_cases() -> Iterator[ParameterSet]:
+    """Every engine with every input and predicate; a job on Spark takes a second."""
+    for name, (row, case), (column, predicate) in itertools.product(
+        NAMES, enumerate(CASES), enumerate(cases.PREDICATES)
+    ):
+        slow = name in SPARK and row % len(cases.PREDICATES) != column
+        marks = [pytest.mark.slow] if slow else []
+        yield pytest.param(name, case, predicate, marks=marks)
+
+
+@pytest.mark.parametrize(("engine", "case", "predicate"), hard_cases(), indirect=["engine"])
 def test_every_engine_gives_the_oracles_result_on_hard_cases(
     engine: Engine, case: str, predicate: str
 ) -> None:
     chosen, inputs = cases.PREDICATES[predicate], CASES[case]
     checked = 0
     windows = cases.windows_of(engine)
-    if engine.capabilities.platform == "spark":  # each window with a third of the inputs
-        place = list(CASES).index(case) + list(cases.PREDICATES).index(predicate)
+    if engine.name in SPARK:  # each window with a third of the inputs
+        place = list(CASES).index(case) // 3 + list(cases.PREDICATES).index(predicate)
         windows = [windows[place % len(windows)]]
     for window in windows:
         if cases.supports(engine, chosen, window) and held(engine, window, inputs.r, inputs.s):
@@ -99,6 +114,7 @@ def test_every_engine_gives_the_oracles_result_on_random_cases(
     check_random(catalog.get(name), data, streams)
 
 
+@pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("name", SPARK)
 @examples(8)
 @given(data=st.data(), streams=cases.random_streams())
