@@ -26,7 +26,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-MOST_OBJECTS = 50_000
+MOST_OBJECTS = 5_000
 """Objects that every measured run may have to look through; compiled kernels leave many more."""
 
 
