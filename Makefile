@@ -28,7 +28,7 @@ test: setup ## pass all the tests
 	$(PYTEST)
 
 test-all: setup ## pass all the tests and the slow ones
-	$(PYTEST) -m ""
+	CASES=200 $(PYTEST) -m ""
 
 check: setup ## pass the tests that a change touches (PATHS=..., else what git says has changed)
 	$(BIN)/python -m tests.affected $(PATHS)

@@ -192,11 +192,12 @@ def main() -> None:
     if sys.version_info < MINIMUM:
         fail(f"Python {MINIMUM[0]}.{MINIMUM[1]} or newer is needed, not {sys.version.split()[0]}")
     if sys.argv[1:2] == ["board"]:
-        for pynq, versions in BOARDS:
-            if sys.argv[2:] not in ([], [pynq]):
-                continue
+        boards = dict(BOARDS)
+        for pynq in sys.argv[2:] or boards:
+            if pynq not in boards:
+                fail(f"PYNQ must be one of {', '.join(boards)}, not {pynq}")
             inputs = ("bootstrap.py", f"tests/board/constraints-{pynq}.txt")
-            step = partial(make_board_environment, pynq, versions)
+            step = partial(make_board_environment, pynq, boards[pynq])
             once("environment", inputs, step, BOARD_VENVS / pynq)
         return
     once("environment", ENVIRONMENT_INPUTS, make_environment)
