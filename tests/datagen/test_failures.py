@@ -78,8 +78,8 @@ def generated(master: str, harms: list[str], folder: Path) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("master", "harms"),
     [
-        ("local-cluster[2,1,1024]", ["fail", "kill"]),
-        pytest.param("local[2,4]", ["fail"], marks=pytest.mark.slow),
+        ("local[2,4]", ["fail"]),
+        pytest.param("local-cluster[2,1,1024]", ["fail", "kill"], marks=pytest.mark.slow),
     ],
 )
 def test_the_bytes_survive_a_failed_task_and_a_lost_executor(
