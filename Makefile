@@ -7,9 +7,15 @@ CASES ?= 1000
 SEED ?= 0
 BOARD ?= pynq-z2
 BIN := .venv/bin
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
+<<<<<<< HEAD
 .PHONY: help setup compare bench test test-all fmt lint stress sim formal verilog synth bitstream report \
 	docs clean
+=======
+.PHONY: help setup compare bench test test-all check fmt lint stress sim formal verilog synth \
+	bitstream report docs clean
+>>>>>>> tests
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -24,7 +30,13 @@ bench: setup ## run a published experiment (NAME=iawj-micro, EFFORT=quick|full)
 	$(BIN)/streamjoin bench $(NAME) --size $(EFFORT)
 
 test: setup ## pass all the tests
-	$(BIN)/pytest
+	$(PYTEST)
+
+test-all: setup ## pass all the tests and the slow ones
+	CASES=200 $(PYTEST) -m ""
+
+check: setup ## pass the tests that a change touches (PATHS=..., else what git says has changed)
+	$(BIN)/python -m tests.affected $(PATHS)
 
 test-all: setup ## pass all the tests and the slow ones
 	$(BIN)/pytest -m ""
@@ -33,7 +45,7 @@ fmt: setup ## format the sources
 	$(BIN)/ruff format .
 
 lint: setup ## formatting, lint, strict types and the walls between the packages
-	$(BIN)/pytest tests/test_walls.py
+	$(PYTEST) tests/test_walls.py
 
 stress: setup ## random cases for every parallel engine (CASES=1000, SEED= repeats)
 	CASES=$(CASES) SEED=$(SEED) $(BIN)/pytest tests/host/test_stress.py \

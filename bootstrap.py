@@ -2,8 +2,8 @@
 
 Run by ``make setup`` with the system's Python and its standard library alone. What must come
 from the system (a C++ compiler, Perl; for tests Chromium, Tcl, PostgreSQL) is installed with apt
-where that is allowed; otherwise one sentence says what to type. ``bootstrap.py board`` sets up
-``.venv-board`` instead, for the tests of the board's driver under both versions of PYNQ.
+where that is allowed; otherwise one sentence says what to type. ``bootstrap.py board [PYNQ]`` sets
+up ``.venv-board`` instead, for the tests of the board's driver under one or all versions of PYNQ.
 """
 
 import hashlib
@@ -171,7 +171,7 @@ def make_board_environment(pynq: str, versions: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         wheels = Path(folder) / "wheels.txt"
         wheels.write_text("\n".join(others) + "\n")
-        install = pip("install", "--require-hashes", "-r", str(wheels), venv=venv)
+        install = pip("install", "--no-compile", "--require-hashes", "-r", str(wheels), venv=venv)
         run(install, f"installing what PYNQ {pynq} needs under Python {version} (a minute)")
     options = ("install", "--require-hashes", "--no-build-isolation", "-r", str(pins))
     run(pip(*options, venv=venv), f"building PYNQ {pynq}")
@@ -191,10 +191,13 @@ def main() -> None:
     """Bring the environment up to date if anything it is made from has changed."""
     if sys.version_info < MINIMUM:
         fail(f"Python {MINIMUM[0]}.{MINIMUM[1]} or newer is needed, not {sys.version.split()[0]}")
-    if sys.argv[1:] == ["board"]:
-        for pynq, versions in BOARDS:
+    if sys.argv[1:2] == ["board"]:
+        boards = dict(BOARDS)
+        for pynq in sys.argv[2:] or boards:
+            if pynq not in boards:
+                fail(f"PYNQ must be one of {', '.join(boards)}, not {pynq}")
             inputs = ("bootstrap.py", f"tests/board/constraints-{pynq}.txt")
-            step = partial(make_board_environment, pynq, versions)
+            step = partial(make_board_environment, pynq, boards[pynq])
             once("environment", inputs, step, BOARD_VENVS / pynq)
         return
     once("environment", ENVIRONMENT_INPUTS, make_environment)

@@ -8,6 +8,7 @@ import pytest
 from tests.host.postgres import server
 
 from streamjoin.engines.sliding import mergetrees
+from streamjoin_datagen.session import Session, spark_session
 
 collect_ignore = ["board"]
 """Runs in environments of its own: see test_board.py."""
@@ -25,7 +26,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-MOST_OBJECTS = 50_000
+MOST_OBJECTS = 5_000
 """Objects that every measured run may have to look through; compiled kernels leave many more."""
 
 
@@ -34,6 +35,25 @@ def pytest_runtest_teardown() -> None:
     if len(gc.get_objects(generation=2)) > MOST_OBJECTS:
         gc.collect()
         gc.freeze()
+
+
+_seconds: dict[str, float] = {}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up what each test file takes."""
+    file = report.nodeid.partition("::")[0]
+    _seconds[file] = _seconds.get(file, 0.0) + report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep what whole files took: ``make check`` chooses by it."""
+    config = session.config
+    whole = not config.option.keyword and not any("::" in word for word in config.args)
+    cache = getattr(config, "cache", None)
+    if whole and cache and not session.shouldstop and not hasattr(config, "workerinput"):
+        taken = {file: round(seconds, 1) for file, seconds in _seconds.items()}
+        cache.set("streamjoin/seconds", {**cache.get("streamjoin/seconds", {}), **taken})
 
 
 def pytest_unconfigure() -> None:
@@ -45,6 +65,13 @@ def pytest_unconfigure() -> None:
 def _threads_share_however_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have index joins share what is too little to be worth it: tests provoke their races."""
     monkeypatch.setattr(mergetrees, "LEAST_SHARED", 0)
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[Session]:
+    """One Spark session for all tests that lose no executor; starting one takes seconds."""
+    with spark_session(2) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -27,28 +27,27 @@ def models() -> dict[str, str]:
     return {name: str(build_model(PRESETS[name], board=True)) for name in presets}
 
 
-@pytest.fixture(scope="module")
-def environments(pytestconfig: pytest.Config) -> Path:
+def environment(version: str, pytestconfig: pytest.Config) -> Path:
     """Set up ``.venv-board`` where it is missing or old; what it has to say is shown."""
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     assert capture is not None
-    command = [sys.executable, str(ROOT / "bootstrap.py"), "board"]
+    command = [sys.executable, str(ROOT / "bootstrap.py"), "board", version]
     with capture.global_and_fixture_disabled():
         done = subprocess.run(command, timeout=SETUP_DEADLINE_S, check=False)
     assert done.returncode == 0, "see what setup said above"
-    return ROOT / ".venv-board"
+    return ROOT / ".venv-board" / version
 
 
-@pytest.mark.parametrize("version", ["3.1", "4.0"])
+@pytest.mark.parametrize("version", ["3.1", pytest.param("4.0", marks=pytest.mark.slow)])
 def test_the_driver_holds_under_pynq(
-    version: str, models: dict[str, str], environments: Path
+    version: str, models: dict[str, str], pytestconfig: pytest.Config
 ) -> None:
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
         "PYTHONPATH": os.pathsep.join(str(ROOT / name) for name in ("common", "host", "hw")),
         "STREAMJOIN_BOARD_MODELS": json.dumps(models),
     }
-    python = str(environments / version / "bin" / "python")
+    python = str(environment(version, pytestconfig) / "bin" / "python")
     command = [python, "-m", "pytest", "-c", str(BOARD / "pytest.ini"), "--rootdir", str(BOARD)]
     done = subprocess.run(
         [*command, str(BOARD)],
@@ -64,6 +63,7 @@ def test_the_driver_holds_under_pynq(
     assert " skipped" not in done.stdout
 
 
+@pytest.mark.slow
 def test_pip_installs_it_in_an_empty_environment_and_it_plays_a_recording(tmp_path: Path) -> None:
     """As on a board: pip chooses from its index; no compiler, nothing of the source tree."""
     python = python_of("3.10") or python_of("3.11")

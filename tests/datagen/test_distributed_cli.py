@@ -185,6 +185,7 @@ def test_kernels_run_from_the_shipped_package_and_leave_nothing_at_home(tmp_path
     assert list(home.rglob("*")) == []
 
 
+@pytest.mark.slow
 def test_a_cluster_of_executors_joins_what_is_submitted(inputs: Path) -> None:
     package = inputs / "streamjoin.zip"
     submit.package(package)

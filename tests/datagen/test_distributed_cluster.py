@@ -24,7 +24,7 @@ from streamjoin.predicates import Predicate
 from streamjoin.windows import parse_window
 from streamjoin_datagen.java import find_java
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 HOME = Path(pyspark.__file__).parent
 DEADLINE_S = 240
 END_DEADLINE_S = 60

@@ -30,14 +30,27 @@ def streams(seed: int, from_us: int = 0) -> tuple[Stream, Stream]:
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("engine", [Spark(), SparkSql()], ids=lambda engine: engine.name)
+ASKED = (
+    ("k", None, "time:90us,7us", 0),
+    ("k", "f=f:1:2", "tumbling:70us", -1000),
+    (None, ["k=k:1:2", "f=f:3:3"], "time:50us,80us", 123_456_789),
+    (None, "k=k:-3:4", "time:1us,1us", 5),
+)
+
+
 @pytest.mark.parametrize(
-    ("on", "band", "window", "from_us"),
+    ("on", "band", "window", "from_us", "engine"),
     [
-        ("k", None, "time:90us,7us", 0),
-        ("k", "f=f:1:2", "tumbling:70us", -1000),
-        (None, ["k=k:1:2", "f=f:3:3"], "time:50us,80us", 123_456_789),
-        (None, "k=k:-3:4", "time:1us,1us", 5),
+        *(
+            pytest.param(*asked, Spark(), id=f"spark-{number}")
+            for number, asked in enumerate(ASKED)
+        ),
+        *(
+            pytest.param(*asked, SparkSql(), id=f"spark-sql-{number}", marks=marks)
+            for (number, asked), marks in zip(
+                enumerate(ASKED), ((), (), pytest.mark.slow, pytest.mark.slow), strict=True
+            )
+        ),
     ],
 )
 def test_a_replay_gives_the_oracles_result(
@@ -62,8 +75,15 @@ def test_sparks_own_join_gives_the_oracles_result_from_rocksdb_too() -> None:
     verify.check(outcome.pairs, oracle.join(r, s, asked.predicate, window), "spark-sql")
 
 
-@pytest.mark.parametrize("arrival", ["instant", "replay"])
-@pytest.mark.parametrize("engine", [Spark(), SparkSql()], ids=lambda engine: engine.name)
+@pytest.mark.parametrize(
+    ("engine", "arrival"),
+    [
+        pytest.param(Spark(), "instant", id="spark-instant"),
+        pytest.param(Spark(), "replay", id="spark-replay"),
+        pytest.param(SparkSql(), "instant", id="spark-sql-instant"),
+        pytest.param(SparkSql(), "replay", id="spark-sql-replay", marks=pytest.mark.slow),
+    ],
+)
 def test_join_columns_may_be_called_as_the_files_own(engine: SparkEngine, arrival: str) -> None:
     r, s = (
         Stream({name: x.column("k") for name in ("row", "ts", "TS", "a `b")}, x.ts, x.source)

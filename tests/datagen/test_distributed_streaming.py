@@ -1,5 +1,6 @@
 """The join as a streaming query: exactly once, late data counted, a bounded state."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,12 +19,13 @@ from pyspark.errors import StreamingQueryException
 from tests.datagen.distributed import pairs_of
 
 from streamjoin import oracle, verify
+from streamjoin.cli import main
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.inputs import as_streams
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Pairs, Stream
 from streamjoin.windows import parse_window
-from streamjoin_datagen.distributed import stream_source, stream_state
+from streamjoin_datagen.distributed import cli, stream_source, stream_state
 from streamjoin_datagen.distributed.join import explained
 from streamjoin_datagen.distributed.stream_state import FOLDER, last_record
 from streamjoin_datagen.distributed.streaming import stream_join, stream_join_files
@@ -87,13 +89,23 @@ def found(folder: Path) -> Pairs:
     return pairs_of(pq.read_table(folder / "pairs"))
 
 
-@pytest.mark.parametrize("path", ["files", "workers", "rows"])
+UNEVEN, TUMBLING, BAND = (
+    ("k", None, "time:90us,7us"),
+    ("k", None, "tumbling:70us"),
+    (None, ["k=k:1:2", "f=f:3:3"], "time:50us,80us"),
+)
+
+
 @pytest.mark.parametrize(
-    ("on", "band", "window"),
+    ("on", "band", "window", "path"),
     [
-        ("k", None, "time:90us,7us"),
-        ("k", None, "tumbling:70us"),
-        (None, ["k=k:1:2", "f=f:3:3"], "time:50us,80us"),
+        *((*asked, "files") for asked in (UNEVEN, TUMBLING, BAND)),
+        (*BAND, "workers"),
+        (*UNEVEN, "rows"),
+        (*TUMBLING, "rows"),
+        pytest.param(*UNEVEN, "workers", marks=pytest.mark.slow),
+        pytest.param(*TUMBLING, "workers", marks=pytest.mark.slow),
+        pytest.param(*BAND, "rows", marks=pytest.mark.slow),
     ],
 )
 def test_a_stream_gives_the_oracles_result(
@@ -187,7 +199,12 @@ def command(folder: Path) -> list[str]:
     return [sys.executable, "-m", "streamjoin", "spark-stream", *places, *how.split()]
 
 
-def test_pairs_are_there_exactly_once_after_a_driver_is_killed(tmp_path: Path) -> None:
+def test_pairs_are_there_exactly_once_after_a_driver_is_killed(
+    session: Session,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     r, s = streams(3, 2000)
     write(tmp_path / "r", r, files=10)
     write(tmp_path / "s", s, files=10)
@@ -214,12 +231,10 @@ def test_pairs_are_there_exactly_once_after_a_driver_is_killed(tmp_path: Path) -
     assert before < 9
     right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:90us"))
     assert len(found(tmp_path)) < len(right)
-    done = subprocess.run(
-        command(tmp_path), capture_output=True, text=True, timeout=DEADLINE_S, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setattr(cli, "_session", lambda args: contextlib.nullcontext(session))
+    assert main(command(tmp_path)[3:]) == 0
     verify.check(found(tmp_path), right, "stream")
-    told = json.loads(done.stdout)
+    told = json.loads(capsys.readouterr().out)
     assert (told["pairs_so_far"], told["late_so_far"]) == (len(right), 0)
 
 
@@ -367,7 +382,12 @@ def test_a_checkpoint_goes_on_with_the_same_folders_and_columns_alone(
             stream_join_files(session.spark, r, s, window="time:90us", **{**how, **changed})
 
 
-@pytest.mark.parametrize("name", ["in[1]", "{a,b}", "a*?", "back\\slash", "50%20 of ü"])
+NAMES = ("in[1]", "{a,b}", "a*?", "back\\slash", "50%20 of ü")
+
+
+@pytest.mark.parametrize(
+    "name", ["".join(NAMES), *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES)]
+)
 def test_a_folder_may_have_any_name(name: str, session: Session, tmp_path: Path) -> None:
     r, s = streams(13)
     for side, stream in (("r", r), ("s", s)):

@@ -73,10 +73,10 @@ def test_every_port_is_on_the_loopback_interface(session: Session) -> None:
 
 
 ENDED = """
-import logging, os, signal, sys
+import builtins, logging, os, signal, sys
 from streamjoin_datagen.session import spark_session
 before = dict(os.environ), list(sys.path)
-for failure in (KeyboardInterrupt, SystemExit, ValueError, None):
+for failure in [*(getattr(builtins, name) for name in sys.argv[1:]), None]:
     try:
         with spark_session(1) as session:
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -92,7 +92,14 @@ assert (logging.root.handlers, logging.root.filters) == ([], [])
 """
 
 
-def test_a_session_that_ends_or_fails_leaves_nothing_and_another_can_follow(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "failures",
+    [["KeyboardInterrupt"], pytest.param(["SystemExit", "ValueError"], marks=pytest.mark.slow)],
+    ids=" ".join,
+)
+def test_a_session_that_ends_or_fails_leaves_nothing_and_another_can_follow(
+    failures: list[str], tmp_path: Path
+) -> None:
     folders = {name: tmp_path / name for name in ("home", "cwd", "tmp")}
     for folder in folders.values():
         folder.mkdir()
@@ -107,7 +114,7 @@ def test_a_session_that_ends_or_fails_leaves_nothing_and_another_can_follow(tmp_
     own_home = Path("~").expanduser()
     before = sorted(own_home.iterdir())
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", ENDED],
+        [sys.executable, "-W", "error", "-c", ENDED, *failures],
         cwd=folders["cwd"],
         env=environment,
         capture_output=True,
@@ -120,6 +127,32 @@ def test_a_session_that_ends_or_fails_leaves_nothing_and_another_can_follow(tmp_
         name: [] for name in folders
     }
     assert sorted(own_home.iterdir()) == before
+
+
+SHARED = """
+import sys
+from streamjoin_datagen.session import shared_session
+for threads in map(int, sys.argv[1:]):
+    session = shared_session(threads)
+    assert (session.threads, session.spark.range(9).count()) == (threads, 9)
+    assert shared_session(threads) is session
+"""
+
+
+@pytest.mark.parametrize("threads", [["1"], pytest.param(["1", "2"], marks=pytest.mark.slow)])
+def test_a_shared_session_has_the_threads_asked_for_and_ends_with_the_process(
+    threads: list[str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SHARED, *threads],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 INTERRUPTED = """
@@ -145,13 +178,37 @@ def wait_for(folder: Path, pattern: str, process: "subprocess.Popen[str]") -> No
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+JAVA_STARTS, SPARK_STARTS, WORKER_WRITES = (
+    "tmp/streamjoin-spark-*/java.log",
+    "tmp/streamjoin-spark-*/connection",
+    "above/.w-*/new/r.parquet/*",
+)
+
+
 @pytest.mark.parametrize(
+<<<<<<< HEAD
     "sign",
     ["tmp/streamjoin-spark-*/java.log", "tmp/streamjoin-spark-*/connection",
      "above/.streamjoin-*.draft/new/w/r.parquet/*"],
     ids=["Java starts", "Spark starts", "a worker writes"],
 )  # fmt: skip
+=======
+    ("number", "status", "sign"),
+    [
+        pytest.param(signal.SIGINT, 130, JAVA_STARTS, id="SIGINT, Java starts"),
+        pytest.param(signal.SIGTERM, 143, SPARK_STARTS, id="SIGTERM, Spark starts"),
+        pytest.param(signal.SIGINT, 130, WORKER_WRITES, id="SIGINT, a worker writes"),
+        *(
+            pytest.param(number, status, sign, id=f"{number.name}, {when}", marks=pytest.mark.slow)
+            for number, status, sign, when in (
+                (signal.SIGTERM, 143, JAVA_STARTS, "Java starts"),
+                (signal.SIGINT, 130, SPARK_STARTS, "Spark starts"),
+                (signal.SIGTERM, 143, WORKER_WRITES, "a worker writes"),
+            )
+        ),
+    ],
+)
+>>>>>>> tests
 def test_an_interrupt_ends_everything_without_a_word(
     number: signal.Signals, status: int, sign: str, tmp_path: Path
 ) -> None:

@@ -1,7 +1,10 @@
 """One suite over every engine in the catalog, by what it declares."""
 
+import itertools
+
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.host import cases
@@ -25,6 +28,8 @@ pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its mo
 def engine(request: pytest.FixtureRequest) -> Engine:
     found = catalog.get(request.param)
     assert found.unusable() is None, "make setup installs what every engine needs"
+    if request.param in SPARK:
+        request.getfixturevalue("session")  # one for all tests: jobs run in what is there
     return found
 
 
@@ -64,16 +69,27 @@ def held(engine: Engine, window: Window, r: Stream, s: Stream) -> bool:
     return high <= 4 * min(low, 3)
 
 
-@pytest.mark.parametrize("predicate", cases.PREDICATES)
-@pytest.mark.parametrize("case", CASES)
+def hard_cases() -> list[ParameterSet]:
+    """Every engine with every input and predicate; a job on Spark takes a second."""
+    found = []
+    for name, (row, case), (column, predicate) in itertools.product(
+        NAMES, enumerate(CASES), enumerate(cases.PREDICATES)
+    ):
+        slow = name in SPARK and row % len(cases.PREDICATES) != column
+        marks = [pytest.mark.slow] if slow else []
+        found.append(pytest.param(name, case, predicate, marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("engine", "case", "predicate"), hard_cases(), indirect=["engine"])
 def test_every_engine_gives_the_oracles_result_on_hard_cases(
     engine: Engine, case: str, predicate: str
 ) -> None:
     chosen, inputs = cases.PREDICATES[predicate], CASES[case]
     checked = 0
     windows = cases.windows_of(engine)
-    if engine.capabilities.platform == "spark":  # each window with a third of the inputs
-        place = list(CASES).index(case) + list(cases.PREDICATES).index(predicate)
+    if engine.name in SPARK:  # each window with a third of the inputs
+        place = list(CASES).index(case) // 3 + list(cases.PREDICATES).index(predicate)
         windows = [windows[place % len(windows)]]
     for window in windows:
         if cases.supports(engine, chosen, window) and held(engine, window, inputs.r, inputs.s):
@@ -90,33 +106,49 @@ def examples(count: int) -> settings:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in SPARK])
+def alike() -> dict[str, list[Engine]]:
+    """Engines that declare the same, by the first one's name: they share their random cases."""
+    found: dict[object, list[Engine]] = {}
+    for engine in map(catalog.get, NAMES):
+        can = engine.capabilities
+        limits = can.platform if can.platform in {"fpga", "spark"} else None
+        found.setdefault((limits, can.predicates, can.windows), []).append(engine)
+    return {engines[0].name: engines for engines in found.values()}
+
+
+ALIKE = alike()
+
+
+@pytest.mark.parametrize("first", [name for name in ALIKE if name not in SPARK])
 @examples(60)
 @given(data=st.data(), streams=cases.random_streams())
 def test_every_engine_gives_the_oracles_result_on_random_cases(
-    name: str, data: st.DataObject, streams: tuple[Stream, Stream]
+    first: str, data: st.DataObject, streams: tuple[Stream, Stream]
 ) -> None:
-    check_random(catalog.get(name), data, streams)
+    check_random(ALIKE[first], data, streams)
 
 
-@pytest.mark.parametrize("name", SPARK)
+@pytest.mark.usefixtures("session")
+@pytest.mark.parametrize("first", [name for name in ALIKE if name in SPARK])
 @examples(8)
 @given(data=st.data(), streams=cases.random_streams())
 def test_every_engine_on_spark_gives_the_oracles_result_on_some_random_cases(
-    name: str, data: st.DataObject, streams: tuple[Stream, Stream]
+    first: str, data: st.DataObject, streams: tuple[Stream, Stream]
 ) -> None:
-    check_random(catalog.get(name), data, streams)
+    check_random(ALIKE[first], data, streams)
 
 
-def check_random(engine: Engine, data: st.DataObject, streams: tuple[Stream, Stream]) -> None:
-    able = [p for p in cases.PREDICATES.values() if p.kind in engine.capabilities.predicates]
+def check_random(
+    engines: list[Engine], data: st.DataObject, streams: tuple[Stream, Stream]
+) -> None:
+    can = engines[0].capabilities
+    able = [p for p in cases.PREDICATES.values() if p.kind in can.predicates]
     predicate = data.draw(st.sampled_from(able))
     window = data.draw(
-        cases.random_windows(engine.capabilities.windows).filter(
-            lambda w: held(engine, w, *streams)
-        )
+        cases.random_windows(can.windows).filter(lambda w: held(engines[0], w, *streams))
     )
-    check(engine, *streams, predicate, window)
+    for engine in engines:
+        check(engine, *streams, predicate, window)
 
 
 def test_every_order_that_an_engine_can_promise_is_kept_when_asked_for(engine: Engine) -> None:

@@ -140,8 +140,10 @@ def reference(ts: list[int], lateness: int) -> tuple[list[int], list[int]]:
     return [row for _, row in sorted(kept)], late
 
 
-@pytest.mark.parametrize("seed", [SEED + number for number in range(20)])
-def test_late_tuples_take_their_place_or_are_counted(seed: int) -> None:
+@pytest.mark.parametrize("number", range(20))
+def test_late_tuples_take_their_place_or_are_counted(number: int) -> None:
+    seed = SEED + number
+    print(f"SEED={seed}")  # noqa: T201  (shown with a failure)
     rng = np.random.default_rng(seed)
     lateness, data, plain, late = int(rng.integers(1, 30)), [], [], []
     for name in ("k", "k2"):

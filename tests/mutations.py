@@ -1,0 +1,192 @@
+"""Faults in host, data generation and Spark's joins and, for each, the test that has to notice.
+
+A fault is put into a copy of the sources: kernels are compiled from files, and Spark's workers
+import them. ``python -m tests.mutations NAME`` runs the test named for a fault in such a copy, as
+``make test`` would: a test that is marked slow does not count.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.hw.mutation import Mutation
+
+from streamjoin_hw.formal.faults import Fault
+
+ROOT = Path(__file__).resolve().parents[1]
+COPIED = ("datagen", "host", "hw", "tests", "benchmarks", "pyproject.toml")
+DEADLINE_S = 300
+
+MUTATIONS = {
+    "hash-table-ignores-keys": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.hashing",
+            "if packed >> U64(32) == U64(key):",
+            "if packed >> U64(32) <= U64(key):",
+            "tuples of other keys in the same bucket join",
+        ),
+        "host/test_engines.py::test_threads_do_not_change_the_result[npj]",
+        "npj",
+    ),
+    "expired-tuple-is-met": Mutation(
+        Fault(
+            "streamjoin.engines.arrivals",
+            'return np.searchsorted(ts, now - length_us, side="right")',
+            'return np.searchsorted(ts, now - length_us, side="left")',
+            "a tuple lives a microsecond longer than its window",
+        ),
+        "host/test_engines.py::test_every_engine_gives_the_oracles_result_on_hard_cases"
+        "[kang-window-edges-equi]",
+        "surplus",
+    ),
+    "cores-are-collected-as-they-end": Mutation(
+        Fault(
+            "streamjoin.engines.sliding.splitjoin",
+            "cores.sort(key=lambda done: done.core)",
+            "cores.sort(key=lambda done: -done.core)",
+            "results of a punctuation come from the last core first",
+        ),
+        "host/test_sliding.py::test_a_collector_takes_core_by_core_up_to_each_punctuation[7]",
+        "AssertionError",
+    ),
+    "tree-is-never-refilled": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.btree",
+            "if _elements(forest, child, height) <= SPARSE:",
+            "if _elements(forest, child, height) < SPARSE:",
+            "a leaf that is refilled too late runs empty",
+        ),
+        "host/test_index.py::test_a_b_tree_holds_what_was_inserted_and_not_deleted[0]",
+        "AssertionError",
+    ),
+    "tuple-at-its-lateness-is-dropped": Mutation(
+        Fault(
+            "streamjoin.lateness",
+            "ts < before - lateness_us",
+            "ts <= before - lateness_us",
+            "a tuple just as late as it may be is dropped",
+        ),
+        "host/test_live.py::test_late_tuples_take_their_place_or_are_counted[0]",
+        "AssertionError",
+    ),
+    "late-tuples-are-not-waited-for": Mutation(
+        Fault(
+            "streamjoin.live_side",
+            "return self.newest_us - (self._lateness_us or 0)",
+            "return self.newest_us",
+            "a live join goes on before late tuples can have come",
+        ),
+        "host/test_live.py::test_late_tuples_take_their_place_or_are_counted[0]",
+        "Error",
+    ),
+    "cached-value-may-lack-rows": Mutation(
+        Fault(
+            "streamjoin.engines.semi.cache",
+            "whole = loading & (values[:, SEEN] == values[:, RECORDS])",
+            "whole = loading",
+            "a join value enters the cache before all its rows are there",
+        ),
+        "host/test_semistream_faults.py",
+        "failed",
+    ),
+    "row-depends-on-its-part": Mutation(
+        Fault(
+            "streamjoin_datagen.seeds",
+            "counters = np.arange(first_row + 1, first_row + 1 + row_count, dtype=np.uint64)",
+            "counters = np.arange(1, 1 + row_count, dtype=np.uint64)",
+            "every part of a workload begins with the same rows",
+        ),
+        "datagen/test_generate.py::test_files_hold_the_rows_in_arrival_order[band]",
+        "AssertionError",
+    ),
+    "foreign-keys-are-counted": Mutation(
+        Fault(
+            "streamjoin_datagen.pairs",
+            "s_keys = places[keys[places] == s_keys]",
+            "s_keys = places",
+            "keys of S that R does not have count as R's nearest",
+        ),
+        "datagen/test_generate.py::test_pairs_are_counted_alike_in_narrow_and_wide_domains",
+        "assert",
+    ),
+    "slice-reaches-the-wrong-side": Mutation(
+        Fault(
+            "streamjoin_datagen.distributed.partition",
+            "return window.r_us - 1, window.s_us - 1",
+            "return window.s_us - 1, window.r_us - 1",
+            "a task is given R's tuples for as long as S's live",
+        ),
+        "datagen/test_distributed_tasks.py::test_hard_inputs_are_divided_without_loss",
+        "missing",
+    ),
+    "state-forgets-the-living": Mutation(
+        Fault(
+            "streamjoin_datagen.distributed.stream_state",
+            "kept = ends_us(stream.ts, of_r, window) > watermark_us",
+            "kept = stream.ts > watermark_us",
+            "a streaming query forgets tuples that later ones may meet",
+        ),
+        "datagen/test_distributed_streaming.py::test_a_stream_gives_the_oracles_result"
+        "[k-None-time:90us,7us-files]",
+        "missing",
+    ),
+}
+
+
+def source(folder: Path, module: str) -> Path:
+    """Return the file of a module in a copy of the sources."""
+    (path,) = folder.glob(f"*/{module.replace('.', '/')}.py")
+    return path
+
+
+@contextmanager
+def copy_with(fault: Fault) -> Iterator[Path]:
+    """Give a copy of the sources with a fault.
+
+    Raises
+    ------
+    FaultError
+        If the fault does not fit.
+    """
+    with tempfile.TemporaryDirectory(prefix="streamjoin-fault-") as name:
+        folder = Path(name)
+        for each in COPIED:
+            copy = shutil.copytree if (ROOT / each).is_dir() else shutil.copy2
+            copy(ROOT / each, folder / each)
+        path = source(folder, fault.module)
+        path.write_text(fault.apply_to(path.read_text(encoding="utf-8")), encoding="utf-8")
+        yield folder
+
+
+def run(name: str, *, wrong: bool = True) -> "subprocess.CompletedProcess[str]":
+    """Run a fault's test in a copy of the sources, with the fault or, to compare, without it."""
+    fault, test, _ = MUTATIONS[name]
+    given = fault if wrong else Fault(fault.module, fault.right, fault.right, "nothing")
+    with copy_with(given) as folder:
+        packages = sorted({str(path.parent.parent) for path in folder.glob("*/*/__init__.py")})
+        env = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(packages),
+            "STREAMJOIN_CACHE": str(folder / "cache"),  # nobody needs its kernels again
+        }
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+        return subprocess.run(
+            [*command, f"tests/{test}"],
+            cwd=folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+
+
+if __name__ == "__main__":
+    shown = run(sys.argv[1])
+    print(shown.stdout, shown.stderr, sep="\n")  # noqa: T201
+    raise SystemExit(shown.returncode)
