@@ -9,13 +9,8 @@ BOARD ?= pynq-z2
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
-<<<<<<< HEAD
-.PHONY: help setup compare bench test test-all fmt lint stress sim formal verilog synth bitstream report \
-	docs clean
-=======
 .PHONY: help setup compare bench test test-all check fmt lint stress sim formal verilog synth \
 	bitstream report docs clean
->>>>>>> tests
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -37,9 +32,6 @@ test-all: setup ## pass all the tests and the slow ones
 
 check: setup ## pass the tests that a change touches (PATHS=..., else what git says has changed)
 	$(BIN)/python -m tests.affected $(PATHS)
-
-test-all: setup ## pass all the tests and the slow ones
-	$(BIN)/pytest -m ""
 
 fmt: setup ## format the sources
 	$(BIN)/ruff format .

@@ -181,18 +181,11 @@ def wait_for(folder: Path, pattern: str, process: "subprocess.Popen[str]") -> No
 JAVA_STARTS, SPARK_STARTS, WORKER_WRITES = (
     "tmp/streamjoin-spark-*/java.log",
     "tmp/streamjoin-spark-*/connection",
-    "above/.w-*/new/r.parquet/*",
+    "above/.streamjoin-*.draft/new/w/r.parquet/*",
 )
 
 
 @pytest.mark.parametrize(
-<<<<<<< HEAD
-    "sign",
-    ["tmp/streamjoin-spark-*/java.log", "tmp/streamjoin-spark-*/connection",
-     "above/.streamjoin-*.draft/new/w/r.parquet/*"],
-    ids=["Java starts", "Spark starts", "a worker writes"],
-)  # fmt: skip
-=======
     ("number", "status", "sign"),
     [
         pytest.param(signal.SIGINT, 130, JAVA_STARTS, id="SIGINT, Java starts"),
@@ -208,7 +201,6 @@ JAVA_STARTS, SPARK_STARTS, WORKER_WRITES = (
         ),
     ],
 )
->>>>>>> tests
 def test_an_interrupt_ends_everything_without_a_word(
     number: signal.Signals, status: int, sign: str, tmp_path: Path
 ) -> None:
