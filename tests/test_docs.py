@@ -1,7 +1,11 @@
 """What the documentation says holds: code runs, commands parse, generated pages are fresh."""
 
+import ast
 import doctest
 import importlib
+import importlib.util
+import inspect
+import json
 import pkgutil
 import re
 import shlex
@@ -15,11 +19,32 @@ import streamjoin
 import streamjoin_datagen
 import streamjoin_hw
 from streamjoin.cli import parse
+from streamjoin.engines import catalog
 from streamjoin_hw.pages import registers_page
 from streamjoin_hw.presets import PRESETS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+MAX_README_BYTES = 6144
+OTHER_PROGRAMS = {"pip", "uv", "spark-submit", "lint-imports", "import-linter", "pytest"}
+"""Programs that pages show and whose words are not ours to check."""
+
+
+def prose(page: Path) -> str:
+    return re.sub(r"^```\w*\n.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def check(words: list[str]) -> None:
+    """Check a command's words against what understands them."""
+    if words[0] == "make":
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert words[1] in targets, words
+    elif words[0] == "python":
+        assert words[1] == "-m"
+        assert importlib.util.find_spec(words[2]), words
+    elif words[0] == "streamjoin":
+        parse(words[1:])
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -46,27 +71,124 @@ def test_the_readme_shows_python() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_is_of_a_kind_that_is_checked(page: Path) -> None:
+    languages = re.findall(r"^```(\w*)\n.*?^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert set(languages) <= {"", "python", "py", "console", "json", "text"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_the_documentation_are_understood(page: Path) -> None:
     for line in "\n".join(blocks(page, "")).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
-        if words[:1] == ["streamjoin"]:
-            parse(words[1:])
-        if words[:1] == ["make"]:
-            targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-            assert words[1] in targets
+        if not words:
+            continue
+        assert words[0] in {"streamjoin", "make", "python", *OTHER_PROGRAMS}, line
+        check(words)
 
 
-def test_no_two_commands_of_the_readme_write_into_one_folder() -> None:
-    commands = "\n".join(blocks(ROOT / "README.md", ""))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_verbs_within_sentences_exist(page: Path) -> None:
+    for code in re.findall(r"`streamjoin ([a-z][^`]*)`", prose(page)):
+        with pytest.raises(SystemExit) as ended:
+            parse([*shlex.split(code), "--help"])  # a wrong verb or choice ends it earlier
+        assert ended.value.code == 0, code
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_calls_that_need_a_session_fit_their_functions(page: Path) -> None:
+    for code in blocks(page, "py"):
+        tree = ast.parse(code)
+        names: dict[str, object] = {}
+        imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+        exec(compile(ast.Module(imports, []), str(page), "exec"), names)
+        called = 0
+        for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
+            function = names.get(call.func.id) if isinstance(call.func, ast.Name) else None
+            if callable(function):
+                keywords = {str(keyword.arg): None for keyword in call.keywords}
+                inspect.signature(function).bind(*call.args, **keywords)
+                called += 1
+        assert called, page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_sessions_on_a_board_are_commands_and_python_that_compiles(page: Path) -> None:
+    for session in blocks(page, "console"):
+        assert all(re.match(r"\$ |>>> |\.\.\. ", line) for line in session.splitlines())
+        for example in doctest.DocTestParser().get_examples(session):
+            compile(example.source, str(page), "exec")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_json_in_the_documentation_is_json(page: Path) -> None:
+    for code in blocks(page, "json"):
+        json.loads(code)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the names that links can jump to: headings, as web pages of repositories name them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_two_commands_of_a_page_write_into_one_folder(page: Path) -> None:
+    commands = "\n".join(blocks(page, "")).replace("\\\n", " ")
     folders = re.findall(r"--out (\S+)", commands)
-    assert len(folders) > 5
     assert sorted(set(folders)) == sorted(folders)
 
 
 def test_links_in_the_documentation_lead_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+            path, _, anchor = target.partition("#")
+            aim = page.parent / path if path else page
+            assert aim.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in anchors(aim), f"{page.name} links to {target}"
+
+
+def test_the_readme_is_short_and_names_both_commands() -> None:
+    readme = (ROOT / "README.md").read_bytes()
+    assert len(readme) <= MAX_README_BYTES
+    commands = "\n".join(blocks(ROOT / "README.md", "")).splitlines()
+    assert {"make compare", "make test"} <= set(commands)
+
+
+def test_the_pages_name_every_engine_and_knob_with_its_default() -> None:
+    pages = "".join((ROOT / "docs" / name).read_text() for name in ("engines.md", "stores.md"))
+    for name in catalog.names():
+        assert f"`{name}`" in pages, name
+        for knob in catalog.get(name).knobs:
+            assert f"`{knob.name}={knob.default}`" in pages, f"{name}: {knob.name}"
+
+
+def test_the_page_of_benchmarks_names_every_experiment() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    for experiment in (ROOT / "benchmarks").glob("*.toml"):
+        assert f"`{experiment.stem}`" in page, experiment.stem
+
+
+def test_the_index_of_decisions_has_every_title() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    for page in sorted((ROOT / "docs" / "decisions").glob("0*.md")):
+        title = page.read_text().partition("\n")[0].removeprefix("# ")
+        assert f"- [{title}]({page.name})\n" in index
+
+
+def test_paths_in_the_glossary_exist() -> None:
+    paths = re.findall(r"`([\w./-]+/[\w./-]*)`", (ROOT / "docs" / "glossary.md").read_text())
+    assert len(paths) > 50
+    for path in paths:
+        assert (ROOT / path).exists(), path
+
+
+def test_the_glossary_is_sorted_and_every_term_has_meaning_source_and_code() -> None:
+    page = (ROOT / "docs" / "glossary.md").read_text()
+    rows = [line[2:-2].split(" | ") for line in page.splitlines() if line.startswith("| **")]
+    assert all(len(row) == 4 and all(row) for row in rows)
+    terms = [row[0].lower() for row in rows]
+    assert len(set(terms)) == len(terms) > 50
+    assert terms == sorted(terms)
 
 
 def test_every_example_in_a_docstring_is_true() -> None:
