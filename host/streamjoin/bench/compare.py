@@ -29,6 +29,7 @@ from streamjoin.tuples import Pairs
 RECORDS = "records.json"
 SHOWN = (
     "latency_us",
+    "latency_from",
     "progress",
     "phases_ms",
     "memory",

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from streamjoin.errors import InputError
+from streamjoin.metrics import LATENCY_FROM, PHASES
 
 FORMAT = 1
 RECORDS_FILE = "records.json"
 STATUSES = ("ok", "wrong", "failed")
 ARRIVALS = ("instant", "replay")
-PHASES = ("wait", "partition", "build_or_sort", "merge", "probe", "other")
 PERCENTILES = ("p50", "p95", "p99", "max")
 
 
@@ -152,6 +152,7 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
         spread = fields.inner(name)
         if spread:
             spread.numbers("median", "min", "max", required=True)
+    fields.choice("latency_from", LATENCY_FROM)
     latency = fields.inner("latency_us")
     if latency:
         latency.numbers(*PERCENTILES)
