@@ -2,14 +2,16 @@
 
 import json
 import re
+import shutil
 import statistics
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
-from streamjoin.bench import claims, experiments, limits, runner
+from streamjoin.bench import claims, experiments, limits, points, runner
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.intra.npj import Npj
@@ -55,6 +57,36 @@ def little(tmp_path: Path) -> Path:
     path = tmp_path / "little.toml"
     path.write_text(LITTLE)
     return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def generated_once() -> Iterator[None]:
+    """Spark makes the data of a suite for the first test that asks for it, not for each."""
+    generate, made = runner.generate, {}
+
+    def once(suite: Path, data: Path) -> list[Path]:
+        text = suite.read_text()
+        if text not in made:
+            made[text] = generate(suite, data)
+        return made[text]
+
+    with mock.patch.object(runner, "generate", once):
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished_once(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
+    path = tmp_path_factory.mktemp("finished") / "little.toml"
+    path.write_text(LITTLE)
+    assert bench(path, data) == 0
+    return path
+
+
+@pytest.fixture
+def finished(finished_once: Path, tmp_path: Path) -> Path:
+    """A little experiment that has been run, in a copy that a test may damage."""
+    shutil.copytree(finished_once.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / finished_once.name
 
 
 def bench(path: Path, data: Path, *more: str) -> int:
@@ -250,8 +282,8 @@ def test_an_interrupted_run_goes_on_where_it_was(
     assert len(records_of(little)["records"]) == 8
 
 
-def test_a_point_that_was_measured_otherwise_is_measured_anew(little: Path, data: Path) -> None:
-    assert bench(little, data) == 0
+def test_a_point_that_was_measured_otherwise_is_measured_anew(finished: Path, data: Path) -> None:
+    little = finished
     little.write_text(LITTLE.replace("rounds = 1", "rounds = 2"))
     measure = runner._measure
     with mock.patch.object(runner, "_measure", side_effect=measure) as measured:
@@ -260,14 +292,105 @@ def test_a_point_that_was_measured_otherwise_is_measured_anew(little: Path, data
     assert {record["rounds"] for record in records_of(little)["records"]} == {2}
 
 
-def test_a_damaged_point_is_measured_anew(little: Path, data: Path) -> None:
-    assert bench(little, data) == 0
-    points = sorted((little.parent / "run" / runner.POINTS).iterdir())
-    points[0].write_text("{")
+def changed(point: Path, change: Callable[[Any], None]) -> None:
+    plain = json.loads(point.read_text())
+    change(plain)
+    point.write_text(json.dumps(plain))
+
+
+def with_another_check(plain: Any) -> None:
+    plain["point"]["experiment"] = "another"
+    plain["check"] = points.check_of(plain)
+
+
+def sibling(point: Path) -> Path:
+    return next(other for other in sorted(point.parent.iterdir()) if other != point)
+
+
+NOT_JSON, CHANGED = "is not JSON, it may have been cut off", "was changed after it was written"
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda point: point.write_text("{"), NOT_JSON),
+        (lambda point: point.write_bytes(point.read_bytes()[:-9]), NOT_JSON),
+        (lambda point: point.write_bytes(b""), NOT_JSON),
+        (lambda point: point.write_text("[" * 100_000), NOT_JSON),
+        (lambda point: point.write_text("[]"), "is not a point with a check"),
+        (lambda point: changed(point, lambda p: p.pop("check")), "is not a point with a check"),
+        (lambda point: changed(point, lambda p: p.update(records=[])), CHANGED),
+        (lambda point: changed(point, lambda p: p["records"][0].update(pairs=1)), CHANGED),
+        (lambda point: changed(point, lambda p: p["workload"].update(pairs=1)), CHANGED),
+        (lambda point: changed(point, with_another_check), "holds another point"),
+        (lambda point: shutil.copy(sibling(point), point), "holds another point"),
+    ],
+    ids=["broken", "cut", "empty", "deep", "list", "unchecked", "emptied", "pairs", "workload",
+         "foreign", "sibling"],
+)  # fmt: skip
+def test_a_point_that_is_not_what_was_written_is_named_and_not_believed(
+    finished: Path, damage: Callable[[Path], None], sentence: str
+) -> None:
+    path = sorted((finished.parent / "run" / points.FOLDER).iterdir())[0]
+    plain = json.loads(path.read_text())
+    point = points.Kept(path, plain["point"])
+    said: list[str] = []
+    whole = {"workload": plain["workload"], "records": plain["records"]}
+    assert points.read_or_say(point, said.append) == whole
+    damage(path)
+    assert points.read_or_say(point, said.append) is None
+    assert said == [f"{path}: {sentence}; the point is measured again"]
+
+
+def test_a_damaged_point_is_measured_anew(
+    finished: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = records_of(finished)
+    point = sorted((finished.parent / "run" / points.FOLDER).iterdir())[0]
+    changed(point, lambda plain: plain.update(records=[]))
     measure = runner._measure
     with mock.patch.object(runner, "_measure", side_effect=measure) as measured:
-        assert bench(little, data) == 0
+        assert bench(finished, data) == 0
     assert measured.call_count == 1
+    assert f"{point}: was changed after it was written" in capsys.readouterr().err
+    results = [
+        [(record["workload"], record["engine"], record["digest"]) for record in found["records"]]
+        for found in (before, records_of(finished))
+    ]
+    assert results[0] == results[1]
+    assert json.loads(point.read_text())["records"]
+
+
+def test_a_point_of_other_threads_is_another_point(little: Path) -> None:
+    def definitions() -> set[str]:
+        (point, *_) = experiments.read(str(little), "quick").points
+        return {experiments.definition(point, {}, threads) for threads in (1, 2)}
+
+    assert len(definitions()) == 1
+    little.write_text(LITTLE.replace("threads = 1\n", ""))
+    assert len(definitions()) == 2
+
+
+def test_points_of_an_earlier_experiment_are_named_and_ignored(
+    finished: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished.write_text(LITTLE.replace("= [2, 4]", "= [2]"))
+    assert bench(finished, data) == 0
+    assert "2 files are of no point of this experiment and ignored, as pairs-" in (
+        capsys.readouterr().err
+    )
+    assert len(records_of(finished)["workloads"]) == 2
+
+
+def test_a_page_that_a_kill_kept_away_is_drawn_by_the_next_run(
+    finished: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = finished.parent / "run" / "report.html"
+    page.unlink()
+    with mock.patch.object(runner, "run_experiment", side_effect=KeyboardInterrupt):
+        assert bench(finished, data) == 130
+    assert f"{page}: was missing or of other records" in capsys.readouterr().err
+    assert "a fuller table is slower" in page.read_text()
 
 
 class LosesAll(Npj):
@@ -286,7 +409,7 @@ def test_a_wrong_result_has_no_figure_and_is_not_kept(little: Path, data: Path) 
     wrong = [record for record in records_of(little)["records"] if record["engine"] == "npj"]
     assert {record["status"] for record in wrong} == {"wrong"}
     assert not any("throughput_tuples_per_s" in record for record in wrong)
-    assert not list((little.parent / "run" / runner.POINTS).iterdir())
+    assert not list((little.parent / "run" / points.FOLDER).iterdir())
 
 
 @pytest.mark.parametrize(

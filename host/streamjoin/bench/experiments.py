@@ -218,10 +218,21 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def definition(point: Point, workload: Mapping[str, Any]) -> str:
-    """Digest of all that a point's figures depend on but the machine: 16 hexadecimal digits."""
+def definition(point: Point, workload: Mapping[str, Any], threads: int) -> str:
+    """Digest of all that a point's figures depend on but the machine: 16 hexadecimal digits.
+
+    Parameters
+    ----------
+    point : Point
+        The point.
+    workload : mapping
+        What ``workload.json`` says of its data.
+    threads : int
+        Threads where the point's table names none.
+    """
     sources = hashlib.sha256()
     for path in sorted((Path(__file__).parents[1] / "engines").rglob("*.py")):
         sources.update(path.read_bytes())
-    text = json.dumps([point.table, workload, sources.hexdigest()], sort_keys=True)
+    asked = {"threads": threads, **point.table}
+    text = json.dumps([asked, workload, sources.hexdigest()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, runner
-from streamjoin.bench.compare import RECORDS
+from streamjoin.bench.compare import check_run_folder
 from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
-from streamjoin.errors import InputError
 from streamjoin.run import check_options
 
 EPILOG = """\
@@ -44,7 +43,7 @@ class BenchVerb:
         experiment = experiments.read(args.name, args.size)
         runner.check(experiment, args.size)
         out = args.out or Path("runs/bench") / f"{experiment.name}-{args.size}"
-        _check_folder(out)
+        check_run_folder(out, say)
         words = ["streamjoin", "bench", args.name, "--size", args.size]
         command = shlex.join([*words, "--threads", str(args.threads), "--out", str(out)])
         say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
@@ -61,15 +60,6 @@ class BenchVerb:
             _print(records)
         say(f"the page is {page}")
         return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
-
-
-def _check_folder(out: Path) -> None:
-    """Refuse a folder that is no run's; one that was interrupted has only points."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out}: is a file; a run is a folder")
-    ours = (out / RECORDS).is_file() or (out / runner.POINTS).is_dir()
-    if out.is_dir() and any(out.iterdir()) and not ours:
-        raise InputError(f"--out {out}: holds something else than a run; choose another folder")
 
 
 def _list(args: argparse.Namespace) -> int:

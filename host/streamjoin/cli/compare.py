@@ -48,14 +48,14 @@ class CompareVerb:
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, write the page, print the table; 1 if any result is wrong or missing."""
-        check_run_folder(args.out)
+        check_run_folder(args.out, say)
         title, comparisons = _comparisons(args)
         for comparison in comparisons:
             for name in comparison.engines:
                 catalog.get(name)
         command = shlex.join(["streamjoin", *_words(args)])
         records = compare(comparisons, title, command, progress, say)
-        page = write_run(records, args.out)
+        page = write_run(records, args.out, say)
         if args.json:
             print_json(records)
         else:

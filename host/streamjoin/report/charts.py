@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamjoin.metrics import PHASES
 from streamjoin.report import units
 from streamjoin.report.canvas import Chart, draw_chart
 from streamjoin.report.parts import Paired, Stacked, paired_chart, spoken, stacked_chart
-from streamjoin.report.records import PERCENTILES, PHASES
+from streamjoin.report.records import PERCENTILES
 from streamjoin.report.results import Verdict
 from streamjoin.report.rows import BAR_PX, Row, draw_rows, scale_for
 from streamjoin.report.theme import sentinel

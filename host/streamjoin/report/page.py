@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import tempfile
@@ -18,6 +20,9 @@ from streamjoin.report.theme import variables
 
 if TYPE_CHECKING:
     from streamjoin.report.canvas import Chart
+
+RUN_PAGE = "report.html"
+"""The page in a run's folder, beside its records."""
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -209,9 +214,44 @@ def render(runs: list[dict[str, Any]]) -> str:
         verdict=summarize([found for view in views for found in view["groups"]]),
         comparison=tables.comparison([view["groups"] for view in views]) if len(views) > 1 else [],
         definitions=DEFINITIONS,
+        records=_records_mark(checked),
         light=variables(dark=False),
         dark=variables(dark=True),
     )
+
+
+def _records_mark(runs: list[dict[str, Any]]) -> str:
+    """Digest of the records that a page is drawn from, as the page carries it."""
+    text = json.dumps(runs, sort_keys=True, separators=(",", ":"))
+    return f'<meta name="records" content="sha256:{hashlib.sha256(text.encode()).hexdigest()}">'
+
+
+def complete_page(folder: Path) -> Path | None:
+    """Draw the page of a run's folder where there is none of these records.
+
+    A run that is killed while its page is drawn leaves records without a page, or beside the page
+    of an earlier run.
+
+    Returns
+    -------
+    Path or None
+        The page that was drawn; None where it was there.
+
+    Raises
+    ------
+    RecordsError
+        If the folder's records cannot be read.
+    InputError
+        If the page cannot be written.
+    """
+    page, run = folder / RUN_PAGE, read_records(folder)
+    try:
+        if _records_mark([run]) in page.read_text(encoding="utf-8"):
+            return None
+    except (OSError, ValueError):
+        pass
+    write_page(render([run]), page)
+    return page
 
 
 def write_report(paths: list[Path], out: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from streamjoin.metrics import PHASES
 from streamjoin.report import units
 from streamjoin.report.charts import PHASE_BARS, phase_shares
-from streamjoin.report.records import PERCENTILES, PHASES
+from streamjoin.report.records import PERCENTILES
 from streamjoin.report.results import Clock, Result, Verdict, WorkloadResults
 
 if TYPE_CHECKING:
