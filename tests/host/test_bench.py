@@ -127,9 +127,14 @@ def test_an_experiment_is_run_checked_and_drawn(
 ) -> None:
     assert bench(little, data) == 0
     (claim,) = records_of(little)["experiment"]["claims"]
-    assert (claim["points"], claim["published"]) == (2, 0.8)
-    assert 0 < claim["min"] <= claim["median"] <= claim["max"]
-    assert f"a fuller table is slower   {'0.8':>7}" in capsys.readouterr().out
+    assert (len(claim["points"]), claim["published"]) == (2, 0.8)
+    assert 0 < claim["min"] <= claim["here"] <= claim["max"]
+    labels = [f"pairs duplicates={duplicates} load=3" for duplicates in (2, 4)]
+    assert [point["point"] for point in claim["points"]] == labels
+    told = " ".join(capsys.readouterr().out.split())
+    assert "published: a fuller table is slower 0.8 x there; here " in told
+    assert f" x (median of 2 points, {claim['min']:.2f} to {claim['max']:.2f} x)" in told
+    assert all(f"{label} over {label[:-1]}1 " in told for label in labels)
     found = records_of(little)
     assert len(found["workloads"]) == 4
     assert len(found["records"]) == 8
@@ -146,6 +151,7 @@ def test_an_experiment_is_run_checked_and_drawn(
 
 def record_of(engine: str, rate: float, p95: float, **settings: Any) -> dict[str, Any]:
     return {
+        "workload": " ".join(f"{name}={value}" for name, value in settings.items()),
         "family": "pairs",
         "engine": engine,
         "threads": settings.get("threads", 1),
@@ -156,6 +162,7 @@ def record_of(engine: str, rate: float, p95: float, **settings: Any) -> dict[str
     }
 
 
+ENTRANTS = [("pairs", ("npj", "prj"), {"load": 1})]
 CLAIM = {"text": "twice", "published": 2.0, "workload": "pairs", "engine": "npj", "over": "prj"}
 
 
@@ -169,6 +176,8 @@ CLAIM = {"text": "twice", "published": 2.0, "workload": "pairs", "engine": "npj"
         ({"of": "service_rate"}, [2.0, 3.0, 4.0]),
         ({"of": "latency"}, [0.5, 0.5, 0.1]),
         ({"over": "npj", "where": {"threads": 2}, "over_where": {"threads": 1}}, [6.0]),
+        ({"by": "max"}, [2.0, 3.0, 4.0]),
+        ({"by": "min", "where": {"threads": 1}}, [2.0, 3.0]),
     ],
 )
 def test_a_claim_is_a_ratio_at_every_point_that_it_is_of(
@@ -183,20 +192,78 @@ def test_a_claim_is_a_ratio_at_every_point_that_it_is_of(
         record_of("prj", 30, 1, load=1, threads=2),
         {**record_of("npj", 1, 1, load=1, threads=1), "family": "others"},
     ]
-    (claim,) = claims.read([CLAIM | asked], "x.toml", [("pairs", ("npj", "prj"))])
+    (claim,) = claims.read([CLAIM | asked], "x.toml", ENTRANTS)
     found = claim.held(records)
-    assert found["points"] == len(ratios)
+    assert [point["ratio"] for point in found["points"]] == pytest.approx(ratios)
+    assert all(point["point"].startswith("load=") for point in found["points"])
+    rule = {"max": max, "min": min}.get(str(asked.get("by")), statistics.median)
     if ratios:
-        assert found["median"] == pytest.approx(statistics.median(ratios))
+        assert found["here"] == pytest.approx(rule(ratios))
         assert (found["min"], found["max"]) == pytest.approx((min(ratios), max(ratios)))
     else:
-        assert found["median"] is found["min"] is found["max"] is None
+        assert found["here"] is found["min"] is found["max"] is None
+
+
+@pytest.mark.parametrize(
+    ("of", "unlike"),
+    [
+        ("throughput", {"backend": "model"}),
+        ("throughput", {"clock_hz": 1e8}),
+        ("service_rate", {"clock_source": "assumed"}),
+        ("latency", {"latency_from": "acceptance"}),
+    ],
+)
+def test_a_claim_has_no_ratio_of_unlike_quantities(of: str, unlike: dict[str, Any]) -> None:
+    (claim,) = claims.read([CLAIM | {"of": of}], "x.toml", ENTRANTS)
+    alike = [
+        {**record_of(engine, 20, 10, load=1), "latency_from": "run start"}
+        for engine in ("npj", "prj")
+    ]
+    assert len(claim.held(alike)["points"]) == 1
+    assert claim.held([{**alike[0], **unlike}, alike[1]])["points"] == []
+
+
+def test_a_claim_speaks_of_its_own_points_at_each_size(little: Path) -> None:
+    where = "where = { load = 3 }"
+    text = LITTLE.replace("over_where = { load = 1 }\n", "")
+    for settings, quick, full in (
+        ("{ load = { quick = 1, full = 3 } }", [{"load": 1}], [{"load": 3}]),
+        ("{ load = { full = 3 } }", [], [{"load": 3}]),
+        ('{ load = 1, "params.duplicates" = { quick = 2 } }',
+         [{"load": 1, "params.duplicates": 2}], []),
+    ):  # fmt: skip
+        little.write_text(text.replace(where, f"where = {settings}"))
+        found = [experiments.read(str(little), size).claims for size in ("quick", "full")]
+        assert [[dict(claim.where) for claim in claims_] for claims_ in found] == [quick, full]
+
+
+def test_every_published_claim_has_a_point_and_pools_only_what_it_names() -> None:
+    for name in experiments.names():
+        for size in experiments.SIZES:
+            experiment = experiments.read(name, size)
+            for claim in experiment.claims:
+                swept = [
+                    {"threads": point.table.get("threads"), **point.settings}
+                    for point in experiment.points
+                    if point.family == claim.workload
+                ]
+                fitting = [
+                    settings
+                    for settings in swept
+                    if all(settings.get(key) == value for key, value in claim.where.items())
+                ]
+                assert fitting, (name, size, claim.text)
+                # A share of R and a number of threads are another experiment each.
+                for key in ("threads", "kept", "params.r_tuples"):
+                    assert len({str(settings.get(key)) for settings in fitting}) == 1, claim.text
+                if " % of R" in claim.text:
+                    assert len(fitting) == 1, claim.text
 
 
 def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
-    (claim,) = claims.read([CLAIM], "x.toml", [("pairs", ("npj", "prj"))])
+    (claim,) = claims.read([CLAIM], "x.toml", ENTRANTS)
     failed = {**record_of("prj", 1, 1), "throughput_tuples_per_s": None}
-    assert claim.held([record_of("npj", 1, 1), failed])["points"] == 0
+    assert claim.held([record_of("npj", 1, 1), failed])["points"] == []
 
 
 @pytest.mark.parametrize(
@@ -211,11 +278,14 @@ def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
         ({"workload": "else"}, "no point of 'else' runs 'npj'"),
         ({"over": "pmj"}, "no point of 'pairs' runs 'pmj'"),
         ({"ratio": 2}, "has no key 'ratio'; it takes text"),
+        ({"by": "mean"}, "by must be one of median, max, min, not 'mean'"),
+        ({"where": {"lod": 1}}, "'pairs' has no setting 'lod'; it has load, threads"),
+        ({"over_where": {"lod": 1}}, "'pairs' has no setting 'lod'; it has load, threads"),
     ],
 )
 def test_a_claim_that_is_none_is_refused(wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match="^x.toml: claim 1: " + re.escape(sentence)):
-        claims.read([CLAIM | wrong], "x.toml", [("pairs", ("npj", "prj"))])
+        claims.read([CLAIM | wrong], "x.toml", ENTRANTS)
 
 
 def test_semi_stream_joins_are_held_against_the_scan_of_their_store(

@@ -1,9 +1,10 @@
 """Experiments as files: workloads, engines and what is swept, from one TOML each.
 
-An experiment looks like a suite, with three things more. Any value may be a table of ``quick``
-and ``full``, one for each size. A ``[[workload]]`` may hold ``sweep``, a table of lists by the
-path of what they replace (``threads``, ``"params.rate"``, ``"knobs.prj.radix_bits"``): every
-combination is a point; a table in a list sets several things at once and is called by its first.
+An experiment looks like a suite, with three things more. Any value in it, also in a claim, may be a
+table of ``quick`` and ``full``, one for each size. A ``[[workload]]`` may hold ``sweep``, a table
+of lists by the path of what they replace (``threads``, ``"params.rate"``,
+``"knobs.prj.radix_bits"``): every combination is a point; a table in a list sets several things at
+once and is called by its first.
 And it says its ``title``, ``source`` and ``limit``, and ``against`` which measured limit the
 engines are held: ``memory`` (the default), ``comparisons`` or ``store``, the scan of a store.
 """
@@ -134,8 +135,8 @@ def read(name: str, size: str) -> Experiment:
     if twice is not None:
         raise InputError(f"{path}: two points are called {twice!r}; give workloads other names")
     baseline = plain.get("baseline", "duckdb")
-    entrants = [(point.family, point.table.get("engines", ())) for point in points]
-    entered = {name for _, engines in entrants for name in engines}
+    entrants = [(point.family, point.table.get("engines", ()), point.settings) for point in points]
+    entered = {name for _, engines, _ in entrants for name in engines}
     if baseline not in entered:
         raise InputError(f"{path}: baseline must be an engine of a workload, not {baseline!r}")
     return Experiment(
@@ -146,8 +147,28 @@ def read(name: str, size: str) -> Experiment:
         against,
         baseline,
         tuple(points),
-        claims.read(plain.get("claim", []), str(path), entrants),
+        claims.read(_claims_of(plain.get("claim", []), size), str(path), entrants),
     )
+
+
+def _claims_of(tables: Any, size: str) -> Any:
+    """Return the claims of this size: one whose settings have no value at it is of another."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        return tables
+    sized = [_sized(table, size) for table in tables]
+    return [
+        after
+        for before, after in zip(tables, sized, strict=True)
+        if all(_keeps_keys(before.get(key), after.get(key)) for key in ("where", "over_where"))
+    ]
+
+
+def _keeps_keys(before: Any, after: Any) -> bool:
+    """Whether settings, each or all of them given by size, have a value at this one."""
+    if not isinstance(before, dict):
+        return True
+    of_sizes = bool(before) and set(before) <= set(SIZES)
+    return isinstance(after, dict) and (of_sizes or set(before) == set(after))
 
 
 def _sized(value: Any, size: str) -> Any:

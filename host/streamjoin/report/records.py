@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from streamjoin.errors import InputError
 from streamjoin.metrics import LATENCY_FROM, PHASES
+from streamjoin.report import claims
 
 FORMAT = 1
 RECORDS_FILE = "records.json"
@@ -210,10 +211,15 @@ def check_run(run: object, source: str) -> dict[str, Any]:
     for index, value in enumerate(experiment.list("claims") if experiment else ()):
         claim = _Fields(source, f"experiment.claims[{index}]", value)
         claim.text("text", required=True)
-        claim.text("of", required=True)
+        claim.choice("of", tuple(claims.MEASURES), required=True)
         claim.numbers("published", required=True)
-        claim.numbers("median", "min", "max")
-        claim.counts("points", required=True)
+        claim.choice("by", tuple(claims.RULES), required=True)
+        claim.numbers("here", "min", "max")
+        for number, point in enumerate(claim.list("points", required=True)):
+            at = _Fields(source, f"{claim.place}.points[{number}]", point)
+            at.text("point", required=True)
+            at.text("over", required=True)
+            at.numbers("ratio", required=True)
     _check_environment(fields.inner("environment"))
     names: set[str] = set()
     for index, value in enumerate(fields.list("workloads", required=True)):

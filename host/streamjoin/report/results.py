@@ -181,6 +181,15 @@ class WorkloadResults:
         return max(ranked, key=lambda r: r.throughput or 0.0, default=None)
 
 
+ORIGINS: dict[str | None, str] = {
+    "run start": "from the run's start",
+    "arrival": "from arrival",
+    "file": "from the appearance of its file",
+    "acceptance": "from acceptance by the hardware",
+    None: "from a moment that was not recorded",
+}
+"""From when latencies are counted, in words; each origin has columns and charts of its own."""
+
 CHECKERS = {"oracle": "the oracle", "duckdb": "DuckDB"}
 
 
