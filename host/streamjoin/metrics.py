@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from streamjoin.engines.base import Job
 
 PHASES = ("wait", "partition", "build_or_sort", "merge", "probe", "other")
+LATENCY_FROM = ("run start", "arrival", "file", "acceptance")
+"""From when a match's latency is counted.
+
+``run start``: the input lies there when the run starts. ``arrival``: the later tuple's arrival in a
+replay. ``file``: the moment in which the file that holds the later tuple appears. ``acceptance``:
+the cycle in which the hardware takes the later tuple. Latencies of different origins are different
+quantities.
+"""
+
 CURVE_SHARES = 20
 """Points of the progressiveness curve above zero."""
 
@@ -85,6 +94,9 @@ class Meter:
         Pairs that fit into memory, beyond which the run ends with an error.
     max_pairs : int, optional
         Pairs that were asked for at most, beyond which it does, too.
+    latency_from : str, optional
+        From when an engine counts the latencies that it emits itself, one of
+        :data:`LATENCY_FROM`; set before the first :meth:`emit`.
     """
 
     on_progress: ProgressCallback | None = None
@@ -98,6 +110,7 @@ class Meter:
     _cpu_ended_ns: int = 0
     most_pairs: int | None = None
     max_pairs: int | None = None
+    latency_from: str | None = None
     _block: _Block = field(default_factory=_Block)
     _pairs: int = 0
     _held_bytes: int = 0
@@ -177,13 +190,20 @@ class Meter:
             When they, or each of them, were produced, in microseconds since the start, on the
             run's own clock (a device's is its cycles).
         latency_us : ndarray of float64, shape (pairs,), optional
-            Each match's latency, where the engine knows when the later tuple arrived.
+            Each match's latency, where the engine counts it itself, from ``latency_from``.
 
         Raises
         ------
         TooLargeError
             If there are more pairs than ``most_pairs`` or ``max_pairs``.
+        ValueError
+            If there are latencies without ``latency_from``, or the other way round.
         """
+        if (latency_us is None) != (self.latency_from is None):
+            raise ValueError(
+                "latency_us must be given if and only if latency_from says from when it is "
+                f"counted, not {self.latency_from!r}"
+            )
         if len(r_rows):
             stamp = self.now_us() if produced_us is None else produced_us
             batch = _Batch(r_rows, s_rows, stamp, latency_us)
@@ -293,7 +313,7 @@ class Meter:
         names, shares = ("p50", "p95", "p99", "max"), (0.5, 0.95, 0.99, 1.0)
         if not self._batches:
             return dict.fromkeys(names)
-        if all(batch.latency_us is not None for batch in self._batches):
+        if self.latency_from is not None:
             latency = np.concatenate([np.asarray(b.latency_us) for b in self._batches])
         else:
             latency = self._produced_us()

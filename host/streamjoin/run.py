@@ -169,6 +169,8 @@ def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> dict[str, 
         "cpu_s": meter.cpu_s,
         "throughput_tuples_per_s": job.tuples / elapsed_s if elapsed_s else None,
         "latency_us": meter.latency_us(_arrived_us(job, pairs)),
+        "latency_from": meter.latency_from
+        or ("arrival" if job.arrival == "replay" else "run start"),
         "progress": meter.progress_curve(),
         "phases_ms": meter.phases_ms(job.threads),
         **meter.resources,

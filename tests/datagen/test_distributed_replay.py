@@ -62,6 +62,7 @@ def test_a_replay_gives_the_oracles_result(
     job = run.settle(engine, asked, {"file_tuples": 150})
     outcome = run.run(engine, job)
     verify.check(outcome.pairs, oracle.join(r, s, asked.predicate, asked.window), engine.name)
+    assert outcome.metrics["latency_from"] == "file"
     latency = outcome.metrics["latency_us"]
     assert 0 < latency["p50"] <= latency["max"] < outcome.metrics["wall_s"] * 1e6
 

@@ -50,6 +50,7 @@ def record(engine="kang", **changes):
         "cpu_s": spread(0.2),
         "throughput_tuples_per_s": spread(400_000.0),
         "latency_us": {"p50": 10.0, "p95": 20.0, "p99": 30.0, "max": 41.0},
+        "latency_from": "run start",
         "progress": [[0.0, 0.0], [0.25, 20.1], [0.5, 40.0], [1.0, 90.0]],
         "phases_ms": {
             "wait": 20.0,
@@ -81,6 +82,7 @@ def fpga_record(**changes):
             "wall_s": spread(2.3, 1.0, 1.0),
             "throughput_tuples_per_s": spread(12_500_000.0, 1.0, 1.0),
             "latency_us": {"p50": 1.2, "p95": 3.3, "p99": 8.1, "max": 12.0},
+            "latency_from": "acceptance",
             "progress": [[0.0, 0.0], [0.5, 1.6], [1.0, 3.1]],
             "phases_ms": None,
             "peak_bytes": None,
@@ -233,7 +235,10 @@ def semi_stream_run(*values, arrival="instant"):
         )
         for value in values
     ]
+    origin = {"instant": "run start", "replay": "arrival"}[arrival]
     records = [
-        semi_stream_record(engine, value) for value in values for engine in ("meshjoin", "ssbj")
+        semi_stream_record(engine, value, latency_from=origin)
+        for value in values
+        for engine in ("meshjoin", "ssbj")
     ]
     return run(records, workloads)

@@ -2,14 +2,16 @@
 
 import json
 import re
+import shutil
 import statistics
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
-from streamjoin.bench import claims, experiments, limits, runner
+from streamjoin.bench import claims, experiments, limits, points, runner
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.intra.npj import Npj
@@ -57,6 +59,36 @@ def little(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module", autouse=True)
+def generated_once() -> Iterator[None]:
+    """Spark makes the data of a suite for the first test that asks for it, not for each."""
+    generate, made = runner.generate, {}
+
+    def once(suite: Path, data: Path) -> list[Path]:
+        text = suite.read_text()
+        if text not in made:
+            made[text] = generate(suite, data)
+        return made[text]
+
+    with mock.patch.object(runner, "generate", once):
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished_once(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
+    path = tmp_path_factory.mktemp("finished") / "little.toml"
+    path.write_text(LITTLE)
+    assert bench(path, data) == 0
+    return path
+
+
+@pytest.fixture
+def finished(finished_once: Path, tmp_path: Path) -> Path:
+    """A little experiment that has been run, in a copy that a test may damage."""
+    shutil.copytree(finished_once.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / finished_once.name
+
+
 def bench(path: Path, data: Path, *more: str) -> int:
     out = path.parent / "run"
     return main(["bench", str(path), "--out", str(out), "--data", str(data), *more])
@@ -95,9 +127,14 @@ def test_an_experiment_is_run_checked_and_drawn(
 ) -> None:
     assert bench(little, data) == 0
     (claim,) = records_of(little)["experiment"]["claims"]
-    assert (claim["points"], claim["published"]) == (2, 0.8)
-    assert 0 < claim["min"] <= claim["median"] <= claim["max"]
-    assert f"a fuller table is slower   {'0.8':>7}" in capsys.readouterr().out
+    assert (len(claim["points"]), claim["published"]) == (2, 0.8)
+    assert 0 < claim["min"] <= claim["here"] <= claim["max"]
+    labels = [f"pairs duplicates={duplicates} load=3" for duplicates in (2, 4)]
+    assert [point["point"] for point in claim["points"]] == labels
+    told = " ".join(capsys.readouterr().out.split())
+    assert "published: a fuller table is slower 0.8 x there; here " in told
+    assert f" x (median of 2 points, {claim['min']:.2f} to {claim['max']:.2f} x)" in told
+    assert all(f"{label} over {label[:-1]}1 " in told for label in labels)
     found = records_of(little)
     assert len(found["workloads"]) == 4
     assert len(found["records"]) == 8
@@ -114,6 +151,7 @@ def test_an_experiment_is_run_checked_and_drawn(
 
 def record_of(engine: str, rate: float, p95: float, **settings: Any) -> dict[str, Any]:
     return {
+        "workload": " ".join(f"{name}={value}" for name, value in settings.items()),
         "family": "pairs",
         "engine": engine,
         "threads": settings.get("threads", 1),
@@ -124,6 +162,7 @@ def record_of(engine: str, rate: float, p95: float, **settings: Any) -> dict[str
     }
 
 
+ENTRANTS = [("pairs", ("npj", "prj"), {"load": 1})]
 CLAIM = {"text": "twice", "published": 2.0, "workload": "pairs", "engine": "npj", "over": "prj"}
 
 
@@ -137,6 +176,8 @@ CLAIM = {"text": "twice", "published": 2.0, "workload": "pairs", "engine": "npj"
         ({"of": "service_rate"}, [2.0, 3.0, 4.0]),
         ({"of": "latency"}, [0.5, 0.5, 0.1]),
         ({"over": "npj", "where": {"threads": 2}, "over_where": {"threads": 1}}, [6.0]),
+        ({"by": "max"}, [2.0, 3.0, 4.0]),
+        ({"by": "min", "where": {"threads": 1}}, [2.0, 3.0]),
     ],
 )
 def test_a_claim_is_a_ratio_at_every_point_that_it_is_of(
@@ -151,20 +192,78 @@ def test_a_claim_is_a_ratio_at_every_point_that_it_is_of(
         record_of("prj", 30, 1, load=1, threads=2),
         {**record_of("npj", 1, 1, load=1, threads=1), "family": "others"},
     ]
-    (claim,) = claims.read([CLAIM | asked], "x.toml", [("pairs", ("npj", "prj"))])
+    (claim,) = claims.read([CLAIM | asked], "x.toml", ENTRANTS)
     found = claim.held(records)
-    assert found["points"] == len(ratios)
+    assert [point["ratio"] for point in found["points"]] == pytest.approx(ratios)
+    assert all(point["point"].startswith("load=") for point in found["points"])
+    rule = {"max": max, "min": min}.get(str(asked.get("by")), statistics.median)
     if ratios:
-        assert found["median"] == pytest.approx(statistics.median(ratios))
+        assert found["here"] == pytest.approx(rule(ratios))
         assert (found["min"], found["max"]) == pytest.approx((min(ratios), max(ratios)))
     else:
-        assert found["median"] is found["min"] is found["max"] is None
+        assert found["here"] is found["min"] is found["max"] is None
+
+
+@pytest.mark.parametrize(
+    ("of", "unlike"),
+    [
+        ("throughput", {"backend": "model"}),
+        ("throughput", {"clock_hz": 1e8}),
+        ("service_rate", {"clock_source": "assumed"}),
+        ("latency", {"latency_from": "acceptance"}),
+    ],
+)
+def test_a_claim_has_no_ratio_of_unlike_quantities(of: str, unlike: dict[str, Any]) -> None:
+    (claim,) = claims.read([CLAIM | {"of": of}], "x.toml", ENTRANTS)
+    alike = [
+        {**record_of(engine, 20, 10, load=1), "latency_from": "run start"}
+        for engine in ("npj", "prj")
+    ]
+    assert len(claim.held(alike)["points"]) == 1
+    assert claim.held([{**alike[0], **unlike}, alike[1]])["points"] == []
+
+
+def test_a_claim_speaks_of_its_own_points_at_each_size(little: Path) -> None:
+    where = "where = { load = 3 }"
+    text = LITTLE.replace("over_where = { load = 1 }\n", "")
+    for settings, quick, full in (
+        ("{ load = { quick = 1, full = 3 } }", [{"load": 1}], [{"load": 3}]),
+        ("{ load = { full = 3 } }", [], [{"load": 3}]),
+        ('{ load = 1, "params.duplicates" = { quick = 2 } }',
+         [{"load": 1, "params.duplicates": 2}], []),
+    ):  # fmt: skip
+        little.write_text(text.replace(where, f"where = {settings}"))
+        found = [experiments.read(str(little), size).claims for size in ("quick", "full")]
+        assert [[dict(claim.where) for claim in claims_] for claims_ in found] == [quick, full]
+
+
+def test_every_published_claim_has_a_point_and_pools_only_what_it_names() -> None:
+    for name in experiments.names():
+        for size in experiments.SIZES:
+            experiment = experiments.read(name, size)
+            for claim in experiment.claims:
+                swept = [
+                    {"threads": point.table.get("threads"), **point.settings}
+                    for point in experiment.points
+                    if point.family == claim.workload
+                ]
+                fitting = [
+                    settings
+                    for settings in swept
+                    if all(settings.get(key) == value for key, value in claim.where.items())
+                ]
+                assert fitting, (name, size, claim.text)
+                # A share of R and a number of threads are another experiment each.
+                for key in ("threads", "kept", "params.r_tuples"):
+                    assert len({str(settings.get(key)) for settings in fitting}) == 1, claim.text
+                if " % of R" in claim.text:
+                    assert len(fitting) == 1, claim.text
 
 
 def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
-    (claim,) = claims.read([CLAIM], "x.toml", [("pairs", ("npj", "prj"))])
+    (claim,) = claims.read([CLAIM], "x.toml", ENTRANTS)
     failed = {**record_of("prj", 1, 1), "throughput_tuples_per_s": None}
-    assert claim.held([record_of("npj", 1, 1), failed])["points"] == 0
+    assert claim.held([record_of("npj", 1, 1), failed])["points"] == []
 
 
 @pytest.mark.parametrize(
@@ -179,11 +278,14 @@ def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
         ({"workload": "else"}, "no point of 'else' runs 'npj'"),
         ({"over": "pmj"}, "no point of 'pairs' runs 'pmj'"),
         ({"ratio": 2}, "has no key 'ratio'; it takes text"),
+        ({"by": "mean"}, "by must be one of median, max, min, not 'mean'"),
+        ({"where": {"lod": 1}}, "'pairs' has no setting 'lod'; it has load, threads"),
+        ({"over_where": {"lod": 1}}, "'pairs' has no setting 'lod'; it has load, threads"),
     ],
 )
 def test_a_claim_that_is_none_is_refused(wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match="^x.toml: claim 1: " + re.escape(sentence)):
-        claims.read([CLAIM | wrong], "x.toml", [("pairs", ("npj", "prj"))])
+        claims.read([CLAIM | wrong], "x.toml", ENTRANTS)
 
 
 def test_semi_stream_joins_are_held_against_the_scan_of_their_store(
@@ -250,8 +352,8 @@ def test_an_interrupted_run_goes_on_where_it_was(
     assert len(records_of(little)["records"]) == 8
 
 
-def test_a_point_that_was_measured_otherwise_is_measured_anew(little: Path, data: Path) -> None:
-    assert bench(little, data) == 0
+def test_a_point_that_was_measured_otherwise_is_measured_anew(finished: Path, data: Path) -> None:
+    little = finished
     little.write_text(LITTLE.replace("rounds = 1", "rounds = 2"))
     measure = runner._measure
     with mock.patch.object(runner, "_measure", side_effect=measure) as measured:
@@ -260,14 +362,105 @@ def test_a_point_that_was_measured_otherwise_is_measured_anew(little: Path, data
     assert {record["rounds"] for record in records_of(little)["records"]} == {2}
 
 
-def test_a_damaged_point_is_measured_anew(little: Path, data: Path) -> None:
-    assert bench(little, data) == 0
-    points = sorted((little.parent / "run" / runner.POINTS).iterdir())
-    points[0].write_text("{")
+def changed(point: Path, change: Callable[[Any], None]) -> None:
+    plain = json.loads(point.read_text())
+    change(plain)
+    point.write_text(json.dumps(plain))
+
+
+def with_another_check(plain: Any) -> None:
+    plain["point"]["experiment"] = "another"
+    plain["check"] = points.check_of(plain)
+
+
+def sibling(point: Path) -> Path:
+    return next(other for other in sorted(point.parent.iterdir()) if other != point)
+
+
+NOT_JSON, CHANGED = "is not JSON, it may have been cut off", "was changed after it was written"
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda point: point.write_text("{"), NOT_JSON),
+        (lambda point: point.write_bytes(point.read_bytes()[:-9]), NOT_JSON),
+        (lambda point: point.write_bytes(b""), NOT_JSON),
+        (lambda point: point.write_text("[" * 100_000), NOT_JSON),
+        (lambda point: point.write_text("[]"), "is not a point with a check"),
+        (lambda point: changed(point, lambda p: p.pop("check")), "is not a point with a check"),
+        (lambda point: changed(point, lambda p: p.update(records=[])), CHANGED),
+        (lambda point: changed(point, lambda p: p["records"][0].update(pairs=1)), CHANGED),
+        (lambda point: changed(point, lambda p: p["workload"].update(pairs=1)), CHANGED),
+        (lambda point: changed(point, with_another_check), "holds another point"),
+        (lambda point: shutil.copy(sibling(point), point), "holds another point"),
+    ],
+    ids=["broken", "cut", "empty", "deep", "list", "unchecked", "emptied", "pairs", "workload",
+         "foreign", "sibling"],
+)  # fmt: skip
+def test_a_point_that_is_not_what_was_written_is_named_and_not_believed(
+    finished: Path, damage: Callable[[Path], None], sentence: str
+) -> None:
+    path = sorted((finished.parent / "run" / points.FOLDER).iterdir())[0]
+    plain = json.loads(path.read_text())
+    point = points.Kept(path, plain["point"])
+    said: list[str] = []
+    whole = {"workload": plain["workload"], "records": plain["records"]}
+    assert points.read_or_say(point, said.append) == whole
+    damage(path)
+    assert points.read_or_say(point, said.append) is None
+    assert said == [f"{path}: {sentence}; the point is measured again"]
+
+
+def test_a_damaged_point_is_measured_anew(
+    finished: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = records_of(finished)
+    point = sorted((finished.parent / "run" / points.FOLDER).iterdir())[0]
+    changed(point, lambda plain: plain.update(records=[]))
     measure = runner._measure
     with mock.patch.object(runner, "_measure", side_effect=measure) as measured:
-        assert bench(little, data) == 0
+        assert bench(finished, data) == 0
     assert measured.call_count == 1
+    assert f"{point}: was changed after it was written" in capsys.readouterr().err
+    results = [
+        [(record["workload"], record["engine"], record["digest"]) for record in found["records"]]
+        for found in (before, records_of(finished))
+    ]
+    assert results[0] == results[1]
+    assert json.loads(point.read_text())["records"]
+
+
+def test_a_point_of_other_threads_is_another_point(little: Path) -> None:
+    def definitions() -> set[str]:
+        (point, *_) = experiments.read(str(little), "quick").points
+        return {experiments.definition(point, {}, threads) for threads in (1, 2)}
+
+    assert len(definitions()) == 1
+    little.write_text(LITTLE.replace("threads = 1\n", ""))
+    assert len(definitions()) == 2
+
+
+def test_points_of_an_earlier_experiment_are_named_and_ignored(
+    finished: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished.write_text(LITTLE.replace("= [2, 4]", "= [2]"))
+    assert bench(finished, data) == 0
+    assert "2 files are of no point of this experiment and ignored, as pairs-" in (
+        capsys.readouterr().err
+    )
+    assert len(records_of(finished)["workloads"]) == 2
+
+
+def test_a_page_that_a_kill_kept_away_is_drawn_by_the_next_run(
+    finished: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = finished.parent / "run" / "report.html"
+    page.unlink()
+    with mock.patch.object(runner, "run_experiment", side_effect=KeyboardInterrupt):
+        assert bench(finished, data) == 130
+    assert f"{page}: was missing or of other records" in capsys.readouterr().err
+    assert "a fuller table is slower" in page.read_text()
 
 
 class LosesAll(Npj):
@@ -286,7 +479,7 @@ def test_a_wrong_result_has_no_figure_and_is_not_kept(little: Path, data: Path) 
     wrong = [record for record in records_of(little)["records"] if record["engine"] == "npj"]
     assert {record["status"] for record in wrong} == {"wrong"}
     assert not any("throughput_tuples_per_s" in record for record in wrong)
-    assert not list((little.parent / "run" / runner.POINTS).iterdir())
+    assert not list((little.parent / "run" / points.FOLDER).iterdir())
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from streamjoin.bench import compare as bench
 from streamjoin.bench import workloads
+from streamjoin.cli import compare as compare_verb
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
@@ -18,6 +19,8 @@ from streamjoin.engines.duckdb import DuckDb
 from streamjoin.engines.sliding.kang import Kang
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
+
+CaptureFixture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -201,6 +204,68 @@ def test_compare_refuses_what_it_must_not_touch(
     assert "is not a workload's description" in capsys.readouterr().err
     assert main(["compare", str(workload), "--engines", "kong", "--out", str(tmp_path / "x")]) == 2
     assert not (tmp_path / "x").exists()
+
+
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_records_without_their_page_are_completed_by_report_and_by_the_next_run(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    page = run / "report.html"
+    compare = ["compare", str(workload), "--engines", "npj", "--out", str(run), "--rounds", "1"]
+    with monkeypatch.context() as patch:
+        patch.setattr(bench, "write_report", killed)
+        assert main(compare) == 130
+    assert [path.name for path in run.iterdir()] == ["records.json"]
+    assert f"to draw their page, type  streamjoin report {run}" in capsys.readouterr().err
+    assert main(["report", str(run)]) == 0
+    assert "little" in page.read_text()
+    first = page.read_text()
+    with monkeypatch.context() as patch:  # new records beside the old page
+        patch.setattr(bench, "write_report", killed)
+        assert main(compare) == 130
+    assert page.read_text() == first
+    capsys.readouterr()
+    with monkeypatch.context() as patch:
+        patch.setattr(compare_verb, "compare", killed)
+        assert main(compare) == 130
+    assert f"{page}: was missing or of other records" in capsys.readouterr().err
+    assert page.read_text() != first
+    second = page.read_text()
+    with monkeypatch.context() as patch:
+        patch.setattr(compare_verb, "compare", killed)
+        assert main(compare) == 130
+    assert "drawn anew" not in capsys.readouterr().err
+    assert page.read_text() == second
+
+
+def test_drafts_of_a_killed_run_do_not_bar_its_folder(workload: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / ".records.json.4711").write_text("{")
+    flags = ["--engines", "npj", "--out", str(run), "--rounds", "1"]
+    assert main(["compare", str(workload), *flags]) == 0
+    assert (run / "report.html").is_file()
+
+
+def test_a_damaged_run_is_named_and_replaced(
+    workload: Path, tmp_path: Path, capsys: CaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "records.json").write_text("{")
+    flags = ["--engines", "npj", "--out", str(run), "--rounds", "1"]
+    assert main(["compare", str(workload), *flags]) == 0
+    assert "records.json: must be JSON in UTF-8" in capsys.readouterr().err
+    assert records_of(run)["records"][0]["checked"]
+
+
+def test_a_report_of_several_runs_needs_a_page(tmp_path: Path, capsys: CaptureFixture) -> None:
+    assert main(["report", str(tmp_path), str(tmp_path)]) == 2
+    assert "-o PAGE.html is needed" in capsys.readouterr().err
 
 
 def test_the_middle_round_is_reported_with_its_spread() -> None:

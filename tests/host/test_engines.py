@@ -190,6 +190,8 @@ def test_a_replay_gives_the_same_result_as_data_at_rest(engine: Engine) -> None:
         assert slow.pairs.digest == at_once.pairs.digest
         # 20 us of arrivals at 1/500 speed: the last tuple is not there before 10 ms.
         assert slow.metrics["wall_s"] >= 0.01
+        on_spark = engine.capabilities.platform == "spark"
+        assert slow.metrics["latency_from"] == ("file" if on_spark else "arrival")
 
 
 def test_metrics_say_what_every_run_must_say(engine: Engine) -> None:
@@ -210,7 +212,9 @@ def test_metrics_say_what_every_run_must_say(engine: Engine) -> None:
     assert set(metrics["phases_ms"]) == set(PHASES)
     total_ms = metrics["threads"] * metrics["wall_s"] * 1e3
     assert sum(metrics["phases_ms"].values()) == pytest.approx(total_ms, rel=0.02)
-    if engine.capabilities.platform == "fpga":
+    is_fpga = engine.capabilities.platform == "fpga"
+    assert metrics["latency_from"] == ("acceptance" if is_fpga else "run start")
+    if is_fpga:
         assert metrics["cycles"] > 80
         assert "assumed" in metrics["clock_source"]
 

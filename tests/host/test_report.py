@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from tests.host import report_samples as samples
@@ -12,7 +13,7 @@ from tests.host import report_samples as samples
 from streamjoin.errors import StreamJoinError
 from streamjoin.report import RecordsError, read_records, units, write_report
 from streamjoin.report.charts import (
-    latency_chart,
+    latency_charts,
     phase_shares,
     phases_chart,
     stalls_chart,
@@ -25,6 +26,14 @@ from streamjoin.report.rows import scale_for
 from streamjoin.report.tables import comparison, engine_row, hardware_rows, run_titles
 from streamjoin.report.theme import PALETTE, sentinel, series_style, to_variables
 from streamjoin_common.storage import StorageError
+
+
+def latency_chart(key, results):
+    """Draw the latencies of results as if all were counted from one moment."""
+    of_one_origin = [replace(result, latency_from="arrival") for result in results]
+    (chart,) = latency_charts(key, of_one_origin) or [None]
+    return chart
+
 
 CHARTS = (throughput_chart, latency_chart, progress_chart, phases_chart)
 
@@ -298,6 +307,48 @@ def test_the_fastest_is_never_one_that_differs_from_the_oracle():
     assert found.fastest.name == "kang"
 
 
+def test_the_fastest_is_measured_and_a_simulated_one_stands_beside_it():
+    run = samples.run([samples.record("kang"), samples.record("npj"), samples.fpga_record()])
+    run["records"][1]["throughput_tuples_per_s"] = samples.spread(500_000.0)
+    (found,) = group(run)
+    assert found.results[2].throughput > 10 * found.results[1].throughput
+    assert (found.fastest.name, found.fastest_simulated.name) == ("npj", "fpga-handshake")
+    (alone,) = group(samples.run([samples.fpga_record()]))
+    assert alone.fastest is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "measured"),
+    [
+        ({}, False),
+        ({"clock_source": "post-route timing report"}, False),
+        ({"backend": None}, False),
+        ({"backend": "pynq", "clock_source": "read from the board"}, True),
+    ],
+)
+def test_only_what_a_board_ran_is_measured_hardware(changes, measured):
+    (result,) = results_of(samples.run([samples.fpga_record(**changes)]))
+    assert result.measured is measured
+
+
+@pytest.mark.parametrize(
+    ("platform", "arrival", "origin"),
+    [
+        ("cpu", "instant", "run start"),
+        ("cpu", "replay", "arrival"),
+        ("spark", "replay", "file"),
+        ("fpga", "instant", "acceptance"),
+        ("fpga", None, "acceptance"),
+        ("cpu", None, None),
+    ],
+)
+def test_older_records_count_latencies_from_where_their_platform_does(platform, arrival, origin):
+    record = samples.record(platform=platform)
+    del record["latency_from"]
+    run = samples.run([record], [samples.workload(arrival=arrival)])
+    assert results_of(run)[0].latency_from == origin
+
+
 # ---- numbers ----------------------------------------------------------------------------
 
 
@@ -393,7 +444,7 @@ def test_the_range_of_rounds_says_when_there_is_none():
     assert [text.replace(units.THIN, " ") for text in texts] == [
         "50 .. 200",
         "100",
-        "one run",
+        "one round",
         units.MISSING,
     ]
 
@@ -458,6 +509,42 @@ def test_a_long_variant_never_hides_that_the_clock_is_assumed(chart_of):
     chart = chart_of("key", results_of(samples.large_run()))
     for version in (chart.wide, chart.narrow):
         assert re.search(r"<text[^>]*>61.3\s?MHz assumed</text>", version)
+
+
+def test_simulated_results_are_ranked_below_measured_ones_however_fast():
+    records = [samples.fpga_record(), samples.record("kang"), samples.record("npj")]
+    records[2]["throughput_tuples_per_s"] = samples.spread(500_000.0)
+    results = results_of(samples.run(records))
+    chart = throughput_chart("key", results)
+    told = ("Measured", "npj", "kang", "Simulated, ranked apart", "fpga-handshake")
+    for version in (chart.wide, chart.narrow):
+        texts = re.findall(r"<text[^>]*>([^<]*)</text>", version)
+        assert [text for text in texts if text in told] == list(told)
+        assert "Measured: npj" in version
+        assert "Simulated, ranked apart: fpga-handshake" in version
+    alone = throughput_chart("key", results[1:])
+    assert "ranked apart" not in alone.wide
+
+
+def test_latencies_of_different_origins_have_charts_of_their_own():
+    charts = latency_charts("key", results_of(samples.mixed_run()))
+    assert [chart.title for chart in charts] == [
+        "Latency from the run's start",
+        "Latency from acceptance by the hardware",
+    ]
+    assert "fpga-handshake" not in charts[0].wide
+    assert "kang" not in charts[1].wide
+
+
+def test_one_round_has_no_median_and_no_whisker():
+    records = [samples.record(rounds=1), samples.fpga_record()]
+    chart = throughput_chart("key", results_of(samples.run(records)))
+    assert chart.caption == "Bar: one checked round."
+    assert "median" not in chart.wide
+    chart = throughput_chart("key", results_of(samples.run()))
+    assert chart.caption == (
+        "Bar: median of 5 checked rounds, or one checked round; whisker: slowest to fastest round."
+    )
 
 
 def test_a_chart_with_nothing_to_show_is_none():
@@ -544,6 +631,30 @@ def test_the_ratio_is_to_the_first_sound_run():
     assert npj.bad == (True, False)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"clock_hz": 61e6},
+        {"backend": "pynq", "clock_source": "read from the board"},
+    ],
+)
+def test_figures_of_different_clocks_have_no_ratio(changes):
+    runs = [samples.run([samples.fpga_record(**change)]) for change in ({}, changes)]
+    (row,) = comparison([group(run) for run in runs])
+    assert row.ratios == ("", "")
+    (row,) = comparison([group(run) for run in (runs[0], runs[0])])
+    assert row.ratios[1].endswith("1")
+
+
+def test_runs_of_different_arrivals_are_not_compared():
+    runs = [
+        samples.run([samples.record()], [samples.workload(arrival=arrival)])
+        for arrival in ("instant", "replay")
+    ]
+    (row,) = comparison([group(run) for run in runs])
+    assert (row.ratios, row.remark) == (("", ""), "not the same input or arrival in all runs")
+
+
 def test_runs_on_different_inputs_are_not_compared():
     other = samples.run(
         [samples.record(digest="fedcba9876543210")],
@@ -551,4 +662,4 @@ def test_runs_on_different_inputs_are_not_compared():
     )
     (row,) = comparison([group(samples.run([samples.record()])), group(other)])
     assert row.ratios == ("", "")
-    assert row.remark == "not the same input in all runs"
+    assert row.remark == "not the same input or arrival in all runs"

@@ -284,7 +284,7 @@ def test_the_tables_fit_a_wide_window_without_scrolling(tmp_path, sample):
 def test_a_narrow_window_shows_workload_verdict_and_fastest(tmp_path):
     measured = measure(render([samples.second_oracle_run()]), tmp_path, 390)
     (glance,) = tables_of(measured, "Workloads at")
-    assert glance["heads"][:3] == ["Workload", "Checked", "Fastest that agrees"]
+    assert glance["heads"][:3] == ["Workload", "Checked", "Fastest measured that agrees"]
     assert glance["tallest"] <= 90
 
 
@@ -319,7 +319,7 @@ def short_of_a_row(page):
     [
         (emptied, r"Throughput in .*: 0 of 3 marks are drawn"),
         (colourless, r"Throughput in .*: 2 of 3 marks are drawn"),
-        (too_wide, r"Latency of matches: sticks out of the page"),
+        (too_wide, r"Latency of matches from the run's start: sticks out of the page"),
         (crowded, r"Throughput in .*: '.*' and '.*' overlap"),
         (short_of_a_row, r"Engines on band-uniform: 2 of 3 rows are there"),
     ],

@@ -44,7 +44,7 @@ def test_a_replay_is_told_by_the_memory_that_it_needed_and_its_latency():
     found = alts(samples.semi_stream_run(arrival="replay"))
     assert "Service rate" not in found
     assert "ssbj: 60 kB at 64" in found["Memory held"]
-    assert "p95 latency" in found
+    assert "p95 latency from arrival" in found
 
 
 def test_throughput_stands_in_where_a_run_was_too_short_for_a_service_rate():

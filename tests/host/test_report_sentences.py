@@ -4,7 +4,7 @@ import pytest
 from tests.host import report_samples as samples
 
 from streamjoin.report.results import group
-from streamjoin.report.sentences import arrival, join_kind, summarize
+from streamjoin.report.sentences import arrival, join_kind, rounds_said, summarize
 
 AGREEING = ("npj", "prj", "mway", "mpass")
 
@@ -101,6 +101,24 @@ def test_nothing_but_the_check_confirms_nothing():
 def test_a_single_result_that_does_not_agree_has_its_own_sentence(record, text, tone):
     found = summarize(group(samples.run([record])))
     assert (found.text, found.tone, found.ok) == (text, tone, False)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "median", "other"),
+    [
+        ((1, 1), "one checked round", "one checked round"),
+        ((3, 5), "median of 3 to 5 checked rounds",
+         "the round of median throughput, of 3 to 5 checked ones"),
+        ((5, 1), "median of 5 checked rounds, or one checked round",
+         "the round of median throughput, of 5 checked ones, or one checked round"),
+        ((None,), "rounds not recorded", "rounds not recorded"),
+    ],
+)  # fmt: skip
+def test_medians_are_said_where_there_are_several_rounds(rounds, median, other):
+    records = [samples.record(rounds=count) for count in rounds]
+    ((found),) = group(samples.run(records))
+    assert rounds_said(found.results) == median
+    assert rounds_said(found.results, median=False) == other
 
 
 @pytest.mark.parametrize(

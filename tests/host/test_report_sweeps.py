@@ -59,5 +59,17 @@ def test_what_is_not_all_numbers_is_names(values):
     assert f"at {values[1]}" in service_rates(groups)
 
 
+def test_a_sweep_of_one_round_is_not_called_a_median():
+    run = samples.semi_stream_run(64, 1024)
+    assert {chart.caption for chart in sweep_charts("c", group(run))} == {
+        "Each point: the round of median throughput, of 5 checked ones; 2\N{NO-BREAK SPACE}values."
+    }
+    for record in run["records"]:
+        record["rounds"] = 1
+    assert {chart.caption for chart in sweep_charts("c", group(run))} == {
+        "Each point: one checked round; 2\N{NO-BREAK SPACE}values."
+    }
+
+
 def test_a_setting_that_stays_is_no_sweep():
     assert sweeps(swept("store", "raw", "raw")) == []

@@ -131,6 +131,16 @@ def workers() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if "ThreadPool" in thread.name]
 
 
+@pytest.mark.parametrize(
+    ("origin", "latency_us"), [(None, np.ones(1)), ("acceptance", None)], ids=["unsaid", "absent"]
+)
+def test_a_latency_is_never_emitted_without_its_origin(origin: Any, latency_us: Any) -> None:
+    meter = metrics.Meter(latency_from=origin)
+    rows = np.zeros(1, dtype=np.uint32)
+    with pytest.raises(ValueError, match="if and only if latency_from says from when it is counte"):
+        meter.emit(rows, rows, latency_us=latency_us)
+
+
 def test_many_small_windows_cost_what_their_pairs_do() -> None:
     ts = np.arange(20_000, dtype=np.int64)
     keys = {"k": (ts % 50).astype(np.int32), "ts": ts}

@@ -1,11 +1,13 @@
 """Tables on a terminal: nothing is cut, and what is compared is what is shown beside it."""
 
+import argparse
 import re
 from typing import Any
 
 import pytest
+from tests.host import report_samples as samples
 
-from streamjoin.cli import bench
+from streamjoin.cli import bench, compare, figures
 from streamjoin.cli.terminal import print_table
 
 LONG = "a sentence that is much longer than the terminal is wide and goes on in further lines"
@@ -15,9 +17,9 @@ def test_a_text_that_may_fold_goes_on_in_the_next_line_of_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    for is_terminal, widest in ((True, 40), (False, 200)):
+    for is_terminal, widest in ((True, 40), (False, 160)):
         monkeypatch.setattr("sys.stdout.isatty", lambda is_terminal=is_terminal: is_terminal)
-        print_table(["what", "x"], [[LONG, "2.50"]], {"x"}, folding="what")
+        print_table(["what", "x"], [[LONG, "2.50"]], {"x"}, folding=("what",))
         told = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
         assert max(map(len, told.splitlines())) <= widest
         assert " ".join(told.split()).count("2.50") == 1
@@ -31,6 +33,7 @@ def record(engine: str, throughput: float, service: float | None) -> dict[str, A
     return {
         "workload": "w",
         "engine": engine,
+        "platform": "cpu",
         "threads": 1,
         "checked": True,
         "status": "ok",
@@ -46,7 +49,7 @@ def test_semi_stream_joins_are_compared_by_their_service_rate(
 ) -> None:
     records = {
         "experiment": {"baseline": "meshjoin", "claims": []},
-        "workloads": [{"name": "w", "oracle": "duckdb"}],
+        "workloads": [{"name": "w", "oracle": "duckdb", "n_r": 1, "n_s": 1}],
         "records": [
             record("meshjoin", 1000.0, 200.0 if serves else None),
             record("ssbj", 1500.0, 500.0 if serves else None),
@@ -54,6 +57,82 @@ def test_semi_stream_joins_are_compared_by_their_service_rate(
     }
     bench._print(records)
     told = capsys.readouterr().out.splitlines()
-    assert ("service/s" in told[0]) == serves
-    assert "x meshjoin" in told[0]
+    assert ("service/s" in told[1]) == serves
+    assert told[0].index("times") + len("times") == told[1].index("meshjoin") + len("meshjoin")
     assert ("2.50" if serves else "1.50") in told[-1]
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+
+
+def test_simulated_results_have_a_table_of_their_own_below_the_measured_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = samples.run([samples.fpga_record(), samples.record("kang"), samples.record("npj")])
+    figures.print_apart(run, compare._print)
+    told = printed(capsys)
+    lines = {name: next(n for n, line in enumerate(told) if name in line)
+             for name in ("kang", "npj", "simulated, not measured", "fpga-handshake")}  # fmt: skip
+    assert sorted(lines, key=lines.__getitem__) == list(lines)
+    assert told[lines["simulated, not measured"]].endswith("cycles at 100 MHz assumed:")
+    assert "from start" in " ".join(told[: lines["kang"]])
+    assert "from acceptance" not in " ".join(told[: lines["kang"]])
+    assert "from acceptance" in " ".join(told[lines["simulated, not measured"] :])
+
+
+def test_latencies_of_two_origins_are_two_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    records = [samples.record("kang"), samples.record("npj", latency_from="arrival")]
+    figures.print_apart(samples.run(records), compare._print)
+    told = printed(capsys)
+    assert told[1].split().count("from") == 4
+    kang, npj = (next(line for line in told if name in line) for name in ("kang", "npj"))
+    first = told[1].index("from arrival")
+    assert "10 us" in kang[:first]
+    assert "10 us" not in npj[:first]
+    assert "10 us" in npj[first:]
+
+
+def test_measured_rates_are_not_divided_by_simulated_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    records = samples.run([samples.record("kang"), samples.fpga_record()])
+    records["experiment"] = {"baseline": "fpga-handshake", "claims": []}
+    bench._print(records)
+    told = printed(capsys)
+    kang, device = (
+        next(each for each in told if each.startswith("band-uniform") and name in each)
+        for name in ("kang", "fpga-handshake")
+    )
+    assert "1.00" in device
+    assert "0.03" not in kang
+
+
+@pytest.mark.parametrize("verb", ["compare", "bench", "list"])
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_tables_fit_a_terminal_of_80_columns_and_a_pipe(
+    verb: str,
+    is_terminal: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    name = "uniform threads=2 window_tuples=65536"
+    both = [samples.record(engine, workload=name) for engine in ("ibwj-bptree", "ibwj-pim")]
+    run = samples.run(both, [samples.workload(name)])
+    at = [{"point": name, "over": name, "ratio": 1.5}] * 4
+    claim = {"text": "as was written " * 20, "published": 2.0, "of": "throughput", "by": "median"}
+    claim |= {"here": 1.5, "min": 1.5, "max": 1.5, "points": at}
+    if verb == "list":
+        bench.VERB.run(argparse.Namespace(name="list", json=False))
+    elif verb == "bench":
+        run["experiment"] = {"baseline": "ibwj-bptree", "claims": [claim]}
+        bench._print(run)
+    else:
+        run["records"] = [samples.record(workload="band"), samples.fpga_record(workload="band")]
+        run["workloads"][0]["name"] = "band"
+        figures.print_apart(run, compare._print)
+    told = printed(capsys)
+    assert len(told) > 2
+    assert max(map(len, told)) <= (80 if is_terminal else 180)

@@ -98,6 +98,7 @@ def write_feed(folder: Path, job: Job, sides: Any, file_tuples: int) -> Feed:
 
 def replay(job: Job, meter: Meter, feed: Feed, follower: Follower) -> None:
     """Let the files appear at their times, and emit what the query finds."""
+    meter.latency_from = "file"
     folder = feed.folder / "run"
     shutil.rmtree(folder, ignore_errors=True)
     for side in ("r", "s"):

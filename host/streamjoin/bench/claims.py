@@ -1,22 +1,29 @@
 """What was published of an experiment, beside what its records show: ratios of two engines.
 
 A ``[[claim]]`` of an experiment's file says in ``text`` what was published, as a ratio in
-``published``, and how it is had from the records: ``engine`` divided by ``over`` (the same engine
-where it is left out) at every point of ``workload`` with the settings ``where``; ``over_where``
-are settings in which the divisor's point is another one. ``of`` is ``throughput`` (the default),
-``service_rate`` of a semi-stream join, or ``latency``, the 95th percentile: how much shorter.
+``published``, and how it is had from the records: ``engine`` divided by ``over`` (default: the same
+engine) at every point of ``workload`` with the settings ``where``, which are those that the claim
+speaks of; ``over_where`` are settings in which the divisor's point is another one. ``of`` is
+``throughput`` (the default), ``service_rate`` of a semi-stream join, or ``latency``, the 95th
+percentile: how much shorter. ``by`` says which of several points stands for all: their ``median``
+(the default), the ``max`` where "up to" was published, the ``min`` where "always" was.
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from streamjoin.errors import InputError
 
 MEASURES = ("throughput", "latency", "service_rate")
+RULES: dict[str, Callable[[Sequence[float]], float]] = {
+    "median": statistics.median,
+    "max": max,
+    "min": min,
+}
 _TEXTS = ("text", "workload", "engine")
-_KEYS = (*_TEXTS, "published", "over", "where", "over_where", "of")
+_KEYS = (*_TEXTS, "published", "over", "where", "over_where", "of", "by")
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,8 @@ class Claim:
         Settings by the path that is swept, or ``threads``.
     of : str
         One of :data:`MEASURES`.
+    by : str
+        One of :data:`RULES`.
     """
 
     text: str
@@ -45,6 +54,7 @@ class Claim:
     where: Mapping[str, Any] = field(default_factory=dict)
     over_where: Mapping[str, Any] = field(default_factory=dict)
     of: str = MEASURES[0]
+    by: str = "median"
 
     def held(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Hold the claim beside records.
@@ -52,16 +62,17 @@ class Claim:
         Parameters
         ----------
         records : sequence of mapping
-            With ``family`` and ``settings``.
+            With ``workload``, ``family`` and ``settings``.
 
         Returns
         -------
         dict
-            ``text``, ``published``, ``of``, and of the ratios found at all points ``median``,
-            ``min``, ``max`` (None where there is none) and ``points``.
+            ``text``, ``published``, ``of``, ``by``; ``here``, the ratio that stands for all points,
+            their ``min`` and ``max`` (None where there is none); and ``points``: of each its
+            ``point``, that of the divisor, ``over``, and its ``ratio``.
         """
         mine = [each for each in records if each["family"] == self.workload]
-        ratios = []
+        points = []
         for record in mine:
             if record["engine"] != self.engine or not _fits(record, self.where):
                 continue
@@ -69,25 +80,35 @@ class Claim:
             for other in mine:
                 if other["engine"] == self.over and _settings(other) == wanted:
                     ratio = self._ratio(record, other)
-                    ratios += [] if ratio is None else [ratio]
+                    if ratio is not None:
+                        at = {"point": record["workload"], "over": other["workload"]}
+                        points.append({**at, "ratio": ratio})
+        ratios = [point["ratio"] for point in points]
         return {
             "text": self.text,
             "published": self.published,
             "of": self.of,
-            "median": statistics.median(ratios) if ratios else None,
+            "by": self.by,
+            "here": RULES[self.by](ratios) if ratios else None,
             "min": min(ratios, default=None),
             "max": max(ratios, default=None),
-            "points": len(ratios),
+            "points": points,
         }
 
     def _ratio(self, record: Mapping[str, Any], other: Mapping[str, Any]) -> float | None:
+        if not _alike(record, other, self.of):
+            return None
         above, below = _measured(record, self.of), _measured(other, self.of)
         if self.of == "latency":
             above, below = below, above
         return above / below if above is not None and below else None
 
 
-def read(tables: Any, path: str, points: Sequence[tuple[str, Sequence[str]]]) -> tuple[Claim, ...]:
+Entrants = Sequence[tuple[str, Sequence[str], Mapping[str, Any]]]
+"""Family, engines and settings of every point."""
+
+
+def read(tables: Any, path: str, points: Entrants) -> tuple[Claim, ...]:
     """Read the claims of an experiment.
 
     Parameters
@@ -96,13 +117,13 @@ def read(tables: Any, path: str, points: Sequence[tuple[str, Sequence[str]]]) ->
         What the file has at ``claim``.
     path : str
         For errors.
-    points : sequence of (str, sequence of str)
-        Family and engines of every point.
+    points : sequence of (str, sequence of str, mapping)
+        Family, engines and settings of every point.
 
     Raises
     ------
     InputError
-        If one is not a claim, or is of a workload or an engine that is not there.
+        If one is not a claim, or is of a workload, an engine or a setting that is not there.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise InputError(f"{path}: claim must be [[claim]] tables")
@@ -112,9 +133,7 @@ def read(tables: Any, path: str, points: Sequence[tuple[str, Sequence[str]]]) ->
     )
 
 
-def _one(
-    table: Mapping[str, Any], place: str, points: Sequence[tuple[str, Sequence[str]]]
-) -> Claim:
+def _one(table: Mapping[str, Any], place: str, points: Entrants) -> Claim:
     for key in table:
         if key not in _KEYS:
             raise InputError(f"{place}: has no key {key!r}; it takes {', '.join(_KEYS)}")
@@ -124,9 +143,10 @@ def _one(
     published = table.get("published")
     if isinstance(published, bool) or not isinstance(published, int | float) or published <= 0:
         raise InputError(f"{place}: published must be a ratio above 0, not {published!r}")
-    of = table.get("of", MEASURES[0])
-    if of not in MEASURES:
-        raise InputError(f"{place}: of must be one of {', '.join(MEASURES)}, not {of!r}")
+    of, by = table.get("of", MEASURES[0]), table.get("by", "median")
+    for key, value, choices in (("of", of, MEASURES), ("by", by, tuple(RULES))):
+        if value not in choices:
+            raise InputError(f"{place}: {key} must be one of {', '.join(choices)}, not {value!r}")
     for key in ("where", "over_where"):
         if not isinstance(table.get(key, {}), dict):
             raise InputError(f"{place}: {key} must be a table of settings, not {table[key]!r}")
@@ -139,11 +159,36 @@ def _one(
         table.get("where", {}),
         table.get("over_where", {}),
         of,
+        by,
     )
-    for engine in (claim.engine, claim.over):
-        if not any(claim.workload == family and engine in engines for family, engines in points):
-            raise InputError(f"{place}: no point of {claim.workload!r} runs {engine!r}")
+    mine = [(engines, settings) for family, engines, settings in points if family == claim.workload]
+    _check_points(claim, place, mine)
     return claim
+
+
+def _check_points(
+    claim: Claim, place: str, mine: Sequence[tuple[Sequence[str], Mapping[str, Any]]]
+) -> None:
+    """Refuse a claim of engines and settings that the points of its workload do not have."""
+    for engine in (claim.engine, claim.over):
+        if not any(engine in engines for engines, _ in mine):
+            raise InputError(f"{place}: no point of {claim.workload!r} runs {engine!r}")
+    swept = {"threads", *(name for _, settings in mine for name in settings)}
+    for name in (*claim.where, *claim.over_where):
+        if name not in swept:
+            have = ", ".join(sorted(swept))
+            raise InputError(f"{place}: {claim.workload!r} has no setting {name!r}; it has {have}")
+
+
+def _alike(record: Mapping[str, Any], other: Mapping[str, Any], of: str) -> bool:
+    """Whether a ratio of two records says something of their engines alone.
+
+    Measured and simulated figures, seconds by different clocks and latencies of different origins
+    are different quantities.
+    """
+    same = ["clock_hz", "clock_source"] + (["latency_from"] if of == "latency" else [])
+    simulated = [each.get("backend") == "model" for each in (record, other)]
+    return simulated[0] == simulated[1] and all(record.get(n) == other.get(n) for n in same)
 
 
 def _settings(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Experiments as files: workloads, engines and what is swept, from one TOML each.
 
-An experiment looks like a suite, with three things more. Any value may be a table of ``quick``
-and ``full``, one for each size. A ``[[workload]]`` may hold ``sweep``, a table of lists by the
-path of what they replace (``threads``, ``"params.rate"``, ``"knobs.prj.radix_bits"``): every
-combination is a point; a table in a list sets several things at once and is called by its first.
+An experiment looks like a suite, with three things more. Any value in it, also in a claim, may be a
+table of ``quick`` and ``full``, one for each size. A ``[[workload]]`` may hold ``sweep``, a table
+of lists by the path of what they replace (``threads``, ``"params.rate"``,
+``"knobs.prj.radix_bits"``): every combination is a point; a table in a list sets several things at
+once and is called by its first.
 And it says its ``title``, ``source`` and ``limit``, and ``against`` which measured limit the
 engines are held: ``memory`` (the default), ``comparisons`` or ``store``, the scan of a store.
 """
@@ -131,8 +132,8 @@ def read(name: str, size: str) -> Experiment:
     if twice is not None:
         raise InputError(f"{path}: two points are called {twice!r}; give workloads other names")
     baseline = plain.get("baseline", "duckdb")
-    entrants = [(point.family, _engines(point.table)) for point in points]
-    entered = {name for _, engines in entrants for name in engines}
+    entrants = [(point.family, _engines(point.table), point.settings) for point in points]
+    entered = {name for _, engines, _ in entrants for name in engines}
     if not isinstance(baseline, str) or baseline not in entered:
         raise InputError(f"{path}: baseline must be an engine of a workload, not {baseline!r}")
     return Experiment(
@@ -143,7 +144,7 @@ def read(name: str, size: str) -> Experiment:
         against,
         baseline,
         tuple(points),
-        claims.read(plain.get("claim", []), str(path), entrants),
+        claims.read(_claims_of(plain.get("claim", []), size), str(path), entrants),
     )
 
 
@@ -151,6 +152,26 @@ def _engines(table: Mapping[str, Any]) -> list[str]:
     """Names among a table's engines; what else stands there is refused when it is to be run."""
     engines = table.get("engines")
     return [name for name in engines if isinstance(name, str)] if isinstance(engines, list) else []
+
+
+def _claims_of(tables: Any, size: str) -> Any:
+    """Return the claims of this size: one whose settings have no value at it is of another."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        return tables
+    sized = [_sized(table, size) for table in tables]
+    return [
+        after
+        for before, after in zip(tables, sized, strict=True)
+        if all(_keeps_keys(before.get(key), after.get(key)) for key in ("where", "over_where"))
+    ]
+
+
+def _keeps_keys(before: Any, after: Any) -> bool:
+    """Whether settings, each or all of them given by size, have a value at this one."""
+    if not isinstance(before, dict):
+        return True
+    of_sizes = bool(before) and set(before) <= set(SIZES)
+    return isinstance(after, dict) and (of_sizes or set(before) == set(after))
 
 
 def _sized(value: Any, size: str) -> Any:
@@ -221,10 +242,21 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def definition(point: Point, workload: Mapping[str, Any]) -> str:
-    """Digest of all that a point's figures depend on but the machine: 16 hexadecimal digits."""
+def definition(point: Point, workload: Mapping[str, Any], threads: int) -> str:
+    """Digest of all that a point's figures depend on but the machine: 16 hexadecimal digits.
+
+    Parameters
+    ----------
+    point : Point
+        The point.
+    workload : mapping
+        What ``workload.json`` says of its data.
+    threads : int
+        Threads where the point's table names none.
+    """
     sources = hashlib.sha256()
     for path in sorted((Path(__file__).parents[1] / "engines").rglob("*.py")):
         sources.update(path.read_bytes())
-    text = json.dumps([point.table, workload, sources.hexdigest()], sort_keys=True)
+    asked = {"threads": threads, **point.table}
+    text = json.dumps([asked, workload, sources.hexdigest()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,21 +1,16 @@
 """Runs an experiment point by point; what was finished before an interrupt is not run again."""
 
-import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from streamjoin.bench import experiments, limits
+from streamjoin.bench import experiments, limits, points
 from streamjoin.bench.compare import ShowProgress, compare_one, document, write_run
 from streamjoin.bench.experiments import Experiment, Point
 from streamjoin.bench.workloads import Comparison, as_table, check_table, generate
 from streamjoin.errors import InputError
-from streamjoin_common import storage
 from streamjoin_common.documents import read_json
-
-POINTS = "points"
 
 
 @dataclass(frozen=True)
@@ -120,7 +115,7 @@ def run_experiment(
     page : Path
         The report.
     """
-    done = place.out / POINTS
+    done = place.out / points.FOLDER
     done.mkdir(parents=True, exist_ok=True)
     suite = place.out / "suite.toml"
     suite.write_text(experiments.suite_text(experiment.name, experiment.points))
@@ -129,6 +124,7 @@ def run_experiment(
     limit = Limit(experiment.against)
     workloads, records = [], []
     told: set[str] = set()
+    files: set[Path] = set()
 
     def once(text: str) -> None:
         if text not in told:
@@ -138,20 +134,21 @@ def run_experiment(
     for number, point in enumerate(experiment.points, start=1):
         folder = folders[point.data_key]
         described = read_json(folder / "workload.json")
-        digest = experiments.definition(point, described)
-        kept = done / f"{_slug(point.label)}-{digest}.json"
+        kept = points.kept(done, experiment, point, described, place.threads)
+        files.add(kept.path)
         progress = f"{number} of {len(experiment.points)}: {point.label}"
-        found = _read(kept)
+        found = points.read_or_say(kept, say)
         if found is None:
             say(progress)
             comparison = replace(as_table(point.table, folder, place.threads), name=point.label)
             found = _measure(comparison, point, limit, show, once)
             if all(record["status"] == "ok" for record in found["records"]):
-                _write(kept, found)
+                kept.write(found)
         else:
             say(f"{progress} (done before)")
         workloads.append(found["workload"])
         records += found["records"]
+    points.say_unused(done, files, say)
     whole = document(experiment.title, command, workloads, records)
     whole["experiment"] = {
         "name": experiment.name,
@@ -162,7 +159,7 @@ def run_experiment(
         "claims": [claim.held(records) for claim in experiment.claims],
         "limit_per_s": limit.rates,
     }
-    return whole, write_run(whole, place.out)
+    return whole, write_run(whole, place.out, say)
 
 
 def _measure(
@@ -181,19 +178,3 @@ def _measure(
             least_s = limit.least_s(workload, record, len(comparison.predicate.terms))
             record["share_of_limit"] = least_s / wall_s
     return {"workload": workload, "records": records}
-
-
-def _slug(label: str) -> str:
-    return re.sub(r"[^0-9A-Za-z.]+", "-", label).strip("-")
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        found = read_json(path)
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) and {"workload", "records"} <= set(found) else None
-
-
-def _write(path: Path, found: Mapping[str, Any]) -> None:
-    storage.write_text(path, json.dumps(found, indent=1) + "\n")

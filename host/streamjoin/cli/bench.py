@@ -3,13 +3,24 @@
 import argparse
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, runner
-from streamjoin.bench.compare import RECORDS
-from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
-from streamjoin.errors import InputError
+from streamjoin.bench.compare import check_run_folder
+from streamjoin.cli import figures
+from streamjoin.cli.terminal import (
+    duration,
+    print_json,
+    print_paragraph,
+    print_table,
+    progress,
+    say,
+    si,
+)
+from streamjoin.report.claims import here as claims_here
+from streamjoin.report.results import Result
 from streamjoin.run import check_options
 
 EPILOG = """\
@@ -44,7 +55,7 @@ class BenchVerb:
         experiment = experiments.read(args.name, args.size)
         runner.check(experiment, args.size)
         out = args.out or Path("runs/bench") / f"{experiment.name}-{args.size}"
-        _check_folder(out)
+        check_run_folder(out, say)
         words = ["streamjoin", "bench", args.name, "--size", args.size]
         command = shlex.join([*words, "--threads", str(args.threads), "--out", str(out)])
         say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
@@ -63,15 +74,6 @@ class BenchVerb:
         return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
 
 
-def _check_folder(out: Path) -> None:
-    """Refuse a folder that is no run's; one that was interrupted has only points."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out}: is a file; a run is a folder")
-    ours = (out / RECORDS).is_file() or (out / runner.POINTS).is_dir()
-    if out.is_dir() and any(out.iterdir()) and not ours:
-        raise InputError(f"--out {out}: holds something else than a run; choose another folder")
-
-
 def _list(args: argparse.Namespace) -> int:
     rows = []
     for name in experiments.names():
@@ -88,92 +90,86 @@ def _list(args: argparse.Namespace) -> int:
         [[str(row[heading]) for heading in headings] for row in rows],
         {"quick", "full"},
         ("source", "title"),
+        folding=("source", "title"),
     )
     return 0
 
 
 def _print(records: dict[str, Any]) -> None:
     baseline = records["experiment"]["baseline"]
-    oracles = {workload["name"]: workload["oracle"] for workload in records["workloads"]}
     serves = any("semi_stream" in record for record in records["records"])
-    rates = {
-        (record["workload"], record["engine"]): _service_rate(record) if serves else _rate(record)
-        for record in records["records"]
-    }
-    headings = ["point", "engine", "threads", "tuples/s", "min to max"]
+    figures.print_apart(records, partial(_print_results, baseline, serves))
+    _print_claims(records["experiment"]["claims"])
+
+
+def _print_results(baseline: str, serves: bool, results: figures.Results) -> None:
+    latencies = figures.latency_headings(results, ("p95",))
+    clock = figures.clock_heading(results)
+    headings = ["point", "engine", "threads", "tuples/s", "min to max", *clock]
     headings += ["service/s"] if serves else []
-    headings += [f"x {baseline}", "p95", "last match", "CPU", "peak", "of limit", "checked"]
+    headings += [
+        f"times\n{baseline}",
+        *latencies,
+        "last match",
+        "CPU",
+        "peak",
+        "of limit",
+        "checked",
+    ]
+    rates = {}
+    for workload, result in results:
+        rate = _service_rate(result) if serves else result.throughput
+        rates[id(workload), result.name, result.clock] = rate
     rows = []
-    for record in records["records"]:
+    for workload, result in results:
+        record = result.record
+        # Measured figures are never divided by simulated ones, nor by those of another clock.
         rate, base = (
-            rates.get((record["workload"], engine)) for engine in (record["engine"], baseline)
+            rates.get((id(workload), name, result.clock)) for name in (result.name, baseline)
         )
         spread = record.get("throughput_tuples_per_s") or {}
         curve = record.get("progress") or []
-        share = record.get("share_of_limit")
-        peak = record.get("peak_bytes")
-        cpu_s = _median(record, "cpu_s")
+        share, peak = record.get("share_of_limit"), record.get("peak_bytes")
+        cpu = result.spread("cpu_s")
+        several = record.get("rounds") != 1
         rows.append(
             [
-                record["workload"],
-                record["engine"],
+                str(workload.workload["name"]),
+                result.name,
                 str(record["threads"]),
-                si(_rate(record)),
-                f"{si(spread.get('min'))} to {si(spread.get('max'))}",
+                si(result.throughput),
+                f"{si(spread.get('min'))} to {si(spread.get('max'))}" if several else "one round",
+                *([figures.clock_text(result)] if clock else []),
                 *([si(rate)] if serves else []),
                 f"{rate / base:.2f}" if rate and base else "-",
-                duration((record.get("latency_us") or {}).get("p95")),
+                *figures.latency_cells(result, latencies),
                 duration(curve[-1][1] * 1e3) if curve else "-",
-                duration(cpu_s * 1e6) if cpu_s is not None else "-",
+                duration(cpu["median"] * 1e6) if cpu else "-",
                 f"{peak / 2**20:.0f} MiB" if peak is not None else "-",
                 f"{share:.0%}" if share else "-",
-                _verdict(record, oracles[record["workload"]]),
+                figures.verdict(result, str(workload.workload["oracle"])),
             ]
         )
     print_table(
         headings,
         rows,
-        {*headings} - {"point", "engine", "checked"},
-        ("min to max", "peak", "CPU", "of limit", "p95", "last match"),
+        {*headings} - {"point", "engine", "clock", "checked"},
+        ("min to max", "peak", "CPU", "of limit", *latencies, "last match", "threads"),
+        folding=("point",),
     )
-    _print_claims(records["experiment"]["claims"])
-    for record in records["records"]:
-        if record["error"]:
-            say(f"{record['workload']}, {record['engine']}: {record['error']}")
 
 
-def _rate(record: dict[str, Any]) -> float | None:
-    return _median(record, "throughput_tuples_per_s")
-
-
-def _service_rate(record: dict[str, Any]) -> float | None:
-    return (record.get("semi_stream") or {}).get("service_rate_tuples_per_s")
-
-
-def _median(record: dict[str, Any], name: str) -> float | None:
-    found = (record.get(name) or {}).get("median")
+def _service_rate(result: Result) -> float | None:
+    found = (result.record.get("semi_stream") or {}).get("service_rate_tuples_per_s")
     return None if found is None else float(found)
 
 
 def _print_claims(claims: list[dict[str, Any]]) -> None:
     if not claims:
         return
-    rows = []
     for claim in claims:
-        found = [claim[key] for key in ("median", "min", "max")]
-        here, least, most = ("-" if each is None else f"{each:.2f}" for each in found)
-        of = "" if claim["of"] == "throughput" else f" ({claim['of'].replace('_', ' ')})"
-        spread = f"{least} to {most}" if claim["points"] else "-"
-        there = f"{claim['published']:.3g}"
-        rows.append([f"{claim['text']}{of}", there, here, spread, str(claim["points"])])
-    headings = ["published", "there x", "here x", "least to most", "points"]
-    print_table(headings, rows, {*headings[1:]}, folding="published")
-
-
-def _verdict(record: dict[str, Any], oracle: str) -> str:
-    if not record["checked"]:
-        return str(record["status"])
-    return "is the check" if record["engine"] == oracle else f"equal to {oracle}"
+        print_paragraph(f"published: {claim['text']}")
+        print_paragraph(f"{claim['published']:.3g} x there; here {claims_here(claim)}", 4)
 
 
 VERB = BenchVerb()

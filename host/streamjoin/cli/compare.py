@@ -5,12 +5,11 @@ import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from streamjoin.bench.compare import check_run_folder, compare, write_run
 from streamjoin.bench.workloads import DEFAULT_ROUNDS, Comparison, read_suite, read_workload
-from streamjoin.cli import options
-from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
+from streamjoin.cli import figures, options
+from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
 from streamjoin.errors import InputError
 from streamjoin.windows import parse_window
@@ -49,18 +48,18 @@ class CompareVerb:
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, write the page, print the table; 1 if any result is wrong or missing."""
-        check_run_folder(args.out)
+        check_run_folder(args.out, say)
         title, comparisons = _comparisons(args)
         for comparison in comparisons:
             for name in comparison.engines:
                 catalog.get(name)
         command = shlex.join(["streamjoin", *_words(args)])
         records = compare(comparisons, title, command, progress, say)
-        page = write_run(records, args.out)
+        page = write_run(records, args.out, say)
         if args.json:
             print_json(records)
         else:
-            _print(records)
+            figures.print_apart(records, _print)
         say(f"the page is {page}")
         return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
 
@@ -100,58 +99,36 @@ def _words(args: argparse.Namespace) -> list[str]:
     return [*words, "--threads", str(args.threads), "--out", str(args.out)]
 
 
-def _print(records: dict[str, Any]) -> None:
-    headings = [
-        "workload",
-        "window",
-        "engine",
-        "platform",
-        "tuples/s",
-        "p50",
-        "p99",
-        "pairs",
-        "cycles",
-        "checked",
-    ]
-    windows = {workload["name"]: workload for workload in records["workloads"]}
+def _print(results: figures.Results) -> None:
+    latencies = figures.latency_headings(results, ("p50", "p99"))
+    clock = figures.clock_heading(results)
+    cycles = ["cycles"] if any(result.record.get("cycles") for _, result in results) else []
+    headings = ["workload", "window", "engine", "platform", "tuples/s", *latencies, "pairs"]
+    headings += [*cycles, *clock, "checked"]
     rows = []
-    for record in records["records"]:
-        workload = windows[record["workload"]]
-        throughput = (record.get("throughput_tuples_per_s") or {}).get("median")
-        latency = record.get("latency_us") or {}
-        verdict = _verdict(record, workload["oracle"])
+    for workload, result in results:
+        record = result.record
         rows.append(
             [
-                record["workload"],
-                workload["window"],
-                record["engine"],
-                record["platform"],
-                si(throughput),
-                duration(latency.get("p50")),
-                duration(latency.get("p99")),
+                str(workload.workload["name"]),
+                str(workload.workload["window"]),
+                result.name,
+                str(record["platform"]),
+                si(result.throughput),
+                *figures.latency_cells(result, latencies),
                 f"{record['pairs']:,}" if "pairs" in record else "-",
-                f"{record['cycles']:,}" if record.get("cycles") else "-",
-                verdict,
+                *([f"{record['cycles']:,}" if record.get("cycles") else "-"] if cycles else []),
+                *([figures.clock_text(result)] if clock else []),
+                figures.verdict(result, str(workload.workload["oracle"])),
             ]
         )
+    late = latencies[1::2] + latencies[::2]
     print_table(
         headings,
         rows,
-        {"tuples/s", "p50", "p99", "pairs", "cycles"},
-        ("platform", "window", "p99", "cycles", "p50"),
+        {"tuples/s", *latencies, "pairs", "cycles"},
+        ("platform", "window", *late, "cycles", "pairs"),
     )
-    for record in records["records"]:
-        if record["error"]:
-            say(f"{record['workload']}, {record['engine']}: {record['error']}")
-        elif record.get("clock_source"):
-            clock = f"{record['clock_hz'] / 1e6:g} MHz, {record['clock_source']}"
-            say(f"{record['workload']}, {record['engine']}: seconds are cycles at {clock}")
-
-
-def _verdict(record: dict[str, Any], oracle: str) -> str:
-    if not record["checked"]:
-        return str(record["status"])
-    return "is the check" if record["engine"] == oracle else f"equal to {oracle}"
 
 
 VERB = CompareVerb()

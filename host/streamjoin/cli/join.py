@@ -187,7 +187,7 @@ def _print(metrics: dict[str, object]) -> None:
     assert isinstance(latency, dict)
     seconds, throughput = metrics["wall_s"], metrics["throughput_tuples_per_s"]
     assert isinstance(seconds, float)
-    simulated = "cycles" in metrics
+    clocked = "cycles" in metrics
     rows = [
         ["engine", str(metrics["engine"])],
         ["predicate", str(metrics["predicate"])],
@@ -195,15 +195,21 @@ def _print(metrics: dict[str, object]) -> None:
         ["tuples", f"{metrics['n_r']} x {metrics['n_s']}"],
         ["pairs", str(metrics["pairs"])],
         ["digest", str(metrics["digest"])],
-        ["time to simulate" if simulated else "wall time", duration(seconds * 1e6)],
         [
-            "throughput at that clock" if simulated else "throughput",
+            "time to simulate" if metrics["backend"] == "model" else "wall time",
+            duration(seconds * 1e6),
+        ],
+        [
+            "throughput at that clock" if clocked else "throughput",
             si(throughput if isinstance(throughput, float) else None, "tuples/s"),
         ],
         ["memory", _memory(metrics)],
-        ["latency p50, p95, max", ", ".join(duration(latency[q]) for q in ("p50", "p95", "max"))],
+        [
+            f"p50, p95, max latency from {metrics['latency_from']}",
+            ", ".join(duration(latency[q]) for q in ("p50", "p95", "max")),
+        ],
     ]
-    if "cycles" in metrics:
+    if clocked:
         clock_hz = metrics["clock_hz"]
         assert isinstance(clock_hz, float)
         clock = f"{clock_hz / 1e6:g} MHz, {metrics['clock_source']}"

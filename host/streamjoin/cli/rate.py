@@ -110,7 +110,7 @@ def _plain(one: Sustained) -> dict[str, Any]:
 
 
 def _print(found: list[Sustained]) -> None:
-    headings = ["engine", "threads", "sustained", "p95 there", "at rest", "replays"]
+    headings = ["engine", "threads", "sustained", "p95 there\nfrom arrival", "at rest", "replays"]
     rows = []
     for one in found:
         best = one.best

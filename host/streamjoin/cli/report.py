@@ -4,6 +4,13 @@ import argparse
 from pathlib import Path
 
 from streamjoin.cli.terminal import say
+from streamjoin.errors import InputError
+
+EPILOG = """\
+examples:
+  streamjoin report runs/small
+  streamjoin report runs/before runs/after -o both.html
+"""
 
 
 class ReportVerb:
@@ -13,18 +20,25 @@ class ReportVerb:
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""
-        parser.epilog = "example:\n  streamjoin report runs/small -o report.html"
+        parser.epilog = EPILOG
         parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folders of runs")
-        parser.add_argument("-o", "--out", type=Path, required=True, metavar="PAGE")
+        parser.add_argument(
+            "-o", "--out", type=Path, metavar="PAGE", help="default, for one run: its report.html"
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         """Write the page."""
         from streamjoin.outputs import check_target
-        from streamjoin.report import write_report
+        from streamjoin.report import RUN_PAGE, write_report
 
-        check_target(args.out, (".html",), "-o")
-        write_report(args.runs, args.out)
-        say(f"the page is {args.out}")
+        out = args.out
+        if out is None:
+            if len(args.runs) > 1 or not args.runs[0].is_dir():
+                raise InputError("-o PAGE.html is needed, save for the folder of one run")
+            out = args.runs[0] / RUN_PAGE
+        check_target(out, (".html",), "-o")
+        write_report(args.runs, out)
+        say(f"the page is {out}")
         return 0
 
 

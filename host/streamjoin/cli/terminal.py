@@ -2,6 +2,7 @@
 
 import json
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
@@ -57,47 +58,76 @@ class _Announcer:
             self._due_s = float("inf")
 
 
+MAX_PIPED_COLUMNS = 160
+"""Width in characters beyond which cells fold where stdout is no terminal."""
+
+MIN_FOLDED_COLUMNS = 20
+"""Width in characters of a column that folds, at the least."""
+
+
 def print_table(
     headings: list[str],
     rows: list[list[str]],
     numeric: Set[str] = frozenset(),
     droppable: tuple[str, ...] = (),
-    folding: str = "",
+    folding: tuple[str, ...] = (),
 ) -> None:
     """Print a table to stdout.
 
-    Nothing is ever cut: where the terminal is too narrow, the columns named in ``droppable`` are
-    left out, the first of them first, and a line on stderr says so. Columns named in ``numeric``
-    line up on the right. The texts of the column ``folding`` go on in the next line there.
+    No cell is ever cut: where the terminal is too narrow, the columns named in ``droppable`` are
+    dropped, the first of them first, and a line on stderr says so. Columns named in ``numeric``
+    line up on the right. A cell of the columns ``folding`` goes on in the next line where a
+    terminal, or :data:`MAX_PIPED_COLUMNS` elsewhere, is too narrow. Headings may have two lines.
     """
+    is_terminal = sys.stdout.isatty()
+    room = Console().width if is_terminal else MAX_PIPED_COLUMNS
     shown = list(range(len(headings)))
-    left_out = []
+    dropped = []
     for name in droppable:
-        if not sys.stdout.isatty() or _table_width(headings, rows, shown) <= Console().width:
+        if not is_terminal or _table_width(headings, rows, shown, folding) <= room:
             break
-        shown.remove(headings.index(name))
-        left_out.append(name)
+        if name in headings:
+            shown.remove(headings.index(name))
+            dropped.append(" ".join(name.split()))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for place in shown:
         justify: JustifyMethod = "right" if headings[place] in numeric else "left"
-        table.add_column(headings[place], justify=justify, no_wrap=headings[place] != folding)
+        table.add_column(headings[place], justify=justify, no_wrap=headings[place] not in folding)
     for row in rows:
         table.add_row(*(row[place] for place in shown))
     width = _table_width(headings, rows, shown)
-    if folding and sys.stdout.isatty():
-        width = min(width, Console().width)
+    if any(headings[place] in folding for place in shown):
+        width = min(width, max(room, _table_width(headings, rows, shown, folding)))
     wide = Console(highlight=False, markup=False, width=width)
     with wide.capture() as captured:
         wide.print(table)
     lines = [line.rstrip() for line in captured.get().splitlines()]
     sys.stdout.write("\n".join(line for line in lines if line) + "\n")
-    if left_out:
-        say(f"a wider terminal, or --json, shows also: {', '.join(left_out)}")
+    if dropped:
+        say(f"a wider terminal, or --json, shows also: {', '.join(dropped)}")
 
 
-def _table_width(headings: list[str], rows: list[list[str]], shown: list[int]) -> int:
-    widths = [max(len(row[place]) for row in [headings, *rows]) for place in shown]
+def _table_width(
+    headings: list[str], rows: list[list[str]], shown: list[int], folding: tuple[str, ...] = ()
+) -> int:
+    """Width that the columns need, those that fold at their narrowest."""
+    widths = []
+    for place in shown:
+        lines = [line for row in [headings, *rows] for line in row[place].split("\n")]
+        width = max(map(len, lines))
+        widths.append(min(width, MIN_FOLDED_COLUMNS) if headings[place] in folding else width)
     return sum(widths) + 3 * len(shown)
+
+
+def print_paragraph(text: str, indent: int = 0) -> None:
+    """Print a sentence to stdout, in lines that a terminal holds."""
+    room = Console().width if sys.stdout.isatty() else MAX_PIPED_COLUMNS
+    space = " " * indent
+    lines = textwrap.wrap(
+        text, max(room, MIN_FOLDED_COLUMNS), initial_indent=space,
+        subsequent_indent=space, break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def print_json(value: Any) -> None:

@@ -198,6 +198,7 @@ class Feed:
         self.cycles = 0
         self._device, self._keys, self._meter = device, keys, meter
         self._missing = missing
+        meter.latency_from = "acceptance"
 
     def run(self, inputs: list[Input]) -> None:
         """Stream every input and emit its results."""

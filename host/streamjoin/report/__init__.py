@@ -6,7 +6,7 @@ script. Importing this package is cheap; the template engine and the plotting li
 loaded when a page is rendered.
 """
 
-from streamjoin.report.page import render, write_report
+from streamjoin.report.page import RUN_PAGE, complete_page, render, write_report
 from streamjoin.report.records import RecordsError, read_records
 
-__all__ = ["RecordsError", "read_records", "render", "write_report"]
+__all__ = ["RUN_PAGE", "RecordsError", "complete_page", "read_records", "render", "write_report"]

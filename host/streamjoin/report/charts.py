@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streamjoin.metrics import PHASES
 from streamjoin.report import units
 from streamjoin.report.canvas import Chart, draw_chart
 from streamjoin.report.parts import Paired, Stacked, paired_chart, spoken, stacked_chart
-from streamjoin.report.records import PERCENTILES, PHASES
-from streamjoin.report.results import Verdict
-from streamjoin.report.rows import BAR_PX, Row, draw_rows, scale_for
+from streamjoin.report.records import PERCENTILES
+from streamjoin.report.results import ORIGINS, Verdict
+from streamjoin.report.rows import BAR_PX, Row, draw_rows, ranked, scale_for
+from streamjoin.report.sentences import rounds_said
 from streamjoin.report.theme import sentinel
 
 if TYPE_CHECKING:
@@ -85,15 +87,16 @@ def bar_style(result: Result) -> dict[str, Any]:
 def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
     """Draw bars of the median throughput with whiskers from minimum to maximum.
 
-    Returns None if no result has a throughput; fastest first, those without last.
+    Returns None if no result has a throughput; measured ones are ranked, fastest first, those
+    without last, and below them simulated ones likewise.
     """
-    ordered = sorted(results, key=lambda r: -(r.throughput or -1.0))
-    rows = [
-        Row(r, r.absence("throughput"), False)
-        if r.throughput is None
-        else Row(r, units.count(r.throughput), True)
-        for r in ordered
-    ]
+
+    def row_of(r: Result) -> Row:
+        if r.throughput is None:
+            return Row(r, r.absence("throughput"), False)
+        return Row(r, units.count(r.throughput), True)
+
+    rows = ranked(results, row_of, lambda r: -(r.throughput or -1.0))
     spreads = [spread for r in results if (spread := r.spread("throughput_tuples_per_s"))]
     if not spreads:
         return None
@@ -115,8 +118,11 @@ def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
         axes.plot(ends, [y, y], color=colour, linewidth=1.2, zorder=3)
         axes.plot(ends, [y, y], "|", color=colour, markersize=8, markeredgewidth=1.2, zorder=3)
 
-    alt = f"Throughput in tuples per second, median of the rounds: {spoken(rows)}."
-    caption = "Bar: median of the rounds; whisker: slowest to fastest round."
+    rounds = rounds_said(results)
+    alt = f"Throughput in tuples per second, {rounds}: {spoken(rows)}."
+    caption = f"Bar: {rounds}."
+    if "median" in rounds:
+        caption = f"Bar: {rounds}; whisker: slowest to fastest round."
     return draw_chart(
         key,
         "Throughput",
@@ -127,23 +133,34 @@ def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
     )
 
 
-def latency_chart(key: str, results: Sequence[Result]) -> Chart | None:
-    """Draw the latency of matches as ranges from p50 to the maximum.
+def latency_charts(key: str, results: Sequence[Result]) -> list[Chart]:
+    """Draw the latency of matches, a chart for each moment from which it is counted."""
+    drawn = []
+    for origin, words in ORIGINS.items():
+        chart = _latency_chart(
+            f"{key}-from-{(origin or 'unknown').replace(' ', '-')}",
+            words,
+            [result for result in results if result.latency_from == origin],
+        )
+        drawn += [chart] if chart else []
+    return drawn
 
-    Returns None if no result has latencies.
-    """
-    rows = []
-    for r in sorted(results, key=lambda r: (r.latency_us or {}).get("p50", float("inf"))):
+
+def _latency_chart(key: str, since: str, results: Sequence[Result]) -> Chart | None:
+    """Draw ranges from p50 to the maximum; None if no result has latencies."""
+
+    def row_of(r: Result) -> Row:
         found = r.latency_us
         if found is None:
-            rows.append(Row(r, r.absence("latency"), False))
-        else:
-            p50, p99 = (units.microseconds(found[name]) for name in ("p50", "p99"))
-            rows.append(Row(r, f"p50 {p50}, p99 {p99}", True))
+            return Row(r, r.absence("latency"), False)
+        p50, p99 = (units.microseconds(found[name]) for name in ("p50", "p99"))
+        return Row(r, f"p50 {p50}, p99 {p99}", True)
+
+    rows = ranked(results, row_of, lambda r: (r.latency_us or {}).get("p50", float("inf")))
     values = [v for r in results if r.latency_us for v in r.latency_us.values()]
     if not values:
         return None
-    scale = scale_for(values, units.microseconds, "latency of a match", always_log=True)
+    scale = scale_for(values, units.microseconds, f"latency {since}", always_log=True)
 
     def paint(axes: Axes, row: Row, index: int, y: float) -> None:
         found = row.result.latency_us
@@ -168,14 +185,14 @@ def latency_chart(key: str, results: Sequence[Result]) -> Chart | None:
             )
 
     marks = sum(row.drawn for row in rows)
-    alt = f"Latency of matches: {spoken(rows)}."
+    alt = f"Latency of matches {since}: {spoken(rows)}."
     caption = (
         "<span class=key>● p50</span> <span class=key>◆ p95</span> "
         "<span class=key>■ p99</span> <span class=key>| max</span>"
     )
     return draw_chart(
         key,
-        "Latency",
+        f"Latency {since}",
         caption=caption,
         alt=alt,
         marks=marks,

@@ -158,6 +158,10 @@ def progress_chart(key: str, results: Sequence[Result]) -> Chart | None:
         )
     alt = f"Share of all matches by elapsed time: {'; '.join(said)}.".replace(units.NBSP, " ")
     caption = "The higher and the further left a curve, the sooner its matches were there."
+    if len({result.measured for result in results if result.index in curves}) > 1:
+        caption += (
+            " Simulated curves, at the clock in the legend, are not ranked with measured ones."
+        )
     return draw_chart(
         key, "Progressiveness", caption=caption, alt=alt, marks=len(curves), draw=draw
     )

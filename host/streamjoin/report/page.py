@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin.report import charts, curves, tables, units
+from streamjoin.report import charts, claims, curves, tables, units
 from streamjoin.report.records import RecordsError, check_run, read_records
 from streamjoin.report.results import WorkloadResults, group
 from streamjoin.report.sentences import arrival, join_kind, summarize
@@ -16,6 +18,9 @@ from streamjoin_common import storage
 
 if TYPE_CHECKING:
     from streamjoin.report.canvas import Chart
+
+RUN_PAGE = "report.html"
+"""The page in a run's folder, beside its records."""
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -43,12 +48,26 @@ DEFINITIONS = (
     (
         "Throughput",
         "Input tuples of both streams divided by the time from the start to the end of the run: "
-        "all input taken, all matches out, a device drained.",
+        "all input taken, all matches out, a device drained. Files are read, kernels compiled and "
+        "a yardstick's native tables filled before the start.",
     ),
     (
         "Latency",
-        "When a match was produced minus when the later of its two tuples arrived. p50 is the "
-        "median; 95 % and 99 % of the matches were no slower than p95 and p99.",
+        "When a match was produced minus the moment that stands beside the word: the run's start "
+        "where all input lies there then, the later tuple's arrival in a replay, or the cycle in "
+        "which the hardware accepted it, after any wait. These are different quantities, each with "
+        "its own tables and charts. p50 is the median; 95 % and 99 % of the matches were no slower "
+        "than p95 and p99.",
+    ),
+    (
+        "Measured, simulated",
+        "A simulated design's cycles are exact, its seconds are cycles by a clock that no board "
+        "has run. Such figures stand in a ranking of their own.",
+    ),
+    (
+        "Rounds",
+        "Throughput is the median of the checked rounds. Latency, progressiveness, phases and "
+        "service rate are those of the round whose throughput is the median.",
     ),
     ("Progressiveness", "The share of all matches that had been produced by an elapsed time."),
     (
@@ -94,19 +113,20 @@ def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
     """Everything the template needs about one workload."""
     results = found.results
     hardware = [r for r in results if r.is_fpga]
-    drawn: list[Chart | None] = [
-        charts.throughput_chart(f"{key}-throughput", results),
-        charts.latency_chart(f"{key}-latency", results),
-        curves.progress_chart(f"{key}-progress", results),
-        charts.phases_chart(f"{key}-phases", results),
-    ]
-    titles = ("throughput", "latency", "progressiveness", "phases")
+    progress = curves.progress_chart(f"{key}-progress", results)
+    phases = charts.phases_chart(f"{key}-phases", results)
+    throughput = charts.throughput_chart(f"{key}-throughput", results)
+    drawn: dict[str, list[Chart]] = {
+        "throughput": [throughput] if throughput else [],
+        "latency": charts.latency_charts(f"{key}-latency", results),
+        "progressiveness": [progress] if progress else [],
+        "phases": [phases] if phases else [],
+    }
     of_semi_streams = [
         charts.memory_chart(f"{key}-components", results),
         charts.loop_chart(f"{key}-loop", results),
     ]
     phase_head, phase_rows = tables.phase_table(results)
-    fastest = found.fastest
     return {
         "key": key,
         "workload": found.workload,
@@ -114,18 +134,20 @@ def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
         "kind": join_kind(found.workload.get("predicate")),
         "arrival": arrival(found.workload),
         "checker": found.checker,
-        "rows": [tables.engine_row(r) for r in results],
-        "charts": [chart for chart in [*drawn, *of_semi_streams] if chart],
-        "undrawn": [title for title, chart in zip(titles, drawn, strict=True) if not chart],
+        "tables": tables.engine_tables(results),
+        "charts": [
+            *(chart for charts_of_one in drawn.values() for chart in charts_of_one),
+            *(chart for chart in of_semi_streams if chart),
+        ],
+        "undrawn": [title for title, charts_of_one in drawn.items() if not charts_of_one],
         "platforms": sorted({(r.tone, r.record["platform"]) for r in results}),
         "phase_head": phase_head,
         "phase_rows": phase_rows,
         "hardware": tables.hardware_rows(results),
         "stalls": charts.stalls_chart(f"{key}-stalls", hardware) if hardware else None,
         "assumed": any(r.clock and r.clock.assumed for r in results),
-        "clocked": any(r.clock for r in results),
-        "fastest": fastest,
-        "fastest_text": units.rate(fastest.throughput) if fastest else "",
+        "fastest": found.fastest,
+        "fastest_simulated": found.fastest_simulated,
     }
 
 
@@ -160,6 +182,7 @@ def _run_view(index: int, title: str, run: dict[str, Any]) -> dict[str, Any]:
             for place, found in enumerate(groups)
         ],
         "engines": len({r.record["engine"] for r in results}),
+        "simulates": any(not result.measured for result in results),
         "experiment": run.get("experiment"),
         "sweeps": sweep_charts(f"run{index + 1}", groups),
     }
@@ -200,6 +223,10 @@ def render(runs: list[dict[str, Any]]) -> str:
         seconds=units.seconds,
         memory=units.memory,
         significant=units.significant,
+        rate=units.rate,
+        claim_figure=claims.figure,
+        claim_rule=claims.rule,
+        claim_points=claims.points,
     )
     return environment.get_template("page.html").render(
         runs=views,
@@ -207,9 +234,45 @@ def render(runs: list[dict[str, Any]]) -> str:
         verdict=summarize([found for view in views for found in view["groups"]]),
         comparison=tables.comparison([view["groups"] for view in views]) if len(views) > 1 else [],
         definitions=DEFINITIONS,
+        records=_records_mark(checked),
+        claim_measures=claims.MEASURES,
         light=variables(dark=False),
         dark=variables(dark=True),
     )
+
+
+def _records_mark(runs: list[dict[str, Any]]) -> str:
+    """Digest of the records that a page is drawn from, as the page carries it."""
+    text = json.dumps(runs, sort_keys=True, separators=(",", ":"))
+    return f'<meta name="records" content="sha256:{hashlib.sha256(text.encode()).hexdigest()}">'
+
+
+def complete_page(folder: Path) -> Path | None:
+    """Draw the page of a run's folder where there is none of these records.
+
+    A run that is killed while its page is drawn leaves records without a page, or beside the page
+    of an earlier run.
+
+    Returns
+    -------
+    Path or None
+        The page that was drawn; None where it was there.
+
+    Raises
+    ------
+    RecordsError
+        If the folder's records cannot be read.
+    InputError
+        If the page cannot be written.
+    """
+    page, run = folder / RUN_PAGE, read_records(folder)
+    try:
+        if _records_mark([run]) in page.read_text(encoding="utf-8"):
+            return None
+    except (OSError, ValueError):
+        pass
+    write_page(render([run]), page)
+    return page
 
 
 def write_report(paths: list[Path], out: Path) -> None:

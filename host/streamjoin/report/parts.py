@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from streamjoin.report import units
 from streamjoin.report.canvas import Chart, draw_chart
-from streamjoin.report.rows import BAR_PX, Row, Scale, draw_rows
+from streamjoin.report.rows import BAR_PX, Row, Scale, draw_rows, headings
 from streamjoin.report.theme import sentinel
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ class Paired:
 def spoken(rows: Sequence[Row]) -> str:
     """Every row in words, for a chart's text alternative."""
     said = []
-    for row in rows:
+    for row, heading in zip(rows, headings(rows), strict=True):
         note = (
             f" at {row.result.clock.text}" if row.clocked and row.result.clock and row.drawn else ""
         )
-        said.append(f"{row.result.label} {row.value_text}{note}")
+        said.append(f"{heading and heading + ': '}{row.result.label} {row.value_text}{note}")
     return plain("; ".join(said))
 
 

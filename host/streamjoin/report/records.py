@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from streamjoin.errors import InputError
+from streamjoin.metrics import LATENCY_FROM, PHASES
+from streamjoin.report import claims
 from streamjoin_common.documents import DocumentError, read_json
 
 FORMAT = 1
 RECORDS_FILE = "records.json"
 STATUSES = ("ok", "wrong", "failed")
 ARRIVALS = ("instant", "replay")
-PHASES = ("wait", "partition", "build_or_sort", "merge", "probe", "other")
 PERCENTILES = ("p50", "p95", "p99", "max")
 
 
@@ -153,6 +154,7 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
         spread = fields.inner(name)
         if spread:
             spread.numbers("median", "min", "max", required=True)
+    fields.choice("latency_from", LATENCY_FROM)
     latency = fields.inner("latency_us")
     if latency:
         latency.numbers(*PERCENTILES)
@@ -210,10 +212,15 @@ def check_run(run: object, source: str) -> dict[str, Any]:
     for index, value in enumerate(experiment.list("claims") if experiment else ()):
         claim = _Fields(source, f"experiment.claims[{index}]", value)
         claim.text("text", required=True)
-        claim.text("of", required=True)
+        claim.choice("of", tuple(claims.MEASURES), required=True)
         claim.numbers("published", required=True)
-        claim.numbers("median", "min", "max")
-        claim.counts("points", required=True)
+        claim.choice("by", tuple(claims.RULES), required=True)
+        claim.numbers("here", "min", "max")
+        for number, point in enumerate(claim.list("points", required=True)):
+            at = _Fields(source, f"{claim.place}.points[{number}]", point)
+            at.text("point", required=True)
+            at.text("over", required=True)
+            at.numbers("ratio", required=True)
     _check_environment(fields.inner("environment"))
     names: set[str] = set()
     for index, value in enumerate(fields.list("workloads", required=True)):

@@ -80,6 +80,7 @@ class Result:
     error: str
     clock: Clock | None
     tuples: int
+    latency_from: str | None
     record: dict[str, Any]
 
     @property
@@ -97,6 +98,11 @@ class Result:
     def simulated(self) -> bool:
         """Whether wall time, threads and memory are a simulator's, not the engine's."""
         return self.is_fpga and self.record.get("backend") == "model"
+
+    @property
+    def measured(self) -> bool:
+        """Whether figures in seconds were measured: neither simulated nor at an assumed clock."""
+        return not self.simulated and not (self.clock and self.clock.assumed)
 
     @property
     def is_fpga(self) -> bool:
@@ -161,10 +167,28 @@ class WorkloadResults:
 
     @property
     def fastest(self) -> Result | None:
-        """The result of the highest median throughput among those that agree."""
-        agreeing = [r for r in self.results if r.verdict is Verdict.AGREES and r.throughput]
-        return max(agreeing, key=lambda r: r.throughput or 0.0, default=None)
+        """The measured result of the highest throughput among those that agree."""
+        return self._fastest(measured=True)
 
+    @property
+    def fastest_simulated(self) -> Result | None:
+        """The same among simulated results, which are not ranked with measured ones."""
+        return self._fastest(measured=False)
+
+    def _fastest(self, *, measured: bool) -> Result | None:
+        agreeing = [r for r in self.results if r.verdict is Verdict.AGREES and r.throughput]
+        ranked = [r for r in agreeing if r.measured == measured]
+        return max(ranked, key=lambda r: r.throughput or 0.0, default=None)
+
+
+ORIGINS: dict[str | None, str] = {
+    "run start": "from the run's start",
+    "arrival": "from arrival",
+    "file": "from the appearance of its file",
+    "acceptance": "from acceptance by the hardware",
+    None: "from a moment that was not recorded",
+}
+"""From when latencies are counted, in words; each origin has columns and charts of its own."""
 
 CHECKERS = {"oracle": "the oracle", "duckdb": "DuckDB"}
 
@@ -191,6 +215,16 @@ def _verdict(record: dict[str, Any], workload: dict[str, Any]) -> tuple[Verdict,
     # An engine that gave the right result itself was held against nothing else.
     itself = record["engine"] == (workload.get("oracle") or "oracle")
     return (Verdict.CHECK if itself else Verdict.AGREES), error
+
+
+def _latency_from(record: dict[str, Any], workload: dict[str, Any]) -> str | None:
+    """From when latencies are counted, also where a record is older than the field."""
+    if record.get("latency_from"):
+        return str(record["latency_from"])
+    if record["platform"] == "fpga":
+        return "acceptance"
+    replayed = "file" if record["platform"] == "spark" else "arrival"
+    return {"instant": "run start", "replay": replayed}.get(str(workload.get("arrival")))
 
 
 def _variants(records: list[dict[str, Any]]) -> list[str]:
@@ -227,8 +261,10 @@ def group(run: dict[str, Any]) -> list[WorkloadResults]:
             hz, source = record.get("clock_hz"), record.get("clock_source")
             clock = Clock(hz, source) if hz and source else None
             tuples = workload["n_r"] + workload["n_s"]
+            origin = _latency_from(record, workload)
+            name = record["engine"]
             results.append(
-                Result(record["engine"], variant, index, verdict, error, clock, tuples, record)
+                Result(name, variant, index, verdict, error, clock, tuples, origin, record)
             )
         groups.append(WorkloadResults(workload, tuple(results)))
     return groups

@@ -7,7 +7,7 @@ stand above it. No result is left out: one with nothing to draw has its row and 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from streamjoin.report.canvas import Format, add_axes, elide, new_figure, put_text
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 AXIS_PX = 56
 TICK_PX = 62
 NOTE_PX = 15
+HEADING_PX = 26
 BAR_PX = 16
 LABEL_PX = 290
 
@@ -34,12 +35,14 @@ class Row:
     """One engine's row: the result, what to print as its value, and whether it has a mark.
 
     ``clocked`` says whether the figures depend on the result's clock, which is named then.
+    ``section`` heads the rows that are ranked with each other, where a chart has several rankings.
     """
 
     result: Result
     value: str
     drawn: bool
     clocked: bool = True
+    section: str = ""
 
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
@@ -67,6 +70,28 @@ class Scale:
     log: bool
     tick: Callable[[float], str]
     name: str
+
+
+def ranked(
+    results: Sequence[Result], row_of: Callable[[Result], Row], rank: Callable[[Result], float]
+) -> list[Row]:
+    """Rank measured results among themselves, and below them simulated ones likewise."""
+    rows = []
+    for measured, section in ((True, "Measured"), (False, "Simulated, ranked apart")):
+        chosen = sorted((r for r in results if r.measured == measured), key=rank)
+        rows += [replace(row_of(result), section=section) for result in chosen]
+    return rows
+
+
+def headings(rows: Sequence[Row]) -> list[str]:
+    """Heading above each row: its section's above the first where there are several."""
+    sections = [row.section for row in rows]
+    if len(set(sections)) < 2:
+        return [""] * len(rows)
+    before = ["", *sections]
+    return [
+        section if section != last else "" for section, last in zip(sections, before, strict=False)
+    ]
 
 
 def scale_for(
@@ -156,7 +181,8 @@ def draw_rows(
             for text in (row.result.name, *(note for note, _ in row.notes))
         )
         left, right = min(max(widest, 90.0), float(LABEL_PX)) + 12, min(value_px, 300.0) + 16
-    height = sum(heights)
+    above = [HEADING_PX if heading else 0 for heading in headings(rows)]
+    height = sum(heights) + sum(above)
     figure = new_figure(format_.width_px, height + AXIS_PX)
     axes = add_axes(figure, left, 0, format_.width_px - left - right, height)
     axes.set_ylim(height, 0)
@@ -164,7 +190,18 @@ def draw_rows(
     apply_scale(axes, scale, format_)
     axes.axvline(scale.low, color=sentinel("muted"), linewidth=1, zorder=0.6)
     top = 0.0
-    for index, row in enumerate(rows):
+    for index, (row, heading) in enumerate(zip(rows, headings(rows), strict=True)):
+        if heading:
+            axes.axhspan(top, top + HEADING_PX, facecolor=sentinel("paper"), zorder=0.8)
+            put_text(
+                figure,
+                (0, top + HEADING_PX / 2),
+                heading,
+                size_px=format_.small_px,
+                colour="muted",
+                bold=True,
+            )
+            top += HEADING_PX
         middle = top + heights[index] / 2
         label_y = middle - NOTE_PX / 2 * len(row.notes)
         room_px = float(LABEL_PX)

@@ -14,7 +14,9 @@ from streamjoin.report import units
 from streamjoin.report.results import Verdict, WorkloadResults, checker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from streamjoin.report.results import Result
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,28 @@ def summarize(groups: Sequence[WorkloadResults]) -> Summary:
     text = f"{agreeing} of {total} results {verb} with {against}; {', '.join(others)}."
     remark = f"with {against}; {', '.join(others)}"
     return Summary(tone, mark, text, f"{agreeing} of {total} {verb}", remark)
+
+
+def rounds_said(results: Iterable[Result], *, median: bool = True) -> str:
+    """Say of how many rounds figures are: ``median of 3 to 5 checked rounds``.
+
+    Parameters
+    ----------
+    results : iterable of Result
+        Those without a count of rounds say nothing.
+    median : bool
+        Whether a figure is the median of all rounds, as throughput is, or of the one round whose
+        throughput is the median, as all others are.
+    """
+    counts = sorted({rounds for r in results if (rounds := r.record.get("rounds"))})
+    several = [rounds for rounds in counts if rounds > 1]
+    if not several:
+        return "one checked round" if counts else "rounds not recorded"
+    span = f"{several[0]}" if len(several) == 1 else f"{several[0]} to {several[-1]}"
+    said = f"median of {span} checked rounds"
+    if not median:
+        said = f"the round of median throughput, of {span} checked ones"
+    return f"{said}, or one checked round" if 1 in counts else said
 
 
 def join_kind(predicate: str | None) -> str:

@@ -11,7 +11,9 @@ from streamjoin.report import units
 from streamjoin.report.canvas import Chart, Format, add_axes, draw_chart, new_figure
 from streamjoin.report.charts import loop_costs_us, semi_stream
 from streamjoin.report.curves import AXIS_PX, PLOT_PX, draw_legend, row_heights_px, style
+from streamjoin.report.results import ORIGINS
 from streamjoin.report.rows import apply_scale, scale_for
+from streamjoin.report.sentences import rounds_said
 from streamjoin.report.theme import sentinel
 
 if TYPE_CHECKING:
@@ -146,8 +148,13 @@ def _throughput(result: Result) -> float | None:
     return None if _service_rate(result) is not None else result.throughput
 
 
-def _latency_us(result: Result) -> float | None:
-    return (result.latency_us or {}).get("p95")
+def _latency_us(origin: str | None) -> Callable[[Result], float | None]:
+    """Return the measure of latencies from one origin: another's are another quantity."""
+
+    def measure(result: Result) -> float | None:
+        return (result.latency_us or {}).get("p95") if result.latency_from == origin else None
+
+    return measure
 
 
 def _service_rate(result: Result) -> float | None:
@@ -171,7 +178,16 @@ def _loop_ratio(result: Result) -> float | None:
 
 MEASURES = (
     Measure("throughput", "Throughput", _throughput, units.rate, replayed=False),
-    Measure("latency", "p95 latency", _latency_us, units.microseconds, replayed=True),
+    *(
+        Measure(
+            f"latency-{(origin or 'unknown').replace(' ', '-')}",
+            f"p95 latency {words}",
+            _latency_us(origin),
+            units.microseconds,
+            replayed=True,
+        )
+        for origin, words in ORIGINS.items()
+    ),
     Measure("service", "Service rate", _service_rate, units.rate, replayed=False),
     Measure("cache", "Share served by the cache", _cache_share, units.percent, high=1.0),
     Measure("held", "Memory held", _held_bytes, units.memory, replayed=True),
@@ -231,11 +247,19 @@ def _chart(key: str, sweep: Sweep, measure: Measure) -> Chart | None:
     return draw_chart(
         key,
         f"{title}: {sweep.title}",
-        caption=f"Medians of checked rounds; {units.plural(len(values), 'value')}.",
+        caption=_caption(sweep, measure),
         alt=alt,
         marks=len(lines),
         draw=draw,
     )
+
+
+def _caption(sweep: Sweep, measure: Measure) -> str:
+    """Say of how many rounds and values the points are."""
+    results = [r for _, group in sweep.points for r in group.results if not r.verdict.bad]
+    rounds = rounds_said(results, median=measure.name == "throughput")
+    values = units.plural(len({value for value, _ in sweep.points}), "value")
+    return f"Each point: {rounds}; {values}."
 
 
 def _scale_x(axes: Axes, format_: Format, values: Sequence[float], sweep: Sweep) -> None:

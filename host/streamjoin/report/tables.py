@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from streamjoin.metrics import PHASES
 from streamjoin.report import units
 from streamjoin.report.charts import PHASE_BARS, phase_shares
-from streamjoin.report.records import PERCENTILES, PHASES
-from streamjoin.report.results import Clock, Result, Verdict, WorkloadResults
+from streamjoin.report.records import PERCENTILES
+from streamjoin.report.results import ORIGINS, Clock, Result, Verdict, WorkloadResults
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +52,7 @@ def _spread_text(record: dict[str, Any], spread: dict[str, float] | None) -> str
     if not spread:
         return units.MISSING
     if record.get("rounds") == 1:
-        return "one run"
+        return "one round"
     low, high = units.count(spread["min"]), units.count(spread["max"])
     return low if low == high else f"{low}{units.THIN}..{units.THIN}{high}"
 
@@ -84,6 +85,35 @@ def engine_row(result: Result) -> EngineRow:
         clock=result.clock,
         remark=_clock_remark(result),
     )
+
+
+@dataclass(frozen=True)
+class EngineTable:
+    """Results whose figures are of one kind: measured or simulated, latencies of one origin."""
+
+    title: str
+    latency: str
+    throughput: str
+    rows: tuple[EngineRow, ...]
+
+
+def engine_tables(results: Sequence[Result]) -> list[EngineTable]:
+    """Return the main tables: measured results first, and those with latencies of one origin."""
+    made = []
+    for measured in (True, False):
+        for origin, words in ORIGINS.items():
+            mine = [r for r in results if r.measured == measured and r.latency_from == origin]
+            if mine:
+                several = any((r.record.get("rounds") or 0) > 1 for r in mine)
+                made.append(
+                    EngineTable(
+                        title="Measured" if measured else "Simulated, ranked apart",
+                        latency=f"Latency of a match {words}",
+                        throughput="median" if several else "one round",
+                        rows=tuple(engine_row(r) for r in mine),
+                    )
+                )
+    return made
 
 
 @dataclass(frozen=True)
@@ -209,6 +239,12 @@ def _comparison_cell(result: Result | None) -> tuple[str, str, bool]:
     return text, "; ".join(part for part in (word, clock) if part), False
 
 
+def _input_of(workload: dict[str, Any]) -> tuple[Any, ...]:
+    """What must be the same in two runs for their throughputs to be compared."""
+    names = ("pairs", "digest", "n_r", "n_s", "arrival", "speedup")
+    return tuple(workload.get(name) for name in names)
+
+
 def comparison(groups: Sequence[Sequence[WorkloadResults]]) -> list[ComparisonRow]:
     """Set the median throughputs of several runs side by side.
 
@@ -221,7 +257,8 @@ def comparison(groups: Sequence[Sequence[WorkloadResults]]) -> list[ComparisonRo
     -------
     list of ComparisonRow
         One for each workload and engine of any run. Ratios are to the first run that has a
-        result, and only where the workload's pairs and digest are the same in both.
+        result, and only where the workload's pairs, digest and arrival are the same in both, and
+        both figures were measured or come from the same clock.
     """
     places: dict[tuple[str, str], list[tuple[dict[str, Any], Result] | None]] = {}
     for index, groups_of_run in enumerate(groups):
@@ -233,8 +270,7 @@ def comparison(groups: Sequence[Sequence[WorkloadResults]]) -> list[ComparisonRo
     rows = []
     for (name, label), columns in places.items():
         filled = [column for column in columns if column]
-        digests = {(w.get("pairs"), w.get("digest"), w["n_r"], w["n_s"]) for w, _ in filled}
-        same = len(digests) == 1
+        same = len({_input_of(workload) for workload, _ in filled}) == 1
         sound = [
             r for _, r in filled if not r.verdict.bad and r.throughput and r.throughput > 0
         ]  # fmt: skip
@@ -244,6 +280,9 @@ def comparison(groups: Sequence[Sequence[WorkloadResults]]) -> list[ComparisonRo
         for column in columns:
             other = column[1] if column else None
             if not same or other is None or base is None or other is base or other not in sound:
+                ratios.append("")
+                continue
+            if (other.measured, other.clock) != (base.measured, base.clock):
                 ratios.append("")
                 continue
             ratio = (other.throughput or 0.0) / (base.throughput or 1.0)
@@ -256,7 +295,7 @@ def comparison(groups: Sequence[Sequence[WorkloadResults]]) -> list[ComparisonRo
                 notes=tuple(cell[1] for cell in cells),
                 ratios=tuple(ratios),
                 bad=tuple(cell[2] for cell in cells),
-                remark="" if same else "not the same input in all runs",
+                remark="" if same else "not the same input or arrival in all runs",
             )
         )
     return rows
