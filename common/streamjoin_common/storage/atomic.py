@@ -98,8 +98,15 @@ def _check_file(target: Path) -> None:
         raise refused(target, errno.EEXIST, "it is a device or a pipe: name a file")
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, *, named: Path | None = None) -> None:
     """Make a folder with those above it, where they are not there.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    named : Path, optional
+        What the user named, if it is something in the folder: errors name it.
 
     Raises
     ------
@@ -109,7 +116,10 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(folder, error, "name a folder that can be made") from None
+        remedy = "name a folder that can be made"
+        if named is not None:
+            remedy = "name a place in a folder that can be made"
+        raise StorageError(named or folder, error, remedy) from None
 
 
 @contextmanager
@@ -147,7 +157,7 @@ def new_folder(
     path = target.absolute()
     above = [folder for folder in path.parents if not folder.exists()]
     try:
-        make_folder(path.parent)
+        make_folder(path.parent, named=target)
         owned = _draft(target, path.parent)
         try:
             fresh = owned.path / "new" / path.name

@@ -304,5 +304,5 @@ def write_page(page: str, out: Path) -> None:
         If it cannot be written where it is wanted.
     """
     out = Path(out)
-    storage.make_folder(out.parent)
+    storage.make_folder(out.parent, named=out)
     storage.write_text(out, page)
