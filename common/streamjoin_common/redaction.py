@@ -17,14 +17,17 @@ _PATTERNS = (
     (re.compile(r"(?i)(postgres(?:ql)?:/*)[^\s:@/?]*:.*@"), rf"\1{HIDDEN}@"),
     # postgresql://user:password without a host; a port is no secret
     (
-        re.compile(r"(?i)(postgres(?:ql)?:/+[^\s:@/?'\"]*):(?!\d{1,5}(?!\w))[^\s'\"]*"),
+        re.compile(r"(?i)(postgres(?:ql)?:/+[^\s:@/?'\"]*):(?!\d{1,5}(?!\w)).*"),
         rf"\1:{HIDDEN}",
     ),
-    # password=..., 'password = ...' in a connection string or a query
+    # what follows a question mark, where any keyword may be percent-encoded
+    (re.compile(r"(?i)(postgres(?:ql)?:/+[^\s?'\"]*\?).*"), rf"\1{HIDDEN}"),
+    # password=... of a connection string, up to its next keyword or the end of the line
     (
         re.compile(
-            r"(?i)((?:%\d[\da-f]|\w)*(?:password|secret)\w*\s*=\s*)"
-            r"(?:'(?:[^'\\]|\\.)*'?|\"[^\"]*\"?|[^\s&'\"]+)"
+            r"(?i)(\w*(?:password|secret)\w*\s*=\s*)(?!\s)"
+            r"(?:'(?:[^'\\]|\\.)*'(?=\s|$)|.*?(?=\s+[a-z_]+\s*=|$))",
+            re.MULTILINE,
         ),
         rf"\1{HIDDEN}",
     ),

@@ -68,7 +68,9 @@ def json_mutants(valid: Any, seed: int) -> Iterator[bytes]:
         text = json.dumps(changed)
         if rng.randrange(8) == 0:
             odd = rng.choice(["1e999", "-Infinity", '"\\udc00"', "[" * 70 + "]" * 70, "1e-999"])
-            text = re.sub(r"(?<=: )[-0-9.]+", lambda _, odd=odd: odd, text, count=rng.randrange(1, 4))
+            text = re.sub(
+                r"(?<=: )[-0-9.]+", lambda _, odd=odd: odd, text, count=rng.randrange(1, 4)
+            )
         yield text.encode()
 
 

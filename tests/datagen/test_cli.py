@@ -256,7 +256,9 @@ def test_a_wrong_suite_names_its_file(text: str, sentence: str, tmp_path: Path) 
 def test_a_suite_that_is_no_toml_is_one_sentence(tmp_path: Path) -> None:
     suite = tmp_path / "suite.toml"
     suite.write_text("name = ")
-    with pytest.raises(SpecError, match=f"^{re.escape(str(suite))} is not a suite: it is not TOML: "):
+    with pytest.raises(
+        SpecError, match=f"^{re.escape(str(suite))} is not a suite: it is not TOML: "
+    ):
         read_suite(suite)
 
 
