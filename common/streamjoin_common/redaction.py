@@ -13,6 +13,8 @@ MIN_PLAIN_SECRET = 4
 """Characters: a shorter secret is removed only where it stands alone, not within other words."""
 
 _PATTERNS = (
+    # an @ behind a question mark: no telling what the password is
+    (re.compile(r"(?i)(postgres(?:ql)?:/+)[^@\n]*\?.*@.*"), rf"\1{HIDDEN}"),
     # postgresql://user:password@host, whatever stands in the password
     (re.compile(r"(?i)(postgres(?:ql)?:/*)[^\s:@/?]*:.*@"), rf"\1{HIDDEN}@"),
     # postgresql://user:password without a host; a port is no secret

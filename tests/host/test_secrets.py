@@ -50,7 +50,7 @@ def address(rng: random.Random) -> str:
             f"{scheme}me:{written}@{host}{end}?connect_timeout=2",
             f"{scheme}me:{written}@{host}{end}?odd=1",
             f"{scheme}:{written}@{host}{end}",
-            f"{scheme}me:{written}",
+            f"{scheme}me:{written.replace('@', '')}",  # behind an @ would be a host
             f"{scheme}{host}{end}?password={written}&user=me",
             f"{scheme}{host}{end}?user=me&password={written}",
             f"{scheme}{host}{end}?user=me&%70assword={written}",
