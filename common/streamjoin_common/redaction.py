@@ -13,18 +13,23 @@ MIN_PLAIN_SECRET = 4
 """Characters: a shorter secret is removed only where it stands alone, not within other words."""
 
 _PATTERNS = (
+    # an @ behind a question mark: no telling what the password is
+    (re.compile(r"(?i)(postgres(?:ql)?:/+)[^@\n]*\?.*@.*"), rf"\1{HIDDEN}"),
     # postgresql://user:password@host, whatever stands in the password
     (re.compile(r"(?i)(postgres(?:ql)?:/*)[^\s:@/?]*:.*@"), rf"\1{HIDDEN}@"),
     # postgresql://user:password without a host; a port is no secret
     (
-        re.compile(r"(?i)(postgres(?:ql)?:/+[^\s:@/?'\"]*):(?!\d{1,5}(?!\w))[^\s'\"]*"),
+        re.compile(r"(?i)(postgres(?:ql)?:/+[^\s:@/?'\"]*):(?!\d{1,5}(?!\w)).*"),
         rf"\1:{HIDDEN}",
     ),
-    # password=..., 'password = ...' in a connection string or a query
+    # what follows a question mark, where any keyword may be percent-encoded
+    (re.compile(r"(?i)(postgres(?:ql)?:/+[^\s?'\"]*\?).*"), rf"\1{HIDDEN}"),
+    # password=... of a connection string, up to its next keyword or the end of the line
     (
         re.compile(
-            r"(?i)((?:%\d[\da-f]|\w)*(?:password|secret)\w*\s*=\s*)"
-            r"(?:'(?:[^'\\]|\\.)*'?|\"[^\"]*\"?|[^\s&'\"]+)"
+            r"(?i)(\w*(?:password|secret)\w*\s*=\s*)(?!\s)"
+            r"(?:'(?:[^'\\]|\\.)*'(?=\s|$)|.*?(?=\s+[a-z_]+\s*=|$))",
+            re.MULTILINE,
         ),
         rf"\1{HIDDEN}",
     ),

@@ -65,7 +65,7 @@ def read_table(
             return _read_ipc(pa, path)
         if suffix == ".csv":
             return _read_csv(path, columns)
-    except InputError:
+    except (InputError, MemoryError):  # Arrow's memory errors are both
         raise
     except (pa.ArrowException, OSError, ValueError, IndexError, KeyError) as error:
         reason = in_one_line(error)

@@ -1,8 +1,10 @@
 """A replay: files appear as tuples arrive, and streaming queries give the oracle's result."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import streamjoin as sj
 from streamjoin import oracle, run, verify
 from streamjoin.engines.base import Job
 from streamjoin.predicates import Predicate
@@ -107,3 +109,15 @@ def test_files_appear_when_their_tuples_have_arrived(session: Session) -> None:
     assert sorted(zip(outcome.pairs.r_rows, outcome.pairs.s_rows, strict=True)) == [(0, 0), (1, 1)]
     last_ms = outcome.metrics["progress"][-1][1]
     assert last_ms >= 400  # replayed at its own speed
+
+
+@pytest.mark.parametrize("engine", ["spark", "spark-sql"])
+def test_16_bit_numbers_and_columns_without_any_value_are_joined(engine: str) -> None:
+    quarters = {"k": (np.arange(50) / 4).astype(np.float16)}
+    eighths = {"k": (np.arange(60) / 8).astype(np.float32)}
+    found = sj.join(quarters, eighths, band="k=k:0.3:0.1", engine=engine, threads=2, check=True)
+    assert len(found) == 89
+    strings = pa.table({"k": ["1", "b", None]})
+    nothing = pa.table({"k": pa.array([None, None], pa.int64())})
+    for r, s in ((strings, nothing), (nothing, strings)):
+        assert len(sj.join(r, s, on="k", engine=engine, threads=2, check=True)) == 0

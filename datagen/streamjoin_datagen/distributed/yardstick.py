@@ -113,9 +113,11 @@ def sided(frame: "DataFrame", side: str) -> "DataFrame":
 
 def _term(term: Equi | Band, job: Job) -> str:
     r_name, s_name = f"`r_{term.r_column}`", f"`s_{term.s_column}`"
-    if isinstance(term, Equi):
-        return f"{r_name} = {s_name}"
     r_type, s_type = job.r.column(term.r_column).dtype, job.s.column(term.s_column).dtype
+    if isinstance(term, Equi):
+        if (r_type.kind == "O") != (s_type.kind == "O"):
+            return "false"  # strings beside a column without any value, which has no type
+        return f"{r_name} = {s_name}"
     if r_type.kind in "iu":
         # Sums of 32-bit numbers fit in 64 bits; those of wider ones in 38 digits.
         narrow = max(r_type.itemsize, s_type.itemsize, 5) == 5 and all(

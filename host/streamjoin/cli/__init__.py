@@ -75,21 +75,47 @@ class _TerminatedError(BaseException):
     """SIGTERM, as an exception: what is half done is cleaned up on the way out."""
 
 
-def _terminate(_number: int, _frame: object) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the clean-up is not cut short
+AGAIN_S = 0.05
+"""Seconds after which a signal is repeated whose exception was lost."""
+
+
+def _terminate(_number: int, _frame: object) -> None:
+    handled = sys.exc_info()[1]
+    while handled is not None:
+        if isinstance(handled, _TerminatedError):
+            return  # the clean-up is not cut short
+        handled = handled.__context__
     raise _TerminatedError
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM raise, as SIGINT does, for the length of a command."""
+    """Let SIGTERM raise, as SIGINT does, for the length of a command.
+
+    What a handler raises is lost where Python happens to be in a destructor or a library's
+    callback: then the signal is repeated.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+
+    def repeat(lost: "sys.UnraisableHookArgs") -> None:
+        number = {_TerminatedError: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(
+            lost.exc_type
+        )
+        if number is None:
+            show(lost)
+            return
+        again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+
     before = signal.signal(signal.SIGTERM, _terminate)
+    show, sys.unraisablehook = sys.unraisablehook, repeat
     try:
         yield
     finally:
+        sys.unraisablehook = show
         signal.signal(signal.SIGTERM, before)
 
 

@@ -55,11 +55,11 @@ class Relation:
                     "write postgres:ADDRESS:TABLE"
                 )
             Address.of(self.place)
-        elif self.kind == "postgres" and not (
-            Path(self.place).exists() or addresses.is_file_name(self.place)
-        ):
+        elif self.kind == "postgres" and not Path(self.place).exists():
+            if addresses.is_file_name(self.place):
+                raise InputError(f"{self.place}: there is no such file")
             raise InputError(
-                f"postgres: takes an address or a TOML file, and this is neither: write "
+                "postgres: takes an address or a TOML file, and this is neither: write "
                 f"postgres:{addresses.FORM}:TABLE"
             )
         if self.table is not None and self.kind not in DATABASES:
@@ -113,6 +113,8 @@ def relation(given: Relation | Store | str) -> Relation:
     if isinstance(given, Store):
         return Relation(given.kind, given.address, given.table, given.projection.row)
     kind, colon, rest = given.partition(":")
+    if rest.startswith("//"):
+        raise _without_kind()
     if not colon or not rest:
         raise InputError(f"{shown(given)!r} names no relation in a store: write {FORM}")
     if kind not in DATABASES or kind not in KINDS:
@@ -138,15 +140,20 @@ def source(text: str) -> Path | Relation:
     if _names_store(text):
         return relation(text)
     if is_address(text):
-        raise InputError(
-            "the address of a PostgreSQL server, without its kind: write postgres:ADDRESS:TABLE"
-        )
+        raise _without_kind()
     place, colon, _ = text.rpartition(":")
     if colon and Path(place).is_file() and not Path(text).exists():
         raise InputError(
             f"{text}: say which kind of store {place} is, as sqlite:{text} or duckdb:{text}"
         )
     return Path(text)
+
+
+def _without_kind() -> InputError:
+    return InputError(
+        "the address of a PostgreSQL server stands behind its kind and before a table: write "
+        f"postgres:{addresses.FORM}:TABLE"
+    )
 
 
 def _names_store(text: str) -> bool:

@@ -318,9 +318,8 @@ class DesignParams:
         values = dict(plain)
         if "terms" in values:
             texts = values["terms"]
-            listed = isinstance(texts, list | tuple) and all(
-                isinstance(text, str) for text in texts
-            )
+            listed = isinstance(texts, list | tuple)
+            listed = listed and all(isinstance(text, str) for text in texts)
             _require(listed, "terms", "a list of terms, such as key:int32", texts)
             values["terms"] = tuple(parse_term(text) for text in texts)
         if values.get("theta") is not None:
