@@ -11,11 +11,11 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
 from streamjoin.inputs import as_streams
-from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import pairs_table
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Rows
 from streamjoin.windows import AllWindow, Window, parse_window
+from streamjoin_common.language.durations import parse_lateness
 
 if TYPE_CHECKING:
     import pyarrow as pa

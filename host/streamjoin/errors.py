@@ -4,20 +4,26 @@ An error carries the exit status of the command line: 2 for bad input or usage, 
 that failed.
 """
 
+from streamjoin_common.errors import InputError, InputWarning, StreamJoinError
+
+__all__ = [
+    "MOST_REASON",
+    "DeadlineError",
+    "DeviceError",
+    "EngineError",
+    "InputError",
+    "InputWarning",
+    "MismatchError",
+    "StoreError",
+    "StreamJoinError",
+    "TooLargeError",
+    "UnavailableError",
+    "UnsupportedError",
+    "in_one_line",
+]
+
 MOST_REASON = 200
 """Characters of a library's own words."""
-
-
-class StreamJoinError(Exception):
-    """Base of every error that this package raises on purpose."""
-
-    exit_status = 1
-
-
-class InputError(StreamJoinError, ValueError):
-    """Bad input: a file, column, row or flag is not what it must be."""
-
-    exit_status = 2
 
 
 class UnsupportedError(StreamJoinError, ValueError):

@@ -19,11 +19,12 @@ from streamjoin.columns import (
 from streamjoin.errors import InputError, in_one_line
 from streamjoin.files import arrow, read_table, require_columns
 from streamjoin.lateness import beyond, in_order
-from streamjoin.predicates import Equi, Predicate, Term
+from streamjoin.predicates import Predicate, Term
 from streamjoin.stored import stored_stream
 from streamjoin.stores import Relation, relation
 from streamjoin.stores.relations import GIVEN
 from streamjoin.tuples import Int64s, Stream
+from streamjoin_common.language.predicates import check_kinds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -209,12 +210,12 @@ def as_batch(data: Any, columns: list[str], ts_column: str | None, name: str) ->
 
 def r_columns(predicate: Predicate) -> list[str]:
     """Columns of R that the predicate names, each once."""
-    return list(dict.fromkeys(term.r_column for term in predicate.terms))
+    return predicate.r_columns
 
 
 def s_columns(predicate: Predicate) -> list[str]:
     """Columns of S that the predicate names, each once."""
-    return list(dict.fromkeys(term.s_column for term in predicate.terms))
+    return predicate.s_columns
 
 
 def from_arrow(table: "pa.Table", columns: list[str], ts_column: str | None, source: str) -> Batch:
@@ -294,22 +295,4 @@ def _check_term(r: Stream, s: Stream, term: Term) -> None:
     """Refuse columns that a term cannot compare, naming file, column, type and what is right."""
     r_kind = column_kind(r.column(term.r_column), term.r_column, r.source)
     s_kind = column_kind(s.column(term.s_column), term.s_column, s.source)
-    names = f"{r.source}: {term.r_column!r} is {r_kind}, {s.source}: {term.s_column!r} is {s_kind}"
-    if isinstance(term, Equi):
-        if "real" in {r_kind, s_kind}:
-            raise InputError(
-                f"{names}; equality is for whole numbers and text: for real numbers take "
-                f"band {term.r_column}={term.s_column}:0:0, or make whole numbers of them"
-            )
-        if r_kind != s_kind:
-            raise InputError(f"{names}; both must be whole numbers, both text or both times")
-        return
-    for stream, column, kind in ((r, term.r_column, r_kind), (s, term.s_column, s_kind)):
-        if kind not in {"whole", "real"}:
-            raise InputError(f"{stream.source}: column {column!r} is {kind}; a band needs numbers")
-    if r_kind != s_kind:
-        raise InputError(f"{names}; a band needs two columns of the same kind")
-    if r_kind == "whole" and not (isinstance(term.lo, int) and isinstance(term.hi, int)):
-        raise InputError(
-            f"band {term.text}: the columns hold whole numbers, so the widths must too"
-        )
+    check_kinds(term, r_kind, s_kind, r.source, s.source)

@@ -26,13 +26,13 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs import Batch, comparable, r_columns, s_columns
-from streamjoin.lateness import parse_lateness
 from streamjoin.live_side import Held, Side
 from streamjoin.matches import Matches
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Pairs, Stream, arrival_positions
 from streamjoin.windows import MOST, Window
+from streamjoin_common.language.durations import parse_lateness
 
 MOST_WAITING = 1 << 24
 """Tuples that may wait to be joined; pushing more is refused."""

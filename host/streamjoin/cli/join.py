@@ -14,12 +14,12 @@ from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import ONLY_R, read_streams
-from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, whole, write_pairs
 from streamjoin.stores import KINDS, Relation
 from streamjoin.stores.relations import source
 from streamjoin.tuples import Stream
 from streamjoin.windows import TimeWindow, TumblingWindow, parse_window
+from streamjoin_common.language.durations import parse_lateness
 
 EPILOG = """\
 example:

@@ -4,9 +4,9 @@ import argparse
 import os
 from typing import Any
 
-from streamjoin.engines.base import ORDERS
 from streamjoin.errors import InputError
 from streamjoin.predicates import Predicate
+from streamjoin_common.language.order import ORDERS
 
 
 def add_predicate(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,1 @@
+"""What every package of streamjoin speaks: standard library only."""
