@@ -4,12 +4,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError, UnavailableError, in_one_line
+from streamjoin_common.language.arrivals import ArrivalColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 DATABASES = frozenset({".db", ".sqlite", ".sqlite3", ".duckdb"})
 """Endings of files that hold tables."""
+
+DEFAULT_ARRIVAL = ArrivalColumn()
 
 EXACT_REAL = 1 << 53
 """Whole numbers above it have no exact real number: what CSV calls real may have lost digits."""
@@ -33,7 +36,7 @@ def arrow() -> Any:
 
 
 def read_table(
-    path: Path, columns: list[str] | None = None, ts_column: str | None = None
+    path: Path, columns: list[str] | None = None, arrival: ArrivalColumn = DEFAULT_ARRIVAL
 ) -> "pa.Table":
     """Read a Parquet file or folder, an Arrow IPC file or stream, or a CSV file.
 
@@ -43,8 +46,8 @@ def read_table(
         The file; its suffix says what it is.
     columns : list of str, optional
         Columns that are needed; with them, Parquet's others are not read but ``ts``.
-    ts_column : str, optional
-        The arrival column, needed too if it is named.
+    arrival : ArrivalColumn, optional
+        The arrival column.
 
     Raises
     ------
@@ -60,7 +63,7 @@ def read_table(
         if not is_folder and not path.is_file():
             raise InputError(f"{path}: is no regular file")
         if is_folder or suffix in {".parquet", ".pq"}:
-            return _read_parquet(path, columns, ts_column)
+            return _read_parquet(path, columns, arrival)
         if suffix in {".arrow", ".ipc", ".feather"}:
             return _read_ipc(pa, path)
         if suffix == ".csv":
@@ -79,32 +82,33 @@ def read_table(
 
 
 def require_columns(
-    have: list[str], columns: list[str], ts_column: str | None, source: str
-) -> None:
-    """Refuse a table that lacks a column or has it twice.
+    have: list[str], columns: list[str], arrival: ArrivalColumn | None, source: str
+) -> str | None:
+    """Refuse a table that lacks a column or has it twice; return the arrival column's name.
 
     Raises
     ------
     InputError
         Naming the column and what there is.
     """
-    for name, what in [*((c, "column") for c in columns), (ts_column, "arrival column")]:
-        if name is not None and name not in have:
+    for name in columns:
+        if name not in have:
             listed = ", ".join(have) or "none"
-            raise InputError(f"{source}: there is no {what} {name!r}; it has {listed}")
-    for name in {*columns, ts_column or "ts"}:
+            raise InputError(f"{source}: there is no column {name!r}; it has {listed}")
+    ts = None if arrival is None else arrival.among(have, source)
+    for name in dict.fromkeys([*columns, *([ts] if ts else [])]):
         if have.count(name) > 1:
             raise InputError(f"{source}: the column {name!r} occurs {have.count(name)} times")
+    return ts
 
 
-def _read_parquet(path: Path, columns: list[str] | None, ts_column: str | None) -> "pa.Table":
+def _read_parquet(path: Path, columns: list[str] | None, arrival: ArrivalColumn) -> "pa.Table":
     import pyarrow.parquet as pq
 
     if columns is None:
         return pq.read_table(path, page_checksum_verification=True)
     names = pq.ParquetDataset(path).schema.names
-    require_columns(names, columns, ts_column, str(path))
-    wanted = {*columns, ts_column or "ts"}
+    wanted = {*columns, require_columns(names, columns, arrival, str(path))}
     return pq.read_table(
         path, columns=[name for name in names if name in wanted], page_checksum_verification=True
     )

@@ -13,6 +13,7 @@ from streamjoin.inputs import Batch, as_batch
 from streamjoin.lateness import LONG_AGO, beyond, in_order
 from streamjoin.tuples import Int64s, Stream
 from streamjoin.windows import MOST, Window
+from streamjoin_common.language.arrivals import ArrivalColumn
 
 MOST_CHUNKS = 64
 """Pieces of a window's Arrow table beyond which they are copied into one."""
@@ -44,8 +45,8 @@ class Side:
         What errors call it.
     columns : list of str
         The join columns.
-    ts_column : str or None
-        The arrival column; ``ts`` where there is one by default.
+    arrival : ArrivalColumn
+        The arrival column.
     lateness_us : int or None
         How late tuples may be; None refuses arrival times that go back.
 
@@ -58,9 +59,9 @@ class Side:
     """
 
     def __init__(
-        self, name: str, columns: list[str], ts_column: str | None, lateness_us: int | None
+        self, name: str, columns: list[str], arrival: ArrivalColumn, lateness_us: int | None
     ) -> None:
-        self.name, self._columns, self._ts_column = name, columns, ts_column
+        self.name, self._columns, self._arrival = name, columns, arrival
         self._lateness_us = lateness_us
         self.pushed = self.late = 0
         self.newest_us = LONG_AGO
@@ -94,7 +95,7 @@ class Side:
         InputError
             If it is no such data, or columns or a column's type change.
         """
-        batch = as_batch(data, self._columns, self._ts_column, self.name)
+        batch = as_batch(data, self._columns, self._arrival, self.name)
         if batch.rows and not _all_missing(batch):
             for name, column in batch.columns.items():
                 before = self._types.get(name, column.dtype)
@@ -139,6 +140,8 @@ class Side:
         if batch.rows and not _all_missing(batch):
             self._types = {name: column.dtype for name, column in batch.columns.items()}
         self._schema = self._schema_with(batch)
+        # A stream's later batches hold later times: only its first shows where it starts.
+        self._arrival = replace(self._arrival, unit=self._arrival.unit or "us")
         self.pushed += batch.rows
         self.newest_us = max(self.newest_us, int(ts.max(initial=LONG_AGO)))
         if len(held.ts):

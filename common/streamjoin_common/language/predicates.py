@@ -93,10 +93,7 @@ class Predicate:
 
     def __post_init__(self) -> None:
         if not self.terms:
-            raise InputError(
-                "a predicate is needed: equal columns (--on COL[=COL]) or a band "
-                "(--band COL=COL:LO:HI)"
-            )
+            raise InputError("a predicate is needed: on COLUMN, or band COL=COL:LO:HI")
 
     @classmethod
     def parse(
@@ -217,7 +214,7 @@ def _texts(given: str | list[str] | None, name: str) -> list[str]:
         return []
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{name} must be a string or a list of strings, not {given!r}")
+        raise InputError(f"{name} must be a text or a list of texts, not {given!r}")
     return list(texts)
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.durations import MAX_US, format_duration, parse_duration, shown
 
-_COUNT = re.compile(r"[1-9][0-9]{0,18}")
+_COUNT = re.compile(r"[1-9][0-9]{0,399}")
 
 
 def _check(value: object, what: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < MAX_US:
-        raise InputError(f"{what} must be an integer from 1 to below 2**62, not {value!r}")
+        raise InputError(f"{what} must be a whole number from 1 to below 2**62, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,5 @@ def parse_window(text: str) -> Window:
 
 def _tuples(text: str) -> int:
     if not _COUNT.fullmatch(text):
-        raise InputError(
-            f"a count is an integer above 0 and below 2**62, written in digits, not {shown(text)}"
-        )
+        raise InputError(f"a count is a whole number above 0, not {shown(text)}; write it as 1024")
     return int(text)

@@ -25,6 +25,7 @@ from streamjoin.errors import InputError, MismatchError, StreamJoinError
 from streamjoin.inputs import read_streams
 from streamjoin.metrics import ProgressCallback
 from streamjoin.tuples import Pairs
+from streamjoin_common.language.arrivals import Arrivals
 
 RECORDS = "records.json"
 SHOWN = (
@@ -112,7 +113,8 @@ def compare_one(
     comparison: Comparison, show: ShowProgress, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Run every engine on one workload; return the workload's entry and the engines' records."""
-    r, s = read_streams(comparison.r, comparison.s, comparison.predicate)
+    arrivals = Arrivals.parse(window=comparison.window)
+    r, s = read_streams(comparison.r, comparison.s, comparison.predicate, arrivals)
     comparison.check_rows(r.rows, s.rows)
     asked = Job(
         r,

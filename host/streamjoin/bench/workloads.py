@@ -131,7 +131,7 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
         raise InputError(f"{path}: cannot be read: {error}") from None
     try:
         if plain["format"] != FORMAT:
-            raise InputError(f"{path}: format must be {FORMAT}, not {plain['format']!r}")
+            raise ValueError(f"format must be {FORMAT}, not {plain['format']!r}")
         predicate = Predicate.parse(plain["predicate"].get("on"), plain["predicate"].get("band"))
         expected = plain.get("expected")
         name = str(plain["name"])
@@ -149,8 +149,6 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
             rows=(int(plain["r"]["rows"]), int(plain["s"]["rows"])),
             expected=(str(expected["window"]), int(expected["pairs"])) if expected else None,
         )
-    except InputError:
-        raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: is not a workload's description: {error}") from None
 

@@ -10,11 +10,14 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NoReturn
+
+from streamjoin_common.errors import InputWarning
 
 OWN_VERBS = {
     "join": "one engine, one input: writes the result and the metrics",
@@ -123,7 +126,25 @@ def _dispatch(arguments: list[str]) -> int:
     from streamjoin import memory
 
     memory.keep_one_arena()
-    return int(args.run(args))
+    with _hints():
+        return int(args.run(args))
+
+
+@contextmanager
+def _hints() -> Iterator[None]:
+    """Show warnings about the input as a sentence on stderr."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def one_sentence(message: Any, category: Any, *rest: Any, **named: Any) -> None:
+            if issubclass(category, InputWarning):
+                sys.stderr.write(f"streamjoin: {message}\n")
+            else:
+                show(message, category, *rest, **named)
+
+        warnings.simplefilter("always", InputWarning)
+        warnings.showwarning = one_sentence
+        yield
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -19,6 +19,7 @@ from streamjoin.stores import KINDS, Relation
 from streamjoin.stores.relations import source
 from streamjoin.tuples import Stream
 from streamjoin.windows import TimeWindow, TumblingWindow, parse_window
+from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import parse_lateness
 
 EPILOG = """\
@@ -56,7 +57,7 @@ class JoinVerb:
             default="all",
             help="all, tumbling:DUR, count:W[,W] or time:DUR[,DUR]; default all",
         )
-        parser.add_argument("--ts", metavar="COL", help="the arrival column; default ts")
+        options.add_arrivals(parser)
         parser.add_argument(
             "--lateness",
             metavar="DUR",
@@ -79,7 +80,8 @@ class JoinVerb:
         if not isinstance(s_source, Path):
             raise InputError(f"--s {s_source.text}: {ONLY_R}")
         targets = _targets(args, r_source, s_source)
-        r, s = read_streams(r_source, s_source, predicate, args.ts, parse_lateness(args.lateness))
+        arrivals = Arrivals.parse(args.ts, args.ts_unit, window)
+        r, s = read_streams(r_source, s_source, predicate, arrivals, parse_lateness(args.lateness))
         _say_late(r, s)
         asked = Job(
             r,

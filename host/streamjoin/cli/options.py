@@ -6,6 +6,7 @@ from typing import Any
 
 from streamjoin.errors import InputError
 from streamjoin.predicates import Predicate
+from streamjoin_common.language.arrivals import UNITS
 from streamjoin_common.language.order import ORDERS
 
 
@@ -25,6 +26,19 @@ def add_predicate(parser: argparse.ArgumentParser) -> None:
 def predicate(args: argparse.Namespace) -> Predicate:
     """Read what :func:`add_predicate` added."""
     return Predicate.parse(args.on, args.band)
+
+
+def add_arrivals(parser: argparse.ArgumentParser) -> None:
+    """Add ``--ts`` and ``--ts-unit``."""
+    parser.add_argument(
+        "--ts",
+        metavar="COL[=COL]",
+        help="the arrival column, ts by default; R's and S's as sent=received. Windows tumbling "
+        "and time need one on both sides",
+    )
+    parser.add_argument(
+        "--ts-unit", choices=UNITS, help="what arrival times count that are integers; default us"
+    )
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:
