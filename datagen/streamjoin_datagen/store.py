@@ -86,7 +86,7 @@ def write_part(path: Path, schema: pa.Schema, blocks: Iterable[pa.Table]) -> int
             data_page_version="1.0",
             compression="none",
             use_dictionary=False,
-            column_encoding={"ts": "DELTA_BINARY_PACKED"},
+            column_encoding={"ts": "DELTA_BINARY_PACKED"} if "ts" in schema.names else None,
         ) as writer:
             for block in blocks:
                 writer.write_table(block, row_group_size=BLOCK_ROWS)

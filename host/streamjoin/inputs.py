@@ -270,7 +270,9 @@ def from_arrays(
 
 def _hint(ts: Int64s, arrival: ArrivalColumn, source: str, counted: bool) -> str | None:
     """Say so where arrival times that are integers look like another unit's."""
-    return arrival.hint(int(ts[0]), int(ts[-1]), source) if counted and len(ts) else None
+    if not (counted and len(ts) and arrival.window):
+        return None
+    return arrival.hint(int(ts[0]), int(ts[-1]), source)
 
 
 def _table(data: Any, name: str) -> "pa.Table":

@@ -80,7 +80,7 @@ class ArrivalColumn:
         first, last : int
             The first and the last arrival time, as they were given.
         """
-        if self.unit is not None or not self.window:
+        if self.unit is not None:
             return None
         for unit, scale in _PER_SECOND.items():
             if EPOCH_S[0] * scale <= first <= last < EPOCH_S[1] * scale:

@@ -163,7 +163,7 @@ def open_stream(
         )
     first_rows = np.concatenate([[0], np.cumsum(blocks[:, 2])])
     numbered = Blocks(blocks[:, 0], blocks[:, 1], first_rows, blocks[:, 3], blocks[:, 4])
-    if name and len(blocks) and pa.types.is_integer(dict(schema)[name]):
+    if name and arrival.window and len(blocks) and pa.types.is_integer(dict(schema)[name]):
         hint = arrival.hint(int(blocks[0, 3]), int(blocks[-1, 4]), str(path))
         if hint is not None:
             warnings.warn(hint, InputWarning, stacklevel=2)
