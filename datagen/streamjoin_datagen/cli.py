@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.language.arrivals import UNITS
+from streamjoin_common.printing import printable
 from streamjoin_datagen.errors import SpecError, require
 from streamjoin_datagen.params import SPECS
 from streamjoin_datagen.usage import epilog
@@ -327,7 +328,7 @@ def _progress_bars(jobs: int) -> Iterator[Callable[[_Job], "Progress"]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         places = iter(range(1, jobs + 1))
 
@@ -336,14 +337,14 @@ def _progress_bars(jobs: int) -> Iterator[Callable[[_Job], "Progress"]]:
             if not console.is_terminal:
                 doing = "generating" if job.known["kind"] in SPECS else "importing"
                 _say(f"{doing} {name}{' with Spark' if job.needs_spark else ''}")
-            bar = bars.add_task(f"{next(places)}/{jobs} {name}", total=None)
+            bar = bars.add_task(f"{next(places)}/{jobs} {printable(name)}", total=None)
             return lambda done, parts: bars.update(bar, completed=done, total=parts)
 
         yield show
 
 
 def _say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    print(printable(message), file=sys.stderr, flush=True)
 
 
 def _plain(outcome: "Outcome") -> dict[str, Any]:
@@ -370,7 +371,7 @@ def _print_table(outcomes: list["Outcome"]) -> None:
 
 def _print_columns(head: tuple[str, ...], rows: list[tuple[str, ...]], *, left: int) -> None:
     """Print a table, its first columns aligned on the left."""
-    lines = [head, *rows]
+    lines = [tuple(printable(text) for text in line) for line in (head, *rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
     for line in lines:
         padded = [

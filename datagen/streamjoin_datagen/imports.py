@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from streamjoin_common import decoded
 from streamjoin_common.errors import InputWarning
+from streamjoin_common.free_memory import SHARE, available_bytes
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import TumblingWindow, parse_window
@@ -143,6 +145,7 @@ def _counted(window: str, tables: dict[str, pa.Table], predicate: Predicate) -> 
 
 def csv_table(_stream: str, path: Path) -> pa.Table:
     """Read a CSV file with a header."""
+    _check_fits(path, lambda free: decoded.csv_bytes(pyarrow.csv, path, free))
     return _read("csv", path, pyarrow.csv.read_csv)
 
 
@@ -150,7 +153,25 @@ def parquet_table(_stream: str, path: Path) -> pa.Table:
     """Read a Parquet file, or the part files of a folder in the order of their names."""
     if path.is_dir():
         _check_parts(path)
+
+    def needed(free: int) -> int:
+        files = pq.ParquetDataset(path, partitioning=None)
+        return decoded.parquet_bytes(pq, pc, files.files, files.schema.names, free)
+
+    _check_fits(path, needed)
     return _read("parquet", path, lambda found: pq.read_table(found, partitioning=None))
+
+
+def _check_fits(path: Path, needed: Callable[[int], int]) -> None:
+    """Refuse a file that takes more memory than is free; what is damaged is left to its reader."""
+    available = available_bytes()
+    if available is None:
+        return
+    free = int(available * SHARE)
+    try:
+        decoded.check_fits(path, needed(free), free)
+    except (pa.ArrowException, OSError, StopIteration):
+        return
 
 
 def _check_parts(folder: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-PACKAGES = ("streamjoin", "streamjoin_datagen", "streamjoin_hw")
+PACKAGES = ("streamjoin_common", "streamjoin", "streamjoin_datagen", "streamjoin_hw")
 
 
 def package(path: Path) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin import memory
 from streamjoin.errors import InputError
 from streamjoin.tuples import Int64s
 from streamjoin.windows import MOST
+from streamjoin_common.decoded import check_fits, string_bytes
 
 Column = NDArray[Any]
 Missing = NDArray[np.bool_] | None
@@ -56,7 +58,7 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
-        column, kind = decoded(pa, column), kind.value_type
+        column, kind = decoded(pa, column, f"{source}: column {name!r}"), kind.value_type
     if pa.types.is_string_view(kind):
         kind = pa.large_string()
         column = column.cast(kind)
@@ -75,9 +77,19 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     return _arrow_values(pa, filled, kind, name, source), missing
 
 
-def decoded(pa: Any, column: Any) -> Any:
-    """Write a dictionary's values out; Arrow cannot take texts in views out of one by itself."""
+def decoded(pa: Any, column: Any, source: str = "a dictionary-encoded column") -> Any:
+    """Write a dictionary's values out; Arrow cannot take texts in views out of one by itself.
+
+    Raises
+    ------
+    InputError
+        If the values do not fit into memory.
+    """
+    import pyarrow.compute as pc
+
     values = column.type.value_type
+    if pa.types.is_string(values) or pa.types.is_large_string(values):
+        check_fits(source, string_bytes(pc, column), memory.input_bytes())
     plain = pa.large_string() if pa.types.is_string_view(values) else values
     chunks = [chunk.dictionary.cast(plain).take(chunk.indices) for chunk in column.chunks]
     return pa.chunked_array(chunks, type=plain)

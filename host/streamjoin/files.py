@@ -1,9 +1,12 @@
 """Reading Parquet, Arrow IPC and CSV files as Arrow tables; what is damaged is refused."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin import memory
 from streamjoin.errors import InputError, UnavailableError, in_one_line
+from streamjoin_common import decoded
 from streamjoin_common.language.arrivals import ArrivalColumn
 
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ def read_table(
         if is_folder or suffix in {".parquet", ".pq"}:
             return _read_parquet(path, columns, arrival)
         if suffix in {".arrow", ".ipc", ".feather"}:
+            _check_fits(path, lambda _: decoded.ipc_bytes(pa, path))
             return _read_ipc(pa, path)
         if suffix == ".csv":
             return _read_csv(path, columns)
@@ -79,6 +83,13 @@ def read_table(
             f"duckdb:{path}:TABLE"
         )
     raise InputError(f"{path}: must end in .parquet, .arrow or .csv, or be a Parquet folder")
+
+
+def _check_fits(path: Path, needed: Callable[[int], int]) -> None:
+    """Refuse a file that takes more memory than is free, before it is read."""
+    free_bytes = memory.input_bytes()
+    if free_bytes is not None:
+        decoded.check_fits(path, needed(free_bytes), free_bytes)
 
 
 def require_columns(
@@ -103,12 +114,16 @@ def require_columns(
 
 
 def _read_parquet(path: Path, columns: list[str] | None, arrival: ArrivalColumn) -> "pa.Table":
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     if columns is None:
         return pq.read_table(path, page_checksum_verification=True)
-    names = pq.ParquetDataset(path).schema.names
-    wanted = {*columns, require_columns(names, columns, arrival, str(path))}
+    dataset = pq.ParquetDataset(path)
+    names = dataset.schema.names
+    ts = require_columns(names, columns, arrival, str(path))
+    wanted = {*columns, *([ts] if ts else [])}
+    _check_fits(path, lambda free: decoded.parquet_bytes(pq, pc, dataset.files, wanted, free))
     return pq.read_table(
         path, columns=[name for name in names if name in wanted], page_checksum_verification=True
     )
@@ -130,6 +145,7 @@ def _read_csv(path: Path, columns: list[str] | None) -> "pa.Table":
     import pyarrow.csv as pv
     from pyarrow import types
 
+    _check_fits(path, lambda free: decoded.csv_bytes(pv, path, free))
     table = pv.read_csv(path)
     for name in set(columns or ()) & set(table.column_names):
         if table.column_names.count(name) > 1 or not types.is_floating(table[name].type):

@@ -140,8 +140,8 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
             folder,
             name,
             str(plain["kind"]),
-            folder / plain["r"]["path"],
-            folder / plain["s"]["path"],
+            inside(folder, plain["r"]["path"]),
+            inside(folder, plain["s"]["path"]),
             predicate,
             parse_window(plain["window"]),
             engines,
@@ -151,6 +151,26 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: is not a workload's description: {error}") from None
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return a file or folder of a workload.
+
+    A description may come from elsewhere: it must not lead to files beside the workload.
+
+    Raises
+    ------
+    ValueError
+        If it lies outside of the workload's folder, by its name or through a symbolic link.
+    """
+    path, root = folder / name, folder.resolve()
+    for each in (path, *(sorted(path.rglob("*")) if path.is_dir() else ())):
+        if not each.resolve().is_relative_to(root):
+            raise ValueError(
+                f"{name!r} leads out of the folder, to {each.resolve()}: join that file with  "
+                "streamjoin join, which names it"
+            )
+    return path
 
 
 def read_suite(path: Path, data: Path, threads: int) -> tuple[str, list[Comparison]]:

@@ -18,6 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NoReturn
 
 from streamjoin_common.errors import InputWarning
+from streamjoin_common.printing import printable
 
 OWN_VERBS = {
     "join": "one engine, one input: writes the result and the metrics",
@@ -48,7 +49,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the sentence and exit with 2."""
-        sys.stderr.write(f"{self.prog}: {message}; see {self.prog} --help\n")
+        sys.stderr.write(f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
         sys.exit(2)
 
 
@@ -115,7 +116,9 @@ def main(argv: list[str] | None = None) -> int:
         status = getattr(error, "exit_status", 1 if isinstance(error, OSError) else None)
         if debug or status is None:  # what is no user's mistake is ours: show where
             raise
-        sys.stderr.write(f"streamjoin: {error}\n")
+        # A user's mistake is one sentence; what a tool says of a failed run may have lines.
+        said = printable(str(error), keep="" if status == 2 else "\n")
+        sys.stderr.write(f"streamjoin: {said}\n")
         if isinstance(error, OSError):
             _give_up_stdout()
         return int(status)
@@ -138,7 +141,7 @@ def _hints() -> Iterator[None]:
 
         def one_sentence(message: Any, category: Any, *rest: Any, **named: Any) -> None:
             if issubclass(category, InputWarning):
-                sys.stderr.write(f"streamjoin: {message}\n")
+                sys.stderr.write(f"streamjoin: {printable(str(message))}\n")
             else:
                 show(message, category, *rest, **named)
 

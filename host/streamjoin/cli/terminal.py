@@ -12,6 +12,8 @@ from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from streamjoin_common.printing import printable
+
 ProgressCallback = Callable[[int, int], None]
 
 PATIENCE_S = 2.0
@@ -22,7 +24,7 @@ stderr = Console(stderr=True, highlight=False)
 
 def say(text: str) -> None:
     """Print a message to stderr."""
-    stderr.print(text, markup=False, soft_wrap=True)
+    stderr.print(printable(text), markup=False, soft_wrap=True)
 
 
 @contextmanager
@@ -38,7 +40,7 @@ def progress(what: str) -> Iterator[ProgressCallback]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=stderr, transient=True) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(printable(what), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
@@ -68,6 +70,7 @@ def print_table(
     left out, the first of them first, and a line on stderr says so. Columns named in ``numeric``
     line up on the right. The texts of the column ``folding`` go on in the next line there.
     """
+    headings, *rows = ([printable(text) for text in row] for row in [headings, *rows])
     shown = list(range(len(headings)))
     left_out = []
     for name in droppable:
