@@ -11,7 +11,7 @@ import lzma
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
@@ -132,7 +132,7 @@ def _text(path: Path, columns: Mapping[str, int]) -> pa.Table:
             raise SpecError(f"{path} must have at least {needed} columns a line, not {places}")
         with opener(path, "rb") as opened:
             table = pyarrow.csv.read_csv(
-                _Bounded(opened, path),
+                cast("BinaryIO", _Bounded(opened, path)),
                 read_options=pyarrow.csv.ReadOptions(
                     column_names=[str(place) for place in range(places)]
                 ),
