@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin_common.language.arrivals import UNITS
+from streamjoin_common.printing import printable
 from streamjoin_datagen.errors import SpecError, require
 from streamjoin_datagen.params import SPECS
 from streamjoin_datagen.usage import epilog
@@ -66,7 +68,13 @@ class DataVerb:
         add("--threads", type=int, metavar="T", help="tasks at a time; every core by default")
         add("--master", metavar="URL", help="Spark master, such as spark://HOST:7077")
         add("--yes", action="store_true", help="make it although its result is very large")
-        add("--on", metavar="COL[=COL][,COL...]", help="equal columns of an import")
+        add(
+            "--on",
+            action="append",
+            default=[],
+            metavar="COL[=COL][,COL...]",
+            help="equal columns of an import",
+        )
         add(
             "--band",
             action="append",
@@ -74,7 +82,8 @@ class DataVerb:
             metavar="COL=COL:LO:HI",
             help="banded columns of an import",
         )
-        add("--ts", metavar="COL", help="arrival column of an import, ts by default")
+        add("--ts", metavar="COL[=COL]", help="arrival column of an import, ts by default")
+        add("--ts-unit", choices=UNITS, help="what an import's arrival times count; default us")
         add("--layout", metavar="NAME", help="of import alliancedb: stock, rovio, ysb or debs")
         add("--rows", type=int, metavar="N", default=20_000_000, help="of speed, for each kind")
         add("--json", action="store_true", help="print the table as JSON")
@@ -108,7 +117,11 @@ def _speed(args: argparse.Namespace) -> int:
     from streamjoin_datagen.session import spark_session
     from streamjoin_datagen.speed import measure
 
-    _refuse(args, "speed", ("param", "seed", "partitions", "on", "band", "ts", "layout", "yes"))
+    _refuse(
+        args,
+        "speed",
+        ("param", "seed", "partitions", "on", "band", "ts", "ts_unit", "layout", "yes"),
+    )
     kinds = args.what[1:] or list(SPECS)
     for kind in kinds:
         require(kind in SPECS, "workload", f"one of {', '.join(SPECS)}", kind)
@@ -149,7 +162,7 @@ def _jobs(args: argparse.Namespace) -> list[_Job]:
     if word == "import":
         _refuse(args, "import", ("param", "seed", "partitions", "yes"))
         return [_import_job(args, *rest)]
-    _refuse(args, word, ("on", "band", "ts", "layout"))
+    _refuse(args, word, ("on", "band", "ts", "ts_unit", "layout"))
     if rest:
         raise SpecError(f"one workload at a time: {word} is followed by {rest[0]}")
     if word.endswith(".toml"):
@@ -168,7 +181,8 @@ def _jobs(args: argparse.Namespace) -> list[_Job]:
 def _refuse(args: argparse.Namespace, what: str, flags: tuple[str, ...]) -> None:
     for flag in flags:
         if getattr(args, flag) not in (None, [], False):
-            raise SpecError(f"--{flag} does not go with {what}: leave it out")
+            written = flag.replace("_", "-")
+            raise SpecError(f"--{written} does not go with {what}: leave it out")
 
 
 def _spec_job(spec: "WorkloadSpec", out: Path, name: str | None, partitions: int | None) -> _Job:
@@ -226,7 +240,7 @@ def _suite_jobs(path: Path, out: Path, partitions: int | None) -> list[_Job]:
 
 def _import_job(args: argparse.Namespace, kind: str = "", *files: str) -> _Job:
     if kind == "flights":
-        _refuse(args, "import flights", ("on", "band", "ts", "layout"))
+        _refuse(args, "import flights", ("on", "band", "ts", "ts_unit", "layout"))
         if len(files) == 1 and not Path(files[0]).exists():
             return _master_job(files[0], args.out)
         return _flights_job(list(files), args.out)
@@ -236,29 +250,33 @@ def _import_job(args: argparse.Namespace, kind: str = "", *files: str) -> _Job:
         _refuse(args, f"import {kind}", ("layout",))
     if len(files) != 2:
         raise SpecError(f"import {kind} takes the file of R and that of S, not {len(files)} files")
+    from streamjoin_common.language.arrivals import Arrivals
+    from streamjoin_common.language.predicates import Predicate
     from streamjoin_datagen import imports, layouts
-    from streamjoin_datagen.predicates import parse_predicate
 
     paths = {"r": Path(files[0]), "s": Path(files[1])}
     window, ts, reader = "all", args.ts, imports.csv_table
     if kind in ("csv", "parquet"):
-        predicate = parse_predicate(args.on, args.band)
+        predicate = Predicate.parse(args.on, args.band)
         if kind == "parquet":
             reader = imports.parquet_table
     else:
-        _refuse(args, f"import {kind}", ("on", "band", "ts"))
+        _refuse(args, f"import {kind}", ("on", "band", "ts", "ts_unit"))
         layout = layouts.TPCH
         if kind == "alliancedb":
             names = layouts.LAYOUTS
             require(args.layout in names, "--layout", f"one of {', '.join(names)}", args.layout)
             layout = names[args.layout]
-        predicate, window = parse_predicate("k", []), layout.window
+        predicate, window = Predicate.parse("k"), layout.window
         ts, reader = None, functools.partial(layouts.read_layout, layout)
-    known = imports.tables_identity(kind, paths, predicate, ts, layout=args.layout, window=window)
+    arrivals = Arrivals.parse(ts, args.ts_unit)
+    known = imports.tables_identity(
+        kind, paths, predicate, ts, ts_unit=args.ts_unit, layout=args.layout, window=window
+    )
 
     def make(session: "Session | None", progress: "Progress") -> "Outcome":
         assert session is None
-        outcome = imports.import_tables(known, paths, args.out, predicate, ts, reader=reader)
+        outcome = imports.import_tables(known, paths, args.out, predicate, arrivals, reader=reader)
         progress(1, 1)
         if args.ts not in (None, "ts"):
             _say(f"the arrival column {args.ts!r} is named ts in the workload")
@@ -310,7 +328,7 @@ def _progress_bars(jobs: int) -> Iterator[Callable[[_Job], "Progress"]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         places = iter(range(1, jobs + 1))
 
@@ -319,14 +337,14 @@ def _progress_bars(jobs: int) -> Iterator[Callable[[_Job], "Progress"]]:
             if not console.is_terminal:
                 doing = "generating" if job.known["kind"] in SPECS else "importing"
                 _say(f"{doing} {name}{' with Spark' if job.needs_spark else ''}")
-            bar = bars.add_task(f"{next(places)}/{jobs} {name}", total=None)
+            bar = bars.add_task(f"{next(places)}/{jobs} {printable(name)}", total=None)
             return lambda done, parts: bars.update(bar, completed=done, total=parts)
 
         yield show
 
 
 def _say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    print(printable(message), file=sys.stderr, flush=True)
 
 
 def _plain(outcome: "Outcome") -> dict[str, Any]:
@@ -353,7 +371,7 @@ def _print_table(outcomes: list["Outcome"]) -> None:
 
 def _print_columns(head: tuple[str, ...], rows: list[tuple[str, ...]], *, left: int) -> None:
     """Print a table, its first columns aligned on the left."""
-    lines = [head, *rows]
+    lines = [tuple(printable(text) for text in line) for line in (head, *rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
     for line in lines:
         padded = [

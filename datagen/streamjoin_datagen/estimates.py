@@ -1,21 +1,11 @@
 """How many pairs of tuples meet in a window, whatever their values. Standard library only."""
 
-import re
-
-_UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-
-
-def duration_s(text: str) -> float:
-    """Seconds of a duration such as ``250us``, which :func:`check_window` has let pass.
-
-    Examples
-    --------
-    >>> duration_s("1.5min")
-    90.0
-    """
-    found = re.fullmatch(r"([\d.]+)([a-z]+)", text)
-    assert found is not None, text
-    return float(found[1]) * _UNIT_S[found[2]]
+from streamjoin_common.language.windows import (
+    AllWindow,
+    CountWindow,
+    TumblingWindow,
+    parse_window,
+)
 
 
 def met_tuples(window: str, *, rows: tuple[int, int], rates_per_s: tuple[float, float]) -> float:
@@ -34,19 +24,19 @@ def met_tuples(window: str, *, rows: tuple[int, int], rates_per_s: tuple[float, 
     more than all pairs.
     """
     r_rows, s_rows = rows
-    kind, _, sizes = window.partition(":")
+    chosen = parse_window(window)
     every = float(r_rows) * s_rows
-    if kind == "all" or (kind != "count" and not any(rates_per_s)):
+    if isinstance(chosen, AllWindow):
         return every
-    spans = [each / rate if rate else 0.0 for each, rate in zip(rows, rates_per_s, strict=True)]
-    if kind == "tumbling":
-        windows = max(1.0, max(spans) / duration_s(sizes))
-        return every / windows if all(rates_per_s) else every
-    left, _, right = sizes.partition(",")
-    if kind == "count":
+    if isinstance(chosen, CountWindow):
         # An S tuple meets the window of R, an R tuple that of S.
-        met = float(s_rows) * int(left) + float(r_rows) * int(right or left)
-    else:
-        met = s_rows * rates_per_s[0] * duration_s(left)
-        met += r_rows * rates_per_s[1] * duration_s(right or left)
+        met = float(s_rows) * chosen.r_tuples + float(r_rows) * chosen.s_tuples
+        return min(met, every)
+    if not any(rates_per_s):
+        return every
+    if isinstance(chosen, TumblingWindow):
+        spans = [each / rate if rate else 0.0 for each, rate in zip(rows, rates_per_s, strict=True)]
+        windows = max(1.0, max(spans) * 1e6 / chosen.length_us)
+        return every / windows if all(rates_per_s) else every
+    met = s_rows * rates_per_s[0] * chosen.r_us / 1e6 + r_rows * rates_per_s[1] * chosen.s_us / 1e6
     return min(met, every)

@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamjoin_common.language.windows import AllWindow, TumblingWindow, parse_window
 from streamjoin_common.storage import system_reason
 from streamjoin_datagen.arrivals import Poisson
 from streamjoin_datagen.errors import GenerationError, SpecError
-from streamjoin_datagen.estimates import duration_s
 from streamjoin_datagen.pairs import window_pairs
 from streamjoin_datagen.session import Session
 from streamjoin_datagen.spec import WorkloadSpec
@@ -193,7 +193,7 @@ def _counted(spec: WorkloadSpec, folder: Path, session: Session) -> tuple[str, i
     if spec.counted_key is None:
         return None
     window = spec.window_text
-    if not window.startswith(("all", "tumbling")):
+    if not isinstance(parse_window(window), AllWindow | TumblingWindow):
         window = "all"
     if sum(spec.rows(stream) for stream in STREAMS) > COUNTED_ROWS:
         return window, spark_pairs(session, folder, spec.counted_key, window)
@@ -212,8 +212,8 @@ def spark_pairs(session: Session, folder: Path, key: str, window: str) -> int:
     window : str
         ``all`` or a tumbling window.
     """
-    length_us = 0 if window == "all" else round(duration_s(window.partition(":")[2]) * 1e6)
-    place = f"ts div {length_us}L" if length_us else "0L"
+    chosen = parse_window(window)
+    place = f"ts div {chosen.length_us}L" if isinstance(chosen, TumblingWindow) else "0L"
 
     def counted() -> int:
         sides = [

@@ -6,6 +6,7 @@ sequential, and Arrow reads both formats as they are.
 """
 
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,15 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from streamjoin_common import decoded
+from streamjoin_common.errors import InputWarning
+from streamjoin_common.free_memory import SHARE, available_bytes
+from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import TumblingWindow, parse_window
 from streamjoin_datagen.errors import SpecError
-from streamjoin_datagen.estimates import duration_s
 from streamjoin_datagen.pairs import table_pairs
-from streamjoin_datagen.predicates import Predicate, check_columns
+from streamjoin_datagen.predicates import check_columns
 from streamjoin_datagen.store import (
     STREAMS,
     Outcome,
@@ -32,6 +38,7 @@ from streamjoin_datagen.store import (
 Reader = Callable[[str, Path], pa.Table]
 """Reads the file of a stream, ``"r"`` or ``"s"``."""
 
+_UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _INT32 = np.iinfo(np.int32)
 
 
@@ -41,6 +48,7 @@ def tables_identity(
     predicate: Predicate,
     ts: str | None,
     *,
+    ts_unit: str | None = None,
     layout: str | None = None,
     window: str = "all",
 ) -> dict[str, Any]:
@@ -64,12 +72,14 @@ def tables_identity(
             raise SpecError(f"there is no file {path}")
         params[stream] = path.name
         params[f"{stream}_sha256"] = file_digest(path)
+    read = {"ts": ts, "ts_unit": ts_unit} if ts_unit else {"ts": ts}
+    written = {"on": predicate.on, "band": predicate.band}
     return identity(
         f"{paths['r'].stem}-{paths['s'].stem}",
         kind,
-        params={**params, "layout": layout} if layout else {**params, "ts": ts},
+        params={**params, **({"layout": layout} if layout else read)},
         seed=None,
-        predicate={predicate.kind: list(predicate.texts)},
+        predicate={name: terms for name, terms in written.items() if terms},
         window=window,
     )
 
@@ -79,7 +89,7 @@ def import_tables(
     paths: dict[str, Path],
     out: Path,
     predicate: Predicate,
-    ts: str | None = None,
+    arrivals: Arrivals,
     *,
     reader: Reader,
 ) -> Outcome:
@@ -91,9 +101,9 @@ def import_tables(
         The workload's :func:`tables_identity`.
     paths : dict of str to Path
         The files of ``"r"`` and ``"s"``.
-    ts : str, optional
-        Arrival column: whole microseconds, or any Arrow timestamp or duration. By default
-        ``ts`` where the files have it; without it they are data at rest, all at 0.
+    arrivals : Arrivals
+        Arrival columns: integers, or any Arrow timestamp or duration. By default ``ts`` where the
+        files have it; without it they are data at rest.
     reader : callable
         :func:`csv_table`, :func:`parquet_table`, or a layout's.
 
@@ -108,9 +118,9 @@ def import_tables(
     check_columns(predicate, tables, paths)
     if known["kind"] != "parquet":
         tables = _narrowed(tables, predicate)
-    tables = _with_arrivals(tables, paths, ts)
+    tables = _with_arrivals(tables, paths, arrivals)
     pairs = None
-    if predicate.kind == "on":
+    if predicate.kind == "equi":
         pairs = _counted(known["window"], tables, predicate)
     with staged(out) as folder:
         size = write_tables(folder, known, tables, pairs)
@@ -120,11 +130,14 @@ def import_tables(
 
 def _counted(window: str, tables: dict[str, pa.Table], predicate: Predicate) -> tuple[str, int]:
     """Count the pairs under the workload's window, which is all or tumbling."""
-    columns = {"r": list(predicate.r_columns), "s": list(predicate.s_columns)}
-    if window != "all":
-        length_us = round(duration_s(window.partition(":")[2]) * 1e6)
+    columns = {
+        "r": [term.r_column for term in predicate.terms],
+        "s": [term.s_column for term in predicate.terms],
+    }
+    chosen = parse_window(window)
+    if isinstance(chosen, TumblingWindow):
         for stream in STREAMS:
-            numbers = tables[stream].column("ts").to_numpy() // length_us
+            numbers = tables[stream].column("ts").to_numpy() // chosen.length_us
             tables = {**tables, stream: tables[stream].append_column("", pa.array(numbers))}
             columns[stream].append("")
     return window, table_pairs(tables["r"], tables["s"], columns["r"], columns["s"])
@@ -132,6 +145,7 @@ def _counted(window: str, tables: dict[str, pa.Table], predicate: Predicate) -> 
 
 def csv_table(_stream: str, path: Path) -> pa.Table:
     """Read a CSV file with a header."""
+    _check_fits(path, lambda free: decoded.csv_bytes(pyarrow.csv, path, free))
     return _read("csv", path, pyarrow.csv.read_csv)
 
 
@@ -139,7 +153,25 @@ def parquet_table(_stream: str, path: Path) -> pa.Table:
     """Read a Parquet file, or the part files of a folder in the order of their names."""
     if path.is_dir():
         _check_parts(path)
+
+    def needed(free: int) -> int:
+        files = pq.ParquetDataset(path, partitioning=None)
+        return decoded.parquet_bytes(pq, pc, files.files, files.schema.names, free)
+
+    _check_fits(path, needed)
     return _read("parquet", path, lambda found: pq.read_table(found, partitioning=None))
+
+
+def _check_fits(path: Path, needed: Callable[[int], int]) -> None:
+    """Refuse a file that takes more memory than is free; what is damaged is left to its reader."""
+    available = available_bytes()
+    if available is None:
+        return
+    free = int(available * SHARE)
+    try:
+        decoded.check_fits(path, needed(free), free)
+    except (pa.ArrowException, OSError, StopIteration):
+        return
 
 
 def _check_parts(folder: Path) -> None:
@@ -190,8 +222,8 @@ def _typed_empty_columns(tables: dict[str, pa.Table], predicate: Predicate) -> d
     """
     found = dict(tables)
     partners = {
-        "r": dict(zip(predicate.r_columns, predicate.s_columns, strict=True)),
-        "s": dict(zip(predicate.s_columns, predicate.r_columns, strict=True)),
+        "r": {term.r_column: term.s_column for term in predicate.terms},
+        "s": {term.s_column: term.r_column for term in predicate.terms},
     }
     for stream, other in (("r", "s"), ("s", "r")):
         for field in tables[stream].schema:
@@ -212,8 +244,8 @@ def _typed_empty_columns(tables: dict[str, pa.Table], predicate: Predicate) -> d
 def _narrowed(tables: dict[str, pa.Table], predicate: Predicate) -> dict[str, pa.Table]:
     """Make int32 of compared columns whose whole numbers all fit, as engines carry 32 bits."""
     found = dict(tables)
-    for names in zip(predicate.r_columns, predicate.s_columns, strict=True):
-        places = list(zip(STREAMS, names, strict=True))
+    for term in predicate.terms:
+        places = [("r", term.r_column), ("s", term.s_column)]
         columns = [tables[stream].column(name) for stream, name in places]
         if all(pa.types.is_int64(column.type) and _fits(column) for column in columns):
             for stream, name in places:
@@ -229,29 +261,31 @@ def _fits(column: "pa.ChunkedArray[Any]") -> bool:
 
 
 def _with_arrivals(
-    tables: dict[str, pa.Table], paths: dict[str, Path], ts: str | None
+    tables: dict[str, pa.Table], paths: dict[str, Path], arrivals: Arrivals
 ) -> dict[str, pa.Table]:
-    """Give both tables the column ``ts``: int64 microseconds, never decreasing."""
-    column = ts or "ts"
-    if ts is None and not any("ts" in table.column_names for table in tables.values()):
-        return {
-            stream: table.append_column("ts", pa.array(np.zeros(table.num_rows, dtype=np.int64)))
-            for stream, table in tables.items()
-        }
+    """Give both tables the column ``ts``: int64 microseconds, never decreasing.
+
+    Without arrival times they stay without: zeros would make one window of all of them.
+    """
+    columns = {"r": arrivals.r, "s": arrivals.s}
+    at_rest = not any("ts" in table.column_names for table in tables.values())
+    if at_rest and not arrivals.r.named:
+        return tables
     times, clocks = {}, set()
     for stream, table in tables.items():
-        times[stream], is_clock = _times_us(table, paths[stream], column)
+        times[stream], is_clock = _times_us(table, paths[stream], columns[stream])
         if table.num_rows:
             clocks.add(is_clock)
     if len(clocks) > 1:
         raise SpecError(
-            f"column {column!r} is a timestamp in one of {paths['r']} and {paths['s']}: "
+            f"the arrival column is a timestamp in one of {paths['r']} and {paths['s']}: "
             "it must be one in both or in neither"
         )
     if clocks == {True}:
         start = min(int(found[0]) for found in times.values() if found.size)
         times = {stream: found - start for stream, found in times.items()}
     for stream, table in tables.items():
+        column = columns[stream].name
         if times[stream].size and times[stream][0] < 0:
             raise SpecError(f"{paths[stream]}: column {column!r} is negative in row 0")
         place = table.schema.get_field_index(column)
@@ -262,9 +296,10 @@ def _with_arrivals(
 
 
 def _times_us(
-    table: pa.Table, path: Path, column: str
+    table: pa.Table, path: Path, arrival: ArrivalColumn
 ) -> tuple[np.ndarray[Any, np.dtype[np.int64]], bool]:
     """Arrival times of a table in microseconds, and whether they are times of day and date."""
+    column = arrival.name
     if column not in table.column_names:
         have = ", ".join(table.column_names)
         raise SpecError(f"{path}: there is no arrival column {column!r}; it has {have}")
@@ -284,6 +319,11 @@ def _times_us(
                 f"{path}: column {column!r} must be whole microseconds, a timestamp or a "
                 f"duration, not {kind}"
             )
+        counts = pa.types.is_integer(kind)
+        if counts and arrival.unit == "ns":
+            found = pc.divide(found.cast(pa.int64()), 1000)
+        elif counts and arrival.unit is not None:
+            found = pc.multiply_checked(found.cast(pa.int64()), _UNITS_US[arrival.unit])
         times = found.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid as error:
         raise SpecError(f"{path}: column {column!r} does not fit int64 microseconds") from error
@@ -294,4 +334,7 @@ def _times_us(
             f"{path}: {column} goes back at row {row}, from {times[row - 1]} to {times[row]}: "
             f"sort the file by {column}"
         )
+    hint = arrival.hint(int(times[0]), int(times[-1]), str(path)) if counts and len(times) else None
+    if hint is not None:
+        warnings.warn(hint, InputWarning, stacklevel=2)
     return times, is_clock

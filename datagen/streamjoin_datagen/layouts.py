@@ -6,11 +6,12 @@ column. Files may be packed with xz or gzip. Parquet files of TPC-H are read by 
 """
 
 import gzip
+import io
 import lzma
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from streamjoin_common.decoded import check_fits
+from streamjoin_common.free_memory import SHARE, available_bytes
 from streamjoin_datagen.errors import SpecError
 
 _PACKED: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open}
@@ -67,6 +70,26 @@ TPCH = Layout(
 """TPC-H's tables customer and orders."""
 
 
+class _Bounded(io.RawIOBase):
+    """A file that may be packed, refused once more has come out of it than memory may take."""
+
+    def __init__(self, opened: BinaryIO, path: Path) -> None:
+        self._opened, self._path, self._bytes = opened, path, 0
+        available = available_bytes()
+        self._free_bytes = None if available is None else int(available * SHARE)
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Read on."""
+        found = self._opened.read(size)
+        self._bytes += len(found)
+        check_fits(self._path, self._bytes, self._free_bytes)
+        return found
+
+
 def read_layout(layout: Layout, stream: str, path: Path) -> pa.Table:
     """Read a file, its columns named and its times in microseconds.
 
@@ -109,7 +132,7 @@ def _text(path: Path, columns: Mapping[str, int]) -> pa.Table:
             raise SpecError(f"{path} must have at least {needed} columns a line, not {places}")
         with opener(path, "rb") as opened:
             table = pyarrow.csv.read_csv(
-                opened,
+                cast("BinaryIO", _Bounded(opened, path)),
                 read_options=pyarrow.csv.ReadOptions(
                     column_names=[str(place) for place in range(places)]
                 ),

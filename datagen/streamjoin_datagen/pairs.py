@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamjoin_datagen.estimates import duration_s
+from streamjoin_common.language.windows import TumblingWindow, parse_window
 
 _COUNTED_KEYS = 1 << 26
 """Domains up to this are counted in an array of their length."""
@@ -53,10 +53,10 @@ def window_pairs(
     times_us : sequence of ndarray, optional
         Their arrival times in order, for a tumbling window.
     """
-    if times_us is None:
+    chosen = parse_window(window)
+    if times_us is None or not isinstance(chosen, TumblingWindow):
         return key_pairs(keys[0], keys[1], domain)
-    length_us = round(duration_s(window.partition(":")[2]) * 1e6)
-    numbers = [found // length_us for found in times_us]
+    numbers = [found // chosen.length_us for found in times_us]
     total = 0
     for r_rows, s_rows in _stretches(*numbers):
         windows, r_places = np.unique(numbers[0][r_rows], return_inverse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from streamjoin_common.storage import new_file
 
-PACKAGES = ("streamjoin", "streamjoin_common", "streamjoin_datagen", "streamjoin_hw")
+PACKAGES = ("streamjoin_common", "streamjoin", "streamjoin_datagen", "streamjoin_hw")
 
 
 def package(path: Path) -> None:

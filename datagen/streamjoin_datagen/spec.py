@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from streamjoin_datagen.errors import check_seed, check_window, require
+from streamjoin_common.language.windows import parse_window
+from streamjoin_datagen.errors import check_seed, require
 
 if TYPE_CHECKING:
     from streamjoin_datagen.arrivals import Timing
@@ -120,7 +121,7 @@ class WorkloadSpec:
 
     def _check_seed_and_window(self, window: str) -> None:
         check_seed(self.seed)
-        check_window(window)
+        parse_window(window)
 
     def _check_choice(self, name: str, *choices: str) -> None:
         value = getattr(self, name)

@@ -82,7 +82,7 @@ def write_part(path: Path, schema: pa.Schema, blocks: Iterable[pa.Table]) -> int
             data_page_version="1.0",
             compression="none",
             use_dictionary=False,
-            column_encoding={"ts": "DELTA_BINARY_PACKED"},
+            column_encoding={"ts": "DELTA_BINARY_PACKED"} if "ts" in schema.names else None,
         ) as writer,
     ):
         for block in blocks:

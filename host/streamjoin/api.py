@@ -11,11 +11,12 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.files import arrow
 from streamjoin.inputs import as_streams
-from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import pairs_table
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Rows
 from streamjoin.windows import AllWindow, Window, parse_window
+from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.durations import parse_lateness
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,6 +117,7 @@ def join(
     arrival: str = "instant",
     speedup: float = 1.0,
     ts: str | None = None,
+    ts_unit: str | None = None,
     lateness: str | None = None,
     backend: str | None = None,
     knobs: Mapping[str, Any] | None = None,
@@ -146,7 +148,11 @@ def join(
     speedup : float
         A replay runs this much faster.
     ts : str, optional
-        The arrival column; ``ts`` where there is one by default.
+        The arrival column, ``ts`` by default; ``"sent=received"`` where R's is ``sent`` and S's
+        ``received``. Windows ``tumbling`` and ``time`` need one on both sides.
+    ts_unit : str, optional
+        What arrival times count that are integers: ``"s"``, ``"ms"``, ``"us"`` (the default) or
+        ``"ns"``.
     lateness : str, optional
         Put tuples in order that are so late at most (``"10ms"``); later ones are left out and
         counted in ``metrics["late"]``. Arrival times that go back are refused by default.
@@ -189,7 +195,8 @@ def join(
     run.check_options(
         threads=threads, speedup=speedup, order=order, arrival=arrival, max_pairs=max_pairs
     )
-    r_stream, s_stream = as_streams(r, s, predicate, ts, parse_lateness(lateness))
+    arrivals = Arrivals.parse(ts, ts_unit, window)
+    r_stream, s_stream = as_streams(r, s, predicate, arrivals, parse_lateness(lateness))
     if engine != "auto":
         catalog.get(engine)  # a wrong name is told first
     asked = Job(

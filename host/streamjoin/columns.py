@@ -54,7 +54,7 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     InputError
         If its type cannot be joined on or its bytes are no text.
     """
-    column = plain_column(column)
+    column = plain_column(column, source=f"{source}: column {name!r}")
     kind = column.type
     if pa.types.is_date(kind):
         kind = pa.timestamp("ms")
@@ -156,8 +156,10 @@ def _nanoseconds(column: Column, name: str, source: str) -> Column:
     return fine
 
 
-def arrow_arrivals(pa: Any, column: Any, name: str, source: str) -> Int64s:
+def arrow_arrivals(pa: Any, column: Any, name: str, source: str, unit: str | None = None) -> Int64s:
     """Turn an Arrow column into arrival times in microseconds; nanoseconds are cut off.
+
+    Integers count ``unit``, microseconds by default.
 
     Raises
     ------
@@ -169,6 +171,9 @@ def arrow_arrivals(pa: Any, column: Any, name: str, source: str) -> Int64s:
     if pa.types.is_null(kind) and len(column) == 0:
         return np.empty(0, dtype=np.int64)  # a file of headings only
     _no_nulls(column, name, source)
+    if pa.types.is_date(kind):
+        kind = pa.timestamp("ms")
+        column = column.cast(kind)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return _microseconds(column.cast(pa.int64()).to_numpy(), kind.unit, name, source)
     if not pa.types.is_integer(kind):
@@ -176,11 +181,11 @@ def arrow_arrivals(pa: Any, column: Any, name: str, source: str) -> Int64s:
             f"{source}: arrival column {name!r} is {kind}; it must be int64 microseconds, "
             "a timestamp or a duration"
         )
-    return _microseconds(np.asarray(column.to_numpy()), "us", name, source)
+    return _microseconds(np.asarray(column.to_numpy()), unit or "us", name, source)
 
 
-def numpy_arrivals(values: Any, name: str, source: str) -> Int64s:
-    """Turn an array into arrival times in microseconds.
+def numpy_arrivals(values: Any, name: str, source: str, unit: str | None = None) -> Int64s:
+    """Turn an array into arrival times in microseconds, as :func:`arrow_arrivals`.
 
     Raises
     ------
@@ -196,16 +201,18 @@ def numpy_arrivals(values: Any, name: str, source: str) -> Int64s:
     if not len(ts):
         return np.empty(0, dtype=np.int64)  # an empty list is one of float64 to NumPy
     if ts.dtype.kind in "mM":
-        unit, units = np.datetime_data(ts.dtype)
+        if np.datetime_data(ts.dtype) == ("D", 1):
+            ts = ts.astype(f"{ts.dtype.kind}8[s]")
+        own, units = np.datetime_data(ts.dtype)
         if np.isnat(ts).any():
             row = int(np.flatnonzero(np.isnat(ts))[0])
             raise InputError(f"{source}: {name} has no value at row {row}: leave such rows out")
-        if unit not in {"ns", *MICROSECONDS} or units != 1:
+        if own not in {"ns", *MICROSECONDS} or units != 1:
             raise InputError(f"{source}: {name} must hold times in s, ms, us or ns, not {ts.dtype}")
-        return _microseconds(ts.astype(np.int64), unit, name, source)
+        return _microseconds(ts.astype(np.int64), own, name, source)
     if ts.dtype.kind not in "iu":
         raise InputError(f"{source}: {name} must hold whole microseconds, not {ts.dtype}")
-    return _microseconds(ts, "us", name, source)
+    return _microseconds(ts, unit or "us", name, source)
 
 
 def _microseconds(values: Column, unit: str, name: str, source: str) -> Int64s:

@@ -4,7 +4,24 @@ An error carries the exit status of the command line: 2 for bad input or usage, 
 that failed.
 """
 
+from streamjoin_common.errors import InputError, InputWarning, StreamJoinError
 from streamjoin_common.redaction import redacted
+
+__all__ = [
+    "MOST_REASON",
+    "DeadlineError",
+    "DeviceError",
+    "EngineError",
+    "InputError",
+    "InputWarning",
+    "MismatchError",
+    "StoreError",
+    "StreamJoinError",
+    "TooLargeError",
+    "UnavailableError",
+    "UnsupportedError",
+    "in_one_line",
+]
 
 MOST_REASON = 200
 """Characters of a library's own words."""
@@ -13,18 +30,6 @@ MOST_REASON = 200
 NARROWER = "narrow the predicate or the window"
 IN_PARTS = "join a part of the input at a time"
 """What to do about a result that is too large."""
-
-
-class StreamJoinError(Exception):
-    """Base of every error that this package raises on purpose."""
-
-    exit_status = 1
-
-
-class InputError(StreamJoinError, ValueError):
-    """Bad input: a file, column, row or flag is not what it must be."""
-
-    exit_status = 2
 
 
 class UnsupportedError(StreamJoinError, ValueError):

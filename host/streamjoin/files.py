@@ -1,15 +1,21 @@
 """Reading Parquet, Arrow IPC and CSV files as Arrow tables; what is damaged is refused."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin import memory
 from streamjoin.errors import InputError, UnavailableError, in_one_line
+from streamjoin_common import decoded
+from streamjoin_common.language.arrivals import ArrivalColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 DATABASES = frozenset({".db", ".sqlite", ".sqlite3", ".duckdb"})
 """Endings of files that hold tables."""
+
+DEFAULT_ARRIVAL = ArrivalColumn()
 
 EXACT_REAL = 1 << 53
 """Whole numbers above it have no exact real number: what CSV calls real may have lost digits."""
@@ -33,7 +39,7 @@ def arrow() -> Any:
 
 
 def read_table(
-    path: Path, columns: list[str] | None = None, ts_column: str | None = None
+    path: Path, columns: list[str] | None = None, arrival: ArrivalColumn = DEFAULT_ARRIVAL
 ) -> "pa.Table":
     """Read a Parquet file or folder, an Arrow IPC file or stream, or a CSV file.
 
@@ -43,8 +49,8 @@ def read_table(
         The file; its suffix says what it is.
     columns : list of str, optional
         Columns that are needed; with them, Parquet's others are not read but ``ts``.
-    ts_column : str, optional
-        The arrival column, needed too if it is named.
+    arrival : ArrivalColumn, optional
+        The arrival column.
 
     Raises
     ------
@@ -60,8 +66,9 @@ def read_table(
         if not is_folder and not path.is_file():
             raise InputError(f"{path}: is no regular file")
         if is_folder or suffix in {".parquet", ".pq"}:
-            return _read_parquet(path, columns, ts_column)
+            return _read_parquet(path, columns, arrival)
         if suffix in {".arrow", ".ipc", ".feather"}:
+            _check_fits(path, lambda _: decoded.ipc_bytes(pa, path))
             return _read_ipc(pa, path)
         if suffix == ".csv":
             return _read_csv(path, columns)
@@ -78,33 +85,45 @@ def read_table(
     raise InputError(f"{path}: must end in .parquet, .arrow or .csv, or be a Parquet folder")
 
 
+def _check_fits(path: Path, needed: Callable[[int], int]) -> None:
+    """Refuse a file that takes more memory than is free, before it is read."""
+    free_bytes = memory.input_bytes()
+    if free_bytes is not None:
+        decoded.check_fits(path, needed(free_bytes), free_bytes)
+
+
 def require_columns(
-    have: list[str], columns: list[str], ts_column: str | None, source: str
-) -> None:
-    """Refuse a table that lacks a column or has it twice.
+    have: list[str], columns: list[str], arrival: ArrivalColumn | None, source: str
+) -> str | None:
+    """Refuse a table that lacks a column or has it twice; return the arrival column's name.
 
     Raises
     ------
     InputError
         Naming the column and what there is.
     """
-    for name, what in [*((c, "column") for c in columns), (ts_column, "arrival column")]:
-        if name is not None and name not in have:
+    for name in columns:
+        if name not in have:
             listed = ", ".join(have) or "none"
-            raise InputError(f"{source}: there is no {what} {name!r}; it has {listed}")
-    for name in {*columns, ts_column or "ts"}:
+            raise InputError(f"{source}: there is no column {name!r}; it has {listed}")
+    ts = None if arrival is None else arrival.among(have, source)
+    for name in dict.fromkeys([*columns, *([ts] if ts else [])]):
         if have.count(name) > 1:
             raise InputError(f"{source}: the column {name!r} occurs {have.count(name)} times")
+    return ts
 
 
-def _read_parquet(path: Path, columns: list[str] | None, ts_column: str | None) -> "pa.Table":
+def _read_parquet(path: Path, columns: list[str] | None, arrival: ArrivalColumn) -> "pa.Table":
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     if columns is None:
         return pq.read_table(path, page_checksum_verification=True)
-    names = pq.ParquetDataset(path).schema.names
-    require_columns(names, columns, ts_column, str(path))
-    wanted = {*columns, ts_column or "ts"}
+    dataset = pq.ParquetDataset(path)
+    names = dataset.schema.names
+    ts = require_columns(names, columns, arrival, str(path))
+    wanted = {*columns, *([ts] if ts else [])}
+    _check_fits(path, lambda free: decoded.parquet_bytes(pq, pc, dataset.files, wanted, free))
     return pq.read_table(
         path, columns=[name for name in names if name in wanted], page_checksum_verification=True
     )
@@ -126,6 +145,7 @@ def _read_csv(path: Path, columns: list[str] | None) -> "pa.Table":
     import pyarrow.csv as pv
     from pyarrow import types
 
+    _check_fits(path, lambda free: decoded.csv_bytes(pv, path, free))
     table = pv.read_csv(path)
     for name in set(columns or ()) & set(table.column_names):
         if table.column_names.count(name) > 1 or not types.is_floating(table[name].type):

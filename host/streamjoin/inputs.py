@@ -1,5 +1,6 @@
 """From files, Arrow data and NumPy arrays to streams, refused early and in one sentence."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from streamjoin.columns import (
     numpy_arrivals,
     numpy_column,
 )
-from streamjoin.errors import InputError, in_one_line
+from streamjoin.errors import InputError, InputWarning, in_one_line
 from streamjoin.files import arrow, read_table, require_columns
 from streamjoin.lateness import beyond, in_order
 from streamjoin.payload import take
@@ -25,10 +26,13 @@ from streamjoin.stored import stored_stream
 from streamjoin.stores import Relation, relation
 from streamjoin.stores.relations import GIVEN
 from streamjoin.tuples import Int64s, Stream
+from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
+from streamjoin_common.language.predicates import check_kinds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+DEFAULT_ARRIVALS = Arrivals()
 ONLY_R = "S is the stream that arrives: only R can be a relation in a store"
 Types = Mapping[str, "np.dtype[Any]"]
 """Types of a side's join columns."""
@@ -56,6 +60,8 @@ class Batch:
         Which lack a join column's value.
     table : pyarrow.Table or None
         All columns, where they came from Arrow.
+    hint : str or None
+        What the user is warned of: arrival times that look like another unit's.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -63,6 +69,7 @@ class Batch:
     rows: int
     missing: Missing
     table: Any
+    hint: str | None = None
 
     def take(self, places: NDArray[Any] | slice) -> "Batch":
         """Return the tuples at these places."""
@@ -113,7 +120,7 @@ def read_streams(
     r: Path | Relation,
     s: Path,
     predicate: Predicate,
-    ts_column: str | None = None,
+    arrivals: Arrivals = DEFAULT_ARRIVALS,
     lateness_us: int | None = None,
 ) -> tuple[Stream, Stream]:
     """Read both inputs of a join, only the columns that the predicate needs.
@@ -124,8 +131,9 @@ def read_streams(
         Parquet file or folder, Arrow IPC file or CSV file each; R may be a relation in a store.
     predicate : Predicate
         Names the columns.
-    ts_column : str, optional
-        The arrival column; ``ts`` where there is one by default, else the data is at rest.
+    arrivals : Arrivals, optional
+        The arrival columns, and which window needs them. By default ``ts`` where there is one;
+        data without one is at rest.
     lateness_us : int, optional
         Put tuples in order that are so late at most, and leave out and count the others.
 
@@ -136,13 +144,14 @@ def read_streams(
         compare, or arrival times go back; the sentence names file, column and row.
     """
 
-    def batch(path: Path, columns: list[str]) -> Batch:
-        return from_arrow(read_table(path, columns, ts_column), columns, ts_column, str(path))
+    def batch(path: Path, columns: list[str], arrival: ArrivalColumn) -> Batch:
+        return _hinted(from_arrow(read_table(path, columns, arrival), columns, arrival, str(path)))
 
+    s_names = s_columns(predicate)
     if not isinstance(r, Path):
-        stored = stored_stream(r, r_columns(predicate), ts_column)
-        return _with_stored(stored, batch(s, s_columns(predicate)), str(s), predicate, lateness_us)
-    batches = [batch(r, r_columns(predicate)), batch(s, s_columns(predicate))]
+        stored = stored_stream(r, r_columns(predicate), _of_relation(arrivals))
+        return _with_stored(stored, batch(s, s_names, arrivals.s), str(s), predicate, lateness_us)
+    batches = [batch(r, r_columns(predicate), arrivals.r), batch(s, s_names, arrivals.s)]
     return _streams(batches, [str(r), str(s)], predicate, lateness_us)
 
 
@@ -150,7 +159,7 @@ def as_streams(
     r: Any,
     s: Any,
     predicate: Predicate,
-    ts_column: str | None = None,
+    arrivals: Arrivals = DEFAULT_ARRIVALS,
     lateness_us: int | None = None,
 ) -> tuple[Stream, Stream]:
     """Take both inputs from Python: Arrow-like data or mappings of NumPy arrays.
@@ -163,16 +172,24 @@ def as_streams(
         As :func:`read_streams`, calling the inputs ``r`` and ``s``.
     """
     if isinstance(r, GIVEN):
-        stored = stored_stream(relation(r), r_columns(predicate), ts_column)
-        batch = as_batch(s, s_columns(predicate), ts_column, "s")
+        stored = stored_stream(relation(r), r_columns(predicate), _of_relation(arrivals))
+        batch = as_batch(s, s_columns(predicate), arrivals.s, "s")
         return _with_stored(stored, batch, "s", predicate, lateness_us)
     if isinstance(s, GIVEN):
         raise InputError(ONLY_R)
     batches = [
-        as_batch(data, columns, ts_column, name)
-        for data, columns, name in ((r, r_columns(predicate), "r"), (s, s_columns(predicate), "s"))
+        as_batch(r, r_columns(predicate), arrivals.r, "r"),
+        as_batch(s, s_columns(predicate), arrivals.s, "s"),
     ]
     return _streams(batches, ["r", "s"], predicate, lateness_us)
+
+
+def _of_relation(arrivals: Arrivals) -> ArrivalColumn:
+    """Return R's arrival column where R is a relation in a store, which is at rest.
+
+    It needs none, and a single name is that of the stream's column.
+    """
+    return replace(arrivals.r, window="", named=arrivals.r.named and arrivals.r != arrivals.s)
 
 
 def _with_stored(
@@ -196,7 +213,7 @@ def _streams(
     return comparable(r, s, predicate)
 
 
-def as_batch(data: Any, columns: list[str], ts_column: str | None, name: str) -> Batch:
+def as_batch(data: Any, columns: list[str], arrival: ArrivalColumn, name: str) -> Batch:
     """Take tuples of one stream from Python.
 
     Raises
@@ -205,9 +222,9 @@ def as_batch(data: Any, columns: list[str], ts_column: str | None, name: str) ->
         If it is neither Arrow-like data nor a mapping of arrays, or a column does not fit.
     """
     if isinstance(data, Mapping):
-        return from_arrays(data, columns, ts_column, name)
+        return _hinted(from_arrays(data, columns, arrival, name))
     if hasattr(data, "__arrow_c_stream__"):
-        return from_arrow(_table(data, name), columns, ts_column, name)
+        return _hinted(from_arrow(_table(data, name), columns, arrival, name))
     raise InputError(
         f"{name} must be Arrow data, a data frame or a mapping of NumPy arrays, "
         f"not {type(data).__name__}"
@@ -216,39 +233,53 @@ def as_batch(data: Any, columns: list[str], ts_column: str | None, name: str) ->
 
 def r_columns(predicate: Predicate) -> list[str]:
     """Columns of R that the predicate names, each once."""
-    return list(dict.fromkeys(term.r_column for term in predicate.terms))
+    return predicate.r_columns
 
 
 def s_columns(predicate: Predicate) -> list[str]:
     """Columns of S that the predicate names, each once."""
-    return list(dict.fromkeys(term.s_column for term in predicate.terms))
+    return predicate.s_columns
 
 
-def from_arrow(table: "pa.Table", columns: list[str], ts_column: str | None, source: str) -> Batch:
+def _hinted(batch: Batch) -> Batch:
+    if batch.hint is not None:
+        warnings.warn(batch.hint, InputWarning, stacklevel=4)
+    return batch
+
+
+def from_arrow(table: "pa.Table", columns: list[str], arrival: ArrivalColumn, source: str) -> Batch:
     """Take an Arrow table, keeping the table for late materialisation."""
     pa = arrow()
-    have = table.column_names
-    require_columns(have, columns, ts_column, source)
+    name = require_columns(table.column_names, columns, arrival, source)
     found = {name: arrow_column(pa, table.column(name), name, source) for name in columns}
-    ts = None
-    if ts_column is not None or "ts" in have:
-        name = ts_column or "ts"
-        ts = arrow_arrivals(pa, table.column(name), name, source)
-    return _batch(found, ts, table.num_rows, table)
+    ts = hint = None
+    if name is not None:
+        ts = arrow_arrivals(pa, table.column(name), name, source, arrival.unit)
+        hint = _hint(ts, arrival, source, pa.types.is_integer(table.column(name).type))
+    return _batch(found, ts, table.num_rows, table, hint)
 
 
 def from_arrays(
-    data: Mapping[str, Any], columns: list[str], ts_column: str | None, source: str
+    data: Mapping[str, Any], columns: list[str], arrival: ArrivalColumn, source: str
 ) -> Batch:
     """Take NumPy arrays by column name."""
-    require_columns(list(data), columns, ts_column, source)
+    name = require_columns(list(data), columns, arrival, source)
     found = {name: numpy_column(data[name], name, source) for name in columns}
-    name = ts_column or "ts"
-    ts = numpy_arrivals(data[name], name, source) if name in data else None
+    ts = hint = None
+    if name is not None:
+        ts = numpy_arrivals(data[name], name, source, arrival.unit)
+        hint = _hint(ts, arrival, source, np.asarray(data[name]).dtype.kind in "iu")
     lengths = {len(array) for array, _ in found.values()} | ({len(ts)} if ts is not None else set())
     if len(lengths) > 1:
         raise InputError(f"{source}: the columns have different lengths: {sorted(lengths)}")
-    return _batch(found, ts, lengths.pop(), None)
+    return _batch(found, ts, lengths.pop(), None, hint)
+
+
+def _hint(ts: Int64s, arrival: ArrivalColumn, source: str, counted: bool) -> str | None:
+    """Say so where arrival times that are integers look like another unit's."""
+    if not (counted and len(ts) and arrival.window):
+        return None
+    return arrival.hint(int(ts[0]), int(ts[-1]), source)
 
 
 def _table(data: Any, name: str) -> "pa.Table":
@@ -261,14 +292,18 @@ def _table(data: Any, name: str) -> "pa.Table":
 
 
 def _batch(
-    found: dict[str, tuple[NDArray[Any], Missing]], ts: Int64s | None, rows: int, table: Any
+    found: dict[str, tuple[NDArray[Any], Missing]],
+    ts: Int64s | None,
+    rows: int,
+    table: Any,
+    hint: str | None,
 ) -> Batch:
     # In a conjunction one missing value is enough: the row matches nothing.
     masks = [missing for _, missing in found.values() if missing is not None]
     missing = np.logical_or.reduce(masks) if masks else None
     arrays = {name: column for name, (column, _) in found.items()}
     return Batch(
-        arrays, None if ts is None else ts.astype(np.int64, copy=False), rows, missing, table
+        arrays, None if ts is None else ts.astype(np.int64, copy=False), rows, missing, table, hint
     )
 
 
@@ -352,25 +387,4 @@ def _check_term(
     """Refuse columns that a term cannot compare."""
     r_kind = column_kind(r, term.r_column, sources[0])
     s_kind = column_kind(s, term.s_column, sources[1])
-    names = (
-        f"{sources[0]}: {term.r_column!r} is {r_kind}, {sources[1]}: {term.s_column!r} is {s_kind}"
-    )
-    if isinstance(term, Equi):
-        if "real" in {r_kind, s_kind}:
-            raise InputError(
-                f"{names}; equality is for whole numbers and text: for real numbers take "
-                f"band {term.r_column}={term.s_column}:0:0, or make whole numbers of them"
-            )
-        if r_kind != s_kind:
-            raise InputError(f"{names}; both must be whole numbers, both text or both times")
-        return
-    sides = zip(sources, (term.r_column, term.s_column), (r_kind, s_kind), strict=True)
-    for source, column, kind in sides:
-        if kind not in {"whole", "real"}:
-            raise InputError(f"{source}: column {column!r} is {kind}; a band needs numbers")
-    if r_kind != s_kind:
-        raise InputError(f"{names}; a band needs two columns of the same kind")
-    if r_kind == "whole" and _is_real(term):
-        raise InputError(
-            f"band {term.text}: the columns hold whole numbers, so the widths must too"
-        )
+    check_kinds(term, r_kind, s_kind, *sources)

@@ -10,30 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.errors import InputError
 from streamjoin.tuples import Int64s
-from streamjoin.windows import MOST, parse_duration
 
 LONG_AGO = -(1 << 62)
 """Before any arrival time."""
-
-
-def parse_lateness(text: str | None) -> int | None:
-    """Read a lateness as microseconds; None stays None.
-
-    Raises
-    ------
-    InputError
-        If it is no duration, or one of 2**62 microseconds or more.
-    """
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise InputError(f"lateness must be a text such as '10ms', not {text!r}")
-    lateness_us = parse_duration(text)
-    if lateness_us >= MOST:
-        raise InputError(f"a lateness must be below 2**62 microseconds, not {text!r}")
-    return lateness_us
 
 
 def beyond(ts: Int64s, lateness_us: int, newest_us: int = LONG_AGO) -> NDArray[np.bool_]:

@@ -27,13 +27,14 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import NARROWER, InputError, TooLargeError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs import Batch, Types, agreed_types, r_columns, s_columns
-from streamjoin.lateness import parse_lateness
 from streamjoin.live_side import Held, Side
 from streamjoin.matches import Matches
 from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Pairs, arrival_positions
 from streamjoin.windows import MOST, Window
+from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.durations import parse_lateness
 
 MOST_WAITING = 1 << 24
 """Tuples that may wait to be joined; pushing more is refused."""
@@ -53,7 +54,7 @@ class StreamJoiner:
 
     Parameters
     ----------
-    on, band, window, engine, threads, order, ts, knobs
+    on, band, window, engine, threads, order, ts, ts_unit, knobs
         As :func:`streamjoin.join`; the engine is one of sliding windows, ``kang`` for ``auto``.
     lateness : str, optional
         Put tuples in order that are so late at most (``"10ms"``). Later ones are left out and
@@ -89,6 +90,7 @@ class StreamJoiner:
         threads: int = 1,
         order: str = "none",
         ts: str | None = None,
+        ts_unit: str | None = None,
         lateness: str | None = None,
         knobs: Mapping[str, Any] | None = None,
         max_pairs: int | None = None,
@@ -102,8 +104,9 @@ class StreamJoiner:
             )
         self._threads, self._order, self._max_pairs = threads, order, max_pairs
         self._lateness_us = parse_lateness(lateness)
-        self._r = Side("r", r_columns(self._predicate), ts, self._lateness_us)
-        self._s = Side("s", s_columns(self._predicate), ts, self._lateness_us)
+        arrivals = Arrivals.parse(ts, ts_unit, self._window)
+        self._r = Side("r", r_columns(self._predicate), arrivals.r, self._lateness_us)
+        self._s = Side("s", s_columns(self._predicate), arrivals.s, self._lateness_us)
         self._stamped: bool | None = None
         self._clock, self._stamp_us = Meter(), 0
         self._clock.start()

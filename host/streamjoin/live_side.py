@@ -15,6 +15,7 @@ from streamjoin.layout import Layout
 from streamjoin.payload import written_out
 from streamjoin.tuples import Int64s, Stream
 from streamjoin.windows import MOST, Window
+from streamjoin_common.language.arrivals import ArrivalColumn
 
 MOST_CHUNKS = 64
 """Pieces of a window's Arrow table beyond which they are copied into one."""
@@ -77,8 +78,8 @@ class Side:
         What errors call it.
     columns : list of str
         The join columns.
-    ts_column : str or None
-        The arrival column; ``ts`` where there is one by default.
+    arrival : ArrivalColumn
+        The arrival column.
     lateness_us : int or None
         How late tuples may be; None refuses arrival times that go back.
 
@@ -89,9 +90,9 @@ class Side:
     """
 
     def __init__(
-        self, name: str, columns: list[str], ts_column: str | None, lateness_us: int | None
+        self, name: str, columns: list[str], arrival: ArrivalColumn, lateness_us: int | None
     ) -> None:
-        self.name, self._columns, self._ts_column = name, columns, ts_column
+        self.name, self._columns, self._arrival = name, columns, arrival
         self._lateness_us = lateness_us
         self.state = State()
 
@@ -120,7 +121,10 @@ class Side:
         InputError
             If it is no such data.
         """
-        batch = as_batch(data, self._columns, self._ts_column, self.name)
+        arrival = self._arrival
+        if self.state.pushed:  # only a stream's first batch shows where its times start
+            arrival = replace(arrival, unit=arrival.unit or "us")
+        batch = as_batch(data, self._columns, arrival, self.name)
         missing = None if batch.missing is None else batch.missing.copy()
         if holds_nothing(batch.columns, batch.missing):
             missing = np.ones(batch.rows, dtype=np.bool_)

@@ -5,16 +5,15 @@ import threading
 import time
 from pathlib import Path
 
+from streamjoin_common.free_memory import SHARE, available_bytes
+
+__all__ = ["SHARE", "ResidentSet", "available_bytes", "input_bytes", "keep_one_arena"]
+
 MOST_POINTS = 200
 FIRST_STEP_S = 0.005
-SHARE = 0.8
-"""Share of the free memory that a result may take."""
-
 _STATUS = Path("/proc/self/status")
 _STATM = Path("/proc/self/statm")
 _RESET = Path("/proc/self/clear_refs")
-_MEMORY = Path("/proc/meminfo")
-_GROUP = Path("/sys/fs/cgroup")
 _JOIN_DEADLINE_S = 10.0
 _M_ARENA_MAX = -8
 
@@ -72,29 +71,17 @@ class ResidentSet:
         self.curve.append([elapsed_ms, max(0, above_bytes)])
 
 
-def available_bytes() -> int | None:
-    """Bytes that can still be taken without swapping: the system's, or the control group's."""
-    found = []
-    try:
-        for line in _MEMORY.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                found.append(int(line.split()[1]) * 1024)
-    except OSError:
-        pass
-    try:
-        limit = (_GROUP / "memory.max").read_text().strip()
-        if limit != "max":
-            found.append(int(limit) - int((_GROUP / "memory.current").read_text()))
-    except (OSError, ValueError):
-        pass
-    return max(0, min(found)) if found else None
-
-
 def _status_bytes(name: str) -> int:
     for line in _STATUS.read_text().splitlines():
         if line.startswith(name + ":"):
             return int(line.split()[1]) * 1024
     raise OSError(f"{_STATUS} does not tell {name}")
+
+
+def input_bytes() -> int | None:
+    """Bytes that an input may take; None where the system does not say."""
+    available = available_bytes()
+    return None if available is None else int(available * SHARE)
 
 
 def keep_one_arena() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from streamjoin import memory
 from streamjoin.files import arrow
+from streamjoin_common.decoded import check_fits, string_bytes
 
 
 def written_out(table: Any, dictionaries: bool = False) -> Any:
@@ -50,11 +52,26 @@ def _one_dictionary(pa: Any, column: Any) -> Any:
     return plain_column(column)
 
 
-def plain_column(column: Any, dictionaries: bool = True) -> Any:
-    """Return a column as :func:`written_out` does."""
+def plain_column(
+    column: Any, dictionaries: bool = True, source: str = "a dictionary-encoded column"
+) -> Any:
+    """Return a column as :func:`written_out` does.
+
+    Raises
+    ------
+    InputError
+        If the values of a dictionary of strings do not fit into memory.
+    """
+    import pyarrow.compute as pc
+
     pa = arrow()
-    if not _is_odd(pa, column.type, dictionaries):
+    kind = column.type
+    if not _is_odd(pa, kind, dictionaries):
         return column
+    if pa.types.is_dictionary(kind) and (
+        pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)
+    ):
+        check_fits(source, string_bytes(pc, column), memory.input_bytes())
     chunks = column.chunks or [pa.nulls(0, column.type)]
     return pa.chunked_array([_plain(pa, chunk, dictionaries) for chunk in chunks])
 

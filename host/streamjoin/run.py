@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from streamjoin import estimate
 from streamjoin.engines import catalog
-from streamjoin.engines.base import ARRIVALS, ORDERS, Engine, Job
+from streamjoin.engines.base import ARRIVALS, Engine, Job
 from streamjoin.errors import InputError, UnavailableError
 from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
 from streamjoin.tuples import Int64s, Pairs
+from streamjoin_common.language.order import check_order
 
 MOST_THREADS = 1024
 PACKAGES = (
@@ -81,8 +82,7 @@ def check_options(
         )
     if not isinstance(speedup, int | float) or not 0 < speedup < float("inf"):
         raise InputError(f"speedup must be a number above 0, not {speedup!r}")
-    if order not in ORDERS:
-        raise InputError(f"order must be one of {', '.join(ORDERS)}, not {order!r}")
+    check_order(order)
     if arrival not in ARRIVALS:
         raise InputError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}")
     if max_pairs is not None and (not _is_whole(max_pairs) or max_pairs < 1):

@@ -14,6 +14,7 @@ from streamjoin.stores import Projection, Relation, Store
 from streamjoin.stores.base import Columns, Words
 from streamjoin.texts import Texts
 from streamjoin.tuples import Int64s, Stream
+from streamjoin_common.language.arrivals import ArrivalColumn
 
 MOST_PLACES = 1 << 31
 """Row numbers of results are 32 bits, as those of files."""
@@ -36,15 +37,18 @@ class StoredRelation:
         The arrival column, which tells a row's tumbling window; None where there is none.
     places : int
         When it was first looked at.
+    ts_unit : str or None
+        Unit of arrival times that are integers; None is microseconds.
     """
 
     relation: Relation
     columns: tuple[str, ...]
     ts_column: str | None
     places: int
+    ts_unit: str | None = None
 
     @classmethod
-    def of(cls, relation: Relation, columns: list[str], ts_column: str | None) -> "StoredRelation":
+    def of(cls, relation: Relation, columns: list[str], arrival: ArrivalColumn) -> "StoredRelation":
         """Look at a relation.
 
         Raises
@@ -54,9 +58,7 @@ class StoredRelation:
         """
         store = relation.open(Projection(row=relation.row, compared=tuple(columns)))
         try:
-            require_columns(store.names, columns, None, relation.text)
-            arrival = ts_column or "ts"
-            known = arrival if arrival in store.names else None
+            known = require_columns(list(store.names), columns, arrival, relation.text)
             places = store.places
         finally:
             store.close()
@@ -64,7 +66,7 @@ class StoredRelation:
             raise InputError(
                 f"{relation.text}: {places} places; fewer than {MOST_PLACES} can be numbered"
             )
-        return cls(relation, tuple(columns), known, places)
+        return cls(relation, tuple(columns), known, places, arrival.unit)
 
     def open(self, with_ts: bool) -> Store:
         """Open it for its join columns, and its arrival times where they matter."""
@@ -111,7 +113,7 @@ class StoredRelation:
     def _stream(self, parts: list[tuple[Words, Columns]]) -> Stream:
         numbers: Words = np.concatenate([part[0] for part in parts])
         found = {name: _joined([part[1][name] for part in parts]) for name in parts[0][1]}
-        ts = arrivals(found, self.ts_column, self.relation.text, len(numbers))
+        ts = arrivals(found, self.ts_column, self.relation.text, len(numbers), self.ts_unit)
         order = np.argsort(ts, kind="stable")
         masks = [found[name][1] for name in self.columns]
         present = [mask for mask in masks if mask is not None]
@@ -123,7 +125,7 @@ class StoredRelation:
         )
 
 
-def stored_stream(relation: Relation, columns: list[str], ts_column: str | None) -> Stream:
+def stored_stream(relation: Relation, columns: list[str], arrival: ArrivalColumn) -> Stream:
     """Let a stream stand for a relation in a store, of which nothing is held.
 
     Raises
@@ -131,12 +133,14 @@ def stored_stream(relation: Relation, columns: list[str], ts_column: str | None)
     InputError, StoreError, UnavailableError
         As :meth:`StoredRelation.of`.
     """
-    stored = StoredRelation.of(relation, columns, ts_column)
+    stored = StoredRelation.of(relation, columns, arrival)
     at_rest = np.broadcast_to(np.zeros(1, dtype=np.int64), (stored.places,))
     return Stream({}, at_rest, relation.text, store=stored)
 
 
-def arrivals(columns: Columns, name: str | None, source: str, rows: int) -> Int64s:
+def arrivals(
+    columns: Columns, name: str | None, source: str, rows: int, unit: str | None = None
+) -> Int64s:
     """Arrival times of rows in microseconds; 0 where there is no such column.
 
     Raises
@@ -151,7 +155,7 @@ def arrivals(columns: Columns, name: str | None, source: str, rows: int) -> Int6
         values = values.objects()
     if missing is not None:
         values = np.ma.MaskedArray(values, missing)
-    return numpy_arrivals(values, name, source)
+    return numpy_arrivals(values, name, source, unit)
 
 
 def _joined(parts: list[tuple[NDArray[Any] | Texts, NDArray[np.bool_] | None]]) -> Any:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_common import storage
+from streamjoin_common.printing import printable
 from streamjoin_hw.contract import DesignParams
 
 
 def say(message: str) -> None:
     """Say what goes on, beside the output."""
-    sys.stderr.write(f"{message}\n")
+    sys.stderr.write(printable(message, keep="\n") + "\n")
 
 
 def write_text(text: str, file: Path | None) -> None:
@@ -90,6 +91,7 @@ def print_table(
     from rich.console import Console
     from rich.table import Table
 
+    columns, *rows = ([printable(text) for text in row] for row in [columns, *rows])
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     shown, left_out = list(range(len(columns))), []
     for name in droppable:

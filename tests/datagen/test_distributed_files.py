@@ -8,8 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from tests.datagen.distributed import write_files
 
+from streamjoin.cli import main
 from streamjoin.errors import InputError
 from streamjoin.files import read_table
+from streamjoin_common.errors import InputWarning
+from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.windows import parse_window
 from streamjoin_datagen.distributed import parts
 from streamjoin_datagen.distributed.files import open_stream
 
@@ -109,7 +113,7 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
         (tmp_path / "null", ["k"], None, "'ts' has no value at row 0: leave such rows out"),
     ):
         with pytest.raises(InputError, match=message) as caught:
-            open_stream(where, columns, ts)
+            open_stream(where, columns, Arrivals.parse(ts).r)
         assert "\n" not in str(caught.value)
 
 
@@ -171,3 +175,32 @@ def test_other_folders_are_not_overwritten(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message), parts.staged(out):
             raise AssertionError("nothing may be written")
+
+
+@pytest.mark.parametrize("window", ["tumbling:1s", "time:1s"])
+def test_a_side_without_arrival_times_is_refused_before_spark_starts(
+    tmp_path: Path, window: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(TABLE, tmp_path / "r.parquet")
+    names = ["when" if name == "ts" else name for name in TABLE.column_names]
+    pq.write_table(TABLE.rename_columns(names), tmp_path / "s.parquet")
+    words = [f"--r={tmp_path}/r.parquet", f"--s={tmp_path}/s.parquet", "--on=k"]
+    words += [f"--out={tmp_path}/out", f"--window={window}"]
+    assert main(["spark-join", *words]) == 2
+    said = capsys.readouterr().err
+    assert f"s.parquet: window {window} needs arrival times" in said
+    assert "it has v, k, when" in said
+    assert main(["spark-join", *words, "--ts=ts=then"]) == 2
+    assert "there is no arrival column 'then'; it has v, k, when" in capsys.readouterr().err
+
+
+def test_files_name_and_scale_their_arrival_times_each(tmp_path: Path) -> None:
+    table = pa.table({"k": [1, 2], "sent": [1_700_000_000_000, 1_700_000_000_001]})
+    pq.write_table(table, tmp_path / "r.parquet")
+    window = parse_window("time:1s")
+    with pytest.warns(InputWarning, match="look like ms since 1970"):
+        open_stream(tmp_path / "r.parquet", ["k"], Arrivals.parse("sent=got", None, window).r)
+    files = open_stream(tmp_path / "r.parquet", ["k"], Arrivals.parse("sent", "ms", window).r)
+    stream, _ = files.read_blocks(0, 1)
+    assert stream.ts.tolist() == [1_700_000_000_000_000, 1_700_000_000_001_000]
+    assert files.blocks.first_us.tolist() == stream.ts[:1].tolist()

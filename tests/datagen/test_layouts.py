@@ -9,16 +9,19 @@ import shutil
 import stat
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamjoin_common.errors import InputError
 from streamjoin_datagen import tpchgen
 from streamjoin_datagen.cli import VERB
 from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.generate import generate
 from streamjoin_datagen.kinds.tpch import ROWS_AT_1
+from streamjoin_datagen.layouts import TPCH, read_layout
 from streamjoin_datagen.params import make_spec
 from streamjoin_datagen.session import Session
 from streamjoin_datagen.workloads import build
@@ -190,3 +193,14 @@ def test_a_generator_that_is_not_there_is_one_sentence(
 def test_a_scale_factor_is_in_hundredths(factor: float) -> None:
     with pytest.raises(SpecError, match=r"^scale_factor must be a "):
         make_spec("tpch-orders", None, {"scale_factor": factor})
+
+
+def test_a_packed_file_that_grows_beyond_the_memory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.tbl.gz"
+    path.write_bytes(gzip.compress(b"1|2|3|\n" * 1_000_000))
+    assert path.stat().st_size < 1 << 16
+    with (
+        mock.patch("streamjoin_datagen.layouts.available_bytes", return_value=5 << 20),
+        pytest.raises(InputError, match=r"s.tbl.gz: takes at least 5,242,880 bytes"),
+    ):
+        read_layout(TPCH, "s", path)

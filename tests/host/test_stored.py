@@ -161,7 +161,7 @@ def test_relations_of_no_row_and_of_one_are_joined(kind: str, rows: int, tmp_pat
     where = written(kind, tmp_path, {"k": pa.array([4] * rows, pa.int64())})
     for window in ("all", "tumbling:1s"):
         for s in ([], [4, 5, 4]):
-            stream = {"k": np.array(s, dtype=np.int64)}
+            stream = {"k": np.array(s, dtype=np.int64), "ts": np.zeros(len(s), dtype=np.int64)}
             result = sj.join(where, stream, on="k", window=window, engine="ssbj", check=True)
             assert len(result) == rows * s.count(4)
 

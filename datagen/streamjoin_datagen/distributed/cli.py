@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin_common.language.arrivals import UNITS
+
 if TYPE_CHECKING:
     from streamjoin_datagen.distributed.join import Inputs
     from streamjoin_datagen.session import Session
@@ -66,7 +68,8 @@ def add_join(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     add = parser.add_argument
     add("--window", default="all", help="all, tumbling:DUR or time:DUR[,DUR]; default all")
-    add("--ts", metavar="COL", help="the arrival column; default ts")
+    add("--ts", metavar="COL[=COL]", help="the arrival column, as ts or sent=received; default ts")
+    add("--ts-unit", choices=UNITS, help="what arrival times count that are integers; default us")
     add(
         "--path",
         default="auto",
@@ -93,6 +96,7 @@ def asked(args: argparse.Namespace) -> "Inputs":
         band=args.band,
         window=args.window,
         ts=args.ts,
+        ts_unit=args.ts_unit,
         row="row",
         path=args.path,
         per_task=args.partition_tuples,
@@ -136,7 +140,7 @@ class SparkStreamVerb:
         add_inputs(parser)
         add = parser.add_argument
         add("--window", required=True, help="tumbling:DUR or time:DUR[,DUR]")
-        add("--ts", default="ts", metavar="COL", help="the arrival column; default ts")
+        add("--ts", default="ts", metavar="COL[=COL]", help="the arrival column; default ts")
         add("--row", default="row", metavar="COL", help="the column of row numbers; default row")
         add("--checkpoint", required=True, type=Path, metavar="DIR", help="folder of the state")
         add("--delay", metavar="DUR", help="how late a tuple may come; not at all by default")
@@ -149,7 +153,7 @@ class SparkStreamVerb:
     def run(self, args: argparse.Namespace) -> int:
         """Run the query until all is done, or until interrupted; print what came out."""
         from streamjoin.errors import InputError
-        from streamjoin.windows import parse_duration
+        from streamjoin_common.language.durations import parse_duration
         from streamjoin_datagen.distributed.stream_state import FOLDER, last_record
         from streamjoin_datagen.distributed.streaming import opened_folders, stream_join_files
 

@@ -6,6 +6,7 @@ worker then reads those alone.
 """
 
 import contextlib
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamjoin.columns import arrow_arrivals
-from streamjoin.errors import InputError
-from streamjoin.files import require_columns
+from streamjoin.errors import InputError, InputWarning
+from streamjoin.files import DEFAULT_ARRIVAL, require_columns
 from streamjoin.inputs import from_arrow
 from streamjoin.tuples import Int64s, Stream
 from streamjoin.windows import MOST
+from streamjoin_common.language.arrivals import ArrivalColumn
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class StreamFiles:
         What errors call it.
     paths : tuple of str
         Its files, in arrival order.
-    ts_column : str or None
+    arrival : ArrivalColumn or None
         The arrival column; None where all tuples arrive at 0.
     columns : tuple of str
         The join columns.
@@ -64,7 +66,7 @@ class StreamFiles:
 
     source: str
     paths: tuple[str, ...]
-    ts_column: str | None
+    arrival: ArrivalColumn | None
     columns: tuple[str, ...]
     blocks: Blocks
 
@@ -101,7 +103,7 @@ class StreamFiles:
     def read_blocks(self, first: int, end: int) -> tuple[Stream, int]:
         """Read blocks ``first`` to below ``end``; return them with the first row's number."""
         first_row = int(self.blocks.first_rows[first])
-        names = [*dict.fromkeys([*self.columns, *([self.ts_column] if self.ts_column else [])])]
+        names = [*dict.fromkeys([*self.columns, *([self.arrival.name] if self.arrival else [])])]
         tables = []
         files = self.blocks.files[first:end]
         for number in np.unique(files).tolist():
@@ -116,11 +118,14 @@ class StreamFiles:
                 tables.append(file.schema_arrow.empty_table().select(names))
         table = pa.concat_tables(tables)
         source = f"{self.source} from row {first_row} on" if first_row else self.source
-        stream = from_arrow(table, list(self.columns), self.ts_column, source).stream(source)
+        arrival = self.arrival or ArrivalColumn()
+        stream = from_arrow(table, list(self.columns), arrival, source).stream(source)
         return Stream(stream.columns, stream.ts, source, missing=stream.missing), first_row
 
 
-def open_stream(path: Path, columns: Sequence[str], ts_column: str | None = None) -> StreamFiles:
+def open_stream(
+    path: Path, columns: Sequence[str], arrival: ArrivalColumn = DEFAULT_ARRIVAL
+) -> StreamFiles:
     """Read the footers of a Parquet file, or of a folder's Parquet files in order of their names.
 
     Raises
@@ -135,15 +140,14 @@ def open_stream(path: Path, columns: Sequence[str], ts_column: str | None = None
     for number, file in enumerate(files):
         with reading(file), pq.ParquetFile(file) as opened:
             found, meta = opened.schema_arrow, opened.metadata
-            require_columns(found.names, list(columns), ts_column, str(file))
-            name = ts_column or ("ts" if "ts" in found.names else None)
+            name = require_columns(found.names, list(columns), arrival, str(file))
             wanted = [found.field(n) for n in (*columns, *([name] if name else []))]
             if schema is not None and schema != [(f.name, f.type) for f in wanted]:
                 raise InputError(f"{file}: its columns have other types than {files[0]}")
             schema = [(f.name, f.type) for f in wanted]
             own.append(
                 [
-                    (number, group, rows, *_bounds(file, opened, group, name))
+                    (number, group, rows, *_bounds(file, opened, group, arrival if name else None))
                     for group in range(meta.num_row_groups)
                     if (rows := meta.row_group(group).num_rows)
                 ]
@@ -159,7 +163,12 @@ def open_stream(path: Path, columns: Sequence[str], ts_column: str | None = None
         )
     first_rows = np.concatenate([[0], np.cumsum(blocks[:, 2])])
     numbered = Blocks(blocks[:, 0], blocks[:, 1], first_rows, blocks[:, 3], blocks[:, 4])
-    return StreamFiles(str(path), tuple(map(str, files)), name, tuple(columns), numbered)
+    if name and arrival.window and len(blocks) and pa.types.is_integer(dict(schema)[name]):
+        hint = arrival.hint(int(blocks[0, 3]), int(blocks[-1, 4]), str(path))
+        if hint is not None:
+            warnings.warn(hint, InputWarning, stacklevel=2)
+    paths = tuple(map(str, files))
+    return StreamFiles(str(path), paths, arrival if name else None, tuple(columns), numbered)
 
 
 @contextlib.contextmanager
@@ -211,10 +220,11 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _bounds(path: Path, file: Any, group: int, name: str | None) -> tuple[int, int]:
+def _bounds(path: Path, file: Any, group: int, arrival: ArrivalColumn | None) -> tuple[int, int]:
     """Arrival of the first and last row of a row group: from its statistics, else by reading."""
-    if name is None:
+    if arrival is None:
         return 0, 0
+    name = arrival.name
     meta = file.metadata.row_group(group)
     place = file.schema_arrow.names.index(name)
     column = meta.column(place)
@@ -225,6 +235,7 @@ def _bounds(path: Path, file: Any, group: int, name: str | None) -> tuple[int, i
         and found.has_min_max
         and found.null_count == 0
         and pa.types.is_int64(kind)
+        and arrival.unit in {None, "us"}
     ):
         first, last = found.min, found.max
         if first >= -MOST and last <= MOST:
@@ -234,5 +245,6 @@ def _bounds(path: Path, file: Any, group: int, name: str | None) -> tuple[int, i
         file.read_row_group(group, columns=[name]).column(name),
         name,
         f"{path}, row group {group}",
+        arrival.unit,
     )
     return int(ts.min()), int(ts.max())

@@ -18,6 +18,7 @@ from streamjoin.files import require_columns
 from streamjoin.inputs import from_arrow
 from streamjoin.payload import take
 from streamjoin.tuples import Stream
+from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_datagen.distributed.files import StreamFiles
 from streamjoin_datagen.distributed.partition import Partitioning
 from streamjoin_datagen.distributed.plan import Side
@@ -45,7 +46,7 @@ class StreamFrame:
         At least the row, arrival and join columns.
     row_column : str
         Each row's number: whole and different for every row; they need not be dense.
-    ts_column : str or None
+    arrival : ArrivalColumn or None
         The arrival column; None where all tuples arrive at 0.
     columns : tuple of str
         The join columns.
@@ -54,7 +55,7 @@ class StreamFrame:
     source: str
     frame: "DataFrame"
     row_column: str
-    ts_column: str | None
+    arrival: ArrivalColumn | None
     columns: tuple[str, ...]
 
     def side(self) -> Side:
@@ -71,7 +72,7 @@ class StreamFrame:
     @property
     def names(self) -> list[str]:
         """Columns that are needed, each once."""
-        arrivals = [self.ts_column] if self.ts_column else []
+        arrivals = [self.arrival.name] if self.arrival else []
         return [*dict.fromkeys([self.row_column, *arrivals, *self.columns])]
 
     @property
@@ -83,17 +84,17 @@ class StreamFrame:
     def tuples(self, table: pa.Table) -> Tuples:
         """Make tuples, in arrival order, of rows of :attr:`selected` in any order."""
         table = table.rename_columns(self.names)
-        return tuples_of(table, self.row_column, self.ts_column, self.columns, self.source)
+        return tuples_of(table, self.row_column, self.arrival, self.columns, self.source)
 
     def sent(self, partitioning: Partitioning, of_r: bool) -> "DataFrame":
         """Send every row to its tasks: a DataFrame with a task number."""
-        row, ts, columns, source = self.row_column, self.ts_column, self.columns, self.source
+        row, arrival, columns, source = self.row_column, self.arrival, self.columns, self.source
         names = self.names
 
         def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             settle()
             for table in _tables(batches):
-                tuples = tuples_of(table.rename_columns(names), row, ts, columns, source)
+                tuples = tuples_of(table.rename_columns(names), row, arrival, columns, source)
                 yield from _sent(tuples, columns, partitioning, of_r)
 
         return self.selected.mapInArrow(send, _sent_schema(self.nothing, columns))
@@ -113,7 +114,11 @@ def quoted(name: str) -> str:
 
 
 def open_frame(
-    frame: "DataFrame", source: str, row_column: str, ts_column: str | None, columns: Sequence[str]
+    frame: "DataFrame",
+    source: str,
+    row_column: str,
+    arrival: ArrivalColumn,
+    columns: Sequence[str],
 ) -> StreamFrame:
     """Take a DataFrame as a stream.
 
@@ -123,14 +128,13 @@ def open_frame(
         If it lacks a column.
     """
     have = frame.columns
-    require_columns(have, list(columns), ts_column, source)
+    ts = require_columns(have, list(columns), arrival, source)
     if row_column not in have or dict(frame.dtypes)[row_column] not in {"int", "bigint"}:
         raise InputError(
             f"{source}: needs a column {row_column!r} of whole numbers that name its rows; "
             "give another name with row=, or give files, whose rows are numbered"
         )
-    ts = ts_column or ("ts" if "ts" in have else None)
-    return StreamFrame(source, frame, row_column, ts, tuple(columns))
+    return StreamFrame(source, frame, row_column, arrival if ts else None, tuple(columns))
 
 
 def sent_files(
@@ -159,7 +163,7 @@ def received(table: pa.Table, columns: Sequence[str], source: str) -> Tuples:
             ["row", "ts", *(f"c{n}" for n in range(len(columns)))]
         ),
         "row",
-        "ts",
+        ArrivalColumn(),
         [f"c{n}" for n in range(len(columns))],
         source,
         missing=np.asarray(table.column("missing").to_numpy()),
@@ -177,7 +181,7 @@ def renamed(tuples: Tuples, columns: Sequence[str]) -> Tuples:
 def tuples_of(
     table: pa.Table,
     row_column: str,
-    ts_column: str | None,
+    arrival: ArrivalColumn | None,
     columns: Sequence[str],
     source: str,
     *,
@@ -194,15 +198,16 @@ def tuples_of(
         raise InputError(f"{source}: column {row_column!r} has rows without a number")
     rows = np.asarray(table.column(row_column).to_numpy()).astype(np.int64, copy=False)
     ts = np.zeros_like(rows)
-    if ts_column is not None:
-        ts = arrow_arrivals(pa, table.column(ts_column), ts_column, source)
+    if arrival is not None:
+        name = arrival.name
+        ts = arrow_arrivals(pa, table.column(name), name, source, arrival.unit)
     later, same = ts[1:] > ts[:-1], ts[1:] == ts[:-1]
     if not (later | (same & (rows[1:] > rows[:-1]))).all():
         order = np.lexsort((rows, ts))
         table = take(table, order)
         rows = rows[order]
         missing = None if missing is None else missing[order]
-    stream = from_arrow(table, list(columns), ts_column, source).stream(source)
+    stream = from_arrow(table, list(columns), arrival or ArrivalColumn(), source).stream(source)
     found = stream.missing if missing is None else (missing if missing.any() else None)
     return Tuples(Stream(stream.columns, stream.ts, source, missing=found), rows)
 

@@ -16,6 +16,7 @@ from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
 from streamjoin.windows import CountWindow, Window, parse_window
+from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_datagen.distributed.files import StreamFiles, open_stream
 from streamjoin_datagen.distributed.frames import StreamFrame, open_frame, received, sent_files
 from streamjoin_datagen.distributed.partition import Partitioning
@@ -304,6 +305,7 @@ def distributed_join(
     band: str | list[str] | None = None,
     window: Window | str = "all",
     ts: str | None = None,
+    ts_unit: str | None = None,
     row: str = "row",
     path: str = "auto",
     partition_tuples: int = PARTITION_TUPLES,
@@ -321,8 +323,8 @@ def distributed_join(
         The predicate, as :func:`streamjoin.join` takes it.
     window : Window or str
         ``all``, ``tumbling:DUR`` or ``time:DUR[,DUR]``.
-    ts : str, optional
-        The arrival column; ``ts`` where there is one by default.
+    ts, ts_unit : str, optional
+        The arrival columns and the unit of integers, as :func:`streamjoin.join` takes them.
     row : str
         A DataFrame's column of row numbers.
     path : str
@@ -340,7 +342,16 @@ def distributed_join(
         If the window is a count window or the path does not go with the input.
     """
     inputs = opened_inputs(
-        r, s, on=on, band=band, window=window, ts=ts, row=row, path=path, per_task=partition_tuples
+        r,
+        s,
+        on=on,
+        band=band,
+        window=window,
+        ts=ts,
+        ts_unit=ts_unit,
+        row=row,
+        path=path,
+        per_task=partition_tuples,
     )
     return planned(spark, inputs, slots)
 
@@ -385,6 +396,7 @@ def opened_inputs(
     band: str | list[str] | None,
     window: Window | str,
     ts: str | None,
+    ts_unit: str | None,
     row: str,
     path: str,
     per_task: int,
@@ -406,20 +418,21 @@ def opened_inputs(
         raise InputError(f"path must be one of {', '.join(PATHS)}, not {path!r}")
     if per_task < 1:
         raise InputError(f"partition_tuples must be at least 1, not {per_task}")
+    arrivals = Arrivals.parse(ts, ts_unit, chosen)
     opened = (
-        _open(r, "r", row, ts, r_columns(predicate)),
-        _open(s, "s", row, ts, s_columns(predicate)),
+        _open(r, "r", row, arrivals.r, r_columns(predicate)),
+        _open(s, "s", row, arrivals.s, s_columns(predicate)),
     )
     return Inputs(predicate, chosen, path, per_task, opened)
 
 
-def _open(data: Any, name: str, row: str, ts: str | None, columns: list[str]) -> Any:
+def _open(data: Any, name: str, row: str, arrival: ArrivalColumn, columns: list[str]) -> Any:
     if isinstance(data, str | Path):  # workers have a working folder of their own
-        return open_stream(Path(data).absolute(), columns, ts)
+        return open_stream(Path(data).absolute(), columns, arrival)
     if not hasattr(data, "mapInArrow"):
         kind = f"{type(data).__module__.partition('.')[0]}.{type(data).__name__}"
         raise InputError(f"{name} must be a path or a DataFrame of Spark's, not a {kind}")
-    return open_frame(data, name, row, ts, columns)
+    return open_frame(data, name, row, arrival, columns)
 
 
 def side_of(stream: StreamFiles | StreamFrame) -> Side:

@@ -12,6 +12,7 @@ from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
 from streamjoin.windows import AllWindow, CountWindow, Window, parse_window
 from streamjoin_common.documents import read_json
+from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_datagen.distributed.files import footer
 from streamjoin_datagen.distributed.stream_state import FOLDER, last_record, record_path
 
@@ -54,9 +55,10 @@ class Asked:
                 "a streaming join needs a window that time ends, tumbling or time, not "
                 f"{self.window.text}"
             )
+        arrivals = Arrivals.parse(ts, window=self.window)
         self.names = (
-            (row, ts, *r_columns(self.predicate)),
-            (row, ts, *s_columns(self.predicate)),
+            (row, arrivals.r.name, *r_columns(self.predicate)),
+            (row, arrivals.s.name, *s_columns(self.predicate)),
         )
         self.described = {
             "predicate": self.predicate.text,

@@ -169,7 +169,7 @@ class Rows:
                     *(batch[quoted(f"{side.source}_{name}")].alias(name) for name in side.names)
                 ),
                 side.row_column,
-                side.ts_column,
+                side.arrival,
                 side.columns,
             )
             for place, side in enumerate((self.r, self.s))

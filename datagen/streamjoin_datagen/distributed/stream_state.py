@@ -15,6 +15,7 @@ from streamjoin.tuples import Int64s, Stream
 from streamjoin.windows import TimeWindow, TumblingWindow, Window
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
+from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_datagen.distributed.classes import Classes, OneClass, Radix, Ranges
 from streamjoin_datagen.distributed.frames import renamed, tuples_of
 from streamjoin_datagen.distributed.local import NO_TIME
@@ -97,7 +98,7 @@ def read_kept(folder: Path, number: int, side: str, columns: tuple[str, ...]) ->
     with pa.memory_map(str(path)) as mapped:
         table = pa.ipc.open_file(mapped).read_all()
     row, ts, *places = table.column_names
-    return renamed(tuples_of(table, row, ts, places, side), columns)
+    return renamed(tuples_of(table, row, ArrivalColumn(ts), places, side), columns)
 
 
 def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:

@@ -13,6 +13,7 @@ from streamjoin.files import require_columns
 from streamjoin.inputs import comparable
 from streamjoin.predicates import Predicate
 from streamjoin.windows import Window
+from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_datagen.distributed.classes import Classes
 from streamjoin_datagen.distributed.files import footer, reading
 from streamjoin_datagen.distributed.frames import tuples_of
@@ -182,7 +183,7 @@ class SideFiles:
                 raise InputError(f"{path}: its columns have other types than the files before it")
             tables.append(table.cast(self.schema))
         row, ts, *columns = self.names
-        return tuples_of(pa.concat_tables(tables), row, ts, columns, self.side)
+        return tuples_of(pa.concat_tables(tables), row, ArrivalColumn(ts), columns, self.side)
 
     def _table(self, path: str) -> pa.Table:
         names = self.schema.names
@@ -206,7 +207,7 @@ def open_side(folder: Path, side: str, names: tuple[str, ...]) -> SideFiles:
         raise InputError(f"--{side} {folder}: must be a folder with a Parquet file in it at least")
     schema = footer(first).schema.to_arrow_schema()
     row, ts, *columns = names
-    require_columns(schema.names, columns, ts, str(first))
+    require_columns(schema.names, columns, ArrivalColumn(ts, named=True), str(first))
     if row not in schema.names or not pa.types.is_integer(schema.field(row).type):
         raise InputError(f"{first}: needs a column {row!r} of whole numbers that name its rows")
     # Of a field its name and type: others of the folder may say that it may be missing, or not.

@@ -24,6 +24,7 @@ from streamjoin.errors import InputError
 from streamjoin.predicates import Predicate
 from streamjoin.windows import Window
 from streamjoin_common import storage
+from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_datagen.distributed.classes import Classes
 from streamjoin_datagen.distributed.frames import open_frame
 from streamjoin_datagen.distributed.local import NO_TIME
@@ -212,7 +213,8 @@ def stream_join(
     for frame, name, names in zip((r, s), ("r", "s"), what.names, strict=True):
         if not frame.isStreaming:
             raise InputError(f"{name}: is no streaming DataFrame; join it with distributed_join")
-        sides.append(open_frame(frame, name, row, ts, names[2:]))
+        arrival = ArrivalColumn(names[1], named=True)
+        sides.append(open_frame(frame, name, row, arrival, names[2:]))
     what.check_types(sides[0].nothing, sides[1].nothing)
     return _writer(what, Rows(sides[0], sides[1]), (out, checkpoint), delay_us, classes)
 

@@ -25,14 +25,15 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(given)
     from pyspark.sql import SparkSession
 
-    from streamjoin.errors import StreamJoinError
+    from streamjoin_common.errors import StreamJoinError
+    from streamjoin_common.printing import printable
     from streamjoin_datagen.distributed.join import planned
 
     spark = SparkSession.builder.getOrCreate()
     try:
         manifest = planned(spark, asked(args)).write(args.out)
     except StreamJoinError as error:
-        print(f"streamjoin: {error}", file=sys.stderr)
+        print(f"streamjoin: {printable(str(error))}", file=sys.stderr)
         return error.exit_status
     finally:
         spark.stop()

@@ -24,9 +24,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from streamjoin.engines.arrivals import met_by_r, met_by_s
-from streamjoin.engines.base import ORDERS, Job
+from streamjoin.engines.base import Job
 from streamjoin.engines.encode import encode_intervals
 from streamjoin.engines.sliding.ibwj import passed_by_term
+from streamjoin_common.language.order import ORDERS
 
 SAMPLE_TUPLES = 1 << 10
 SCANNED = {1: 300, 2: 4096}

@@ -27,6 +27,7 @@ from streamjoin.metrics import ProgressCallback
 from streamjoin.report import RUN_PAGE, complete_page, write_report
 from streamjoin.tuples import Pairs
 from streamjoin_common import storage
+from streamjoin_common.language.arrivals import Arrivals
 
 RECORDS = "records.json"
 SHOWN = (
@@ -115,7 +116,8 @@ def compare_one(
     comparison: Comparison, show: ShowProgress, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Run every engine on one workload; return the workload's entry and the engines' records."""
-    r, s = read_streams(comparison.r, comparison.s, comparison.predicate)
+    arrivals = Arrivals.parse(window=comparison.window)
+    r, s = read_streams(comparison.r, comparison.s, comparison.predicate, arrivals)
     comparison.check_rows(r.rows, s.rows)
     asked = Job(
         r,

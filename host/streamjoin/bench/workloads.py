@@ -136,7 +136,7 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
         raise InputError(str(error)) from None
     try:
         if plain["format"] != FORMAT:
-            raise InputError(f"{path}: format must be {FORMAT}, not {plain['format']!r}")
+            raise ValueError(f"format must be {FORMAT}, not {plain['format']!r}")
         predicate = Predicate.parse(plain["predicate"].get("on"), plain["predicate"].get("band"))
         expected = plain.get("expected")
         name = str(plain["name"])
@@ -145,8 +145,8 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
             folder,
             name,
             str(plain["kind"]),
-            folder / plain["r"]["path"],
-            folder / plain["s"]["path"],
+            inside(folder, plain["r"]["path"]),
+            inside(folder, plain["s"]["path"]),
             predicate,
             parse_window(plain["window"]),
             engines,
@@ -154,10 +154,28 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
             rows=(int(plain["r"]["rows"]), int(plain["s"]["rows"])),
             expected=(str(expected["window"]), int(expected["pairs"])) if expected else None,
         )
-    except InputError:
-        raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: is not a workload's description: {error}") from None
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return a file or folder of a workload.
+
+    A description may come from elsewhere: it must not lead to files beside the workload.
+
+    Raises
+    ------
+    ValueError
+        If it lies outside of the workload's folder, by its name or through a symbolic link.
+    """
+    path, root = folder / name, folder.resolve()
+    for each in (path, *(sorted(path.rglob("*")) if path.is_dir() else ())):
+        if not each.resolve().is_relative_to(root):
+            raise ValueError(
+                f"{name!r} leads out of the folder, to {each.resolve()}: join that file with  "
+                "streamjoin join, which names it"
+            )
+    return path
 
 
 def read_suite(path: Path, data: Path, threads: int) -> tuple[str, list[Comparison]]:

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -17,6 +18,8 @@ from importlib.metadata import EntryPoint, entry_points
 from types import TracebackType
 from typing import Any, NoReturn
 
+from streamjoin_common.errors import InputWarning
+from streamjoin_common.printing import printable
 from streamjoin_common.redaction import redacted
 
 OWN_VERBS = {
@@ -58,9 +61,9 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def _complain(sentence: str, who: str = "streamjoin") -> None:
+def _complain(sentence: str, who: str = "streamjoin", keep: str = "") -> None:
     """Print a sentence to stderr, without the secrets that an argument or a library may hold."""
-    sys.stderr.write(f"{who}: {redacted(sentence)}\n")
+    sys.stderr.write(f"{who}: {printable(redacted(sentence), keep)}\n")
 
 
 def _give_up_stdout() -> None:
@@ -154,7 +157,8 @@ def main(argv: list[str] | None = None) -> int:
             sys.excepthook = _show_redacted
             raise
         sentence, status = known
-        _complain(sentence)
+        # A user's mistake is one sentence; what a tool says of a failed run may have lines.
+        _complain(sentence, keep="" if status == 2 else "\n")
         if isinstance(error, OSError):
             _give_up_stdout()
         return status
@@ -196,7 +200,25 @@ def _dispatch(arguments: list[str]) -> int:
     from streamjoin import memory
 
     memory.keep_one_arena()
-    return int(args.run(args))
+    with _hints():
+        return int(args.run(args))
+
+
+@contextmanager
+def _hints() -> Iterator[None]:
+    """Show warnings about the input as a sentence on stderr."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def one_sentence(message: Any, category: Any, *rest: Any, **named: Any) -> None:
+            if issubclass(category, InputWarning):
+                sys.stderr.write(f"streamjoin: {printable(str(message))}\n")
+            else:
+                show(message, category, *rest, **named)
+
+        warnings.simplefilter("always", InputWarning)
+        warnings.showwarning = one_sentence
+        yield
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

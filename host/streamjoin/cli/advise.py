@@ -14,6 +14,7 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import read_streams
 from streamjoin.windows import parse_window
+from streamjoin_common.language.arrivals import Arrivals
 
 EPILOG = """\
 examples:
@@ -73,7 +74,7 @@ def _job(args: argparse.Namespace) -> Job:
     workload = read_workload(args.what, ("oracle",), args.threads)
     predicate = options.predicate(args) if args.on or args.band else workload.predicate
     window = parse_window(args.window) if args.window else workload.window
-    r, s = read_streams(workload.r, workload.s, predicate)
+    r, s = read_streams(workload.r, workload.s, predicate, Arrivals.parse(window=window))
     job = Job(r, s, predicate, window, threads=args.threads, arrival="replay", speedup=args.speedup)
     at_rest = job.start_us == job.end_us
     arrival = args.arrival or ("instant" if at_rest else "replay")

@@ -14,12 +14,13 @@ from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import ONLY_R, read_streams
-from streamjoin.lateness import parse_lateness
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, write_pairs
 from streamjoin.stores import KINDS, Relation
 from streamjoin.stores.relations import source
 from streamjoin.tuples import Stream
 from streamjoin.windows import TimeWindow, TumblingWindow, parse_window
+from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.durations import parse_lateness
 from streamjoin_common.storage import new_files
 
 EPILOG = """\
@@ -57,7 +58,7 @@ class JoinVerb:
             default="all",
             help="all, tumbling:DUR, count:W[,W] or time:DUR[,DUR]; default all",
         )
-        parser.add_argument("--ts", metavar="COL", help="the arrival column; default ts")
+        options.add_arrivals(parser)
         parser.add_argument(
             "--lateness",
             metavar="DUR",
@@ -80,7 +81,8 @@ class JoinVerb:
         if not isinstance(s_source, Path):
             raise InputError(f"--s {s_source.text}: {ONLY_R}")
         targets = _targets(args, r_source, s_source)
-        r, s = read_streams(r_source, s_source, predicate, args.ts, parse_lateness(args.lateness))
+        arrivals = Arrivals.parse(args.ts, args.ts_unit, window)
+        r, s = read_streams(r_source, s_source, predicate, arrivals, parse_lateness(args.lateness))
         _say_late(r, s)
         asked = Job(
             r,

@@ -4,9 +4,10 @@ import argparse
 import os
 from typing import Any
 
-from streamjoin.engines.base import ORDERS
 from streamjoin.errors import InputError
 from streamjoin.predicates import Predicate
+from streamjoin_common.language.arrivals import UNITS
+from streamjoin_common.language.order import ORDERS
 
 
 def add_predicate(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +36,19 @@ def add_max_pairs(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="end a run beyond N pairs, and let no estimate refuse it before; default: refuse a "
         "result that by samples surely outgrows the free memory",
+    )
+
+
+def add_arrivals(parser: argparse.ArgumentParser) -> None:
+    """Add ``--ts`` and ``--ts-unit``."""
+    parser.add_argument(
+        "--ts",
+        metavar="COL[=COL]",
+        help="the arrival column, ts by default; R's and S's as sent=received. Windows tumbling "
+        "and time need one on both sides",
+    )
+    parser.add_argument(
+        "--ts-unit", choices=UNITS, help="what arrival times count that are integers; default us"
     )
 
 

@@ -17,6 +17,7 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import read_streams
 from streamjoin.windows import parse_window
+from streamjoin_common.language.arrivals import Arrivals
 
 EPILOG = """\
 example:
@@ -63,7 +64,7 @@ class RateVerb:
         predicate = options.predicate(args) if args.on or args.band else workload.predicate
         window = parse_window(args.window) if args.window else workload.window
         engines = [catalog.get(name) for name in names]
-        r, s = read_streams(workload.r, workload.s, predicate)
+        r, s = read_streams(workload.r, workload.s, predicate, Arrivals.parse(window=window))
         asked = Job(
             r,
             s,

@@ -13,6 +13,7 @@ from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from streamjoin_common.printing import printable
 from streamjoin_common.redaction import redacted
 
 ProgressCallback = Callable[[int, int], None]
@@ -25,7 +26,7 @@ stderr = Console(stderr=True, highlight=False)
 
 def say(text: str) -> None:
     """Print a message to stderr, without secrets."""
-    stderr.print(redacted(text), markup=False, soft_wrap=True)
+    stderr.print(printable(redacted(text), "\n"), markup=False, soft_wrap=True)
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def progress(what: str) -> Iterator[ProgressCallback]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=stderr, transient=True) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(printable(what), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
@@ -79,6 +80,8 @@ def print_table(
     line up on the right. A cell of the columns ``folding`` goes on in the next line where a
     terminal, or :data:`MAX_PIPED_COLUMNS` elsewhere, is too narrow. Headings may have two lines.
     """
+    headings = [printable(text, "\n") for text in headings]
+    rows = [[printable(text) for text in row] for row in rows]
     is_terminal = sys.stdout.isatty()
     room = Console().width if is_terminal else MAX_PIPED_COLUMNS
     shown = list(range(len(headings)))

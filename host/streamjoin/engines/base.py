@@ -18,9 +18,7 @@ from streamjoin.metrics import Meter
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Int64s, Pairs, Stream
 from streamjoin.windows import Window
-
-ORDERS = ("none", "outer", "inner")
-"""Order promises, from the weakest."""
+from streamjoin_common.language.order import ORDERS
 
 ARRIVALS = ("instant", "replay")
 Report = Callable[[str], None]

@@ -7,11 +7,12 @@ import functools
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from streamjoin.engines.base import ORDERS, Engine
+from streamjoin.engines.base import Engine
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
 from streamjoin.windows import Window
+from streamjoin_common.language.order import ORDERS
 
 _PLACES = {
     "npj": "streamjoin.engines.intra.npj:Npj",

@@ -11,11 +11,25 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report
 from streamjoin.engines.encode import encode_keys
 from streamjoin.metrics import Meter
 from streamjoin.windows import TumblingWindow
+
+
+def joined_pairs(r: list[NDArray[Any]], s: list[NDArray[Any]]) -> int:
+    """Count the pairs that are equal in all columns: the sum over keys of R's times S's rows."""
+    numbers = np.zeros(len(r[0]) + len(s[0]), dtype=np.int64)
+    for r_column, s_column in zip(r, s, strict=True):
+        distinct, codes = np.unique(np.concatenate([r_column, s_column]), return_inverse=True)
+        # Numbered anew after each column: products of two counts of rows stay inside int64.
+        _, numbers = np.unique(numbers * len(distinct) + codes, return_inverse=True)
+    keys = int(numbers.max(initial=-1)) + 1
+    r_rows = np.bincount(numbers[: len(r[0])], minlength=keys)
+    s_rows = np.bincount(numbers[len(r[0]) :], minlength=keys)
+    return int(np.dot(r_rows, s_rows))
 
 
 class DataFrameEngine(Engine):
@@ -37,27 +51,30 @@ class DataFrameEngine(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Make the native tables."""
-        self._made = (job, self._tables(job))
+        self._made = (job, *self._tables(job))
 
     def run(self, job: Job, meter: Meter) -> None:
         """Join; the tables are there unless another job was prepared since."""
-        made, tables = getattr(self, "_made", (None, None))
+        made, tables, pairs = getattr(self, "_made", (None, None, 0))
         if made is not job or tables is None:
-            tables = self._tables(job)
+            tables, pairs = self._tables(job)
         meter.sleep_until_arrived(job)
+        meter.check_room(pairs)  # the library would go on until the memory is gone
         with meter.phase("probe"):
             r_rows, s_rows = self.join(tables[0], tables[1], job)
         meter.emit(r_rows, s_rows)
 
-    def _tables(self, job: Job) -> tuple[Any, Any]:
+    def _tables(self, job: Job) -> tuple[tuple[Any, Any], int]:
+        """Make both tables, and count the pairs of their join."""
         r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)
-        tables = []
+        tables, columns_of = [], []
         for stream, keys, row in ((job.r, r_keys, "r_row"), (job.s, s_keys, "s_row")):
             columns: dict[str, Any] = {"key": keys, row: np.arange(stream.rows, dtype=np.uint32)}
             if isinstance(job.window, TumblingWindow):
                 columns["window"] = stream.ts // job.window.length_us
             tables.append(self.table(columns))
-        return tables[0], tables[1]
+            columns_of.append([columns[name] for name in self.on(job)])
+        return (tables[0], tables[1]), joined_pairs(columns_of[0], columns_of[1])
 
     @abstractmethod
     def table(self, columns: dict[str, Any]) -> Any:

@@ -105,6 +105,7 @@ class KeyCoder:
 
     def __init__(self, job: Job, stored: StoredRelation, first: Columns) -> None:
         self._source, self._ts_column = stored.relation.text, stored.ts_column
+        self._ts_unit = stored.ts_unit
         self._window_us = job.window.length_us if isinstance(job.window, TumblingWindow) else None
         self._columns = [term.r_column for term in job.predicate.terms]
         s = [(job.s.column(term.s_column), job.s.missing) for term in job.predicate.terms]
@@ -138,7 +139,7 @@ class KeyCoder:
             words = key_words(np.asarray(values))
             return words if missing is None else np.where(missing, self._nobody, words)
         if self._window_us is not None:
-            ts = arrivals(columns, self._ts_column, self._source, len(values))
+            ts = arrivals(columns, self._ts_column, self._source, len(values), self._ts_unit)
             found.append((ts // self._window_us, None))
         ranks = self._ranks(found, learn=False)
         words = ranks.astype(np.uint64)

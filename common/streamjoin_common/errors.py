@@ -1,0 +1,21 @@
+"""The errors that every package's own derive from, and the warnings.
+
+An error carries the exit status of the command line: 2 for bad input or usage, 1 for a run
+that failed.
+"""
+
+
+class StreamJoinError(Exception):
+    """Base of every error that this project raises on purpose."""
+
+    exit_status = 1
+
+
+class InputError(StreamJoinError, ValueError):
+    """Bad input: a file, column, row or flag is not what it must be."""
+
+    exit_status = 2
+
+
+class InputWarning(UserWarning):
+    """Input that can be joined and probably does not mean what it says."""

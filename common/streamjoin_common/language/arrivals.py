@@ -1,0 +1,141 @@
+"""Which column holds the arrival times of each side, and in which unit.
+
+Written ``COL`` for both sides or ``R_COL=S_COL``; ``ts`` by default. Under windows that arrival
+times decide (``tumbling``, ``time``) both sides must have one. Under ``all`` and ``count`` a side
+without one is in arrival order by position. A column that is named must be there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streamjoin_common.errors import InputError
+from streamjoin_common.language.durations import shown
+from streamjoin_common.language.windows import Window, needs_arrivals
+
+DEFAULT = "ts"
+
+UNITS = ("s", "ms", "us", "ns")
+"""Units of arrival times that are integers."""
+
+EPOCH_S = (946_684_800, 4_102_444_800)
+"""Seconds of the Unix epoch at the beginnings of the years 2000 and 2100."""
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True)
+class ArrivalColumn:
+    """The arrival column of one side.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    named : bool
+        Whether the user named it: then it must be there.
+    window : str
+        The window that needs it, as it is written; empty where none does.
+    unit : str or None
+        Unit of integers; None where none was given, and they are microseconds.
+    """
+
+    name: str = DEFAULT
+    named: bool = False
+    window: str = ""
+    unit: str | None = None
+
+    def among(self, have: Sequence[str], source: str) -> str | None:
+        """Return the column's name, or None where there is none and none is needed.
+
+        Parameters
+        ----------
+        have : sequence of str
+            The columns that there are.
+        source : str
+            What errors call the input.
+
+        Raises
+        ------
+        InputError
+            Naming the columns that there are, if it is missing.
+        """
+        if self.name in have:
+            return self.name
+        there = ", ".join(have) or "none"
+        if self.named:
+            raise InputError(f"{source}: there is no arrival column {self.name!r}; it has {there}")
+        if self.window:
+            raise InputError(
+                f"{source}: window {self.window} needs arrival times and there is no column "
+                f"{self.name!r}; it has {there}: name the arrival column with --ts COL (ts= in "
+                "Python)"
+            )
+        return None
+
+    def hint(self, first: int, last: int, source: str) -> str | None:
+        """Say so where integers that are taken as microseconds look like another unit.
+
+        Parameters
+        ----------
+        first, last : int
+            The first and the last arrival time, as they were given.
+        """
+        if self.unit is not None:
+            return None
+        for unit, scale in _PER_SECOND.items():
+            if EPOCH_S[0] * scale <= first <= last < EPOCH_S[1] * scale:
+                return (
+                    f"{source}: the integers in {self.name!r} are taken as microseconds and look "
+                    f"like {unit} since 1970: if they are, add --ts-unit {unit} (ts_unit={unit!r} "
+                    "in Python), or store them as timestamps"
+                )
+        return None
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """The arrival columns of both sides."""
+
+    r: ArrivalColumn = ArrivalColumn()
+    s: ArrivalColumn = ArrivalColumn()
+
+    @classmethod
+    def parse(
+        cls, ts: str | None = None, unit: str | None = None, window: Window | None = None
+    ) -> "Arrivals":
+        """Read ``COL`` or ``R_COL=S_COL`` and a unit.
+
+        Parameters
+        ----------
+        ts : str, optional
+            The columns.
+        unit : str, optional
+            Of :data:`UNITS`: what integers count.
+        window : Window, optional
+            The window of the join.
+
+        Raises
+        ------
+        InputError
+            If the columns or the unit cannot be read.
+
+        Examples
+        --------
+        >>> Arrivals.parse("sent=received").s.name
+        'received'
+        """
+        if unit is not None and unit not in UNITS:
+            raise InputError(f"a unit of arrival times is s, ms, us or ns, not {shown(unit)}")
+        needing = window.text if window is not None and needs_arrivals(window) else ""
+        if ts is None:
+            side = ArrivalColumn(DEFAULT, False, needing, unit)
+            return cls(side, side)
+        if not isinstance(ts, str):
+            raise InputError(f"ts must be a column's name, or two as 'sent=received', not {ts!r}")
+        left, equals, right = ts.partition("=")
+        if not left or (equals and not right) or "=" in right:
+            raise InputError(f"an arrival column is COL or R_COL=S_COL, not {shown(ts)}")
+        return cls(
+            ArrivalColumn(left, True, needing, unit),
+            ArrivalColumn(right or left, True, needing, unit),
+        )

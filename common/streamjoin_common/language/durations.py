@@ -1,0 +1,75 @@
+"""Durations: ``250us``, ``10ms``, ``1.5s``, ``15min``, ``2h``; inside, integers of microseconds."""
+
+import re
+
+from streamjoin_common.errors import InputError
+
+MAX_US = 1 << 62
+"""Durations in microseconds are below this: then every sum of a time and a duration is int64."""
+
+MAX_SHOWN = 40
+"""Characters of a wrong text that an error repeats."""
+
+UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
+
+_DURATION = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,18}))?(us|ms|s|min|h)")
+
+
+def parse_duration(text: str) -> int:
+    """Read a duration as microseconds.
+
+    Raises
+    ------
+    InputError
+        If the text is no duration, or not an integer of microseconds from 1 to below 2**62.
+
+    Examples
+    --------
+    >>> parse_duration("1.5min")
+    90000000
+    """
+    match = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise InputError(
+            f"a duration is a number with us, ms, s, min or h, not {shown(text)}; write it as 1.5s"
+        )
+    fraction = match[2] or ""
+    scaled = int(match[1] + fraction) * UNITS_US[match[3]]
+    length_us, rest = divmod(scaled, int(10 ** len(fraction)))
+    if rest or not 1 <= length_us < MAX_US:
+        raise InputError(
+            "a duration is a whole number of microseconds above 0 and below 2**62, not "
+            f"{shown(text)}"
+        )
+    return length_us
+
+
+def format_duration(length_us: int) -> str:
+    """Write microseconds in the largest unit that keeps them an integer of at most 18 digits."""
+    for unit, scale in reversed(UNITS_US.items()):
+        if length_us % scale == 0 and length_us // scale < 10**18:
+            return f"{length_us // scale}{unit}"
+    # A duration of 19 digits of microseconds: the point moves them into both parts.
+    return f"{length_us // 10**6}.{length_us % 10**6:06d}s"
+
+
+def parse_lateness(text: str | None) -> int | None:
+    """Read a lateness as microseconds; None stays None.
+
+    Raises
+    ------
+    InputError
+        If it is no duration.
+    """
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise InputError(f"lateness must be a text such as '10ms', not {text!r}")
+    return parse_duration(text)
+
+
+def shown(text: object) -> str:
+    """Repeat a wrong text in an error: quoted, and cut where it is long."""
+    if isinstance(text, str) and len(text) > MAX_SHOWN:
+        text = f"{text[: MAX_SHOWN - 3]}..."
+    return repr(text)

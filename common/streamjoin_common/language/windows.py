@@ -1,0 +1,134 @@
+"""Windows as plain data: which pairs may meet, and how that is written.
+
+The meaning of each is on the page "What a stream join means" (``docs/semantics.md``).
+"""
+
+import re
+from dataclasses import dataclass
+
+from streamjoin_common.errors import InputError
+from streamjoin_common.language.durations import MAX_US, format_duration, parse_duration, shown
+
+_COUNT = re.compile(r"[1-9][0-9]{0,399}")
+
+
+def _check(value: object, what: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < MAX_US:
+        raise InputError(f"{what} must be a whole number from 1 to below 2**62, not {value!r}")
+
+
+@dataclass(frozen=True)
+class AllWindow:
+    """One window holds everything: the intra-window join (IaWJ)."""
+
+    kind = "all"
+    text = "all"
+
+
+@dataclass(frozen=True)
+class TumblingWindow:
+    """Pairs of the same window of ``length_us`` microseconds: one IaWJ for each window."""
+
+    length_us: int
+
+    kind = "tumbling"
+
+    def __post_init__(self) -> None:
+        _check(self.length_us, "a tumbling window's length in microseconds")
+
+    @property
+    def text(self) -> str:
+        """The window as ``--window`` takes it."""
+        return f"tumbling:{format_duration(self.length_us)}"
+
+
+@dataclass(frozen=True)
+class CountWindow:
+    """The last ``r_tuples`` tuples of R and the last ``s_tuples`` of S (as many by default)."""
+
+    r_tuples: int
+    s_tuples: int = None  # type: ignore[assignment]  # never None once it is made
+
+    kind = "count"
+
+    def __post_init__(self) -> None:
+        if self.s_tuples is None:
+            object.__setattr__(self, "s_tuples", self.r_tuples)
+        _check(self.r_tuples, "the count window of R")
+        _check(self.s_tuples, "the count window of S")
+
+    @property
+    def text(self) -> str:
+        """The window as ``--window`` takes it."""
+        same = self.r_tuples == self.s_tuples
+        return f"count:{self.r_tuples}" if same else f"count:{self.r_tuples},{self.s_tuples}"
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """A tuple of R lives ``r_us`` microseconds, one of S ``s_us`` (as long by default)."""
+
+    r_us: int
+    s_us: int = None  # type: ignore[assignment]  # never None once it is made
+
+    kind = "time"
+
+    def __post_init__(self) -> None:
+        if self.s_us is None:
+            object.__setattr__(self, "s_us", self.r_us)
+        _check(self.r_us, "the time window of R in microseconds")
+        _check(self.s_us, "the time window of S in microseconds")
+
+    @property
+    def text(self) -> str:
+        """The window as ``--window`` takes it."""
+        lengths = [self.r_us] if self.r_us == self.s_us else [self.r_us, self.s_us]
+        return "time:" + ",".join(format_duration(length) for length in lengths)
+
+
+Window = AllWindow | TumblingWindow | CountWindow | TimeWindow
+
+
+def needs_arrivals(window: Window) -> bool:
+    """Whether arrival times decide which pairs meet, not the order of tuples alone."""
+    return isinstance(window, TumblingWindow | TimeWindow)
+
+
+def parse_window(text: str) -> Window:
+    """Read ``all``, ``tumbling:1s``, ``count:W_R[,W_S]`` or ``time:T_R[,T_S]``.
+
+    Raises
+    ------
+    InputError
+        If the text is no window.
+
+    Examples
+    --------
+    >>> parse_window("count:1000,500")
+    CountWindow(r_tuples=1000, s_tuples=500)
+    >>> parse_window("time:15min").text
+    'time:15min'
+    """
+    if text == "all":
+        return AllWindow()
+    kind, _, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
+    lengths = rest.split(",") if rest else []
+    try:
+        if kind == "tumbling" and len(lengths) == 1:
+            return TumblingWindow(parse_duration(lengths[0]))
+        if kind == "count" and len(lengths) in {1, 2}:
+            return CountWindow(*map(_tuples, lengths))
+        if kind == "time" and len(lengths) in {1, 2}:
+            return TimeWindow(*map(parse_duration, lengths))
+    except InputError as error:
+        raise InputError(f"window {shown(text)}: {error}") from None
+    raise InputError(
+        "a window is all, tumbling:DUR, count:W[,W] or time:DUR[,DUR] (such as time:10s), not "
+        f"{shown(text)}"
+    )
+
+
+def _tuples(text: str) -> int:
+    if not _COUNT.fullmatch(text):
+        raise InputError(f"a count is a whole number above 0, not {shown(text)}; write it as 1024")
+    return int(text)
