@@ -148,6 +148,7 @@ def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
         "hardware": tables.hardware_rows(results),
         "stalls": charts.stalls_chart(f"{key}-stalls", hardware) if hardware else None,
         "assumed": any(r.clock and r.clock.assumed for r in results),
+        "replayed": found.replayed,
         "fastest": found.fastest,
         "fastest_simulated": found.fastest_simulated,
     }
