@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
-from streamjoin.report import charts, claims, curves, tables, units
+from streamjoin.report import charts, curves, sentences, tables, units
 from streamjoin.report.records import RecordsError, check_run, read_records
 from streamjoin.report.results import WorkloadResults, group
 from streamjoin.report.sentences import arrival, join_kind, summarize
@@ -227,9 +227,9 @@ def render(runs: list[dict[str, Any]]) -> str:
         memory=units.memory,
         significant=units.significant,
         rate=units.rate,
-        claim_figure=claims.figure,
-        claim_rule=claims.rule,
-        claim_points=claims.points,
+        claim_figure=sentences.claim_figure,
+        claim_rule=sentences.claim_rule,
+        claim_points=sentences.claim_points,
     )
     return environment.get_template("page.html").render(
         runs=views,
@@ -238,7 +238,7 @@ def render(runs: list[dict[str, Any]]) -> str:
         comparison=tables.comparison([view["groups"] for view in views]) if len(views) > 1 else [],
         definitions=DEFINITIONS,
         records=_records_mark(checked),
-        claim_measures=claims.MEASURES,
+        claim_measures=sentences.CLAIM_MEASURES,
         light=variables(dark=False),
         dark=variables(dark=True),
     )
