@@ -317,6 +317,11 @@ def test_the_fastest_is_measured_and_a_simulated_one_stands_beside_it():
     assert alone.fastest is None
 
 
+def test_a_replay_has_no_fastest_engine():
+    (found,) = group(samples.run(workloads=[samples.workload(arrival="replay")]))
+    assert (found.fastest, found.fastest_simulated) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("changes", "measured"),
     [

@@ -157,6 +157,52 @@ def test_every_row_of_hardware_names_its_clock_and_whether_it_is_assumed():
     assert "cores 16, segment 64, lanes 8" in text
 
 
+def test_simulated_figures_are_ranked_apart_from_measured_ones():
+    text = text_of(render([samples.run()]))
+    assert "Fastest measured that agrees Beside it, simulated Tuples Pairs" in text
+    assert "kang, 400 k tuples/s fpga-handshake, 12.5 M tuples/s 100 MHz assumed" in text
+    assert "Beside it, simulated" not in text_of(render([samples.run([samples.record()])]))
+
+
+def test_latencies_of_two_origins_stand_in_two_tables():
+    page = render([samples.run()])
+    labels = re.findall(r'aria-label="Engines on band-uniform: ([^"]*)"', page)
+    assert [html.unescape(label) for label in labels] == [
+        "measured, latency of a match from the run's start",
+        "simulated, ranked apart, latency of a match from acceptance by the hardware",
+    ]
+    measured, simulated = page.split('aria-label="Engines on band-uniform: simulated')
+    assert "10\N{NO-BREAK SPACE}µs</td>" in measured
+    assert "10\N{NO-BREAK SPACE}µs</td>" not in simulated.split("</table>")[0]
+
+
+def test_a_run_of_one_round_speaks_of_no_median():
+    text = text_of(render([samples.run([samples.record(rounds=1), samples.fpga_record()])]))
+    before, words = text.split("What the words mean")
+    assert "median" not in before
+    assert "Tuples/s one round" in before
+    assert "Rounds Throughput is the median of the checked rounds." in words
+
+
+def test_a_claim_names_its_points():
+    points = [
+        {"point": "memory=64", "over": "memory=64", "ratio": 1.5},
+        {"point": "memory=128", "over": "memory=1", "ratio": 2.5},
+    ]
+    claim = {"text": "twice as fast", "published": 2.0, "of": "service_rate", "by": "max"}
+    claim |= {"here": 2.5, "min": 1.5, "max": 2.5, "points": points}
+    alone = {**claim, "here": 1.5, "max": 1.5, "points": points[:1]}
+    none = {**claim, "here": None, "min": None, "max": None, "points": []}
+    about = {"name": "x", "source": "y", "limit": "z", "claims": [claim, alone, none]}
+    text = text_of(render([samples.run(experiment=about)]))
+    assert (
+        "twice as fast 2 x 2.50 x service rate maximum of 2 points, 1.50 to 2.50 x "
+        "memory=64 1.50 x; memory=128 over memory=1 2.50 x"
+    ) in text
+    assert "twice as fast 2 x 1.50 x service rate memory=64 " in text
+    assert "twice as fast 2 x no point service rate" in text
+
+
 def test_the_page_names_whoever_gave_the_right_result():
     text = text_of(render([samples.second_oracle_run()]))
     assert "\N{CHECK MARK} agrees with DuckDB; 1 more is the check itself" in text
@@ -260,8 +306,8 @@ def test_a_reader_finds_nothing_to_complain_about(tmp_path, width_px, dark):
     assert problems(measured) == []
     assert measured["width"] == width_px
     assert measured["paper"] == ("rgb(21, 24, 27)" if dark else "rgb(253, 253, 251)")
-    assert len(measured["charts"]) == 15
-    assert len(measured["tables"]) == 12
+    assert len(measured["charts"]) == 18
+    assert len(measured["tables"]) == 15
 
 
 @pytest.mark.parametrize("width_px", [390, 1280])
@@ -321,7 +367,7 @@ def short_of_a_row(page):
         (colourless, r"Throughput in .*: 2 of 3 marks are drawn"),
         (too_wide, r"Latency of matches from the run's start: sticks out of the page"),
         (crowded, r"Throughput in .*: '.*' and '.*' overlap"),
-        (short_of_a_row, r"Engines on band-uniform: 2 of 3 rows are there"),
+        (short_of_a_row, r"Engines on band-uniform: measured.*: 1 of 2 rows are there"),
     ],
 )
 def test_the_measurement_notices_a_faulty_page(tmp_path, fault, complaint):

@@ -109,7 +109,7 @@ def _terminable() -> Iterator[None]:
         if number is None:
             show(lost)
             return
-        again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+        again = threading.Timer(AGAIN_S, signal.raise_signal, (number,))
         again.daemon = True
         again.start()
 

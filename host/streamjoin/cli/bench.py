@@ -19,8 +19,8 @@ from streamjoin.cli.terminal import (
     say,
     si,
 )
-from streamjoin.report.claims import here as claims_here
 from streamjoin.report.results import Result
+from streamjoin.report.sentences import claim_said
 from streamjoin.run import check_options
 
 EPILOG = """\
@@ -169,7 +169,7 @@ def _print_claims(claims: list[dict[str, Any]]) -> None:
         return
     for claim in claims:
         print_paragraph(f"published: {claim['text']}")
-        print_paragraph(f"{claim['published']:.3g} x there; here {claims_here(claim)}", 4)
+        print_paragraph(f"{claim['published']:.3g} x there; here {claim_said(claim)}", 4)
 
 
 VERB = BenchVerb()

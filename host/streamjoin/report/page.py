@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin.report import charts, claims, curves, tables, units
+from streamjoin.report import charts, curves, sentences, tables, units
 from streamjoin.report.records import RecordsError, check_run, read_records
 from streamjoin.report.results import WorkloadResults, group
 from streamjoin.report.sentences import arrival, join_kind, summarize
@@ -146,6 +146,7 @@ def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
         "hardware": tables.hardware_rows(results),
         "stalls": charts.stalls_chart(f"{key}-stalls", hardware) if hardware else None,
         "assumed": any(r.clock and r.clock.assumed for r in results),
+        "replayed": found.replayed,
         "fastest": found.fastest,
         "fastest_simulated": found.fastest_simulated,
     }
@@ -224,9 +225,9 @@ def render(runs: list[dict[str, Any]]) -> str:
         memory=units.memory,
         significant=units.significant,
         rate=units.rate,
-        claim_figure=claims.figure,
-        claim_rule=claims.rule,
-        claim_points=claims.points,
+        claim_figure=sentences.claim_figure,
+        claim_rule=sentences.claim_rule,
+        claim_points=sentences.claim_points,
     )
     return environment.get_template("page.html").render(
         runs=views,
@@ -235,7 +236,7 @@ def render(runs: list[dict[str, Any]]) -> str:
         comparison=tables.comparison([view["groups"] for view in views]) if len(views) > 1 else [],
         definitions=DEFINITIONS,
         records=_records_mark(checked),
-        claim_measures=claims.MEASURES,
+        claim_measures=sentences.CLAIM_MEASURES,
         light=variables(dark=False),
         dark=variables(dark=True),
     )

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from streamjoin.errors import InputError
 from streamjoin.metrics import LATENCY_FROM, PHASES
-from streamjoin.report import claims
+from streamjoin.report.sentences import CLAIM_MEASURES, CLAIM_RULES
 from streamjoin_common.documents import DocumentError, read_json
 
 FORMAT = 1
@@ -212,9 +212,9 @@ def check_run(run: object, source: str) -> dict[str, Any]:
     for index, value in enumerate(experiment.list("claims") if experiment else ()):
         claim = _Fields(source, f"experiment.claims[{index}]", value)
         claim.text("text", required=True)
-        claim.choice("of", tuple(claims.MEASURES), required=True)
+        claim.choice("of", tuple(CLAIM_MEASURES), required=True)
         claim.numbers("published", required=True)
-        claim.choice("by", tuple(claims.RULES), required=True)
+        claim.choice("by", tuple(CLAIM_RULES), required=True)
         claim.numbers("here", "min", "max")
         for number, point in enumerate(claim.list("points", required=True)):
             at = _Fields(source, f"{claim.place}.points[{number}]", point)

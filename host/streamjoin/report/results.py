@@ -166,8 +166,16 @@ class WorkloadResults:
         return checker(self.workload)
 
     @property
+    def replayed(self) -> bool:
+        """Whether the input came at its arrival times."""
+        return self.workload.get("arrival") == "replay"
+
+    @property
     def fastest(self) -> Result | None:
-        """The measured result of the highest throughput among those that agree."""
+        """The measured result of the highest throughput among those that agree.
+
+        None for a replay: its throughput is the rate at which tuples arrive.
+        """
         return self._fastest(measured=True)
 
     @property
@@ -176,6 +184,8 @@ class WorkloadResults:
         return self._fastest(measured=False)
 
     def _fastest(self, *, measured: bool) -> Result | None:
+        if self.replayed:
+            return None
         agreeing = [r for r in self.results if r.verdict is Verdict.AGREES and r.throughput]
         ranked = [r for r in agreeing if r.measured == measured]
         return max(ranked, key=lambda r: r.throughput or 0.0, default=None)

@@ -1,4 +1,4 @@
-"""What the page says in words: the verdict, and what a workload is.
+"""What the page says in words: the verdict, what a workload is, what became of a published ratio.
 
 A verdict names whoever gave the right result. Where the oracle was too slow that is DuckDB, and
 an engine that is itself the one that answered confirms nothing.
@@ -14,9 +14,17 @@ from streamjoin.report import units
 from streamjoin.report.results import Verdict, WorkloadResults, checker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streamjoin.report.results import Result
+
+
+CLAIM_MEASURES = {
+    "throughput": "throughput",
+    "service_rate": "service rate",
+    "latency": "95th percentile of latency",
+}
+CLAIM_RULES = {"median": "median", "max": "maximum", "min": "minimum"}
 
 
 @dataclass(frozen=True)
@@ -163,3 +171,34 @@ def arrival(workload: dict[str, Any]) -> str:
         times = f" ({units.TIMES}{units.NBSP}{units.significant(speedup)})" if speedup != 1 else ""
         return f"replayed at their arrival times{times}"
     return ""
+
+
+def claim_figure(claim: Mapping[str, Any]) -> str:
+    """Return the ratio that stands for all points, or that there is none."""
+    return "no point" if claim["here"] is None else f"{claim['here']:.2f} x"
+
+
+def claim_rule(claim: Mapping[str, Any]) -> str:
+    """Say what the ratio is of: ``median of 4 points, 1.80 to 2.70 x``; empty for one point."""
+    if len(claim["points"]) < 2:
+        return ""
+    spread = f"{claim['min']:.2f} to {claim['max']:.2f} x"
+    return f"{CLAIM_RULES[claim['by']]} of {len(claim['points'])} points, {spread}"
+
+
+def claim_points(claim: Mapping[str, Any]) -> str:
+    """Name every point with its ratio where there are several, and the divisor where it differs."""
+    several = len(claim["points"]) > 1
+    named = []
+    for at in claim["points"]:
+        over = f" over {at['over']}" if at["over"] != at["point"] else ""
+        named.append(f"{at['point']}{over}" + (f" {at['ratio']:.2f} x" if several else ""))
+    return "; ".join(named)
+
+
+def claim_said(claim: Mapping[str, Any]) -> str:
+    """Say it all in one sentence."""
+    if not claim["points"]:
+        return "no point was measured"
+    how = f" ({claim_rule(claim)})" if claim_rule(claim) else ""
+    return f"{claim_figure(claim)}{how} of {CLAIM_MEASURES[claim['of']]} at {claim_points(claim)}"
