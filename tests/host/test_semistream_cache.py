@@ -149,6 +149,26 @@ def test_a_row_that_is_new_is_met_by_all_that_come_after_it_was_read(rows: int) 
     assert len(hand.pairs.found) == len(set(hand.pairs.found))
 
 
+def test_a_row_that_has_left_is_not_met_by_what_comes_cycles_later() -> None:
+    """It is the last one of its join value: all the others are where they were."""
+    key, r_keys = 7, list(range(1000, 1037))
+    hand = ByHand([*r_keys, *[key] * 3], settings(30_000, ROWS), 4000)
+    while hand.state(key) != kernels.CACHED:
+        hand.push(key, 40)
+        hand.turn()
+    gone = len(hand.store.keys) - 1
+    hand.store.keys[gone] = 2000
+    for _ in range(3):
+        hand.cycle(key)
+    later = hand.feed.so_far
+    for _ in range(9):
+        hand.cycle(key)
+    hand.finish()
+    met = [r_row for r_row, s_row in hand.pairs.found if s_row >= later]
+    assert gone not in met
+    assert met.count(gone - 1) == met.count(gone - 2) == hand.feed.so_far - later > 0
+
+
 def test_the_table_of_values_grows_where_most_of_them_stay_and_within_the_budget() -> None:
     rng = np.random.default_rng(14)
     store = ListStore(rng.permutation(np.arange(3000)).tolist())
