@@ -78,7 +78,7 @@ def test_a_link_of_another_user_on_the_way_is_refused(
 
 
 def test_the_default_cache_lies_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("STREAMJOIN_CACHE")
+    monkeypatch.delenv("STREAMJOIN_CACHE", raising=False)
     assert cache.root() == Path(sys.prefix) / "share" / "streamjoin"
 
 

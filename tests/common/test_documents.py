@@ -25,10 +25,10 @@ from streamjoin_common.documents import (
     read_json,
     read_toml,
 )
+from streamjoin_common.storage import cache
 from streamjoin_datagen import store as datagen_store
 from streamjoin_datagen import suites
 from streamjoin_datagen.distributed import stream_state
-from streamjoin_hw import cache
 from streamjoin_hw.contract import DesignParams
 from streamjoin_hw.emit import manifest
 from streamjoin_hw.synth import scale

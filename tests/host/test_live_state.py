@@ -193,7 +193,7 @@ def test_a_join_at_rest_takes_a_side_without_values_for_nothing() -> None:
     nothing, strings = {"k": np.array([np.nan, np.nan])}, {"k": np.array(["", "a"])}
     for r, s in ((nothing, strings), (strings, nothing), (nothing, {"k": np.array([0, 1])})):
         assert len(sj.join(r, s, on="k", engine="npj", check=True)) == 0
-    assert len(sj.join({"k": []}, {"k": np.ma.masked_all(2, int)}, band="k=k:.5:.5")) == 0
+    assert len(sj.join({"k": []}, {"k": np.ma.masked_all(2, int)}, band="k=k:0.5:0.5")) == 0
 
 
 def free_for(pairs: int) -> Any:

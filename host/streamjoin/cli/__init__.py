@@ -109,7 +109,8 @@ def _terminable() -> Iterator[None]:
         if number is None:
             show(lost)
             return
-        again = threading.Timer(AGAIN_S, signal.raise_signal, (number,))
+        main = threading.main_thread().ident
+        again = threading.Timer(AGAIN_S, signal.pthread_kill, (main, number))
         again.daemon = True
         again.start()
 
