@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from streamjoin_hw.contract import DesignParams, Theta, parse_term
-from streamjoin_hw.emit import emit_verilog
+from streamjoin_common.contract import DesignParams, Theta, parse_term
+from streamjoin_hw.flow.emit import emit_verilog
 
 REACH = 1
 

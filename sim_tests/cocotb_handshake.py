@@ -11,8 +11,8 @@ from sim_tests.coverage import STATES
 from sim_tests.stimuli import DESIGNS, SEED, STALLS, inputs, record
 from sim_tests.testbench import Testbench, never, sometimes
 
-from streamjoin_hw.contract import INTERFACE_VERSION, MAGIC, SIDE_R, registers
-from streamjoin_hw.testing import Workload, random_workload
+from streamjoin_common.contract import INTERFACE_VERSION, MAGIC, SIDE_R, registers
+from streamjoin_hw.sim.testing import Workload, random_workload
 
 NAME = os.environ["STREAMJOIN_DESIGN"]
 PARAMS = DESIGNS[NAME]

@@ -12,8 +12,8 @@ from typing import Any
 import cocotb
 from cocotb.triggers import RisingEdge
 
-from streamjoin_hw.contract import SIDE_R, DesignParams, TUser, active_cores, registers
-from streamjoin_hw.testing import Workload
+from streamjoin_common.contract import SIDE_R, DesignParams, TUser, active_cores, registers
+from streamjoin_hw.sim.testing import Workload
 
 STATES = ("waiting", "refusing", "running", "draining", "ending")
 """Between inputs; windows that cannot be held; from the first tuple to the end of the input;

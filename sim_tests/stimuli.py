@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from streamjoin_hw.contract import DesignParams, Theta, parse_term
-from streamjoin_hw.presets import EQUI, REFERENCE_BAND
-from streamjoin_hw.testing import Workload, random_workload
+from streamjoin_common.contract import DesignParams, Theta, parse_term
+from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
+from streamjoin_hw.sim.testing import Workload, random_workload
 
 SEED = int(os.environ.get("SEED", "1"))
 

@@ -14,12 +14,12 @@ from sim_tests.coverage import required
 from sim_tests.stimuli import DESIGN_TUPLES, DESIGNS, SEED, STALLS
 from sim_tests.testbench import BIN
 
-from streamjoin_hw.build import VERILATOR_CONTROL
-from streamjoin_hw.compact import CHECKS_MACRO
-from streamjoin_hw.emit import emit_verilog
-from streamjoin_hw.terminal import print_table
-from streamjoin_hw.toolchain import verilator
-from streamjoin_hw.top import TOP_MODULE
+from streamjoin_hw.cli.terminal import print_table
+from streamjoin_hw.flow.build import VERILATOR_CONTROL
+from streamjoin_hw.flow.compact import CHECKS_MACRO
+from streamjoin_hw.flow.emit import emit_verilog
+from streamjoin_hw.flow.toolchain import verilator
+from streamjoin_hw.rtl.top import TOP_MODULE
 
 ROOT = Path(__file__).resolve().parent.parent
 

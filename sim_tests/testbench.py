@@ -16,10 +16,10 @@ from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 from sim_tests.coverage import Coverage, bins_of
 
-from streamjoin_hw import contract
-from streamjoin_hw.contract import DesignParams, TUser
-from streamjoin_hw.order import out_of_order
-from streamjoin_hw.testing import Arrival, Workload, beat_values, reference
+from streamjoin_common import contract
+from streamjoin_common.contract import DesignParams, TUser
+from streamjoin_hw.sim.order import out_of_order
+from streamjoin_hw.sim.testing import Arrival, Workload, beat_values, reference
 
 CLOCK_NS = 10
 INPUT_DEADLINE_US = 20_000

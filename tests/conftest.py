@@ -8,7 +8,7 @@ import pytest
 from tests.host.postgres import server
 
 from streamjoin.engines.sliding import mergetrees
-from streamjoin_datagen.session import Session, spark_session
+from streamjoin_datagen.session.session import Session, spark_session
 
 collect_ignore = ["board"]
 """Runs in environments of its own: see test_board.py."""

@@ -56,7 +56,7 @@ MUTATIONS = {
     ),
     "tree-deletes-another-entry": Mutation(
         Fault(
-            "streamjoin.engines.kernels.btree",
+            "streamjoin.engines.kernels.trees.btree",
             "remove_at(forest.leaves, first, count_below(forest.leaves, first, value), NOTHING)",
             "remove_at(forest.leaves, first, U64(0), NOTHING)",
             "a leaf loses its smallest entry in place of the one that has expired",
@@ -66,7 +66,7 @@ MUTATIONS = {
     ),
     "tuple-at-its-lateness-is-dropped": Mutation(
         Fault(
-            "streamjoin.lateness",
+            "streamjoin.inputs.lateness",
             "ts < before - lateness_us",
             "ts <= before - lateness_us",
             "a tuple just as late as it may be is dropped",
@@ -76,7 +76,7 @@ MUTATIONS = {
     ),
     "late-tuples-are-not-waited-for": Mutation(
         Fault(
-            "streamjoin.live_side",
+            "streamjoin.live.side",
             "return self.newest_us - (self._lateness_us or 0)",
             "return self.newest_us",
             "a live join goes on before late tuples can have come",
@@ -96,7 +96,7 @@ MUTATIONS = {
     ),
     "row-depends-on-its-part": Mutation(
         Fault(
-            "streamjoin_datagen.seeds",
+            "streamjoin_datagen.rows.seeds",
             "counters = np.arange(first_row + 1, first_row + 1 + row_count, dtype=np.uint64)",
             "counters = np.arange(1, 1 + row_count, dtype=np.uint64)",
             "every part of a workload begins with the same rows",
@@ -116,7 +116,7 @@ MUTATIONS = {
     ),
     "slice-reaches-the-wrong-side": Mutation(
         Fault(
-            "streamjoin_datagen.distributed.partition",
+            "streamjoin_spark.batch.partition",
             "return window.r_us - 1, window.s_us - 1",
             "return window.s_us - 1, window.r_us - 1",
             "a task is given R's tuples for as long as S's live",
@@ -126,7 +126,7 @@ MUTATIONS = {
     ),
     "state-forgets-the-living": Mutation(
         Fault(
-            "streamjoin_datagen.distributed.stream_state",
+            "streamjoin_spark.streaming.state",
             "kept = ends_us(stream.ts, of_r, window) > watermark_us",
             "kept = stream.ts > watermark_us",
             "a streaming query forgets tuples that later ones may meet",

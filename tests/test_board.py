@@ -10,8 +10,8 @@ import pytest
 from bootstrap import python_of
 from tests.board.outside import run
 
-from streamjoin_hw.build import build_model
-from streamjoin_hw.presets import PRESETS
+from streamjoin_common.contract.presets import PRESETS
+from streamjoin_hw.flow.build import build_model
 
 ROOT = Path(__file__).resolve().parent.parent
 BOARD = ROOT / "tests" / "board"

@@ -20,8 +20,8 @@ import streamjoin_datagen
 import streamjoin_hw
 from streamjoin.cli import parse
 from streamjoin.engines import catalog
-from streamjoin_hw.pages import registers_page
-from streamjoin_hw.presets import PRESETS
+from streamjoin_common.contract.presets import PRESETS
+from streamjoin_hw.cli.pages import registers_page
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

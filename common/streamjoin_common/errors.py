@@ -17,5 +17,9 @@ class InputError(StreamJoinError, ValueError):
     exit_status = 2
 
 
+class UsageError(InputError):
+    """A flag does not fit; the message names it and what would be right."""
+
+
 class InputWarning(UserWarning):
     """Input that can be joined and probably does not mean what it says."""

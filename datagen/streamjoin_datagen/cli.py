@@ -23,7 +23,7 @@ from streamjoin_datagen.usage import epilog
 
 if TYPE_CHECKING:
     from streamjoin_datagen.generate import Progress
-    from streamjoin_datagen.session import Session
+    from streamjoin_datagen.session.session import Session
     from streamjoin_datagen.spec import WorkloadSpec
     from streamjoin_datagen.store import Outcome
 
@@ -114,7 +114,7 @@ IMPORTS = ("flights", "csv", "parquet", "alliancedb", "tpch")
 
 def _speed(args: argparse.Namespace) -> int:
     """Measure how fast kinds are generated, and print a table."""
-    from streamjoin_datagen.session import spark_session
+    from streamjoin_datagen.session.session import spark_session
     from streamjoin_datagen.speed import measure
 
     _refuse(
@@ -196,7 +196,7 @@ def _spec_job(spec: "WorkloadSpec", out: Path, name: str | None, partitions: int
 
 
 def _flights_job(files: list[str], out: Path, name: str | None = None) -> _Job:
-    from streamjoin_datagen.flights import flight_files, flights_identity, import_flights
+    from streamjoin_datagen.imports.flights import flight_files, flights_identity, import_flights
 
     found = flight_files(files)
 
@@ -210,7 +210,11 @@ def _flights_job(files: list[str], out: Path, name: str | None = None) -> _Job:
 
 
 def _master_job(master: str, out: Path, name: str | None = None) -> _Job:
-    from streamjoin_datagen.flight_masters import import_masters, master_files, master_identity
+    from streamjoin_datagen.imports.flight_dimensions import (
+        import_masters,
+        master_files,
+        master_identity,
+    )
 
     found = master_files(master)
 
@@ -252,7 +256,8 @@ def _import_job(args: argparse.Namespace, kind: str = "", *files: str) -> _Job:
         raise SpecError(f"import {kind} takes the file of R and that of S, not {len(files)} files")
     from streamjoin_common.language.arrivals import Arrivals
     from streamjoin_common.language.predicates import Predicate
-    from streamjoin_datagen import imports, layouts
+    from streamjoin_datagen.imports import files as imports
+    from streamjoin_datagen.imports import layouts
 
     paths = {"r": Path(files[0]), "s": Path(files[1])}
     window, ts, reader = "all", args.ts, imports.csv_table
@@ -310,7 +315,7 @@ def _make(jobs: list[_Job], threads: int | None, master: str | None) -> list["Ou
                 assert show is not None
                 progress = show(job)
                 if job.needs_spark and session is None:
-                    from streamjoin_datagen.session import spark_session
+                    from streamjoin_datagen.session.session import spark_session
 
                     session = stack.enter_context(spark_session(threads, master=master))
                 found[job.out] = job.make(session if job.needs_spark else None, progress)

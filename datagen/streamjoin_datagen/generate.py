@@ -17,10 +17,11 @@ import pyarrow as pa
 
 from streamjoin_common.language.windows import AllWindow, TumblingWindow, parse_window
 from streamjoin_common.storage import system_reason
-from streamjoin_datagen.arrivals import Poisson
 from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.pairs import window_pairs
-from streamjoin_datagen.session import Session
+from streamjoin_datagen.rows.arrivals import Poisson
+from streamjoin_datagen.rows.tables import build, schema
+from streamjoin_datagen.session.session import Session
 from streamjoin_datagen.spec import WorkloadSpec
 from streamjoin_datagen.store import (
     BLOCK_ROWS,
@@ -35,7 +36,6 @@ from streamjoin_datagen.store import (
     write_description,
     write_part,
 )
-from streamjoin_datagen.workloads import build, schema
 
 JOB_DEADLINE_S = 3600.0
 _POLL_S = 0.2

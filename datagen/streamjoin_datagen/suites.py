@@ -14,7 +14,7 @@ from typing import Any
 
 from streamjoin_common.documents import DocumentError, read_toml
 from streamjoin_datagen.errors import SpecError, require
-from streamjoin_datagen.flight_masters import MASTERS
+from streamjoin_datagen.imports.flight_dimensions import MASTERS
 from streamjoin_datagen.params import SPECS, make_spec
 from streamjoin_datagen.spec import WorkloadSpec
 

@@ -23,9 +23,14 @@ if TYPE_CHECKING:
         UnavailableError,
         UnsupportedError,
     )
-    from streamjoin.live import StreamJoiner
-    from streamjoin.matches import Matches
-    from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
+    from streamjoin.live.joiner import StreamJoiner
+    from streamjoin.live.matches import Matches
+    from streamjoin_common.language.windows import (
+        AllWindow,
+        CountWindow,
+        TimeWindow,
+        TumblingWindow,
+    )
 
 _PLACES = {
     "join": "api",

@@ -4,19 +4,20 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from streamjoin import payload, run, verify
+from streamjoin import run, verify
 from streamjoin.advise import choose
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
-from streamjoin.files import arrow
-from streamjoin.inputs import as_streams
+from streamjoin.inputs import payload
+from streamjoin.inputs.batches import as_streams
+from streamjoin.inputs.files import arrow
 from streamjoin.outputs import pairs_table
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Rows
-from streamjoin.windows import AllWindow, Window, parse_window
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import parse_lateness
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow, Window, parse_window
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,7 +131,7 @@ def join(
     ----------
     r, s : Arrow data, data frame or mapping of str to ndarray
         The inputs, in arrival order. R may lie in a store and stay there: its text, as
-        ``"sqlite:planes.db:planes"`` (:mod:`streamjoin.stores`), or an open store.
+        ``"sqlite:planes.db:planes"`` (:mod:`streamjoin.relations`), or an open store.
     on : str or list of str, optional
         Equal columns: ``"k"``, ``"rk=sk"``, several separated by commas.
     band : str or list of str, optional

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.predicates import Band, Predicate, Term
 from streamjoin.tuples import Int64s, Pairs, Stream, arrival_order
-from streamjoin.windows import CountWindow, TimeWindow, TumblingWindow, Window
+from streamjoin_common.language.predicates import Band, Predicate, Term
+from streamjoin_common.language.windows import CountWindow, TimeWindow, TumblingWindow, Window
 
 Progress = Callable[[int, int], None]
 Column = NDArray[Any]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamjoin.errors import InputError
-from streamjoin.files import arrow
+from streamjoin.inputs.files import arrow
 from streamjoin.run import Outcome
 
 if TYPE_CHECKING:

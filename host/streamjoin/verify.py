@@ -11,7 +11,7 @@ from streamjoin.engines.base import Job
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.metrics import Meter, ProgressCallback
 from streamjoin.tuples import Pairs, arrival_positions
-from streamjoin.windows import CountWindow, TimeWindow
+from streamjoin_common.language.windows import CountWindow, TimeWindow
 
 MOST_COMPARISONS = 30_000_000_000
 """Comparisons up to which the oracle itself answers; DuckDB does beyond."""

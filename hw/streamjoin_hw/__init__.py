@@ -1,5 +1,5 @@
 """Stream-join hardware: designs in Amaranth, Verilog, simulation models.
 
-The package's face to the host is :mod:`streamjoin_hw.contract`, which needs the standard
+The package's face to the host is :mod:`streamjoin_common.contract`, which needs the standard
 library only; everything else needs the ``hw`` extra.
 """

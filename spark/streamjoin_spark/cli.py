@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from streamjoin_common.language.arrivals import UNITS
 
 if TYPE_CHECKING:
-    from streamjoin_datagen.distributed.join import Inputs
-    from streamjoin_datagen.session import Session
+    from streamjoin_datagen.session.session import Session
+    from streamjoin_spark.batch.join import Inputs
 
 JOIN_EPILOG = """\
 example:
@@ -63,7 +63,7 @@ def add_session(parser: argparse.ArgumentParser) -> None:
 
 def add_join(parser: argparse.ArgumentParser) -> None:
     """Add the flags of a join of files."""
-    from streamjoin_datagen.distributed.plan import PARTITION_TUPLES
+    from streamjoin_spark.batch.plan import PARTITION_TUPLES
 
     add_inputs(parser)
     add = parser.add_argument
@@ -87,7 +87,7 @@ def add_join(parser: argparse.ArgumentParser) -> None:
 
 def asked(args: argparse.Namespace) -> "Inputs":
     """Open the files as the flags of :func:`add_join` say, without Spark."""
-    from streamjoin_datagen.distributed.join import opened_inputs
+    from streamjoin_spark.batch.join import opened_inputs
 
     return opened_inputs(
         args.r,
@@ -117,8 +117,8 @@ class SparkJoinVerb:
 
     def run(self, args: argparse.Namespace) -> int:
         """Join, write, print."""
-        from streamjoin_datagen.distributed.join import planned
-        from streamjoin_datagen.distributed.parts import check_out
+        from streamjoin_spark.batch.join import planned
+        from streamjoin_spark.batch.parts import check_out
 
         check_out(args.out)
         inputs = asked(args)  # mistakes are told before Spark is started, which takes ten seconds
@@ -154,8 +154,8 @@ class SparkStreamVerb:
         """Run the query until all is done, or until interrupted; print what came out."""
         from streamjoin.errors import InputError
         from streamjoin_common.language.durations import parse_duration
-        from streamjoin_datagen.distributed.stream_state import FOLDER, last_record
-        from streamjoin_datagen.distributed.streaming import opened_folders, stream_join_files
+        from streamjoin_spark.streaming.query import opened_folders, stream_join_files
+        from streamjoin_spark.streaming.state import FOLDER, last_record
 
         folders: dict[str, Any] = {
             name: getattr(args, name)
@@ -211,7 +211,7 @@ def _finished(query: Any) -> None:
     InputError, EngineError
         If it failed, in a sentence.
     """
-    from streamjoin_datagen.distributed.join import explained
+    from streamjoin_spark.batch.join import explained
 
     try:
         query.awaitTermination()
@@ -222,7 +222,7 @@ def _finished(query: Any) -> None:
 @contextlib.contextmanager
 def _session(args: argparse.Namespace) -> Iterator["Session"]:
     from streamjoin.errors import InputError
-    from streamjoin_datagen.session import spark_session
+    from streamjoin_datagen.session.session import spark_session
 
     if args.threads is not None and args.threads < 1:
         raise InputError(f"--threads must be at least 1, not {args.threads}")

@@ -5,7 +5,7 @@ parts, as a big input lies on disk; what is timed begins with reading them and e
 are in Parquet files and have been read back. In a replay the files appear as their tuples arrive,
 and a streaming query joins them; a window that never ends is joined when all have come. Inputs
 beyond memory are joined by ``streamjoin spark-join`` or
-:func:`~streamjoin_datagen.distributed.join.distributed_join`.
+:func:`~streamjoin_spark.batch.join.distributed_join`.
 """
 
 from abc import abstractmethod
@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
 from streamjoin.errors import UnavailableError
-from streamjoin.inputs import r_columns, s_columns
+from streamjoin.inputs.batches import r_columns, s_columns
 from streamjoin.metrics import Meter
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import AllWindow
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow
 from streamjoin_common.storage import TemporaryFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamjoin_datagen.distributed.replay import Feed, Follower
-    from streamjoin_datagen.session import Session
+    from streamjoin_datagen.session.session import Session
+    from streamjoin_spark.replay import Feed, Follower
 
 PART_ROWS = 1 << 20
 ROW_GROUP_ROWS = 1 << 16
@@ -67,7 +67,7 @@ class SparkEngine(Engine):
         if not find_spec("pyspark"):
             return "PySpark is not installed: type pip install 'streamjoin[datagen]'"
         from streamjoin_datagen.errors import GenerationError
-        from streamjoin_datagen.java import find_java
+        from streamjoin_datagen.session.java import find_java
 
         try:
             find_java()
@@ -86,7 +86,7 @@ class SparkEngine(Engine):
         self._written = by_place(job)
         sides = _sides(self._written)
         if job.arrival == "replay" and job.tuples and not isinstance(job.window, AllWindow):
-            from streamjoin_datagen.distributed.replay import write_feed
+            from streamjoin_spark.replay import write_feed
 
             self._feed = write_feed(self._folder, job, sides, int(job.knobs["file_tuples"]))
         else:
@@ -115,7 +115,7 @@ class SparkEngine(Engine):
         meter.progress(job.tuples, job.tuples)
 
     def _replay(self, session: "Session", job: Job, meter: Meter, feed: "Feed") -> None:
-        from streamjoin_datagen.distributed.replay import replay
+        from streamjoin_spark.replay import replay
 
         replay(job, meter, feed, self.follower(session, job))
 
@@ -125,7 +125,7 @@ class SparkEngine(Engine):
 
     @staticmethod
     def _session(job: Job, report: Report) -> "Session":
-        from streamjoin_datagen import session
+        from streamjoin_datagen.session import session
 
         if not session.is_running():
             report("starting Spark")
@@ -138,7 +138,7 @@ class SparkEngine(Engine):
 
 def _explaining(work: "Callable[[], None]") -> None:
     """Do something on Spark; what fails fails in a sentence."""
-    from streamjoin_datagen.distributed.join import explained
+    from streamjoin_spark.batch.join import explained
 
     try:
         work()
@@ -163,7 +163,7 @@ class Spark(SparkEngine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Write the input, and load the kernels into Spark's workers."""
-        from streamjoin_datagen.distributed.join import load_kernels
+        from streamjoin_spark.batch.join import load_kernels
 
         super().prepare(job, report)
         session = self._session(job, report)
@@ -171,7 +171,7 @@ class Spark(SparkEngine):
 
     def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
         """Plan and run the tasks."""
-        from streamjoin_datagen.distributed.join import distributed_join
+        from streamjoin_spark.batch.join import distributed_join
 
         planned = distributed_join(
             session.spark,
@@ -192,8 +192,8 @@ class Spark(SparkEngine):
 
     def follower(self, session: "Session", job: Job) -> "Follower":
         """Join the folders by :func:`stream_join_files`, a class for each thread."""
-        from streamjoin_datagen.distributed.replay import Follower
-        from streamjoin_datagen.distributed.streaming import stream_join_files
+        from streamjoin_spark.replay import Follower
+        from streamjoin_spark.streaming.query import stream_join_files
 
         def start(folder: Path) -> Any:
             return stream_join_files(
@@ -252,7 +252,7 @@ def write_stream(folder: Path, stream: Stream, columns: list[str]) -> None:
     """Write a stream as a folder of Parquet files, with its row numbers."""
     import pyarrow.parquet as pq
 
-    from streamjoin_datagen.distributed.parts import table_of
+    from streamjoin_spark.batch.parts import table_of
 
     folder.mkdir(parents=True, exist_ok=True)
     table = table_of(stream, columns)

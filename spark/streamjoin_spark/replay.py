@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from streamjoin.engines.base import Job
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.tuples import Int64s
-from streamjoin.windows import TumblingWindow
-from streamjoin_datagen.distributed.parts import table_of
+from streamjoin_common.language.windows import TumblingWindow
+from streamjoin_spark.batch.parts import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -1,6 +1,6 @@
 """What ``spark-submit`` runs: the join of ``streamjoin spark-join`` in the session it is given.
 
-``python -m streamjoin_datagen.distributed.submit --package streamjoin.zip`` writes the project's
+``python -m streamjoin_spark.submit --package streamjoin.zip`` writes the project's
 packages into a zip file that ``spark-submit --py-files`` ships to the executors.
 """
 
@@ -9,12 +9,12 @@ import json
 import sys
 from pathlib import Path
 
-from streamjoin_datagen.shipping import package
+from streamjoin_datagen.session.shipping import package
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one join in the session that ``spark-submit`` has made."""
-    from streamjoin_datagen.distributed.cli import add_join, asked
+    from streamjoin_spark.cli import add_join, asked
 
     parser = argparse.ArgumentParser(description=__doc__)
     given = sys.argv[1:] if arguments is None else arguments
@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     from streamjoin_common.errors import StreamJoinError
     from streamjoin_common.printing import printable
-    from streamjoin_datagen.distributed.join import planned
+    from streamjoin_spark.batch.join import planned
 
     spark = SparkSession.builder.getOrCreate()
     try:

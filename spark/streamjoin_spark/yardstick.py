@@ -12,15 +12,15 @@ import numpy as np
 
 from streamjoin.engines.base import Job, Knob
 from streamjoin.metrics import Meter
-from streamjoin.predicates import Band, Equi
-from streamjoin.windows import TimeWindow, TumblingWindow, Window
-from streamjoin_datagen.distributed.engine import ROW_COLUMN, SparkEngine
+from streamjoin_common.language.predicates import Band, Equi
+from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window
+from streamjoin_spark.engine import ROW_COLUMN, SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from streamjoin_datagen.distributed.replay import Follower
-    from streamjoin_datagen.session import Session
+    from streamjoin_datagen.session.session import Session
+    from streamjoin_spark.replay import Follower
 
 HINTS = {"merge": "merge", "hash": "shuffle_hash", "broadcast": "broadcast"}
 MOST_DIGITS = 10**37
@@ -68,8 +68,8 @@ class SparkSql(SparkEngine):
 
     def follower(self, session: "Session", job: Job) -> "Follower":
         """Join the folders by Spark's own join of streams."""
-        from streamjoin_datagen.distributed.replay import Follower
-        from streamjoin_datagen.distributed.stream_yardstick import own_query, sunk
+        from streamjoin_spark.replay import Follower
+        from streamjoin_spark.streaming.yardstick import own_query, sunk
 
         return Follower(lambda folder: own_query(session.spark, folder, job), sunk)
 

@@ -11,8 +11,8 @@ from memory_device import install
 from modelled_device import ModelledBoard
 
 from streamjoin.device.pynq import PynqDevice
-from streamjoin_hw.contract import DesignParams, manifest
-from streamjoin_hw.presets import PRESETS
+from streamjoin_common.contract import DesignParams, manifest
+from streamjoin_common.contract.presets import PRESETS
 
 MODELS = json.loads(os.environ["STREAMJOIN_BOARD_MODELS"])
 """Folders of models by preset; tests/test_board.py builds them."""

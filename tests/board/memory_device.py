@@ -17,7 +17,7 @@ from pynq.pl_server.device import Device
 
 from streamjoin.device import pynq as driver
 from streamjoin.device import watch
-from streamjoin_hw.contract import DesignParams, input_word_bits, result_word_bits
+from streamjoin_common.contract import DesignParams, input_word_bits, result_word_bits
 
 DMA_BASE, DESIGN_BASE, RANGE = 0x4040_0000, 0x43C0_0000, 0x1_0000
 MEMORY_BASE, PAGE = 0x1000_0000, 4096

@@ -14,7 +14,7 @@ import numpy as np
 from memory_device import ACCESS_S, DESIGN_BASE, DMA_BASE, RANGE, BoardError, MemoryDevice
 
 from streamjoin.device import axi_dma
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     LIBRARY_NAME,
     DesignParams,
     RunState,

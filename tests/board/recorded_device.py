@@ -25,8 +25,8 @@ def play(folder: Path) -> None:
 
     import streamjoin
     from streamjoin.device import pynq as driver
-    from streamjoin_hw.contract import manifest
-    from streamjoin_hw.presets import PRESETS
+    from streamjoin_common.contract import manifest
+    from streamjoin_common.contract.presets import PRESETS
 
     assert Path(streamjoin.__file__).is_relative_to(folder)
     recording = json.loads(RECORDING.read_text())

@@ -7,7 +7,7 @@ import numpy as np
 from streamjoin.device.base import Beats, Results
 from streamjoin.device.packing import pack, unpack
 from streamjoin.device.pynq import PynqDevice
-from streamjoin_hw.contract import DesignParams, result_layout, tuple_layout
+from streamjoin_common.contract import DesignParams, result_layout, tuple_layout
 
 Pair = tuple[int, int]
 

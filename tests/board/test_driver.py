@@ -12,8 +12,8 @@ from streamjoin.device import pynq as driver
 from streamjoin.device.base import Beats, Results
 from streamjoin.device.packing import pack
 from streamjoin.errors import DeviceError
-from streamjoin_hw.contract import PACKET_RESULTS, tuple_layout
-from streamjoin_hw.presets import PRESETS
+from streamjoin_common.contract import PACKET_RESULTS, tuple_layout
+from streamjoin_common.contract.presets import PRESETS
 
 
 def test_it_runs_under_the_real_pynq_with_an_old_numpy(opened: Any) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import streamjoin as sj
-from streamjoin_hw.presets import PRESETS
+from streamjoin_common.contract.presets import PRESETS
 
 
 def streams(tuples: int, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -13,7 +13,7 @@ from streams import check_exact, nothing, random_input
 from streamjoin.device import overlay, watch
 from streamjoin.device.pynq import PynqDevice
 from streamjoin.errors import DeadlineError, DeviceError, InputError, UnavailableError
-from streamjoin_hw.presets import PRESETS
+from streamjoin_common.contract.presets import PRESETS
 
 
 @pytest.mark.parametrize(

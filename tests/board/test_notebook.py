@@ -11,7 +11,7 @@ from conftest import MODELS
 from nbclient import NotebookClient
 from recorded_device import ABSENT
 
-from streamjoin_hw.presets import PRESETS
+from streamjoin_common.contract.presets import PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks" / "streamjoin_notebooks").glob("*.ipynb"))
@@ -23,7 +23,7 @@ sys.modules.update(dict.fromkeys({absent!r}))
 from pathlib import Path
 from memory_device import install
 from modelled_device import ModelledBoard
-from streamjoin_hw.presets import PRESETS
+from streamjoin_common.contract.presets import PRESETS
 install(ModelledBoard(PRESETS[{preset!r}], Path({model!r})))
 """
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from streamjoin_hw import contract
-from streamjoin_hw.contract import DesignParams, KeyType, ParameterError, Term, TermKind, Theta
-from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
+from streamjoin_common import contract
+from streamjoin_common.contract import DesignParams, KeyType, ParameterError, Term, TermKind, Theta
+from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
 
 BASE = DesignParams(cores=4, segment_tuples=8, lanes=2, terms=REFERENCE_BAND)
 

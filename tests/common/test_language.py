@@ -31,9 +31,9 @@ from streamjoin_common.language.windows import (
     parse_window,
 )
 from streamjoin_datagen.cli import VERB
-from streamjoin_datagen.distributed.join import opened_inputs
-from streamjoin_datagen.distributed.stream_checks import Asked
 from streamjoin_datagen.params import make_spec
+from streamjoin_spark.batch.join import opened_inputs
+from streamjoin_spark.streaming.checks import Asked
 
 
 @pytest.mark.parametrize(

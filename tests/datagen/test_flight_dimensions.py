@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin_datagen.errors import SpecError
-from streamjoin_datagen.flight_masters import (
+from streamjoin_datagen.imports.flight_dimensions import (
     MASTERS,
     import_masters,
     master_files,

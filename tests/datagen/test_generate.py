@@ -15,9 +15,9 @@ from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.generate import check_size, generate, known
 from streamjoin_datagen.pairs import key_pairs, window_pairs
 from streamjoin_datagen.params import SPECS, make_spec
-from streamjoin_datagen.session import Session
+from streamjoin_datagen.rows.tables import build
+from streamjoin_datagen.session.session import Session
 from streamjoin_datagen.store import read_column, unchanged
-from streamjoin_datagen.workloads import build
 
 PART_ROWS = 700
 WORKLOADS: dict[str, tuple[str, dict[str, Any]]] = {

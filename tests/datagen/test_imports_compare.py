@@ -12,11 +12,11 @@ from streamjoin import run
 from streamjoin.bench.workloads import read_workload
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
-from streamjoin.inputs import read_streams
+from streamjoin.inputs.batches import read_streams
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
-from streamjoin_datagen.imports import csv_table, import_tables, tables_identity
+from streamjoin_datagen.imports.files import csv_table, import_tables, tables_identity
 
 SEED = int(os.environ.get("SEED", "1"))
 CASES = 120

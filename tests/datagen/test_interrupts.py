@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from streamjoin_datagen.interrupts import interruptible
+from streamjoin_datagen.session.interrupts import interruptible
 
 DEADLINE_S = 60
 

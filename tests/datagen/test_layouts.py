@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin_common.errors import InputError
-from streamjoin_datagen import tpchgen
 from streamjoin_datagen.cli import VERB
 from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.generate import generate
+from streamjoin_datagen.imports.layouts import TPCH, read_layout
+from streamjoin_datagen.kinds import tpchgen
 from streamjoin_datagen.kinds.tpch import ROWS_AT_1
-from streamjoin_datagen.layouts import TPCH, read_layout
 from streamjoin_datagen.params import make_spec
-from streamjoin_datagen.session import Session
-from streamjoin_datagen.workloads import build
+from streamjoin_datagen.rows.tables import build
+from streamjoin_datagen.session.session import Session
 
 
 def imported(out: Path, *words: object) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def test_a_packed_file_that_grows_beyond_the_memory_is_refused(tmp_path: Path) -
     path.write_bytes(gzip.compress(b"1|2|3|\n" * 1_000_000))
     assert path.stat().st_size < 1 << 16
     with (
-        mock.patch("streamjoin_datagen.layouts.available_bytes", return_value=5 << 20),
+        mock.patch("streamjoin_datagen.imports.layouts.available_bytes", return_value=5 << 20),
         pytest.raises(InputError, match=r"s.tbl.gz: takes at least 5,242,880 bytes"),
     ):
         read_layout(TPCH, "s", path)

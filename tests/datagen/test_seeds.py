@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from streamjoin_datagen.ranks import alias_table, integer_weights, zipf_ranks, zipf_weights
-from streamjoin_datagen.seeds import (
+from streamjoin_datagen.rows.ranks import alias_table, integer_weights, zipf_ranks, zipf_weights
+from streamjoin_datagen.rows.seeds import (
     column_key,
     exact_exp,
     exact_log,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from streamjoin.errors import InputError
-from streamjoin.windows import parse_window
+from streamjoin_common.language.windows import parse_window
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.params import SPECS, make_spec, parse_params
 

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamjoin_datagen.arrivals import Poisson
 from streamjoin_datagen.params import make_spec
+from streamjoin_datagen.rows.arrivals import Poisson
+from streamjoin_datagen.rows.tables import build
 from streamjoin_datagen.spec import WorkloadSpec
-from streamjoin_datagen.workloads import build
 
 SPECS: list[tuple[str, dict[str, Any]]] = [
     ("band", {}),

@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from streamjoin.engines.base import Engine
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import (
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import (
     AllWindow,
     CountWindow,
     TimeWindow,

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels import semistream as kernels
+from streamjoin.engines.kernels.semi import layout as kernels
 from streamjoin.engines.semi.join import SemiStreamJoin
 from streamjoin.engines.semi.reader import Stretch
 from streamjoin.engines.semi.settings import Settings
 from streamjoin.metrics import Meter
-from streamjoin.stores import Partition, Projection, Store
-from streamjoin.stores.base import packed
+from streamjoin.relations import Partition, Projection, Store
+from streamjoin.relations.base import packed
 
 Words = NDArray[np.uint64]
 

@@ -16,9 +16,9 @@ from streamjoin.advise.tree import walk
 from streamjoin.bench import calibrate
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import parse_window
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import parse_window
 
 BRANCHES = Thresholds(
     high_duplication=5.0,

@@ -17,7 +17,7 @@ from streamjoin.engines.crew import Crew
 from streamjoin.engines.sliding import chain, scanning, store
 from streamjoin.engines.sliding.handshake import HandshakeCore
 from streamjoin.metrics import Meter
-from streamjoin.windows import CountWindow
+from streamjoin_common.language.windows import CountWindow
 
 CASES = int(os.environ.get("CASES", "50"))
 SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")

@@ -21,7 +21,7 @@ import streamjoin
 from streamjoin import cli
 from streamjoin.cli import main
 from streamjoin.engines import catalog
-from streamjoin.files import read_table
+from streamjoin.inputs.files import read_table
 
 
 @pytest.fixture
@@ -366,7 +366,7 @@ def test_memory_that_is_exhausted_while_reading_is_one_sentence(
     def read(*_: object, **__: object) -> None:
         raise raised
 
-    monkeypatch.setattr("streamjoin.files._read_parquet", read)
+    monkeypatch.setattr("streamjoin.inputs.files._read_parquet", read)
     assert main([*words(files), "--on", "k"]) == 1
     said = capfd.readouterr().err
     assert said.startswith("streamjoin: the memory is exhausted")

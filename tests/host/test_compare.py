@@ -15,8 +15,8 @@ from streamjoin.cli import compare as compare_verb
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
-from streamjoin.engines.duckdb import DuckDb
 from streamjoin.engines.sliding.kang import Kang
+from streamjoin.engines.yardsticks.duckdb import DuckDb
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 

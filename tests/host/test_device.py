@@ -12,7 +12,7 @@ from streamjoin.device import model
 from streamjoin.device.base import Beats, Results
 from streamjoin.device.packing import pack, unpack
 from streamjoin.errors import DeadlineError, DeviceError
-from streamjoin_hw.contract import DesignParams, LayoutField, result_layout, tuple_layout
+from streamjoin_common.contract import DesignParams, LayoutField, result_layout, tuple_layout
 
 PARAMS = DesignParams(cores=3, segment_tuples=4, lanes=2)
 pytestmark = pytest.mark.timeout(600)  # the first use builds the model

@@ -12,11 +12,11 @@ from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra import eager
-from streamjoin.engines.kernels import merging, symmetric
+from streamjoin.engines.kernels.intra import merging, symmetric
 from streamjoin.metrics import Meter
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import AllWindow, parse_window
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow, parse_window
 
 ON_K = Predicate.parse(on="k")
 EAGER = ("shj-jm", "shj-jb", "pmj-jm", "pmj-jb")
@@ -147,7 +147,8 @@ def test_an_error_in_one_thread_ends_the_join_with_it_and_leaves_no_thread(
     before = threading.active_count()
     calls = itertools.count()
 
-    from streamjoin.engines.kernels import hashing, radix
+    from streamjoin.engines.kernels import hashing
+    from streamjoin.engines.kernels.intra import radix
 
     kernel = {
         "npj": (hashing, "count"),

@@ -12,9 +12,9 @@ from tests.host.cases import EDGE_FLOATS
 
 from streamjoin import oracle
 from streamjoin.engines.encode import encode_intervals, encode_keys, encode_offsets, float32_codes
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import AllWindow
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow
 
 WHOLE = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 REAL = ["float32", "float64", "float16"]

@@ -14,9 +14,9 @@ from streamjoin.engines import catalog
 from streamjoin.engines.base import ORDERS, Engine, Job
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import PHASES
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import CountWindow, TimeWindow, Window, parse_window
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import CountWindow, TimeWindow, Window, parse_window
 
 NAMES = catalog.names()
 SPARK = [name for name in NAMES if catalog.get(name).capabilities.platform == "spark"]

@@ -17,9 +17,9 @@ from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError, TooLargeError
-from streamjoin.inputs import as_streams
-from streamjoin.predicates import Predicate
-from streamjoin.windows import parse_window
+from streamjoin.inputs.batches import as_streams
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import parse_window
 
 INTRA = ("npj", "prj", "mway", "mpass", "shj-jm", "shj-jb", "pmj-jm", "pmj-jb")
 SLIDING = ("kang", "splitjoin", "llhj", "handshake")

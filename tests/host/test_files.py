@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin.errors import InputError
-from streamjoin.files import read_table
-from streamjoin.inputs import read_streams
-from streamjoin.predicates import Predicate
+from streamjoin.inputs.batches import read_streams
+from streamjoin.inputs.files import read_table
+from streamjoin_common.language.predicates import Predicate
 
 ON_K = Predicate.parse(on="k")
 

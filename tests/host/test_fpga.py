@@ -10,9 +10,9 @@ from tests.host.test_engines import check, held, outcome_of
 from streamjoin import oracle, verify
 from streamjoin.engines import catalog
 from streamjoin.errors import EngineError, UnsupportedError
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import Window, parse_window
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window, parse_window
 
 pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its model
 

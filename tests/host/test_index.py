@@ -16,14 +16,14 @@ from streamjoin.engines.arrivals import live_rows, most_live, numbered_batches
 from streamjoin.engines.base import Job
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals
-from streamjoin.engines.kernels import btree, immutable, probing
-from streamjoin.engines.kernels.nodes import NODE
+from streamjoin.engines.kernels.trees import btree, immutable, probing
+from streamjoin.engines.kernels.trees.nodes import NODE
 from streamjoin.engines.sliding import ibwj, mergetrees
 from streamjoin.engines.sliding.ibwj import WindowIndex, index_columns
 from streamjoin.metrics import Meter
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import CountWindow, parse_window
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import CountWindow, parse_window
 
 TOP = (1 << 32) - 1
 NAMES = ("ibwj-bptree", "ibwj-chain", "ibwj-im", "ibwj-pim")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
-from streamjoin.inputs import as_streams
-from streamjoin.predicates import Predicate
+from streamjoin.inputs.batches import as_streams
+from streamjoin_common.language.predicates import Predicate
 
 ON_K = Predicate.parse(on="k")
 

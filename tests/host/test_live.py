@@ -14,13 +14,14 @@ import pytest
 from tests.host import cases
 
 import streamjoin as sj
-from streamjoin import live, verify
+from streamjoin import verify
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.engines.sliding.kang import Kang
-from streamjoin.inputs import as_streams
-from streamjoin.predicates import Predicate
+from streamjoin.inputs.batches import as_streams
+from streamjoin.live import joiner as live
 from streamjoin.tuples import Pairs, Stream
+from streamjoin_common.language.predicates import Predicate
 
 CASES = int(os.environ.get("CASES", "40"))
 SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")

@@ -8,11 +8,13 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
-from streamjoin import estimate, live, live_side, memory
+from streamjoin import estimate, memory
 from streamjoin.engines import catalog
 from streamjoin.engines.sliding.kang import Kang
 from streamjoin.errors import InputError, TooLargeError
-from streamjoin.inputs import Batch
+from streamjoin.inputs.batches import Batch
+from streamjoin.live import joiner as live
+from streamjoin.live import side as live_side
 from streamjoin.metrics import Meter
 
 LIVE = [name for name in catalog.names() if catalog.get(name).capabilities.live]

@@ -10,9 +10,15 @@ from tests.host import cases
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
-from streamjoin.predicates import Band, Predicate
 from streamjoin.tuples import Pairs, Stream
-from streamjoin.windows import CountWindow, TimeWindow, TumblingWindow, Window, parse_window
+from streamjoin_common.language.predicates import Band, Predicate
+from streamjoin_common.language.windows import (
+    CountWindow,
+    TimeWindow,
+    TumblingWindow,
+    Window,
+    parse_window,
+)
 
 KINDS = frozenset({"all", "tumbling", "count", "time"})
 

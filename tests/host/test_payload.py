@@ -9,7 +9,8 @@ import pytest
 from tests.host.arrow_types import COLUMNS, ROWS
 
 import streamjoin as sj
-from streamjoin import live_side, payload
+from streamjoin.inputs import payload
+from streamjoin.live import side as live_side
 
 ORDERS = {"in order": [0, 1, 2, 3], "late": [1, 0, 3, 2]}
 

@@ -10,9 +10,9 @@ from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.engines.intra import prj
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import AllWindow
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow
 
 ON_K = Predicate.parse(on="k")
 

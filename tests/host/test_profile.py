@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin.cli import main
-from streamjoin.predicates import Predicate
 from streamjoin.report.profile import profile, zipf_exponent
 from streamjoin.tuples import Stream
+from streamjoin_common.language.predicates import Predicate
 
 EQUI = {"on": ["k"]}
 

@@ -15,7 +15,7 @@ import pytest
 
 import streamjoin as sj
 from streamjoin.errors import DeadlineError, InputError, StoreError
-from streamjoin.stores import Projection, Store, open_store, queries
+from streamjoin.relations import Projection, Store, open_store, queries
 
 ENDLESS = "WITH RECURSIVE e(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM e) SELECT {} FROM e"
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -85,7 +85,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from streamjoin import cli
-from streamjoin.stores import Projection, open_store
+from streamjoin.relations import Projection, open_store
 from tests.host.test_queries import ask_without_end
 
 class Ask:

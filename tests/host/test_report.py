@@ -12,19 +12,19 @@ from tests.host import report_samples as samples
 
 from streamjoin.errors import StreamJoinError
 from streamjoin.report import RecordsError, read_records, units, write_report
-from streamjoin.report.charts import (
+from streamjoin.report.charts.bars import (
     latency_charts,
     phase_shares,
     phases_chart,
     stalls_chart,
     throughput_chart,
 )
-from streamjoin.report.curves import progress_chart
+from streamjoin.report.charts.curves import progress_chart
+from streamjoin.report.charts.rows import scale_for
+from streamjoin.report.charts.theme import PALETTE, sentinel, series_style, to_variables
 from streamjoin.report.records import check_run
 from streamjoin.report.results import Verdict, group
-from streamjoin.report.rows import scale_for
 from streamjoin.report.tables import comparison, engine_row, hardware_rows, run_titles
-from streamjoin.report.theme import PALETTE, sentinel, series_style, to_variables
 from streamjoin_common.storage import StorageError
 
 

@@ -6,11 +6,11 @@ import pytest
 from tests.host import report_samples as samples
 
 from streamjoin.report import units
-from streamjoin.report.charts import loop_chart, memory_chart
+from streamjoin.report.charts.bars import loop_chart, memory_chart
+from streamjoin.report.charts.sweeps import sweep_charts
 from streamjoin.report.page import render
 from streamjoin.report.records import RecordsError, check_run
 from streamjoin.report.results import group
-from streamjoin.report.sweeps import sweep_charts
 
 
 def said(chart):

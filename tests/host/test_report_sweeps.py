@@ -6,8 +6,8 @@ import pytest
 from tests.host import report_samples as samples
 
 from streamjoin.report import units
+from streamjoin.report.charts.sweeps import sweep_charts, sweeps
 from streamjoin.report.results import group
-from streamjoin.report.sweeps import sweep_charts, sweeps
 
 
 def swept(setting, *values):

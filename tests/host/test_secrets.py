@@ -17,8 +17,8 @@ import streamjoin as sj
 from streamjoin import cli
 from streamjoin.cli import main
 from streamjoin.errors import InputError, StreamJoinError
-from streamjoin.stores import Projection, open_store, relation
-from streamjoin.stores.addresses import Address, shown
+from streamjoin.relations import Projection, open_store, relation
+from streamjoin.relations.server_address import Address, shown
 from streamjoin_common.redaction import redacted
 
 MARKER = "Xyzzy"
@@ -144,7 +144,7 @@ def test_a_servers_own_words_are_shown_without_the_password(
 def test_a_relation_is_written_without_the_servers_password(
     postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from streamjoin.stores import write_store
+    from streamjoin.relations import write_store
 
     secret = postgres.replace("postgres@", f"postgres:{MARKER}@")
     monkeypatch.setenv("STREAMJOIN_POSTGRES", secret)

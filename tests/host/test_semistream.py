@@ -12,7 +12,7 @@ from tests.host.semistream import ListStore, PushFeed, expected, joined, setting
 
 import streamjoin as sj
 from streamjoin.errors import InputError
-from streamjoin.stores import KINDS
+from streamjoin.relations import KINDS
 
 if TYPE_CHECKING:
     from streamjoin.engines.semi.tables import Tables

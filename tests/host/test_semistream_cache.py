@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.host.semistream import ByHand, ListStore, PushFeed, expected, joined, settings
 
-from streamjoin.engines.kernels import migration
-from streamjoin.engines.kernels import semistream as kernels
+from streamjoin.engines.kernels.semi import layout as kernels
+from streamjoin.engines.kernels.semi import migration
 from streamjoin.engines.semi import tables as semi_tables
 from streamjoin.engines.semi.settings import LEAST_TABLE_BYTES, LEAST_TUPLES
 

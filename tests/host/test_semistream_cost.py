@@ -16,10 +16,10 @@ from streamjoin.engines.semi.cost import Costs, Loop
 from streamjoin.engines.semi.layout import layout_bytes
 from streamjoin.engines.semi.tables import Tables
 from streamjoin.errors import InputError
-from streamjoin.predicates import Predicate
-from streamjoin.stores import KINDS
+from streamjoin.relations import KINDS
 from streamjoin.tuples import Stream
-from streamjoin.windows import AllWindow
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow
 
 COSTS = Costs(20_000, 0.5, 30_000, 10, 20, 30, 25, 40, 15)
 SIZES = layout_bytes(120, 20)

@@ -10,7 +10,7 @@ from tests.host.semistream import ListStore, PushFeed, expected, hang, joined, s
 from tests.host.test_stores import relation
 
 from streamjoin.errors import DeadlineError, InputError, StoreError
-from streamjoin.stores import Projection, open_store
+from streamjoin.relations import Projection, open_store
 
 
 @pytest.mark.parametrize("caching", [False, True])
@@ -58,7 +58,7 @@ def test_a_read_that_hangs_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch)
 def test_a_table_that_somebody_else_has_locked_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("streamjoin.stores.sqlite.TIMEOUT_S", 0.1)
+    monkeypatch.setattr("streamjoin.relations.sqlite.TIMEOUT_S", 0.1)
     place = relation("sqlite", tmp_path, {"k": np.arange(200), "v": np.arange(200)})
     store = open_store("sqlite", place, Projection("k", ("v",)))
     writer = sqlite3.connect(place, isolation_level=None)

@@ -10,10 +10,10 @@ from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.engines.intra import sortmerge
 from streamjoin.engines.intra.window import WindowTuples
-from streamjoin.engines.kernels import merging
-from streamjoin.predicates import Predicate
+from streamjoin.engines.kernels.intra import merging
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import AllWindow
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow
 
 ON_K = Predicate.parse(on="k")
 runs = st.lists(

@@ -17,8 +17,8 @@ import streamjoin as sj
 from streamjoin.cli import main
 from streamjoin.engines.semi.keys import CodedStore
 from streamjoin.errors import InputError, StoreError, UnsupportedError
-from streamjoin.stores import KINDS, Projection, open_store, relation
-from streamjoin.stores.catalog import SUFFIXES, store_class
+from streamjoin.relations import KINDS, Projection, open_store, relation
+from streamjoin.relations.catalog import SUFFIXES, store_class
 
 ENGINES = ("meshjoin", "ssbj")
 TYPED = ("arrow", "parquet", "duckdb", "postgres")
@@ -431,9 +431,9 @@ def test_rows_that_come_between_two_cycles_are_joined_from_then_on(tmp_path: Pat
         pass
     s = pa.table({"k": ["a", "late", "b"]})
     from streamjoin.engines.base import Job
-    from streamjoin.inputs import as_streams
-    from streamjoin.predicates import Predicate
-    from streamjoin.windows import AllWindow
+    from streamjoin.inputs.batches import as_streams
+    from streamjoin_common.language.predicates import Predicate
+    from streamjoin_common.language.windows import AllWindow
 
     predicate = Predicate.parse("k", None)
     job = Job(*as_streams(f"sqlite:{place}:r", s, predicate), predicate, AllWindow())

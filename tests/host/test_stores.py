@@ -13,8 +13,8 @@ from tests.host.postgres import server
 
 import streamjoin as sj
 from streamjoin.errors import InputError, StoreError, UnavailableError
-from streamjoin.stores import KINDS, Projection, Store, open_store, write_store
-from streamjoin.stores.catalog import SUFFIXES, store_class
+from streamjoin.relations import KINDS, Projection, Store, open_store, write_store
+from streamjoin.relations.catalog import SUFFIXES, store_class
 
 COLUMNAR = ("arrow", "parquet", "duckdb", "postgres")
 

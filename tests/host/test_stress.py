@@ -14,9 +14,9 @@ import pytest
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine, Job, Knob
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import AllWindow, TumblingWindow
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow, TumblingWindow
 
 CASES = int(os.environ.get("CASES", "12"))
 SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")

@@ -11,9 +11,9 @@ from streamjoin import run
 from streamjoin.bench.workloads import Comparison, check_table
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import parse_window
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import parse_window
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -14,9 +14,9 @@ from streamjoin.cli import main, rate
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine, Job
 from streamjoin.errors import InputError, MismatchError
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Pairs, Stream
-from streamjoin.windows import CountWindow
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import CountWindow
 
 TUPLES = 100_000
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamjoin.engines.semi.keys import ABSENT, Dictionary
 from streamjoin.errors import InputError
-from streamjoin.texts import Texts
+from streamjoin.inputs.strings import Texts
 
 SHORT = st.text(st.sampled_from("ab\0é漢\ud800"), max_size=3)
 KINDS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
@@ -45,8 +45,8 @@ def test_arrows_texts_are_read_where_they_lie_in_slices_and_chunks(kind: pa.Data
     column = pa.chunked_array([whole.slice(1, 3), whole.slice(4, 2)])
     from pathlib import Path
 
-    from streamjoin.stores import Projection
-    from streamjoin.stores.batches import compared
+    from streamjoin.relations import Projection
+    from streamjoin.relations.batches import compared
 
     table = pa.table({"k": column})
     _, columns = compared(table, Projection(compared=("k",)), np.arange(5), Path("r"))

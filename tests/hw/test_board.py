@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from tests.hw.checks import simulate
 
-from streamjoin_hw.board import GroupReader, PacketWriter
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     GROUP_TUPLES,
     HEADER,
     MARK,
@@ -20,6 +19,7 @@ from streamjoin_hw.contract import (
     parse_term,
     result_word_bits,
 )
+from streamjoin_hw.rtl.board_top import GroupReader, PacketWriter
 
 PARAMS = DesignParams(cores=2, segment_tuples=4)
 STALLS = pytest.mark.parametrize(("idle", "stall"), [(0, 0), (0.5, 0), (0, 0.7), (0.4, 0.4)])

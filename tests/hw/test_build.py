@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from streamjoin_common import storage
+from streamjoin_common.contract import DesignParams
+from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.storage import CacheError, StorageError, cache
-from streamjoin_hw import build, emit, toolchain
-from streamjoin_hw.compact import compact
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.presets import PRESETS
+from streamjoin_hw.flow import build, emit, toolchain
+from streamjoin_hw.flow.compact import compact
 
 
 def test_verilog_has_flat_axi_names_and_one_core_module(tmp_path: Path) -> None:

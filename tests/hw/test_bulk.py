@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamjoin_hw import build, bulk_run, testing
-from streamjoin_hw.bulk import Owed, SlidingJoin, draw_chunks
-from streamjoin_hw.contract import SIDE_R, DesignParams, KeyType, Term, TermKind
-from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
-from streamjoin_hw.simulation import chunk_of, packed, unpacked
+from streamjoin_common.contract import SIDE_R, DesignParams, KeyType, Term, TermKind
+from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
+from streamjoin_hw.flow import build
+from streamjoin_hw.sim import run as bulk_run
+from streamjoin_hw.sim import testing
+from streamjoin_hw.sim.bulk import Owed, SlidingJoin, draw_chunks
+from streamjoin_hw.sim.model import chunk_of, packed, unpacked
 
 SEED = 23
 BULK_TUPLES = 300_000

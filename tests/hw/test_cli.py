@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streamjoin_common.contract import DesignParams, ParameterError
+from streamjoin_common.contract.presets import PRESETS
+from streamjoin_common.errors import UsageError
 from streamjoin_common.storage import StorageError
-from streamjoin_hw.cli import VERB, UsageError
-from streamjoin_hw.contract import DesignParams, ParameterError
+from streamjoin_hw.cli import VERB
 from streamjoin_hw.formal import prove
-from streamjoin_hw.presets import PRESETS
 
 
 def run(*words: str) -> int:
@@ -47,7 +48,7 @@ def test_simulate_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_result_is_exit_status_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from streamjoin_hw.bulk import SlidingJoin
+    from streamjoin_hw.sim.bulk import SlidingJoin
 
     join = SlidingJoin.join
     surplus = np.array([123456 << 32 | 654321], np.uint64)
@@ -276,7 +277,7 @@ def test_latency_prints_measurements_beside_closed_forms(
 def test_latency_that_differs_from_its_closed_form_is_exit_status_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from streamjoin_hw.latency import cases
+    from streamjoin_hw.studies.latency import cases
 
     right = cases.latency_cycles
     monkeypatch.setattr(cases, "latency_cycles", lambda params, age: right(params, age) + 1)

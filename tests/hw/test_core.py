@@ -7,9 +7,9 @@ import pytest
 from amaranth.hdl import Value
 from tests.hw.checks import nothing_more, pauses, simulate, take
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
-from streamjoin_hw.core import Core
-from streamjoin_hw.matching import Serialiser
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
+from streamjoin_hw.rtl.chain.core import Core
+from streamjoin_hw.rtl.matching import Serialiser
 
 SEED = 5
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
-from streamjoin_hw.encode import Encoder
-from streamjoin_hw.streams import r_layout, s_layout
-from streamjoin_hw.testing import as_number, interesting_keys
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
+from streamjoin_hw.rtl.encode import Encoder
+from streamjoin_hw.rtl.streams import r_layout, s_layout
+from streamjoin_hw.sim.testing import as_number, interesting_keys
 
 SEED = 11
 

@@ -8,12 +8,12 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
-from streamjoin_hw.contract import DesignParams, TUser
-from streamjoin_hw.cores import registered_or
-from streamjoin_hw.handshake import HandshakeJoin
-from streamjoin_hw.order import out_of_order
-from streamjoin_hw.presets import EQUI, REFERENCE_BAND
-from streamjoin_hw.testing import Workload, difference, random_workload, reference
+from streamjoin_common.contract import DesignParams, TUser
+from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
+from streamjoin_hw.rtl.core_array import registered_or
+from streamjoin_hw.rtl.designs import HandshakeJoin
+from streamjoin_hw.sim.order import out_of_order
+from streamjoin_hw.sim.testing import Workload, difference, random_workload, reference
 
 SEED = 13
 

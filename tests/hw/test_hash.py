@@ -11,9 +11,10 @@ from amaranth.lib import data
 from tests.hw.checks import give, pauses, simulate
 from tests.hw.test_handshake import beats_of, run_inputs, set_up
 
-from streamjoin_hw.contract import DesignParams, KeyType, Term, TermKind
-from streamjoin_hw.handshake import HandshakeJoin
-from streamjoin_hw.hash_index import (
+from streamjoin_common.contract import DesignParams, KeyType, Term, TermKind
+from streamjoin_common.contract.presets import EQUI
+from streamjoin_hw.rtl.designs import HandshakeJoin
+from streamjoin_hw.rtl.hash.index import (
     GENERATION_BITS,
     TAG_BITS,
     BucketTable,
@@ -22,10 +23,9 @@ from streamjoin_hw.hash_index import (
     irreducible,
     sequence_bits,
 )
-from streamjoin_hw.hash_ring import Ring, Span
-from streamjoin_hw.presets import EQUI
-from streamjoin_hw.streams import Component, r_layout, signal_of
-from streamjoin_hw.testing import random_workload
+from streamjoin_hw.rtl.hash.ring import Ring, Span
+from streamjoin_hw.rtl.streams import Component, r_layout, signal_of
+from streamjoin_hw.sim.testing import random_workload
 
 SEED = 31
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from streamjoin_hw.build import build_model
-from streamjoin_hw.contract import FORWARDS, DesignParams, parse_term
-from streamjoin_hw.latency.cases import latency_cycles, measure, met
-from streamjoin_hw.presets import REFERENCE_BAND
-from streamjoin_hw.testing import step_cycles
+from streamjoin_common.contract import FORWARDS, DesignParams, parse_term
+from streamjoin_common.contract.presets import REFERENCE_BAND
+from streamjoin_hw.flow.build import build_model
+from streamjoin_hw.sim.testing import step_cycles
+from streamjoin_hw.studies.latency.cases import latency_cycles, measure, met
 
 SHAPES = {
     "odd": DesignParams(cores=3, segment_tuples=4, lanes=2, payload_bits=16),

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from streamjoin_common.contract import DesignParams, Theta, parse_term
+from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
 from streamjoin_common.storage import cache
-from streamjoin_hw import emit, toolchain
-from streamjoin_hw.board import BOARD_MODULE
-from streamjoin_hw.compact import CHECKS_MACRO
-from streamjoin_hw.contract import DesignParams, Theta, parse_term
-from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
-from streamjoin_hw.selftest.stimulus import Expected
-from streamjoin_hw.selftest.top import SELFTEST_MODULE, selftest_verilog
-from streamjoin_hw.top import TOP_MODULE
-from streamjoin_hw.yowasp import yosys
+from streamjoin_hw.flow import emit, toolchain
+from streamjoin_hw.flow.compact import CHECKS_MACRO
+from streamjoin_hw.flow.yowasp import yosys
+from streamjoin_hw.rtl.board_top import BOARD_MODULE
+from streamjoin_hw.rtl.top import TOP_MODULE
+from streamjoin_hw.studies.selftest.stimulus import Expected
+from streamjoin_hw.studies.selftest.top import SELFTEST_MODULE, selftest_verilog
 
 
 def near(r: Any, s: Any) -> Any:

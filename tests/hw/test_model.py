@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamjoin_hw.build import build_model
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     SIDE_S,
     DesignParams,
     KeyType,
@@ -22,8 +21,9 @@ from streamjoin_hw.contract import (
     parse_term,
     registers,
 )
-from streamjoin_hw.simulation import Model, ModelError, chunk_of, packed
-from streamjoin_hw.testing import (
+from streamjoin_hw.flow.build import build_model
+from streamjoin_hw.sim.model import Model, ModelError, chunk_of, packed
+from streamjoin_hw.sim.testing import (
     Arrival,
     Workload,
     difference,

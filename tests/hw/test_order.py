@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from streamjoin_hw import build, bulk_run, testing
-from streamjoin_hw.bulk import SlidingJoin, draw_chunks
-from streamjoin_hw.contract import SIDE_R, SIDE_S
-from streamjoin_hw.order import ArrivalOrder, out_of_order
-from streamjoin_hw.presets import PRESETS
-from streamjoin_hw.simulation import Model, ModelError
-from streamjoin_hw.testing import Arrival, Workload
+from streamjoin_common.contract import SIDE_R, SIDE_S
+from streamjoin_common.contract.presets import PRESETS
+from streamjoin_hw.flow import build
+from streamjoin_hw.sim import run as bulk_run
+from streamjoin_hw.sim import testing
+from streamjoin_hw.sim.bulk import SlidingJoin, draw_chunks
+from streamjoin_hw.sim.model import Model, ModelError
+from streamjoin_hw.sim.order import ArrivalOrder, out_of_order
+from streamjoin_hw.sim.testing import Arrival, Workload
 
 SEED = 41
 PARAMS = PRESETS["tiny-hash"]
@@ -105,7 +107,7 @@ def test_a_tuple_a_cycle_is_taken_at_match_rates_up_to_one() -> None:
     """The queue has room for 64 tuples, the buckets for the whole window."""
     from dataclasses import replace
 
-    from streamjoin_hw.rate.loads import Load, measure
+    from streamjoin_hw.studies.rate.loads import Load, measure
 
     params = replace(PARAMS, segment_tuples=448, lanes=4, buckets=256, ways=8, lead_tuples=64)
     folder = build.build_model(params)
@@ -119,7 +121,7 @@ def test_a_tuple_a_cycle_is_taken_at_match_rates_up_to_one() -> None:
 
 
 def test_a_load_that_gives_a_wrong_result_has_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    from streamjoin_hw.rate.loads import Load, measure
+    from streamjoin_hw.studies.rate.loads import Load, measure
 
     join = SlidingJoin.join
     monkeypatch.setattr(SlidingJoin, "join", lambda *given: join(*given)[1:])

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from streamjoin_hw import toolchain
-from streamjoin_hw.cli import VERB, UsageError
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.power import activity, model, netlist, page, study
-from streamjoin_hw.power.activity import Activity
-from streamjoin_hw.power.study import Setting
-from streamjoin_hw.rate.loads import Load
-from streamjoin_hw.simulation import ModelError
-from streamjoin_hw.testing import step_cycles
+from streamjoin_common.contract import DesignParams
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli import VERB
+from streamjoin_hw.flow import toolchain
+from streamjoin_hw.sim.model import ModelError
+from streamjoin_hw.sim.testing import step_cycles
+from streamjoin_hw.studies.power import activity, model, netlist, page, study
+from streamjoin_hw.studies.power.activity import Activity
+from streamjoin_hw.studies.power.study import Setting
+from streamjoin_hw.studies.rate.loads import Load
 
 SMALL = DesignParams(cores=1, segment_tuples=4, payload_bits=8, window_memory="lutram")
 SMALL_WORDS = ("cores=1", "segment_tuples=4", "payload_bits=8", "window_memory=lutram")

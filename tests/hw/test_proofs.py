@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Module, Signal
 
-from streamjoin_hw import streams
 from streamjoin_hw.formal import prove
 from streamjoin_hw.formal.faults import Fault, FaultError, applied
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.formal.proofs import PROOFS
+from streamjoin_hw.rtl import streams
 
 
 @pytest.mark.parametrize("name", PROOFS)
@@ -54,15 +54,15 @@ def test_a_claim_that_only_holds_so_far_is_not_proven_by_induction(
 
 
 def test_a_fault_is_there_inside_and_gone_outside() -> None:
-    before = sys.modules["streamjoin_hw.streams"]
+    before = sys.modules["streamjoin_hw.rtl.streams"]
     fault = Fault("streams", "class PipeReg(", "FAULTY = True\n\n\nclass PipeReg(", "a mark")
     with applied(fault):
-        from streamjoin_hw import streams as faulty
-        from streamjoin_hw.trees import PipeReg
+        from streamjoin_hw.rtl import streams as faulty
+        from streamjoin_hw.rtl.trees import PipeReg
 
         assert faulty.FAULTY  # type: ignore[attr-defined]
         assert PipeReg is faulty.PipeReg is not before.PipeReg
-    assert sys.modules["streamjoin_hw.streams"] is before is streams
+    assert sys.modules["streamjoin_hw.rtl.streams"] is before is streams
     assert not hasattr(before, "FAULTY")
 
 

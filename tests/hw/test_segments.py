@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.hw.checks import simulate
 
-from streamjoin_hw.contract import DesignParams, ParameterError, active_cores
-from streamjoin_hw.segments import Divider, Planner
+from streamjoin_common.contract import DesignParams, ParameterError, active_cores
+from streamjoin_hw.rtl.chain.segments import Divider, Planner
 
 SEED = 3
 

@@ -11,15 +11,15 @@ import pytest
 from amaranth.sim import Simulator
 
 from streamjoin.cli import main
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.design_options import UsageError
-from streamjoin_hw.presets import PRESETS
-from streamjoin_hw.selftest import ulx3s
-from streamjoin_hw.selftest.stimulus import Expected, chunks, expected, key_bits, weights
-from streamjoin_hw.selftest.top import SelfTest
-from streamjoin_hw.selftest.ulx3s import WRITTEN, bitstream
-from streamjoin_hw.testing import Arrival, Workload, reference
-from streamjoin_hw.toolchain import ToolError
+from streamjoin_common.contract import DesignParams
+from streamjoin_common.contract.presets import PRESETS
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.flow.toolchain import ToolError
+from streamjoin_hw.sim.testing import Arrival, Workload, reference
+from streamjoin_hw.studies.selftest import ulx3s
+from streamjoin_hw.studies.selftest.stimulus import Expected, chunks, expected, key_bits, weights
+from streamjoin_hw.studies.selftest.top import SelfTest
+from streamjoin_hw.studies.selftest.ulx3s import WRITTEN, bitstream
 
 SMALL = {
     "chain": DesignParams(cores=2, segment_tuples=2),

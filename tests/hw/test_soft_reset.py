@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from streamjoin_hw.board import BoardTop
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     HEADER,
     MARK,
     SIDE_R,
@@ -17,7 +16,8 @@ from streamjoin_hw.contract import (
     registers,
     tuple_layout,
 )
-from streamjoin_hw.top import Top
+from streamjoin_hw.rtl.board_top import BoardTop
+from streamjoin_hw.rtl.top import Top
 
 DESIGNS = {
     "chain": DesignParams(cores=1, segment_tuples=2),

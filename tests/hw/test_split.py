@@ -9,11 +9,11 @@ from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 from tests.hw.test_handshake import beats_of, set_up
 
-from streamjoin_hw.contract import ORDERS, SIDE_R, DesignParams, TUser
-from streamjoin_hw.handshake import HandshakeJoin
-from streamjoin_hw.presets import EQUI, REFERENCE_BAND
-from streamjoin_hw.split.trees import Fork
-from streamjoin_hw.testing import Arrival, Workload, difference, random_workload, reference
+from streamjoin_common.contract import ORDERS, SIDE_R, DesignParams, TUser
+from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
+from streamjoin_hw.rtl.designs import HandshakeJoin
+from streamjoin_hw.rtl.split.trees import Fork
+from streamjoin_hw.sim.testing import Arrival, Workload, difference, random_workload, reference
 
 SEED = 29
 Pairs = list[tuple[int, int]]

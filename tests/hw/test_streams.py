@@ -6,7 +6,7 @@ import pytest
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
-from streamjoin_hw.streams import PipeReg
+from streamjoin_hw.rtl.streams import PipeReg
 
 LAYOUT = data.StructLayout({"value": 16})
 

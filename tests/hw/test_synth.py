@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from streamjoin_hw import toolchain
-from streamjoin_hw.cli import VERB, UsageError
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.presets import PRESETS
-from streamjoin_hw.synth import area, record, route, scale, scale_cli
-from streamjoin_hw.synth.area import Use
-from streamjoin_hw.synth.settings import Settings
-from streamjoin_hw.synth.targets import TARGETS
+from streamjoin_common.contract import DesignParams
+from streamjoin_common.contract.presets import PRESETS
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli import VERB
+from streamjoin_hw.cli import scale as scale_cli
+from streamjoin_hw.flow import toolchain
+from streamjoin_hw.studies.synth import area, record, route, scale
+from streamjoin_hw.studies.synth.area import Use
+from streamjoin_hw.studies.synth.settings import Settings
+from streamjoin_hw.studies.synth.targets import TARGETS
 
 SMALL = ("--param", "cores=2", "--param", "segment_tuples=2")
 PARAMS = DesignParams(cores=2, segment_tuples=2)

@@ -15,20 +15,14 @@ from amaranth.hdl import Mux
 from tests.hw.test_cli import run
 from tests.hw.test_handshake import run_inputs
 
-from streamjoin_hw import testing
-from streamjoin_hw.build import build_model
-from streamjoin_hw.contract import (
-    FORWARDS,
-    SIDE_R,
-    DesignParams,
-    Theta,
-    ThetaError,
-    parse_term,
-)
-from streamjoin_hw.design_options import UsageError, design_from
-from streamjoin_hw.emit import verilog_text
-from streamjoin_hw.predicates import check_theta
-from streamjoin_hw.testing import Arrival, Workload, difference, reference
+from streamjoin_common.contract import FORWARDS, SIDE_R, DesignParams, Theta, ThetaError, parse_term
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli.options import design_from
+from streamjoin_hw.flow.build import build_model
+from streamjoin_hw.flow.emit import verilog_text
+from streamjoin_hw.rtl.predicates import check_theta
+from streamjoin_hw.sim import testing
+from streamjoin_hw.sim.testing import Arrival, Workload, difference, reference
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED = 23

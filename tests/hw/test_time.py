@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamjoin_hw.build import build_model
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     SIDE_R,
     SIDE_S,
     DesignParams,
@@ -16,8 +15,9 @@ from streamjoin_hw.contract import (
     TermKind,
     parse_term,
 )
-from streamjoin_hw.simulation import Model
-from streamjoin_hw.testing import Arrival, Workload, difference, random_workload, reference
+from streamjoin_hw.flow.build import build_model
+from streamjoin_hw.sim.model import Model
+from streamjoin_hw.sim.testing import Arrival, Workload, difference, random_workload, reference
 
 SEED = 29
 INPUTS = 600

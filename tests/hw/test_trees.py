@@ -7,7 +7,7 @@ import pytest
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 
-from streamjoin_hw.trees import Merger, MergeTree, tree_levels
+from streamjoin_hw.rtl.trees import Merger, MergeTree, tree_levels
 
 LAYOUT = data.StructLayout({"origin": 8, "number": 8})
 

@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from streamjoin.cli import main
+from streamjoin_common.contract import DesignParams
+from streamjoin_common.contract.presets import PRESETS
+from streamjoin_common.errors import UsageError
 from streamjoin_common.storage import cache
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.design_options import UsageError
-from streamjoin_hw.emit import emit_verilog
+from streamjoin_hw.flow.emit import emit_verilog
+from streamjoin_hw.flow.toolchain import ToolError
+from streamjoin_hw.flow.vivado import BOARDS, WRITTEN, tcl_quoted, used, vivado_bitstream
 from streamjoin_hw.formal.tools import yosys
-from streamjoin_hw.presets import PRESETS
-from streamjoin_hw.toolchain import ToolError
-from streamjoin_hw.vivado import BOARDS, WRITTEN, tcl_quoted, used, vivado_bitstream
 
 ROOT = Path(__file__).resolve().parents[2]
 STUBS = ROOT / "tests" / "vivado" / "stubs.tcl"
@@ -160,7 +160,7 @@ def test_a_vivado_that_does_not_end_is_ended(
     vivado.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\n{script}\n")
     vivado.chmod(0o755)
     monkeypatch.setenv("PATH", f"{vivado.parent}:/usr/bin:/bin")
-    monkeypatch.setattr("streamjoin_hw.vivado.DEADLINE_S", 1)
+    monkeypatch.setattr("streamjoin_hw.flow.vivado.DEADLINE_S", 1)
     heard: list[str] = []
     with pytest.raises(ToolError, match="Vivado did not end within 1 s"):
         vivado_bitstream(PRESETS["tiny"], "kv260", tmp_path / "out", heard.append)
@@ -217,7 +217,7 @@ def test_the_library_of_commands_finds_faults(
     text = (copied / file).read_text()
     assert old in text
     (copied / file).write_text(text.replace(old, new))
-    monkeypatch.setattr("streamjoin_hw.vivado._ROOT", copied)
+    monkeypatch.setattr("streamjoin_hw.flow.vivado._ROOT", copied)
     with pytest.raises(ToolError, match=sentence):
         build()
 

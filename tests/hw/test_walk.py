@@ -12,14 +12,14 @@ import pytest
 from tests import chromium
 from tests.hw.test_cli import run
 
+from streamjoin_common.contract import DesignParams, active_cores
+from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
+from streamjoin_common.errors import UsageError
 from streamjoin_common.storage import StorageError
-from streamjoin_hw import testing
-from streamjoin_hw.cli import UsageError
-from streamjoin_hw.contract import DesignParams, active_cores
-from streamjoin_hw.presets import PRESETS, REFERENCE_BAND
-from streamjoin_hw.walk.page import walk_page
-from streamjoin_hw.walk.recording import Recording, record
-from streamjoin_hw.walk.waves import record_waves
+from streamjoin_hw.sim import testing
+from streamjoin_hw.studies.walk.page import walk_page
+from streamjoin_hw.studies.walk.recording import Recording, record
+from streamjoin_hw.studies.walk.waves import record_waves
 
 SEED = 5
 

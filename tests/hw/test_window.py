@@ -9,8 +9,8 @@ from amaranth.hdl import Value
 from amaranth.lib import data
 from tests.hw.checks import simulate
 
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.window import SegmentRing
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.memory import SegmentRing
 
 BODY = data.StructLayout({"number": 12})
 

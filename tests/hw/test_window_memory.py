@@ -10,14 +10,14 @@ import pytest
 from amaranth.back import verilog
 from tests.hw.test_handshake import run_inputs
 
-from streamjoin_hw.contract import FORWARDS, DesignParams
-from streamjoin_hw.contract.params import MEMORIES
-from streamjoin_hw.presets import EQUI
-from streamjoin_hw.region import Region
-from streamjoin_hw.streams import r_layout
-from streamjoin_hw.testing import random_workload
-from streamjoin_hw.window import SegmentRing
-from streamjoin_hw.yowasp import yosys
+from streamjoin_common.contract import FORWARDS, DesignParams
+from streamjoin_common.contract.params import MEMORIES
+from streamjoin_common.contract.presets import EQUI
+from streamjoin_hw.flow.yowasp import yosys
+from streamjoin_hw.rtl.memory import SegmentRing
+from streamjoin_hw.rtl.streams import r_layout
+from streamjoin_hw.rtl.subwindow import Region
+from streamjoin_hw.sim.testing import random_workload
 
 SEED = 31
 HOLDERS: dict[str, Callable[..., Any]] = {"step": SegmentRing, "fast": Region}

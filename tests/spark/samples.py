@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamjoin.tuples import Pairs, Stream
-from streamjoin.windows import AllWindow, TimeWindow, TumblingWindow, Window
+from streamjoin_common.language.windows import AllWindow, TimeWindow, TumblingWindow, Window
 
 
 def window_of(rng: np.random.Generator, most: int) -> Window:

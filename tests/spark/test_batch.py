@@ -7,17 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.datagen.distributed import pairs_of, table_of, window_of, write_files
 from tests.host import cases
+from tests.spark.samples import pairs_of, table_of, window_of, write_files
 
 from streamjoin import oracle, verify
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs import as_streams
-from streamjoin.predicates import Predicate
+from streamjoin.inputs.batches import as_streams
 from streamjoin.tuples import Pairs, Stream
-from streamjoin.windows import Window, parse_window
-from streamjoin_datagen.distributed.join import SparkJoin, distributed_join
-from streamjoin_datagen.session import Session
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window, parse_window
+from streamjoin_datagen.session.session import Session
+from streamjoin_spark.batch.join import SparkJoin, distributed_join
 
 SEED = int(os.environ.get("SEED", "0"))
 PATHS = ("files", "shuffle")

@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.datagen.distributed import pairs_of, write_files
+from tests.spark.samples import pairs_of, write_files
 
 from streamjoin import oracle, verify
 from streamjoin.cli import main
-from streamjoin.inputs import as_streams
-from streamjoin.predicates import Predicate
-from streamjoin.windows import parse_window
-from streamjoin_datagen.distributed import cli, submit
-from streamjoin_datagen.java import find_java
-from streamjoin_datagen.session import Session
+from streamjoin.inputs.batches import as_streams
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import parse_window
+from streamjoin_datagen.session.java import find_java
+from streamjoin_datagen.session.session import Session
+from streamjoin_spark import cli, submit
 
 pytestmark = pytest.mark.timeout(600)
 DEADLINE_S = 400
@@ -162,7 +162,7 @@ def test_settings_are_checked_before_spark_starts(
 FROM_THE_PACKAGE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from streamjoin_datagen.distributed import worker
+from streamjoin_spark import worker
 import streamjoin
 assert all(module.__file__.startswith(sys.argv[1]) for module in (worker, streamjoin))
 worker.settle()

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
-from tests.datagen.distributed import pairs_of, write_files
+from tests.spark.samples import pairs_of, write_files
 
 from streamjoin import oracle, verify
-from streamjoin.inputs import as_streams
-from streamjoin.predicates import Predicate
-from streamjoin.windows import parse_window
-from streamjoin_datagen.java import find_java
+from streamjoin.inputs.batches import as_streams
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import parse_window
+from streamjoin_datagen.session.java import find_java
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 HOME = Path(pyspark.__file__).parent

@@ -6,16 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.datagen.distributed import write_files
+from tests.spark.samples import write_files
 
 from streamjoin.cli import main
 from streamjoin.errors import InputError
-from streamjoin.files import read_table
+from streamjoin.inputs.files import read_table
 from streamjoin_common.errors import InputWarning
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.windows import parse_window
-from streamjoin_datagen.distributed import parts
-from streamjoin_datagen.distributed.files import open_stream
+from streamjoin_spark.batch import parts
+from streamjoin_spark.batch.files import open_stream
 
 TS = np.sort(np.random.default_rng(3).integers(-50, 200, 300))
 TABLE = pa.table({"v": np.arange(300), "k": np.arange(300) % 7, "ts": TS})

@@ -7,12 +7,12 @@ import pytest
 import streamjoin as sj
 from streamjoin import oracle, run, verify
 from streamjoin.engines.base import Job
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import parse_window
-from streamjoin_datagen.distributed.engine import Spark, SparkEngine
-from streamjoin_datagen.distributed.yardstick import SparkSql
-from streamjoin_datagen.session import Session
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import parse_window
+from streamjoin_datagen.session.session import Session
+from streamjoin_spark.engine import Spark, SparkEngine
+from streamjoin_spark.yardstick import SparkSql
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("session")]
 ROWS = 300

@@ -16,20 +16,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
-from tests.datagen.distributed import pairs_of
+from tests.spark.samples import pairs_of
 
 from streamjoin import oracle, verify
 from streamjoin.cli import main
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs import as_streams
-from streamjoin.predicates import Predicate
+from streamjoin.inputs.batches import as_streams
 from streamjoin.tuples import Pairs, Stream
-from streamjoin.windows import parse_window
-from streamjoin_datagen.distributed import cli, stream_source, stream_state
-from streamjoin_datagen.distributed.join import explained
-from streamjoin_datagen.distributed.stream_state import FOLDER, last_record
-from streamjoin_datagen.distributed.streaming import stream_join, stream_join_files
-from streamjoin_datagen.session import Session
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import parse_window
+from streamjoin_datagen.session.session import Session
+from streamjoin_spark import cli
+from streamjoin_spark.batch.join import explained
+from streamjoin_spark.streaming import source as stream_source
+from streamjoin_spark.streaming import state as stream_state
+from streamjoin_spark.streaming.query import stream_join, stream_join_files
+from streamjoin_spark.streaming.state import FOLDER, last_record
 
 pytestmark = pytest.mark.timeout(600)
 ROWS, FILES, START_US = 600, 4, 1_000_000

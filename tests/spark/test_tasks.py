@@ -4,20 +4,21 @@ import os
 
 import numpy as np
 import pytest
-from tests.datagen.distributed import joined, window_of
 from tests.host import cases
+from tests.spark.samples import joined, window_of
 
 from streamjoin import oracle, verify
 from streamjoin.errors import EngineError, InputError, UnsupportedError
-from streamjoin.inputs import as_streams
-from streamjoin.predicates import Band, Predicate
+from streamjoin.inputs.batches import as_streams
 from streamjoin.tuples import Pairs, Stream
-from streamjoin.windows import AllWindow, TimeWindow, Window, parse_window
-from streamjoin_datagen.distributed import engine, local
-from streamjoin_datagen.distributed.classes import Radix, Ranges, interval, key_hashes
-from streamjoin_datagen.distributed.join import explained
-from streamjoin_datagen.distributed.partition import Partitioning
-from streamjoin_datagen.distributed.plan import Side, plan
+from streamjoin_common.language.predicates import Band, Predicate
+from streamjoin_common.language.windows import AllWindow, TimeWindow, Window, parse_window
+from streamjoin_spark import engine
+from streamjoin_spark.batch import local
+from streamjoin_spark.batch.classes import Radix, Ranges, interval, key_hashes
+from streamjoin_spark.batch.join import explained
+from streamjoin_spark.batch.partition import Partitioning
+from streamjoin_spark.batch.plan import Side, plan
 
 SEED = int(os.environ.get("SEED", "0"))
 WINDOWS = [w for w in map(parse_window, cases.WINDOWS) if w.kind != "count"]

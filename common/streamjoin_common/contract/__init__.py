@@ -6,11 +6,8 @@ without any hardware tool. Parameters are what the user chooses; everything that
 them is a property. A design's identity is the digest of its parameters and of this interface.
 """
 
-from streamjoin_hw.contract.description import (
-    BOARDS,
-    manifest,
-)
-from streamjoin_hw.contract.layouts import (
+from streamjoin_common.contract.description import BOARDS, manifest
+from streamjoin_common.contract.layouts import (
     SIDE_R,
     SIDE_S,
     LayoutField,
@@ -19,13 +16,24 @@ from streamjoin_hw.contract.layouts import (
     result_layout,
     tuple_layout,
 )
-from streamjoin_hw.contract.model_library import (
+from streamjoin_common.contract.model_library import (
     LIBRARY_NAME,
     RunState,
     SjmRun,
     load_model_library,
 )
-from streamjoin_hw.contract.params import (
+from streamjoin_common.contract.packets import (
+    GROUP_TUPLES,
+    HEADER,
+    MARK,
+    PACKET_CYCLES,
+    PACKET_RESULTS,
+    TRAILER,
+    input_word_bits,
+    most_packet_bytes,
+    result_word_bits,
+)
+from streamjoin_common.contract.params import (
     DESIGNS,
     FORWARDS,
     HOLD_WORDS,
@@ -43,7 +51,7 @@ from streamjoin_hw.contract.params import (
     active_cores,
     parse_term,
 )
-from streamjoin_hw.contract.register_map import (
+from streamjoin_common.contract.register_map import (
     MAGIC,
     NEXT_INPUT,
     NEXT_TUPLE,
@@ -51,18 +59,7 @@ from streamjoin_hw.contract.register_map import (
     RegisterField,
     registers,
 )
-from streamjoin_hw.contract.theta import Theta, ThetaError, TupleView
-from streamjoin_hw.contract.words import (
-    GROUP_TUPLES,
-    HEADER,
-    MARK,
-    PACKET_CYCLES,
-    PACKET_RESULTS,
-    TRAILER,
-    input_word_bits,
-    most_packet_bytes,
-    result_word_bits,
-)
+from streamjoin_common.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
     "BOARDS",

@@ -3,9 +3,9 @@
 import dataclasses
 from typing import Any
 
-from streamjoin_hw.contract.layouts import beat_bits, result_layout, tuple_layout
-from streamjoin_hw.contract.params import INTERFACE_VERSION, DesignParams
-from streamjoin_hw.contract.register_map import registers
+from streamjoin_common.contract.layouts import beat_bits, result_layout, tuple_layout
+from streamjoin_common.contract.params import INTERFACE_VERSION, DesignParams
+from streamjoin_common.contract.register_map import registers
 
 BOARDS = ("pynq-z2", "zcu104", "kv260")
 """Boards that the driver knows, by the names that bitstreams are built for."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from streamjoin_hw.contract.params import KEY_BITS, DesignParams
+from streamjoin_common.contract.params import KEY_BITS, DesignParams
 
 
 @dataclass(frozen=True)

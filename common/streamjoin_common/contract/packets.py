@@ -13,8 +13,8 @@ rides beside the tuples travels in words of its own:
   unseen while input goes on.
 """
 
-from streamjoin_hw.contract.layouts import LayoutField, beat_bits, result_layout, tuple_layout
-from streamjoin_hw.contract.params import DesignParams
+from streamjoin_common.contract.layouts import LayoutField, beat_bits, result_layout, tuple_layout
+from streamjoin_common.contract.params import DesignParams
 
 LEAST_WORD_BITS = 64
 GROUP_TUPLES = 32

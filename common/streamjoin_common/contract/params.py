@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from streamjoin_hw.contract.theta import Theta
+from streamjoin_common.contract.theta import Theta
 
 INTERFACE_VERSION = 2
 """Raised whenever layouts or registers change meaning: part of every design's digest."""

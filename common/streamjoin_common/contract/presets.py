@@ -1,6 +1,6 @@
 """Named design points: each fills but fits its device, ``tiny`` simulates in seconds."""
 
-from streamjoin_hw.contract import DesignParams, KeyType, Term, TermKind
+from streamjoin_common.contract import DesignParams, KeyType, Term, TermKind
 
 EQUI = (Term(TermKind.EQUI, KeyType.INT32),)
 REFERENCE_BAND = (Term(TermKind.BAND, KeyType.INT32), Term(TermKind.BAND, KeyType.FLOAT32))

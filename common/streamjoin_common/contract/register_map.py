@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from streamjoin_hw.contract.params import DesignParams, KeyType, TermKind
+from streamjoin_common.contract.params import DesignParams, KeyType, TermKind
 
 MAGIC = 0x534A4F4E
 """What the ``identity`` register reads: "SJON"."""

@@ -17,6 +17,7 @@ against a loss of power:
 """
 
 from streamjoin_common.storage.atomic import (
+    is_draft,
     make_folder,
     new_file,
     new_files,
@@ -31,6 +32,7 @@ __all__ = [
     "CacheError",
     "StorageError",
     "TemporaryFolder",
+    "is_draft",
     "lock",
     "make_folder",
     "new_file",

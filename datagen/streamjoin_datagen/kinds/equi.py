@@ -15,8 +15,8 @@ from streamjoin_datagen.spec import (
 )
 
 if TYPE_CHECKING:
-    from streamjoin_datagen.arrivals import Timing
-    from streamjoin_datagen.workloads import Column
+    from streamjoin_datagen.rows.arrivals import Timing
+    from streamjoin_datagen.rows.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +128,13 @@ class EquiSpec(WorkloadSpec):
 
     def timing(self, stream: str) -> "Timing":
         """When the rows of a stream arrive."""
-        from streamjoin_datagen.arrivals import paced
+        from streamjoin_datagen.rows.arrivals import paced
 
         return paced(self.arrivals, self.seed, stream, self.rate * 1e3)
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
         """Keys as ``keys`` says, and random payloads."""
-        from streamjoin_datagen import fillers, keys
+        from streamjoin_datagen.rows import fillers, keys
 
         rows = (first_row, row_count)
         labels = (self.seed, "both")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from streamjoin_datagen.spec import MAX_KEY, MAX_RATE_PER_S, MAX_ROWS, WorkloadSpec
 
 if TYPE_CHECKING:
-    from streamjoin_datagen.arrivals import Timing
-    from streamjoin_datagen.workloads import Column
+    from streamjoin_datagen.rows.arrivals import Timing
+    from streamjoin_datagen.rows.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +79,13 @@ class MasterSpec(WorkloadSpec):
 
     def timing(self, stream: str) -> "Timing":
         """R is at rest, S regular."""
-        from streamjoin_datagen.arrivals import Regular
+        from streamjoin_datagen.rows.arrivals import Regular
 
         return Regular(0.0 if stream == "r" else self.rate * 1e3)
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
         """Uniform keys in R, Zipf keys in S, random payloads."""
-        from streamjoin_datagen import fillers, keys
+        from streamjoin_datagen.rows import fillers, keys
 
         rows = (first_row, row_count)
         if stream == "r":

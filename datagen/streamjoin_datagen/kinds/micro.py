@@ -8,8 +8,8 @@ from streamjoin_datagen.errors import require
 from streamjoin_datagen.spec import MAX_RATE_PER_S, MAX_ROWS, WorkloadSpec, zipf_meeting
 
 if TYPE_CHECKING:
-    from streamjoin_datagen.arrivals import Timing
-    from streamjoin_datagen.workloads import Column
+    from streamjoin_datagen.rows.arrivals import Timing
+    from streamjoin_datagen.rows.tables import Column
 
 MAX_WINDOW_MS = 3_600_000
 MAX_SLOTS = 1 << 22
@@ -131,7 +131,7 @@ class MicroSpec(WorkloadSpec):
 
     def timing(self, stream: str) -> "Timing":
         """When the rows of a stream arrive."""
-        from streamjoin_datagen.arrivals import paced, zipf_slots
+        from streamjoin_datagen.rows.arrivals import paced, zipf_slots
 
         if self.ts_skew > 0:
             return zipf_slots(self.window_rows(stream), self.window_ms, self.ts_skew, self.windows)
@@ -142,7 +142,7 @@ class MicroSpec(WorkloadSpec):
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
         """Keys dealt to every window or drawn by Zipf, and random payloads."""
-        from streamjoin_datagen import fillers, keys
+        from streamjoin_datagen.rows import fillers, keys
 
         rows = (first_row, row_count)
         if self.key_skew == 0:

@@ -19,8 +19,8 @@ from streamjoin_datagen.spec import (
 )
 
 if TYPE_CHECKING:
-    from streamjoin_datagen.arrivals import Timing
-    from streamjoin_datagen.workloads import Column
+    from streamjoin_datagen.rows.arrivals import Timing
+    from streamjoin_datagen.rows.tables import Column
 
 MAX_MS = 1 << 22
 """Milliseconds for which a worker holds a table of arrivals."""
@@ -105,13 +105,13 @@ class StockSpec(_Keyed):
 
     def timing(self, stream: str) -> "Timing":
         """Bursts, at the same times in both streams."""
-        from streamjoin_datagen.arrivals import burst_slots
+        from streamjoin_datagen.rows.arrivals import burst_slots
 
         return burst_slots(self.seed, self.rows(stream), self.duration_ms, self.active)
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
         """Zipf keys, frequent stocks being the same in both streams."""
-        from streamjoin_datagen import fillers, keys
+        from streamjoin_datagen.rows import fillers, keys
 
         law = (self.stocks, self.skew)
         rows = (first_row, row_count)
@@ -187,7 +187,7 @@ class RovioSpec(_Keyed):
 
     def timing(self, stream: str) -> "Timing":
         """Batches, evenly spaced."""
-        from streamjoin_datagen.arrivals import batch_slots
+        from streamjoin_datagen.rows.arrivals import batch_slots
 
         return batch_slots(self.rows(stream), self.rate, self.batch_tuples)
 
@@ -197,8 +197,8 @@ class RovioSpec(_Keyed):
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
         """Users and prices."""
-        from streamjoin_datagen import keys
-        from streamjoin_datagen.seeds import column_key, hashes, scaled
+        from streamjoin_datagen.rows import keys
+        from streamjoin_datagen.rows.seeds import column_key, hashes, scaled
 
         source = "both" if self.streams == "self" else stream
         law = (self.users, self.shape)
@@ -273,7 +273,7 @@ class YsbSpec(_Keyed):
 
     def timing(self, stream: str) -> "Timing":
         """R is at rest, S regular."""
-        from streamjoin_datagen.arrivals import Regular
+        from streamjoin_datagen.rows.arrivals import Regular
 
         return Regular(0.0 if stream == "r" else self.rate * 1e3)
 
@@ -285,8 +285,8 @@ class YsbSpec(_Keyed):
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
         """Every campaign once; events of random advertisements, of three types."""
-        from streamjoin_datagen import fillers, keys
-        from streamjoin_datagen.seeds import column_key, hashes, scaled
+        from streamjoin_datagen.rows import fillers, keys
+        from streamjoin_datagen.rows.seeds import column_key, hashes, scaled
 
         rows = (first_row, row_count)
         if stream == "r":
@@ -361,13 +361,13 @@ class DebsSpec(_Keyed):
 
     def timing(self, stream: str) -> "Timing":
         """At rest."""
-        from streamjoin_datagen.arrivals import Regular
+        from streamjoin_datagen.rows.arrivals import Regular
 
         return Regular(0.0)
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
         """Zipf keys, busy users being the same in both streams."""
-        from streamjoin_datagen import fillers, keys
+        from streamjoin_datagen.rows import fillers, keys
 
         law = (self.users, self.skew)
         rows = (first_row, row_count)

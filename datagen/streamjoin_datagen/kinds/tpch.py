@@ -8,8 +8,8 @@ from streamjoin_datagen.errors import require
 from streamjoin_datagen.spec import MAX_RATE_PER_S, WorkloadSpec
 
 if TYPE_CHECKING:
-    from streamjoin_datagen.arrivals import Timing
-    from streamjoin_datagen.workloads import Column
+    from streamjoin_datagen.rows.arrivals import Timing
+    from streamjoin_datagen.rows.tables import Column
 
 ROWS_AT_1 = {"r": 150_000, "s": 1_500_000}
 MAX_SCALE_FACTOR = 1400.0
@@ -56,7 +56,7 @@ class TpchOrdersSpec(WorkloadSpec):
 
     def missing(self) -> str | None:
         """Say what must be installed first."""
-        from streamjoin_datagen.tpchgen import find_program
+        from streamjoin_datagen.kinds.tpchgen import find_program
 
         if find_program() is None:
             return "tpch-orders needs the program tpchgen-cli: install streamjoin[datagen]"
@@ -81,7 +81,7 @@ class TpchOrdersSpec(WorkloadSpec):
 
     def timing(self, stream: str) -> "Timing":
         """R is at rest, S regular."""
-        from streamjoin_datagen.arrivals import Regular
+        from streamjoin_datagen.rows.arrivals import Regular
 
         return Regular(0.0 if stream == "r" else self.rate * 1e3)
 
@@ -93,8 +93,8 @@ class TpchOrdersSpec(WorkloadSpec):
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
         """Rows of the generator's parts."""
+        from streamjoin_datagen.kinds.tpchgen import read_rows
         from streamjoin_datagen.store import PART_ROWS
-        from streamjoin_datagen.tpchgen import read_rows
 
         part_rows = self.part_rows(stream, PART_ROWS)
         parts = self.rows(stream) // part_rows

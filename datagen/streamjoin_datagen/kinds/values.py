@@ -8,10 +8,10 @@ from streamjoin_datagen.errors import require
 from streamjoin_datagen.spec import MAX_RATE_PER_S, MAX_ROWS, WorkloadSpec
 
 if TYPE_CHECKING:
-    from streamjoin_datagen.arrivals import Timing
-    from streamjoin_datagen.densities import Law
-    from streamjoin_datagen.fillers import Int32s
-    from streamjoin_datagen.workloads import Column
+    from streamjoin_datagen.rows.arrivals import Timing
+    from streamjoin_datagen.rows.densities import Law
+    from streamjoin_datagen.rows.fillers import Int32s
+    from streamjoin_datagen.rows.tables import Column
 
 DOMAIN = 1 << 30
 """Values are 0 to below this, and the unit interval of a density is all of it."""
@@ -65,7 +65,7 @@ class ValuesSpec(WorkloadSpec):
 
     def timing(self, stream: str) -> "Timing":
         """Regular, both streams alternating."""
-        from streamjoin_datagen.arrivals import Regular
+        from streamjoin_datagen.rows.arrivals import Regular
 
         return Regular(self.rate * 1e3)
 
@@ -80,7 +80,7 @@ class ValuesSpec(WorkloadSpec):
 
     def reach(self) -> int:
         """How far two values of a pair may differ."""
-        from streamjoin_datagen.densities import reach_for, uniform_reach
+        from streamjoin_datagen.rows.densities import reach_for, uniform_reach
 
         law = self.law()
         if law is None:
@@ -99,8 +99,8 @@ class ValuesSpec(WorkloadSpec):
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
         """Values of the law, and random payloads."""
-        from streamjoin_datagen import fillers
-        from streamjoin_datagen.seeds import column_key, hashes, scaled
+        from streamjoin_datagen.rows import fillers
+        from streamjoin_datagen.rows.seeds import column_key, hashes, scaled
 
         name = "x" if stream == "r" else "a"
         source = "both" if self.streams == "self" else stream
@@ -192,7 +192,7 @@ class GaussianSpec(ValuesSpec):
 
     def law(self) -> "Law | None":
         """The density of the values on the unit interval."""
-        from streamjoin_datagen.densities import gaussian
+        from streamjoin_datagen.rows.densities import gaussian
 
         return gaussian(self.mean, self.sigma)
 
@@ -236,7 +236,7 @@ class GammaSpec(ValuesSpec):
 
     def law(self) -> "Law | None":
         """The density of the values, from 0 to where it is cut off."""
-        from streamjoin_datagen.densities import gamma
+        from streamjoin_datagen.rows.densities import gamma
 
         return gamma(self.shape, self.scale)
 
@@ -291,7 +291,7 @@ class ShiftingGaussianSpec(ValuesSpec):
 
     def law(self) -> "Law | None":
         """The density of the values at first, on the unit interval."""
-        from streamjoin_datagen.densities import gaussian
+        from streamjoin_datagen.rows.densities import gaussian
 
         return gaussian(self.mean, self.sigma)
 

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from streamjoin_datagen.ranks import zipf_weights
-from streamjoin_datagen.seeds import Float64s, Int64s, column_key, exact_log, hashes, unit
+from streamjoin_datagen.rows.ranks import zipf_weights
+from streamjoin_datagen.rows.seeds import Float64s, Int64s, column_key, exact_log, hashes, unit
 
 US_A_MS = 1000
 

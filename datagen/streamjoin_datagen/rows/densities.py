@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamjoin_datagen.ranks import AliasTable, alias_table
-from streamjoin_datagen.seeds import (
+from streamjoin_datagen.rows.ranks import AliasTable, alias_table
+from streamjoin_datagen.rows.seeds import (
     Float64s,
     Int64s,
     UInt64s,

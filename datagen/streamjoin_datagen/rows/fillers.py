@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamjoin_datagen.seeds import Float64s, UInt64s, column_key, hashes, unit
+from streamjoin_datagen.rows.seeds import Float64s, UInt64s, column_key, hashes, unit
 
 Int32s = NDArray[np.int32]
 

@@ -10,9 +10,9 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin_datagen import ranks
-from streamjoin_datagen.fillers import whole
-from streamjoin_datagen.seeds import UInt64s, column_key, hashes, permuted, scaled
+from streamjoin_datagen.rows import ranks
+from streamjoin_datagen.rows.fillers import whole
+from streamjoin_datagen.rows.seeds import UInt64s, column_key, hashes, permuted, scaled
 
 Int32s = NDArray[np.int32]
 Labels = tuple[int, str]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamjoin_datagen.seeds import (
+from streamjoin_datagen.rows.seeds import (
     Float64s,
     UInt64s,
     exact_exp,

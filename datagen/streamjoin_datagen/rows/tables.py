@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from streamjoin_datagen.arrivals import Poisson
+from streamjoin_datagen.rows.arrivals import Poisson
 from streamjoin_datagen.spec import WorkloadSpec
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.storage import TemporaryFolder
 from streamjoin_datagen.errors import GenerationError
-from streamjoin_datagen.interrupts import Result, interruptible
-from streamjoin_datagen.java import find_java
-from streamjoin_datagen.masters import check_master, is_in_process, own_home
-from streamjoin_datagen.shipping import package
+from streamjoin_datagen.session.clusters import check_master, is_in_process, own_home
+from streamjoin_datagen.session.interrupts import Result, interruptible
+from streamjoin_datagen.session.java import find_java
+from streamjoin_datagen.session.shipping import package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

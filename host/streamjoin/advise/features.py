@@ -11,9 +11,9 @@ import numpy as np
 
 from streamjoin.engines.base import Job
 from streamjoin.engines.encode import encode_keys
-from streamjoin.predicates import Equi, Predicate
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import TumblingWindow
+from streamjoin_common.language.predicates import Equi, Predicate
+from streamjoin_common.language.windows import TumblingWindow
 
 SAMPLE_TUPLES = 1 << 16
 SLOTS = 100

@@ -21,9 +21,9 @@ from streamjoin.advise.tree import walk
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import MismatchError
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import AllWindow
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow
 
 LAZY = ("npj", "prj", "mway", "mpass")
 EAGER = ("shj-jm", "pmj-jb")

@@ -15,10 +15,10 @@ from streamjoin import run
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.engines.semi.cost import Costs
-from streamjoin.predicates import Predicate
-from streamjoin.stores import KINDS
+from streamjoin.relations import KINDS
 from streamjoin.tuples import Stream
-from streamjoin.windows import AllWindow
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow
 
 R_ROWS = 100_000
 S_TUPLES = 400_000

@@ -63,7 +63,7 @@ def comparison_rate(terms: int) -> float:
         The best of five runs, comparisons a second.
     """
     from streamjoin.engines.kernels import vectors
-    from streamjoin.engines.kernels.scan import passes
+    from streamjoin.engines.kernels.sliding.scan import passes
 
     codes = np.zeros((2, CACHED_TUPLES), dtype=np.uint32)
     probes = np.ones((3, 2, vectors.PROBES), dtype=np.uint32)
@@ -82,7 +82,7 @@ def store_rate(kind: str, row_bytes: int, kept_bytes: int) -> float:
     Parameters
     ----------
     kind : str
-        One of :data:`streamjoin.stores.KINDS`.
+        One of :data:`streamjoin.relations.KINDS`.
     row_bytes, kept_bytes : int
         Of a row as it is written, and of what is kept of it.
 
@@ -91,7 +91,7 @@ def store_rate(kind: str, row_bytes: int, kept_bytes: int) -> float:
     float
         The best of three scans by each of :data:`READ_BYTES`: bytes read of the rows, by the time.
     """
-    from streamjoin.stores import write_store
+    from streamjoin.relations import write_store
 
     rows, best = STORE_BYTES // row_bytes, float("inf")
     with TemporaryFolder("store") as folder:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, limits, points
-from streamjoin.bench.compare import ShowProgress, compare_one, document, write_run
+from streamjoin.bench.compare import ShowProgress, compare_one, document
 from streamjoin.bench.experiments import Experiment, Point
 from streamjoin.bench.workloads import Comparison, as_table, check_table, generate
 from streamjoin.errors import InputError
@@ -94,8 +94,8 @@ def run_experiment(
     command: str,
     show: ShowProgress,
     say: Callable[[str], None],
-) -> tuple[dict[str, Any], Path]:
-    """Run what is not finished, write records and page.
+) -> dict[str, Any]:
+    """Run what is not finished.
 
     Parameters
     ----------
@@ -110,15 +110,13 @@ def run_experiment(
 
     Returns
     -------
-    records : dict
+    dict
         The content of ``records.json``.
-    page : Path
-        The report.
     """
     done = place.out / points.FOLDER
     done.mkdir(parents=True, exist_ok=True)
     suite = place.out / "suite.toml"
-    suite.write_text(experiments.suite_text(experiment.name, experiment.points))
+    storage.write_text(suite, experiments.suite_text(experiment.name, experiment.points))
     keys = list(dict.fromkeys(point.data_key for point in experiment.points))
     folders = dict(zip(keys, generate(suite, place.data), strict=True))
     limit = Limit(experiment.against)
@@ -159,7 +157,7 @@ def run_experiment(
         "claims": [claim.held(records) for claim in experiment.claims],
         "limit_per_s": limit.rates,
     }
-    return whole, write_run(whole, place.out, say)
+    return whole
 
 
 def _measure(

@@ -15,9 +15,9 @@ from typing import Any
 from streamjoin import run
 from streamjoin.engines import catalog
 from streamjoin.errors import DeadlineError, InputError, MismatchError, StreamJoinError
-from streamjoin.predicates import Predicate
-from streamjoin.windows import Window, parse_window
 from streamjoin_common.documents import DocumentError, read_json, read_toml
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window, parse_window
 
 GENERATION_DEADLINE_S = 3600
 DEFAULT_ROUNDS = 5

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, runner
-from streamjoin.bench.compare import check_run_folder
 from streamjoin.cli import figures
 from streamjoin.cli.terminal import (
     duration,
@@ -20,6 +19,7 @@ from streamjoin.cli.terminal import (
     si,
 )
 from streamjoin.report.results import Result
+from streamjoin.report.run_folder import check_run_folder, write_run
 from streamjoin.report.sentences import claim_said
 from streamjoin.run import check_options
 
@@ -60,12 +60,13 @@ class BenchVerb:
         command = shlex.join([*words, "--threads", str(args.threads), "--out", str(out)])
         say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
         try:
-            records, page = runner.run_experiment(
+            records = runner.run_experiment(
                 experiment, runner.Place(out, args.data, args.threads), command, progress, say
             )
         except KeyboardInterrupt:
             say(f"finished points are kept in {out}; to go on, type {command}")
             raise
+        page = write_run(records, out, say)
         if args.json:
             print_json(records)
         else:

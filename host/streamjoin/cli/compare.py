@@ -6,13 +6,14 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from streamjoin.bench.compare import check_run_folder, compare, write_run
+from streamjoin.bench.compare import compare
 from streamjoin.bench.workloads import DEFAULT_ROUNDS, Comparison, read_suite, read_workload
 from streamjoin.cli import figures, options
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
 from streamjoin.errors import InputError
-from streamjoin.windows import parse_window
+from streamjoin.report.run_folder import check_run_folder, write_run
+from streamjoin_common.language.windows import parse_window
 
 EPILOG = """\
 examples:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from streamjoin.cli.terminal import duration, print_paragraph, say
-from streamjoin.report.parts import plain
+from streamjoin.report.charts.stacked import plain
 from streamjoin.report.results import ORIGINS, Result, WorkloadResults, group
 
 Results = Sequence[tuple[WorkloadResults, Result]]

@@ -13,14 +13,14 @@ from streamjoin.cli.terminal import duration, print_json, print_table, progress,
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
-from streamjoin.inputs import ONLY_R, read_streams
+from streamjoin.inputs.batches import ONLY_R, read_streams
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, write_pairs
-from streamjoin.stores import KINDS, Relation
-from streamjoin.stores.relations import source
+from streamjoin.relations import KINDS, Relation
+from streamjoin.relations.source import source
 from streamjoin.tuples import Stream
-from streamjoin.windows import TimeWindow, TumblingWindow, parse_window
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import parse_lateness
+from streamjoin_common.language.windows import TimeWindow, TumblingWindow, parse_window
 from streamjoin_common.storage import new_files
 
 EPILOG = """\

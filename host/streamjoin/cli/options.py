@@ -5,9 +5,9 @@ import os
 from typing import Any
 
 from streamjoin.errors import InputError
-from streamjoin.predicates import Predicate
 from streamjoin_common.language.arrivals import UNITS
 from streamjoin_common.language.order import ORDERS
+from streamjoin_common.language.predicates import Predicate
 
 
 def add_predicate(parser: argparse.ArgumentParser) -> None:

@@ -15,9 +15,9 @@ from streamjoin.cli.terminal import duration, print_json, print_table, progress,
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
-from streamjoin.inputs import read_streams
-from streamjoin.windows import parse_window
+from streamjoin.inputs.batches import read_streams
 from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.windows import parse_window
 
 EPILOG = """\
 example:

@@ -11,8 +11,8 @@ from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.engines.semi import cost
 from streamjoin.errors import InputError
-from streamjoin.stores import KINDS
-from streamjoin.stores.catalog import store_class
+from streamjoin.relations import KINDS
+from streamjoin.relations.catalog import store_class
 
 COMPONENTS = {
     "h_s": "H_S",

@@ -28,7 +28,7 @@ class StatsVerb:
     def run(self, args: argparse.Namespace) -> int:
         """Describe the workload."""
         from streamjoin.bench.workloads import read_workload
-        from streamjoin.inputs import read_streams
+        from streamjoin.inputs.batches import read_streams
         from streamjoin.outputs import check_target
         from streamjoin.report.page import write_page
         from streamjoin.report.profile import profile

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamjoin.device.watch import wait_until
 from streamjoin.errors import DeviceError
-from streamjoin_hw.contract import MAGIC, DesignParams, Register, TUser, registers
+from streamjoin_common.contract import MAGIC, DesignParams, Register, TUser, registers
 
 Bytes = NDArray[np.uint8]
 

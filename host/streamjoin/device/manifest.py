@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.errors import InputError
+from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import DocumentError, read_json
-from streamjoin_hw.contract import DesignParams
 
 MANIFEST_NAME = "manifest.json"
 

@@ -23,7 +23,7 @@ from streamjoin.device.base import (
     is_result,
 )
 from streamjoin.errors import DeadlineError, DeviceError, UnavailableError
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     LIBRARY_NAME,
     DesignParams,
     RunState,

@@ -15,7 +15,7 @@ import numpy as np
 from streamjoin.device import axi_dma
 from streamjoin.device.manifest import MANIFEST_NAME, Manifest, read_manifest
 from streamjoin.errors import DeviceError, InputError, StreamJoinError, UnavailableError
-from streamjoin_hw.contract import BOARDS
+from streamjoin_common.contract import BOARDS
 
 DMA_CELL, DESIGN_CELL = "dma", "streamjoin"
 """Names of the cells in every block design of ``hw/boards``."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin_hw.contract import LayoutField, beat_bits
+from streamjoin_common.contract import LayoutField, beat_bits
 
 Words = NDArray[np.uint32]
 Bytes = NDArray[np.uint8]

@@ -20,7 +20,7 @@ from streamjoin.device.overlay import LoadedOverlay
 from streamjoin.device.watch import Watch, wait_until
 from streamjoin.device.words import group, grouped_words, packet
 from streamjoin.errors import DeadlineError, DeviceError
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     GROUP_TUPLES,
     SIDE_R,
     beat_bits,

@@ -1,4 +1,4 @@
-"""Groups of tuples and packets of results, as a DMA carries them; see ``streamjoin_hw.contract``.
+"""Groups of tuples and packets of results, as a DMA carries them; see ``streamjoin_common.contract``.
 
 The layouts of header and trailer are the contract's; here they are put together and taken apart
 for many at once.
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamjoin.device.base import Beats, Bytes
 from streamjoin.device.packing import pack, unpack
 from streamjoin.errors import DeviceError
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     GROUP_TUPLES,
     HEADER,
     MARK,

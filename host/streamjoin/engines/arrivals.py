@@ -8,7 +8,13 @@ import numpy as np
 from streamjoin.engines.base import Job
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.tuples import Int64s
-from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow, Window
+from streamjoin_common.language.windows import (
+    AllWindow,
+    CountWindow,
+    TimeWindow,
+    TumblingWindow,
+    Window,
+)
 
 
 def batches(
@@ -103,7 +109,7 @@ def number_arrivals(
 
     ``live`` holds the first live rows of R and of S so far, and is advanced.
     """
-    from streamjoin.engines.kernels import numbering
+    from streamjoin.engines.kernels.sliding import numbering
 
     kind, lengths = numbering.ALL, (0, 0)
     if isinstance(window, CountWindow):

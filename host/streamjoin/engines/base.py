@@ -15,10 +15,10 @@ import numpy as np
 
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import Meter
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Int64s, Pairs, Stream
-from streamjoin.windows import Window
 from streamjoin_common.language.order import ORDERS
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window
 
 ARRIVALS = ("instant", "replay")
 Report = Callable[[str], None]

@@ -9,10 +9,10 @@ from importlib.metadata import entry_points
 
 from streamjoin.engines.base import Engine
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import Window
 from streamjoin_common.language.order import ORDERS
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window
 
 _PLACES = {
     "npj": "streamjoin.engines.intra.npj:Npj",
@@ -33,14 +33,14 @@ _PLACES = {
     "ibwj-chain": "streamjoin.engines.sliding.windowtrees:ChainJoin",
     "ibwj-im": "streamjoin.engines.sliding.mergetrees:ImTreeJoin",
     "ibwj-pim": "streamjoin.engines.sliding.mergetrees:PimTreeJoin",
-    "fpga-handshake": "streamjoin.engines.fpga:FpgaHandshake",
-    "fpga-splitjoin": "streamjoin.engines.fpga_split:FpgaSplitJoin",
-    "fpga-splitjoin-hash": "streamjoin.engines.fpga_hash:FpgaSplitJoinHash",
-    "duckdb": "streamjoin.engines.duckdb:DuckDb",
-    "polars": "streamjoin.engines.yardsticks:Polars",
-    "pyarrow": "streamjoin.engines.yardsticks:PyArrow",
-    "pandas": "streamjoin.engines.yardsticks:Pandas",
-    "oracle": "streamjoin.engines.reference:Oracle",
+    "fpga-handshake": "streamjoin.engines.fpga.handshake:FpgaHandshake",
+    "fpga-splitjoin": "streamjoin.engines.fpga.splitjoin:FpgaSplitJoin",
+    "fpga-splitjoin-hash": "streamjoin.engines.fpga.splitjoin_hash:FpgaSplitJoinHash",
+    "duckdb": "streamjoin.engines.yardsticks.duckdb:DuckDb",
+    "polars": "streamjoin.engines.yardsticks.frames:Polars",
+    "pyarrow": "streamjoin.engines.yardsticks.frames:PyArrow",
+    "pandas": "streamjoin.engines.yardsticks.frames:Pandas",
+    "oracle": "streamjoin.engines.yardsticks.oracle:Oracle",
 }
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.predicates import Band, Equi, Predicate
 from streamjoin.tuples import Stream
+from streamjoin_common.language.predicates import Band, Equi, Predicate
 
 Codes = NDArray[np.uint32]
 Values = NDArray[Any]

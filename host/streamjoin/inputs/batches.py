@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.columns import (
+from streamjoin.errors import InputError, InputWarning, in_one_line
+from streamjoin.inputs.columns import (
     Missing,
     arrow_arrivals,
     arrow_column,
@@ -17,17 +18,15 @@ from streamjoin.columns import (
     numpy_arrivals,
     numpy_column,
 )
-from streamjoin.errors import InputError, InputWarning, in_one_line
-from streamjoin.files import arrow, read_table, require_columns
-from streamjoin.lateness import beyond, in_order
-from streamjoin.payload import take
-from streamjoin.predicates import Equi, Predicate, Term
-from streamjoin.stored import stored_stream
-from streamjoin.stores import Relation, relation
-from streamjoin.stores.relations import GIVEN
+from streamjoin.inputs.files import arrow, read_table, require_columns
+from streamjoin.inputs.lateness import beyond, in_order
+from streamjoin.inputs.payload import take
+from streamjoin.relations import Relation, relation
+from streamjoin.relations.source import GIVEN
+from streamjoin.relations.stream import stored_stream
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
-from streamjoin_common.language.predicates import check_kinds
+from streamjoin_common.language.predicates import Equi, Predicate, Term, check_kinds
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError
-from streamjoin.payload import plain_column
+from streamjoin.inputs.payload import plain_column
 from streamjoin.tuples import Int64s
-from streamjoin.windows import MOST
+from streamjoin_common.language.durations import MAX_US
 
 Column = NDArray[Any]
 Missing = NDArray[np.bool_] | None
@@ -219,7 +219,7 @@ def _microseconds(values: Column, unit: str, name: str, source: str) -> Int64s:
     if unit == "ns":
         return np.asarray(values // 1000)
     scale = MICROSECONDS[unit]
-    beyond = np.flatnonzero((values > MOST // scale) | (values < -(MOST // scale)))
+    beyond = np.flatnonzero((values > MAX_US // scale) | (values < -(MAX_US // scale)))
     if beyond.size:
         raise InputError(f"{source}: {name} at row {beyond[0]} is beyond 2**62 microseconds")
     return np.asarray(values.astype(np.int64, copy=False) * scale if scale > 1 else values)

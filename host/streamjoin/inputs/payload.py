@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamjoin import memory
-from streamjoin.files import arrow
+from streamjoin.inputs.files import arrow
 from streamjoin_common.decoded import check_fits, string_bytes
 
 

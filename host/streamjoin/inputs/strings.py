@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.columns import python_texts
 from streamjoin.errors import InputError
-from streamjoin.files import arrow
+from streamjoin.inputs.columns import python_texts
+from streamjoin.inputs.files import arrow
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,15 @@ from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import NARROWER, InputError, TooLargeError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
-from streamjoin.inputs import Batch, Types, agreed_types, r_columns, s_columns
-from streamjoin.live_side import Held, Side
-from streamjoin.matches import Matches
+from streamjoin.inputs.batches import Batch, Types, agreed_types, r_columns, s_columns
+from streamjoin.live.matches import Matches
+from streamjoin.live.side import Held, Side
 from streamjoin.metrics import Meter
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Pairs, arrival_positions
-from streamjoin.windows import MOST, Window
 from streamjoin_common.language.arrivals import Arrivals
-from streamjoin_common.language.durations import parse_lateness
+from streamjoin_common.language.durations import MAX_US, parse_lateness
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window
 
 MOST_WAITING = 1 << 24
 """Tuples that may wait to be joined; pushing more is refused."""
@@ -255,7 +255,7 @@ class StreamJoiner:
 
     def _ready(self, count: int) -> tuple[Held | None, Held | None]:
         """Return what no tuple that is still to come can precede, the first so many tuples."""
-        r_last_us = s_last_us = MOST
+        r_last_us = s_last_us = MAX_US
         if not self._ended:
             r_last_us = min(self._r.frontier_us, self._s.frontier_us)
             s_last_us = min(self._r.frontier_us - 1, self._s.frontier_us)

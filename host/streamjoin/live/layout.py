@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamjoin.errors import InputError
-from streamjoin.files import arrow
+from streamjoin.inputs.files import arrow
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Matches:
     @cached_property
     def pairs(self) -> "pa.Table":
         """The pairs as an Arrow table ``r_row, s_row, ts``."""
-        from streamjoin.files import arrow
+        from streamjoin.inputs.files import arrow
 
         columns = {"r_row": self.r_rows, "s_row": self.s_rows, "ts": self.ts}
         return arrow().table(columns)  # type: ignore[no-any-return]  # see arrow()

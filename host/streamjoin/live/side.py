@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.arrivals import first_live
 from streamjoin.errors import InputError
-from streamjoin.files import arrow
-from streamjoin.inputs import Batch, Types, as_batch, holds_nothing, no_values
-from streamjoin.lateness import LONG_AGO, beyond, in_order
-from streamjoin.layout import Layout
-from streamjoin.payload import written_out
+from streamjoin.inputs.batches import Batch, Types, as_batch, holds_nothing, no_values
+from streamjoin.inputs.files import arrow
+from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
+from streamjoin.inputs.payload import written_out
+from streamjoin.live.layout import Layout
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import MOST, Window
 from streamjoin_common.language.arrivals import ArrivalColumn
+from streamjoin_common.language.durations import MAX_US
+from streamjoin_common.language.windows import Window
 
 MOST_CHUNKS = 64
 """Pieces of a window's Arrow table beyond which they are copied into one."""
@@ -195,7 +196,7 @@ class Side:
     def reached(self, ts_us: int, state: State | None = None) -> State:
         """Return a state in which no tuple with an arrival time before this one can come."""
         state = state or self.state
-        newest_us = min(max(state.newest_us, ts_us + (self._lateness_us or 0)), MOST)
+        newest_us = min(max(state.newest_us, ts_us + (self._lateness_us or 0)), MAX_US)
         return replace(state, newest_us=newest_us)
 
     def ready(self, last_us: int, types: Types) -> "Held | None":

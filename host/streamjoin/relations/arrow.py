@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from streamjoin.errors import InputError, StoreError, in_one_line
-from streamjoin.files import arrow
-from streamjoin.stores import batches
-from streamjoin.stores.base import Columns, Partition, Store, Words
+from streamjoin.inputs.files import arrow
+from streamjoin.relations import batches
+from streamjoin.relations.base import Columns, Partition, Store, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.stores import queries
-from streamjoin.texts import Texts
+from streamjoin.inputs.strings import Texts
+from streamjoin.relations import queries
 
 Result = TypeVar("Result")
 Words = NDArray[np.uint64]

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamjoin.columns import arrow_column
 from streamjoin.errors import InputError
-from streamjoin.files import arrow
-from streamjoin.payload import plain_column
-from streamjoin.stores.base import (
+from streamjoin.inputs.columns import arrow_column
+from streamjoin.inputs.files import arrow
+from streamjoin.inputs.payload import plain_column
+from streamjoin.inputs.strings import Texts
+from streamjoin.relations.base import (
     KEY_TYPES,
     WORD_BYTES,
     Columns,
@@ -22,7 +23,6 @@ from streamjoin.stores.base import (
     packed,
     refuse_column,
 )
-from streamjoin.texts import Texts
 
 if TYPE_CHECKING:
     import pyarrow as pa

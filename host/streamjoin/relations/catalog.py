@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamjoin.errors import InputError
-from streamjoin.files import arrow
-from streamjoin.stores.base import WORD_BYTES, Projection, Store, Words
+from streamjoin.inputs.files import arrow
+from streamjoin.relations.base import WORD_BYTES, Projection, Store, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def store_class(kind: str) -> Any:
     if kind not in _PLACES:
         raise InputError(f"there is no store {kind!r}; choose one of {', '.join(KINDS)}")
     module, _, name = _PLACES[kind].partition(":")
-    return getattr(import_module(f"streamjoin.stores.{module}"), name)
+    return getattr(import_module(f"streamjoin.relations.{module}"), name)
 
 
 def open_store(

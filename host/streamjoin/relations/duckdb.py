@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from streamjoin.errors import InputError, StoreError, UnavailableError, in_one_line
-from streamjoin.files import arrow
-from streamjoin.stores import batches
-from streamjoin.stores.base import (
+from streamjoin.inputs.files import arrow
+from streamjoin.relations import batches
+from streamjoin.relations.base import (
     OWN_TABLE,
     Projection,
     Words,

@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from streamjoin.errors import InputError, StoreError, UnavailableError, in_one_line
-from streamjoin.files import arrow
-from streamjoin.stores import batches, queries
-from streamjoin.stores.addresses import Address, is_address
-from streamjoin.stores.base import (
+from streamjoin.inputs.files import arrow
+from streamjoin.relations import batches, queries
+from streamjoin.relations.base import (
     Projection,
     Words,
     check_density,
@@ -31,6 +30,7 @@ from streamjoin.stores.base import (
     enough_rows,
     quoted,
 )
+from streamjoin.relations.server_address import Address, is_address
 from streamjoin_common.documents import DocumentError, read_toml
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.columns import numpy_column
 from streamjoin.errors import InputError, StoreError
-from streamjoin.stores.base import (
+from streamjoin.inputs.columns import numpy_column
+from streamjoin.relations.base import (
     KEY_TYPES,
     WORD_BYTES,
     Columns,

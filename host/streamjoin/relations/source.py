@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamjoin.errors import InputError
-from streamjoin.stores import addresses
-from streamjoin.stores.addresses import Address, is_address, shown, split_table
-from streamjoin.stores.base import Projection, Store
-from streamjoin.stores.catalog import KINDS, open_store
+from streamjoin.relations import server_address as addresses
+from streamjoin.relations.base import Projection, Store
+from streamjoin.relations.catalog import KINDS, open_store
+from streamjoin.relations.server_address import Address, is_address, shown, split_table
 
 DATABASES = ("sqlite", "duckdb", "postgres")
 """Kinds that hold relations by the names of tables."""
@@ -25,7 +25,7 @@ class Relation:
     Attributes
     ----------
     kind : str
-        One of :data:`streamjoin.stores.KINDS`.
+        One of :data:`streamjoin.relations.KINDS`.
     place : str
         File or folder; for PostgreSQL the server's address, or the file that says it.
     table : str or None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from streamjoin.errors import InputError, StoreError
-from streamjoin.stores.base import (
+from streamjoin.relations.base import (
     KEY_TYPES,
     OWN_TABLE,
     Columns,

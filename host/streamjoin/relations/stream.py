@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.columns import numpy_arrivals
 from streamjoin.errors import InputError
-from streamjoin.files import require_columns
-from streamjoin.stores import Projection, Relation, Store
-from streamjoin.stores.base import Columns, Words
-from streamjoin.texts import Texts
+from streamjoin.inputs.columns import numpy_arrivals
+from streamjoin.inputs.files import require_columns
+from streamjoin.inputs.strings import Texts
+from streamjoin.relations import Projection, Relation, Store
+from streamjoin.relations.base import Columns, Words
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
 

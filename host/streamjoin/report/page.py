@@ -8,16 +8,18 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin.report import charts, curves, sentences, tables, units
+from streamjoin.report import sentences, tables, units
+from streamjoin.report.charts import bars as charts
+from streamjoin.report.charts import curves
+from streamjoin.report.charts.sweeps import sweep_charts
+from streamjoin.report.charts.theme import variables
 from streamjoin.report.records import RecordsError, check_run, read_records
 from streamjoin.report.results import WorkloadResults, group
 from streamjoin.report.sentences import arrival, join_kind, summarize
-from streamjoin.report.sweeps import sweep_charts
-from streamjoin.report.theme import variables
 from streamjoin_common import storage
 
 if TYPE_CHECKING:
-    from streamjoin.report.canvas import Chart
+    from streamjoin.report.charts.canvas import Chart
 
 RUN_PAGE = "report.html"
 """The page in a run's folder, beside its records."""

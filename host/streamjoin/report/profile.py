@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.encode import encode_keys
-from streamjoin.predicates import Equi, Predicate
+from streamjoin_common.language.predicates import Equi, Predicate
 
 if TYPE_CHECKING:
     from streamjoin.tuples import Stream

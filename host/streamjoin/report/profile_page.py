@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamjoin.report import units
-from streamjoin.report.canvas import Chart, Format, add_axes, draw_chart, new_figure
-from streamjoin.report.rows import Scale, apply_scale
-from streamjoin.report.theme import sentinel, series_style, variables
+from streamjoin.report.charts.canvas import Chart, Format, add_axes, draw_chart, new_figure
+from streamjoin.report.charts.rows import Scale, apply_scale
+from streamjoin.report.charts.theme import sentinel, series_style, variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

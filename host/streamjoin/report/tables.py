@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin.metrics import PHASES
 from streamjoin.report import units
-from streamjoin.report.charts import PHASE_BARS, phase_shares
+from streamjoin.report.charts.bars import PHASE_BARS, phase_shares
 from streamjoin.report.records import PERCENTILES
 from streamjoin.report.results import ORIGINS, Clock, Result, Verdict, WorkloadResults
 

@@ -11,17 +11,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from streamjoin_hw.contract import ParameterError, active_cores
-from streamjoin_hw.design_options import UsageError, design_from, parameters_help
-from streamjoin_hw.formal.cli import configure as configure_prove
-from streamjoin_hw.latency.cli import configure as configure_latency
-from streamjoin_hw.power.cli import configure as configure_power
-from streamjoin_hw.presets import PRESETS
-from streamjoin_hw.rate.cli import configure as configure_rate
-from streamjoin_hw.synth.cli import configure as configure_synth
-from streamjoin_hw.synth.scale_cli import configure as configure_scale
-from streamjoin_hw.terminal import built_model, progress, say, show, stages, write_text
-from streamjoin_hw.walk.cli import check_seed, chosen_windows, configure_input
+from streamjoin_common.contract import ParameterError, active_cores
+from streamjoin_common.contract.presets import PRESETS
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli.latency import configure as configure_latency
+from streamjoin_hw.cli.options import design_from, parameters_help
+from streamjoin_hw.cli.power import configure as configure_power
+from streamjoin_hw.cli.prove import configure as configure_prove
+from streamjoin_hw.cli.rate import configure as configure_rate
+from streamjoin_hw.cli.scale import configure as configure_scale
+from streamjoin_hw.cli.synth import configure as configure_synth
+from streamjoin_hw.cli.terminal import built_model, progress, say, show, stages, write_text
+from streamjoin_hw.cli.walk import check_seed, chosen_windows, configure_input
 
 _EXAMPLES = """examples:
   streamjoin hw verilog --preset tiny --out build/tiny
@@ -52,7 +53,7 @@ def _out(arguments: argparse.Namespace) -> Path | None:
 
 
 def _verilog(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.emit import MANIFEST_NAME, emit_verilog
+    from streamjoin_hw.flow.emit import MANIFEST_NAME, emit_verilog
 
     params = design_from(arguments.preset, arguments.param)
     folder = _out(arguments)
@@ -65,7 +66,7 @@ def _verilog(arguments: argparse.Namespace) -> int:
 
 
 def _manifest(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.emit import manifest
+    from streamjoin_hw.flow.emit import manifest
 
     params = design_from(arguments.preset, arguments.param)
     write_text(json.dumps(manifest(params), indent=2) + "\n", _out(arguments))
@@ -73,7 +74,7 @@ def _manifest(arguments: argparse.Namespace) -> int:
 
 
 def _registers(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.pages import registers_page
+    from streamjoin_hw.cli.pages import registers_page
 
     params = design_from(arguments.preset, arguments.param)
     write_text(registers_page(params), _out(arguments))
@@ -112,7 +113,7 @@ def _per_1024(flag: str, value: int) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.bulk_run import EXACT, bulk_run
+    from streamjoin_hw.sim.run import EXACT, bulk_run
 
     params = design_from(arguments.preset, arguments.param)
     if arguments.tuples < 1:
@@ -140,13 +141,13 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 
 def _waves(arguments: argparse.Namespace, params: Any, idle: int, stall: int) -> int:
-    from streamjoin_hw.walk.cli import waves
+    from streamjoin_hw.cli.walk import waves
 
     return waves(arguments, params, idle, stall)
 
 
 def _animate(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.walk.cli import animate
+    from streamjoin_hw.cli.walk import animate
 
     return animate(arguments)
 
@@ -162,8 +163,8 @@ def _of(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _bitstream(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.selftest import ulx3s
-    from streamjoin_hw.vivado import BOARDS, vivado_bitstream
+    from streamjoin_hw.flow.vivado import BOARDS, vivado_bitstream
+    from streamjoin_hw.studies.selftest import ulx3s
 
     names = (*BOARDS, ulx3s.BOARD)
     if arguments.board not in names:

@@ -5,9 +5,10 @@ import dataclasses
 import json
 from typing import Any
 
-from streamjoin_hw.contract import FORWARDS, DesignParams
-from streamjoin_hw.design_options import UsageError, design_from
-from streamjoin_hw.terminal import built_model, print_table, say
+from streamjoin_common.contract import FORWARDS, DesignParams
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli.options import design_from
+from streamjoin_hw.cli.terminal import built_model, print_table, say
 
 USUAL_CORES = "1,2,4,8"
 
@@ -78,8 +79,8 @@ def _counts(text: str) -> list[int]:
 
 def _row(params: DesignParams) -> dict[str, Any]:
     """Measure the matches that come first and last."""
-    from streamjoin_hw.latency.cases import latency_cycles, measure
-    from streamjoin_hw.testing import step_cycles
+    from streamjoin_hw.sim.testing import step_cycles
+    from streamjoin_hw.studies.latency.cases import latency_cycles, measure
 
     folder = built_model(params)
     ages = range(params.window_capacity)

@@ -8,14 +8,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.contract import DesignParams, Theta, parse_term
-from streamjoin_hw.presets import PRESETS
-
-
-class UsageError(ValueError):
-    """A flag does not fit; the message names it and what would be right."""
-
-    exit_status = 2
+from streamjoin_common.contract import DesignParams, Theta, parse_term
+from streamjoin_common.contract.presets import PRESETS
+from streamjoin_common.errors import UsageError
 
 
 def parameters_help() -> str:

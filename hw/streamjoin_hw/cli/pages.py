@@ -1,6 +1,6 @@
 """Generated pages of the documentation."""
 
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     DesignParams,
     LayoutField,
     beat_bits,

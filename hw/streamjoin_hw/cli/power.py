@@ -5,10 +5,11 @@ import json
 import sys
 from pathlib import Path
 
-from streamjoin_hw.contract import DesignParams, active_cores
-from streamjoin_hw.design_options import UsageError, design_from
-from streamjoin_hw.rate.cli import check_terms
-from streamjoin_hw.terminal import print_table, say, stages
+from streamjoin_common.contract import DesignParams, active_cores
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli.options import design_from
+from streamjoin_hw.cli.rate import check_terms
+from streamjoin_hw.cli.terminal import print_table, say, stages
 
 PAPERS_CORES = "1,2,5,10"
 PAPERS_DESIGN = ("cores=1", "segment_tuples=100", "window_memory=lutram")
@@ -53,9 +54,9 @@ def configure(action: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate the gates of each point and print its modelled power."""
-    from streamjoin_hw.power.page import COLUMNS, notes, rows, study_page
-    from streamjoin_hw.power.study import Setting, study
-    from streamjoin_hw.rate.loads import Load
+    from streamjoin_hw.studies.power.page import COLUMNS, notes, rows, study_page
+    from streamjoin_hw.studies.power.study import Setting, study
+    from streamjoin_hw.studies.rate.loads import Load
 
     designs, window = _designs(arguments)
     throughput, clock_hz = _speed(arguments)
@@ -86,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _designs(arguments: argparse.Namespace) -> tuple[list[DesignParams], int]:
     """Return the points, and the window that all of them hold."""
-    from streamjoin_hw.power.study import with_cores
+    from streamjoin_hw.studies.power.study import with_cores
 
     is_papers = arguments.preset is None and not arguments.param
     base = design_from(arguments.preset, list(PAPERS_DESIGN) if is_papers else arguments.param)

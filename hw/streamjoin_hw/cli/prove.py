@@ -4,8 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from streamjoin_hw.design_options import UsageError
-from streamjoin_hw.terminal import print_table, say
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli.terminal import print_table, say
 
 
 def configure(action: argparse.ArgumentParser) -> None:

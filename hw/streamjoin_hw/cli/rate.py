@@ -4,9 +4,10 @@ import argparse
 import json
 from typing import Any
 
-from streamjoin_hw.contract import DesignParams, TermKind
-from streamjoin_hw.design_options import UsageError, design_from
-from streamjoin_hw.terminal import built_model, print_table, progress
+from streamjoin_common.contract import DesignParams, TermKind
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli.options import design_from
+from streamjoin_hw.cli.terminal import built_model, print_table, progress
 
 USUAL_PRESET = "pynq-z2-hash"
 USUAL_WINDOWS = "256,1024,8192"
@@ -32,7 +33,7 @@ def configure(action: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure each load and print a row for each window and kind of keys."""
-    from streamjoin_hw.rate.loads import KEYS, Load, measure
+    from streamjoin_hw.studies.rate.loads import KEYS, Load, measure
 
     params = design_from(arguments.preset or USUAL_PRESET, arguments.param)
     check_terms(params)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.design_options import UsageError, design_from
-from streamjoin_hw.synth.cli import configure_run, settings_of, target_of
-from streamjoin_hw.terminal import print_table, say, stages
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli.options import design_from
+from streamjoin_hw.cli.synth import configure_run, settings_of, target_of
+from streamjoin_hw.cli.terminal import print_table, say, stages
 
 USUAL_CORES = "4,8,16,32"
 PAGE_NAME = "scale.html"
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out == "":
         raise UsageError("--out must name a folder, not nothing")
     from streamjoin_common import storage
-    from streamjoin_hw.synth.scale import sweep
+    from streamjoin_hw.studies.synth.scale import sweep
 
     folder = Path(arguments.out)
     storage.make_folder(folder)
@@ -103,7 +104,7 @@ def _row(found: dict[str, Any]) -> tuple[str, ...]:
 
 def sentences(records: Sequence[dict[str, Any]]) -> list[str]:
     """Say what the points show, beside the paper's figure."""
-    from streamjoin_hw.synth.scale import PAPER_LUTS_A_CORE, clock_loss, luts_a_core
+    from streamjoin_hw.studies.synth.scale import PAPER_LUTS_A_CORE, clock_loss, luts_a_core
 
     said = []
     slope = luts_a_core(records)
@@ -123,7 +124,7 @@ def sentences(records: Sequence[dict[str, Any]]) -> list[str]:
 
 def study_page(records: Sequence[dict[str, Any]]) -> str:
     """Return the study as a page with clock and LUTs against cores."""
-    from streamjoin_hw.synth.page import ACCENT, drawn, page
+    from streamjoin_hw.studies.synth.page import ACCENT, drawn, page
 
     placed = [each for each in records if each["resources"]]
     routed = [each for each in records if each["clock"]["hz"]]

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.documents import read_json
-from streamjoin_hw.design_options import UsageError, design_from
-from streamjoin_hw.synth.targets import RESOURCE_NAMES, TARGETS, Target
-from streamjoin_hw.terminal import print_table, say, stages, write_text
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli.options import design_from
+from streamjoin_hw.cli.terminal import print_table, say, stages, write_text
+from streamjoin_hw.studies.synth.targets import RESOURCE_NAMES, TARGETS, Target
 
 if TYPE_CHECKING:
-    from streamjoin_hw.synth.settings import Settings
+    from streamjoin_hw.studies.synth.settings import Settings
 
 STORED_FOLDER = "benchmarks/synth"
 BOARD_SUFFIX = "-board"
@@ -97,7 +98,7 @@ def settings_of(arguments: argparse.Namespace) -> "Settings":
     UsageError
         If a flag is out of its range.
     """
-    from streamjoin_hw.synth.settings import BOARD_TOP, DESIGN_TOP, Settings
+    from streamjoin_hw.studies.synth.settings import BOARD_TOP, DESIGN_TOP, Settings
 
     for flag, value, least, most in (
         ("--clock", arguments.clock, 1, 1000),
@@ -125,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
     params = design_from(arguments.preset, arguments.param)
     if arguments.out == "":
         raise UsageError("--out must name a folder, not nothing")
-    from streamjoin_hw.synth.record import record, write_record
+    from streamjoin_hw.studies.synth.record import record, write_record
 
     with stages(f"synthesising for {target.name}") as tell:
         found = record(params, target, settings, tell)
@@ -147,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _stored(arguments: argparse.Namespace) -> int:
     """Show the records of a folder, each beside the design as it is now."""
-    from streamjoin_hw.synth.settings import verilog_digest
+    from streamjoin_hw.studies.synth.settings import verilog_digest
 
     folder = Path(arguments.stored)
     files = sorted(folder.glob("*.json"))
@@ -187,11 +188,11 @@ def _stored(arguments: argparse.Namespace) -> int:
 
 def _verilog_now(found: dict[str, Any]) -> str:
     """Return the Verilog that a record's parameters give now."""
-    from streamjoin_hw.contract import DesignParams
-    from streamjoin_hw.emit import verilog_text
-    from streamjoin_hw.selftest.stimulus import Expected
-    from streamjoin_hw.selftest.top import selftest_verilog
-    from streamjoin_hw.synth.settings import BOARD_TOP, SELFTEST_TOP
+    from streamjoin_common.contract import DesignParams
+    from streamjoin_hw.flow.emit import verilog_text
+    from streamjoin_hw.studies.selftest.stimulus import Expected
+    from streamjoin_hw.studies.selftest.top import selftest_verilog
+    from streamjoin_hw.studies.synth.settings import BOARD_TOP, SELFTEST_TOP
 
     params, top = DesignParams.from_dict(found["params"]), found["settings"].get("top")
     if top == SELFTEST_TOP:
@@ -203,7 +204,7 @@ def _verilog_now(found: dict[str, Any]) -> str:
 
 def _renewing(found: dict[str, Any], file: Path) -> str:
     """Return the command that makes a record anew; it is named after its preset."""
-    from streamjoin_hw.synth.settings import BOARD_TOP, SELFTEST_TOP
+    from streamjoin_hw.studies.synth.settings import BOARD_TOP, SELFTEST_TOP
 
     top, preset = found["settings"].get("top"), file.stem
     if top == SELFTEST_TOP:

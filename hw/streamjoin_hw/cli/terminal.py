@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_common import storage
+from streamjoin_common.contract import DesignParams
 from streamjoin_common.printing import printable
-from streamjoin_hw.contract import DesignParams
 
 
 def say(message: str) -> None:
@@ -73,7 +73,7 @@ def stages(what: str) -> Iterator[Callable[[str], None]]:
 
 def built_model(params: DesignParams) -> Path:
     """Build a design's model where it is not cached, and show which stage goes on."""
-    from streamjoin_hw.build import build_model
+    from streamjoin_hw.flow.build import build_model
 
     with stages("building") as tell:
         return build_model(params, report=tell)

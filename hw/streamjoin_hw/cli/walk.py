@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.design_options import UsageError, check_array, design_from
-from streamjoin_hw.terminal import say, show, write_text
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.cli.options import check_array, design_from
+from streamjoin_hw.cli.terminal import say, show, write_text
 
 
 def configure_input(action: argparse.ArgumentParser, tuples: int) -> None:
@@ -43,8 +44,8 @@ def _small_workload(arguments: argparse.Namespace, params: Any, windows: tuple[i
     """Draw an input for the simulation that shows every signal."""
     import numpy as np
 
-    from streamjoin_hw import testing
-    from streamjoin_hw.walk.waves import MOST_TUPLES
+    from streamjoin_hw.sim import testing
+    from streamjoin_hw.studies.walk.waves import MOST_TUPLES
 
     check_seed(arguments.seed)
     if not 1 <= arguments.tuples <= MOST_TUPLES:
@@ -64,9 +65,9 @@ def _small_workload(arguments: argparse.Namespace, params: Any, windows: tuple[i
 
 def waves(arguments: argparse.Namespace, params: Any, idle: int, stall: int) -> int:
     """Simulate in Amaranth's simulator, which names every signal, and write waveforms."""
-    from streamjoin_hw import testing
-    from streamjoin_hw.contract import active_cores
-    from streamjoin_hw.walk.waves import record_waves
+    from streamjoin_common.contract import active_cores
+    from streamjoin_hw.sim import testing
+    from streamjoin_hw.studies.walk.waves import record_waves
 
     if not arguments.waves.endswith(".vcd"):
         raise UsageError(f"--waves must name a .vcd file, not {arguments.waves!r}")
@@ -97,10 +98,10 @@ def waves(arguments: argparse.Namespace, params: Any, idle: int, stall: int) -> 
 
 def animate(arguments: argparse.Namespace) -> int:
     """Write the animated page."""
-    from streamjoin_hw import testing
-    from streamjoin_hw.contract import active_cores
-    from streamjoin_hw.walk.page import MOST_CORES, MOST_SLOTS, walk_page
-    from streamjoin_hw.walk.recording import record
+    from streamjoin_common.contract import active_cores
+    from streamjoin_hw.sim import testing
+    from streamjoin_hw.studies.walk.page import MOST_CORES, MOST_SLOTS, walk_page
+    from streamjoin_hw.studies.walk.recording import record
 
     params = design_from(arguments.preset, arguments.param)
     if not arguments.out:

@@ -8,10 +8,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from streamjoin_common import contract
+from streamjoin_common.contract import LIBRARY_NAME, DesignParams
 from streamjoin_common.storage import cache
-from streamjoin_hw import contract, toolchain
-from streamjoin_hw.contract import LIBRARY_NAME, DesignParams
-from streamjoin_hw.emit import (
+from streamjoin_hw.flow import toolchain
+from streamjoin_hw.flow.emit import (
     BOARD_VERILOG_NAME,
     MANIFEST_NAME,
     VERILOG_NAME,
@@ -43,33 +44,14 @@ VERILATOR_FLAGS = (
 )
 CXX_FLAGS = ("-O2", "-fPIC", "-fno-plt", "-fno-stack-protector", "-DVL_IGNORE_UNKNOWN_ARCH")
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 _RUNTIME = "libverilated.a"
 # Cores kept as modules share their code: half the compile time, and a quarter faster at 40 cores.
 VERILATOR_CONTROL = '`verilator_config\nno_inline -module "streamjoin_core"\n'
-_NOT_DESIGN = (
-    "__init__.py",
-    "bulk.py",
-    "bulk_run.py",
-    "cli.py",
-    "design_options.py",
-    "formal",
-    "latency",
-    "order.py",
-    "pages.py",
-    "power",
-    "presets.py",
-    "rate",
-    "selftest",
-    "simulation.py",
-    "synth",
-    "terminal.py",
-    "testing.py",
-    "vivado.py",
-    "walk",
-    "yowasp.py",
-)
-_DRIVER = _PACKAGE / "model" / "driver.cpp"
+_DESIGN_FOLDERS = (_PACKAGE / "rtl", _PACKAGE / "flow", Path(contract.__file__).parent)
+"""Folders whose Python sources can change a model."""
+
+DRIVER = _PACKAGE / "sim" / "driver" / "driver.cpp"
 
 
 def _tell_nobody(_message: str) -> None:
@@ -77,14 +59,10 @@ def _tell_nobody(_message: str) -> None:
 
 
 def sources_hash() -> str:
-    """Return a hash of everything in this package that can change a model."""
+    """Return a hash of all sources that can change a model."""
     digest = hashlib.sha256()
-    sources = [
-        path
-        for path in sorted(_PACKAGE.rglob("*.py"))
-        if not set(path.relative_to(_PACKAGE).parts) & set(_NOT_DESIGN)
-    ]
-    for path in [*sources, _DRIVER]:
+    sources = [path for folder in _DESIGN_FOLDERS for path in sorted(folder.rglob("*.py"))]
+    for path in [*sources, DRIVER]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -274,7 +252,7 @@ def compile_model(
         f'-DDESIGN_DIGEST="{params.digest}"',
         f"-DCONTROL_OFFSET={control.offset}",
         f"-DSOFT_RESET_MASK={1 << soft_reset}",
-        str(_DRIVER),
+        str(DRIVER),
         str(objects / "libVmodel.a"),
         str(runtime / _RUNTIME),
         "-pthread",

@@ -8,11 +8,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from streamjoin_common import storage
+from streamjoin_common import contract, storage
+from streamjoin_common.contract import DesignParams
 from streamjoin_common.storage import cache
-from streamjoin_hw import contract
-from streamjoin_hw.compact import compact
-from streamjoin_hw.contract import DesignParams
+from streamjoin_hw.flow.compact import compact
 
 VERILOG_NAME = "streamjoin_top.v"
 BOARD_VERILOG_NAME = "streamjoin_board.v"
@@ -60,15 +59,15 @@ def verilog_text(params: DesignParams, *, board: bool = False) -> str:
     params : DesignParams
         The design.
     board : bool
-        Whether the top level is the one for boards, :class:`~streamjoin_hw.board.BoardTop`.
+        Whether the top level is the one for boards, :class:`~streamjoin_hw.rtl.board_top.BoardTop`.
 
     Raises
     ------
     ThetaError
         If the user's own predicate is not one.
     """
-    from streamjoin_hw.board import BOARD_MODULE, BoardTop
-    from streamjoin_hw.top import TOP_MODULE, Top
+    from streamjoin_hw.rtl.board_top import BOARD_MODULE, BoardTop
+    from streamjoin_hw.rtl.top import TOP_MODULE, Top
 
     top, name = (BoardTop, BOARD_MODULE) if board else (Top, TOP_MODULE)
     return verilog_around(params, lambda: top(params, by_reference=True), name)
@@ -93,12 +92,12 @@ def verilog_around(params: DesignParams, make_top: Callable[[], Any], name: str)
     """
     from amaranth.back import verilog
 
-    from streamjoin_hw.core import Core
-    from streamjoin_hw.cores import CORE_MODULE
-    from streamjoin_hw.fast import ScanCore
-    from streamjoin_hw.hash_join import HashJoin
-    from streamjoin_hw.predicates import check_theta
-    from streamjoin_hw.split.core import SplitCore
+    from streamjoin_hw.rtl.chain.core import Core
+    from streamjoin_hw.rtl.chain.forwarding import ScanCore
+    from streamjoin_hw.rtl.core_array import CORE_MODULE
+    from streamjoin_hw.rtl.hash.join import HashJoin
+    from streamjoin_hw.rtl.predicates import check_theta
+    from streamjoin_hw.rtl.split.core import SplitCore
 
     check_theta(params)
     kinds: dict[str, Any] = {

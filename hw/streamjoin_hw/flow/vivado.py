@@ -12,17 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common import contract
+from streamjoin_common.contract import INTERFACE_VERSION, DesignParams, input_word_bits
+from streamjoin_common.errors import UsageError
 from streamjoin_common.storage import new_folder
-from streamjoin_hw import contract
-from streamjoin_hw.contract import INTERFACE_VERSION, DesignParams, input_word_bits
-from streamjoin_hw.design_options import UsageError
-from streamjoin_hw.emit import (
-    MANIFEST_NAME,
-    emit_verilog,
-    source_revision,
-    tool_versions,
-)
-from streamjoin_hw.toolchain import ToolError, output_of
+from streamjoin_hw.flow.emit import MANIFEST_NAME, emit_verilog, source_revision, tool_versions
+from streamjoin_hw.flow.toolchain import ToolError, output_of
 
 CLOCK_HZ = 100e6
 """What the block designs ask of the processor."""
@@ -30,7 +25,7 @@ CLOCK_HZ = 100e6
 JOBS = 2
 DEADLINE_S = 6 * 3600
 
-_ROOT = Path(__file__).resolve().parent.parent.parent
+_ROOT = Path(__file__).resolve().parents[3]
 REPORTED = ("streamjoin.bit", "streamjoin.hwh", "timing.rpt", "utilization.rpt")
 WRITTEN = (*REPORTED, MANIFEST_NAME)
 """What a build leaves."""

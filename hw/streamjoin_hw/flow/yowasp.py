@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from streamjoin_common.storage import cache
-from streamjoin_hw import toolchain
+from streamjoin_hw.flow import toolchain
 
 YOSYS_DEADLINE_S = 300
 """The first start compiles Yosys from WebAssembly, about a minute."""

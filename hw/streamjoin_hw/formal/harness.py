@@ -12,7 +12,7 @@ from amaranth.hdl import Assert, Assume, ClockDomain, Module, Signal, Value
 from amaranth.hdl._ast import ShapeLike
 from amaranth.lib import wiring
 
-from streamjoin_hw.streams import Component
+from streamjoin_hw.rtl.streams import Component
 
 CLAIMS_FILE = "claim"
 """Stands where Yosys keeps a source file; the line is the claim's number, from 1."""

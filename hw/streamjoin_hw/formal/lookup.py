@@ -4,10 +4,10 @@ from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
 from streamjoin_hw.formal.harness import Harness
-from streamjoin_hw.hash_join import HashJoin
-from streamjoin_hw.streams import r_layout
+from streamjoin_hw.rtl.hash.join import HashJoin
+from streamjoin_hw.rtl.streams import r_layout
 
 NUMBER_BITS = 4
 MOST_TUPLES = 15

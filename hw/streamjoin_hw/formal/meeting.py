@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     SIDE_R,
     SIDE_S,
     DesignParams,
@@ -15,8 +15,8 @@ from streamjoin_hw.contract import (
     active_cores,
 )
 from streamjoin_hw.formal.harness import Harness, StandIn
-from streamjoin_hw.handshake import HandshakeJoin
-from streamjoin_hw.segments import Planner
+from streamjoin_hw.rtl.chain.segments import Planner
+from streamjoin_hw.rtl.designs import HandshakeJoin
 
 ROW_BITS = 3
 TIME_BITS = 8
@@ -25,7 +25,7 @@ MOST_ROWS = 7
 
 
 def plan_of(params: DesignParams, window_r: int, window_s: int) -> dict[str, Any]:
-    """Return the plan of two windows, as :class:`~streamjoin_hw.segments.Planner` gives it."""
+    """Return the plan of two windows that :class:`~streamjoin_hw.rtl.chain.segments.Planner` gives."""
 
     def position(slot: int) -> dict[str, int]:
         word, lane = divmod(slot, params.lanes)
@@ -60,7 +60,7 @@ class ArrayMeeting(Harness):
         Tuples come without gaps and results are taken at once: the search, with less to choose,
         sees more tuples.
     forward : str
-        As in :class:`~streamjoin_hw.contract.DesignParams`; only the lock-step chain has a
+        As in :class:`~streamjoin_common.contract.DesignParams`; only the lock-step chain has a
         planner.
     times : (int, int), optional
         Time windows of R and S; the solver then also chooses the gaps in time, 0 or 1.

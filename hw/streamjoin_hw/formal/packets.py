@@ -9,8 +9,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
-from streamjoin_hw.board import GroupReader, PacketWriter
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     GROUP_TUPLES,
     HEADER,
     MARK,
@@ -20,6 +19,7 @@ from streamjoin_hw.contract import (
     TUser,
 )
 from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.rtl.board_top import GroupReader, PacketWriter
 
 PARAMS = DesignParams(cores=1, segment_tuples=1, lanes=1)
 

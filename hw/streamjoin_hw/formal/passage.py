@@ -7,8 +7,8 @@ from amaranth.lib import data, stream
 from amaranth.lib.fifo import SyncFIFOBuffered
 
 from streamjoin_hw.formal.harness import Harness
-from streamjoin_hw.streams import PipeReg
-from streamjoin_hw.trees import Merger, MergeTree
+from streamjoin_hw.rtl.streams import PipeReg
+from streamjoin_hw.rtl.trees import Merger, MergeTree
 
 ITEM = data.StructLayout({"origin": 2, "number": 2})
 """Payload of the proofs: who sent it, and data that distinguishes what must not be mixed up.
@@ -33,7 +33,7 @@ class Passage(Harness):
     busy_delay : int
         Cycles that ``busy`` is late.
     stage : str, optional
-        Path of the :class:`~streamjoin_hw.streams.PipeReg` in which everything inside is: with
+        Path of the :class:`~streamjoin_hw.rtl.streams.PipeReg` in which everything inside is: with
         it the proof states which states can be reached, and induction closes.
     turns : bool
         Also claim that nobody is passed over more often than there are others.

@@ -8,8 +8,8 @@ from amaranth.lib.wiring import Out
 
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.formal.passage import ITEM
-from streamjoin_hw.streams import PipeReg
-from streamjoin_hw.trees import Merger, MergeTree
+from streamjoin_hw.rtl.streams import PipeReg
+from streamjoin_hw.rtl.trees import Merger, MergeTree
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Around(Harness):
 
     @staticmethod
     def all_paths(inputs: int) -> tuple[Path, ...]:
-        """Return what the rules of :mod:`streamjoin_hw.streams` forbid."""
+        """Return what the rules of :mod:`streamjoin_hw.rtl.streams` forbid."""
         found = [Path("o__ready", sink, "valid waits for ready") for sink in _OFFER]
         for name in ["i"] if inputs == 1 else [f"i{k}" for k in range(inputs)]:
             found.append(Path("o__ready", f"{name}__ready", "ready runs through"))

@@ -8,12 +8,12 @@ from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.formal.lookup import Lookup
 from streamjoin_hw.formal.meeting import ArrayMeeting
+from streamjoin_hw.formal.packets import GroupPassage, PacketPassage
 from streamjoin_hw.formal.passage import FifoPassage, MergerPassage, PipeRegPassage, TreePassage
 from streamjoin_hw.formal.paths import Around, Path
 from streamjoin_hw.formal.ring import RingMemory
 from streamjoin_hw.formal.soft_reset import SoftReset
 from streamjoin_hw.formal.stars import SplitMeeting, StarOrder
-from streamjoin_hw.formal.words import GroupPassage, PacketPassage
 
 
 @dataclass(frozen=True)

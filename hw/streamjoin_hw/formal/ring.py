@@ -5,9 +5,9 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 
-from streamjoin_hw.contract import DesignParams
+from streamjoin_common.contract import DesignParams
 from streamjoin_hw.formal.harness import Harness
-from streamjoin_hw.window import SegmentRing
+from streamjoin_hw.rtl.memory import SegmentRing
 
 BODY = data.StructLayout({"number": 2})
 

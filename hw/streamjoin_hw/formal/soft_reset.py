@@ -5,12 +5,12 @@ from typing import Any
 from amaranth.hdl import Cat, ClockSignal, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 
-from streamjoin_hw.board import BoardTop
-from streamjoin_hw.contract import DesignParams
+from streamjoin_common.contract import DesignParams
 from streamjoin_hw.formal.harness import Harness, StandIn
-from streamjoin_hw.handshake import HandshakeJoin, output_layout
-from streamjoin_hw.streams import PipeReg
-from streamjoin_hw.top import Top
+from streamjoin_hw.rtl.board_top import BoardTop
+from streamjoin_hw.rtl.designs import HandshakeJoin, output_layout
+from streamjoin_hw.rtl.streams import PipeReg
+from streamjoin_hw.rtl.top import Top
 
 STATES = ("drained", "idle", "draining", "running", "held")
 """Outputs of a design that go to registers."""

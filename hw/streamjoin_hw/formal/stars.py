@@ -4,12 +4,12 @@ from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
-from streamjoin_hw.contract import ORDERS, SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
+from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.formal.lookup import MOST_TUPLES, NUMBER_BITS, Lookup
-from streamjoin_hw.split.array import SplitArray
-from streamjoin_hw.split.trees import StarMerger
-from streamjoin_hw.streams import r_layout
+from streamjoin_hw.rtl.split.array import SplitArray
+from streamjoin_hw.rtl.split.trees import StarMerger
+from streamjoin_hw.rtl.streams import r_layout
 
 EQUI = (Term(TermKind.EQUI, KeyType.UINT32),)
 

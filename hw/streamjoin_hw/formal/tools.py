@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from streamjoin_hw import toolchain
+from streamjoin_hw.flow import toolchain
+from streamjoin_hw.flow.yowasp import environment, program, yosys
 from streamjoin_hw.formal.harness import CLAIMS_FILE, Harness
-from streamjoin_hw.yowasp import environment, program, yosys
 
 # By name: its type stubs leave it out.
 rtlil: Any = importlib.import_module("amaranth.back.rtlil")

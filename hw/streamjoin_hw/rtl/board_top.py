@@ -1,6 +1,6 @@
 """The top level for boards: the design between two streams of words that a plain DMA carries.
 
-What the words are, and why, is in :mod:`streamjoin_hw.contract.words`.
+What the words are, and why, is in :mod:`streamjoin_common.contract.packets`.
 """
 
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.hdl import ClockDomain, Const, DomainRenamer, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     GROUP_TUPLES,
     HEADER,
     MARK,
@@ -24,9 +24,9 @@ from streamjoin_hw.contract import (
     result_word_bits,
     tuple_layout,
 )
-from streamjoin_hw.registers import axi_lite_members
-from streamjoin_hw.streams import Component
-from streamjoin_hw.top import Top
+from streamjoin_hw.rtl.registers import axi_lite_members
+from streamjoin_hw.rtl.streams import Component
+from streamjoin_hw.rtl.top import Top
 
 BOARD_MODULE = "streamjoin_board"
 """Verilog module of the top level for boards."""
@@ -205,7 +205,7 @@ class PacketWriter(Component):
 class BoardTop(Component):
     """A design with words of groups in, words of packets out, and AXI4-Lite control.
 
-    As of :class:`~streamjoin_hw.top.Top`, no output depends on an input of the same cycle, and
+    As of :class:`~streamjoin_hw.rtl.top.Top`, no output depends on an input of the same cycle, and
     reset and soft reset empty it: a group that was begun and a packet that is not closed are
     dropped with the tuples and results. A soft reset waits for a word that is offered.
 
@@ -214,7 +214,7 @@ class BoardTop(Component):
     params : DesignParams
         The design.
     by_reference : bool
-        See :class:`~streamjoin_hw.handshake.Chain`.
+        See :class:`~streamjoin_hw.rtl.designs.Chain`.
 
     Members
     -------

@@ -8,9 +8,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.streams import Component, result_layout
-from streamjoin_hw.trees import MergeTree
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.streams import Component, result_layout
+from streamjoin_hw.rtl.trees import MergeTree
 
 CORE_MODULE = "streamjoin_core"
 """Verilog module of a core."""

@@ -4,7 +4,8 @@ Handshake join (Teubner and Mueller, SIGMOD 2011), lock-step forwarding of secti
 the chain at the left, S at the right, and a pair is compared in the one core in which its tuples
 meet. Differences from the paper: segments are rings in memory, a core compares ``lanes`` tuples a
 cycle, windows are exact for any size set at run time, and an input ends with a drain. With
-``forward="fast"`` tuples do not walk but are forwarded and stored (:mod:`streamjoin_hw.fast`).
+``forward="fast"`` tuples do not walk but are forwarded and stored
+(:mod:`streamjoin_hw.rtl.chain.forwarding`).
 """
 
 from typing import Any
@@ -13,22 +14,16 @@ from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import DesignParams, TUser
-from streamjoin_hw.core import Core, command_layout, core_members, plan_layout
-from streamjoin_hw.cores import CoreInstance, collect, evicted_count, gathered_members
-from streamjoin_hw.encode import (
-    Encoder,
-    band_layout,
-    band_members,
-    input_layout,
-    time_members,
-)
-from streamjoin_hw.fast import FastChain
-from streamjoin_hw.hash_join import HashJoin, hash_members
-from streamjoin_hw.intake import Intake
-from streamjoin_hw.sequencer import Sequencer
-from streamjoin_hw.split.array import SplitArray, setting_members
-from streamjoin_hw.streams import (
+from streamjoin_common.contract import DesignParams, TUser
+from streamjoin_hw.rtl.chain.core import Core, command_layout, core_members, plan_layout
+from streamjoin_hw.rtl.chain.forwarding import FastChain
+from streamjoin_hw.rtl.chain.sequencer import Sequencer
+from streamjoin_hw.rtl.core_array import CoreInstance, collect, evicted_count, gathered_members
+from streamjoin_hw.rtl.encode import Encoder, band_layout, band_members, input_layout, time_members
+from streamjoin_hw.rtl.hash.join import HashJoin, hash_members
+from streamjoin_hw.rtl.intake import Intake
+from streamjoin_hw.rtl.split.array import SplitArray, setting_members
+from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,
@@ -127,7 +122,7 @@ class HandshakeJoin(Component):
 
     In lock step a step costs ``max(2, ceil(ceil(window / active) / lanes))`` cycles, ``window``
     being that of the other side and ``active`` the cores that take part
-    (:func:`streamjoin_hw.contract.active_cores`). Forwarded at once, a tuple costs a cycle for
+    (:func:`streamjoin_common.contract.active_cores`). Forwarded at once, a tuple costs a cycle for
     each word of the other side's sub-window, at least one and at most one more than its tuples
     fill.
 
@@ -149,7 +144,7 @@ class HandshakeJoin(Component):
     enable, drain, windows_written : In(1)
     window_r, window_s : In(32)
     drained, idle, draining, window_error, running, held, hold_cycle, starved : Out(1)
-        See :class:`~streamjoin_hw.sequencer.Sequencer`.
+        See :class:`~streamjoin_hw.rtl.chain.sequencer.Sequencer`.
     """
 
     i: stream.Interface

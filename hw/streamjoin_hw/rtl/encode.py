@@ -14,7 +14,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, ValueCastable
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     KEY_BITS,
     SIDE_S,
     DesignParams,
@@ -22,9 +22,9 @@ from streamjoin_hw.contract import (
     TermKind,
     tuple_layout,
 )
-from streamjoin_hw.fp_add import STAGES as ADD_STAGES
-from streamjoin_hw.fp_add import FloatAdder
-from streamjoin_hw.streams import (
+from streamjoin_hw.rtl.float_add import STAGES as ADD_STAGES
+from streamjoin_hw.rtl.float_add import FloatAdder
+from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,

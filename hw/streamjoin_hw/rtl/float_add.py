@@ -11,7 +11,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.streams import Component, signal_of
+from streamjoin_hw.rtl.streams import Component, signal_of
 
 QUIET_NAN = 0x7FC00000
 INFINITY_BITS = 0x7F800000

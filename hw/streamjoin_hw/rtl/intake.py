@@ -9,9 +9,9 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import SIDE_S, WINDOW_BITS, DesignParams
-from streamjoin_hw.sequencer import IN_FLIGHT_BITS, QUIET_CYCLES
-from streamjoin_hw.streams import Component, arrival_layout
+from streamjoin_common.contract import SIDE_S, WINDOW_BITS, DesignParams
+from streamjoin_hw.rtl.chain.sequencer import IN_FLIGHT_BITS, QUIET_CYCLES
+from streamjoin_hw.rtl.streams import Component, arrival_layout
 
 
 def ordered_layout(params: DesignParams) -> data.StructLayout:
@@ -36,7 +36,7 @@ class Intake(Component):
     clear : Out(1)
         Empty all cores; 1 in one cycle before the first tuple of every input.
 
-    The other members are those of :class:`~streamjoin_hw.sequencer.Sequencer`.
+    The other members are those of :class:`~streamjoin_hw.rtl.chain.sequencer.Sequencer`.
     """
 
     i: stream.Interface

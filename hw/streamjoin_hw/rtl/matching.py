@@ -15,9 +15,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import HOLD_WORDS, SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.predicates import matches
-from streamjoin_hw.streams import (
+from streamjoin_common.contract import HOLD_WORDS, SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.predicates import matches
+from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,

@@ -16,8 +16,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.streams import Component, View, signal_of, slot_layout
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.streams import Component, View, signal_of, slot_layout
 
 
 def word_bits(params: DesignParams) -> int:

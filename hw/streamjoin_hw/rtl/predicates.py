@@ -1,9 +1,9 @@
 """The predicate on encoded tuples.
 
 Of the terms, unsigned comparisons are left: all the difficulty (signs, floats, NaN, limits of the
-types) is met once, at the ingress, by :mod:`streamjoin_hw.encode`; a join core evaluates the
+types) is met once, at the ingress, by :mod:`streamjoin_hw.rtl.encode`; a join core evaluates the
 predicate ``lanes`` times a cycle and must stay small. A user's own condition
-(:class:`~streamjoin_hw.contract.Theta`) is evaluated in the cores as it was written.
+(:class:`~streamjoin_common.contract.Theta`) is evaluated in the cores as it was written.
 """
 
 from functools import reduce
@@ -12,15 +12,8 @@ from typing import Any
 
 from amaranth.hdl import Value, ValueCastable
 
-from streamjoin_hw.contract import (
-    DesignParams,
-    KeyType,
-    TermKind,
-    Theta,
-    ThetaError,
-    TupleView,
-)
-from streamjoin_hw.streams import View, r_layout, s_layout, signal_of
+from streamjoin_common.contract import DesignParams, KeyType, TermKind, Theta, ThetaError, TupleView
+from streamjoin_hw.rtl.streams import View, r_layout, s_layout, signal_of
 
 
 def matches(params: DesignParams, r: View, s: View) -> Value:
@@ -34,9 +27,9 @@ def matches(params: DesignParams, r: View, s: View) -> Value:
     params : DesignParams
         The design: its predicate and timestamps.
     r : View
-        An R tuple (:func:`streamjoin_hw.streams.r_layout`).
+        An R tuple (:func:`streamjoin_hw.rtl.streams.r_layout`).
     s : View
-        An S tuple (:func:`streamjoin_hw.streams.s_layout`).
+        An S tuple (:func:`streamjoin_hw.rtl.streams.s_layout`).
 
     Returns
     -------

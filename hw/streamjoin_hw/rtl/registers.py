@@ -1,4 +1,4 @@
-"""The AXI4-Lite slave, generated from :func:`streamjoin_hw.contract.registers`.
+"""The AXI4-Lite slave, generated from :func:`streamjoin_common.contract.registers`.
 
 No offset is written here: decode, reset values and access all follow the contract's list.
 """
@@ -7,8 +7,8 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import INTERFACE_VERSION, MAGIC, ORDERS, DesignParams, registers
-from streamjoin_hw.streams import Component
+from streamjoin_common.contract import INTERFACE_VERSION, MAGIC, ORDERS, DesignParams, registers
+from streamjoin_hw.rtl.streams import Component
 
 ADDRESS_BITS = 12
 """The slave fills one page of 4 KiB."""

@@ -9,7 +9,7 @@ which ``valid`` and ``ready`` are both 1. The rules every component here keeps:
 - no component has a combinational path from an input's ``valid`` or ``payload`` to an output's
   ``valid``, nor from an output's ``ready`` to an input's ``ready``, unless it says so.
 
-Inside the design a key is an unsigned *code* (see :mod:`streamjoin_hw.encode`), so that a term
+Inside the design a key is an unsigned *code* (see :mod:`streamjoin_hw.rtl.encode`), so that a term
 of the predicate is one or two unsigned comparisons.
 """
 
@@ -22,7 +22,7 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import KEY_BITS, DesignParams, TermKind
+from streamjoin_common.contract import KEY_BITS, DesignParams, TermKind
 
 if TYPE_CHECKING:  # generic for type checkers only
     Component = wiring.Component[Any]

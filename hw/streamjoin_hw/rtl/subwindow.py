@@ -15,9 +15,9 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.streams import Component, View, signal_of
-from streamjoin_hw.window import lane_memory, position_layout, word_bits
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.memory import lane_memory, position_layout, word_bits
+from streamjoin_hw.rtl.streams import Component, View, signal_of
 
 
 def words_bits(params: DesignParams) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     SIDE_R,
     SIDE_S,
     DesignParams,
@@ -15,11 +15,11 @@ from streamjoin_hw.contract import (
     result_layout,
     tuple_layout,
 )
-from streamjoin_hw.encode import band_layout
-from streamjoin_hw.handshake import HandshakeJoin
-from streamjoin_hw.registers import Counters, RegisterFile, axi_lite_members, live
-from streamjoin_hw.split.array import setting_members
-from streamjoin_hw.streams import Component
+from streamjoin_hw.rtl.designs import HandshakeJoin
+from streamjoin_hw.rtl.encode import band_layout
+from streamjoin_hw.rtl.registers import Counters, RegisterFile, axi_lite_members, live
+from streamjoin_hw.rtl.split.array import setting_members
+from streamjoin_hw.rtl.streams import Component
 
 TOP_MODULE = "streamjoin_top"
 """Verilog module of the top level."""
@@ -38,7 +38,7 @@ class Top(Component):
     params : DesignParams
         The design.
     by_reference : bool
-        See :class:`~streamjoin_hw.handshake.Chain`.
+        See :class:`~streamjoin_hw.rtl.designs.Chain`.
     waits : Signal, optional
         1 in a cycle in which a beat is offered and not taken, where the beats that leave the
         chip are not these results.

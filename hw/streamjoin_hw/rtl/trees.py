@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.streams import Component, PipeReg, one_of
+from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
 
 
 def lowest(bits: Value) -> Value:

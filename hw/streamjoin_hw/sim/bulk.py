@@ -1,7 +1,7 @@
 """Inputs of any length as columns: drawn, joined and checked chunk by chunk, in flat memory.
 
-The join is the one of :func:`streamjoin_hw.testing.reference`, on arrays: every tuple is compared
-with the last tuples of the other side that came before it. It shares no code with the design.
+The join is the one of :func:`streamjoin_hw.sim.testing.reference`, on arrays: every tuple is
+compared with the last tuples of the other side that came before it. It shares no code with the design.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     SIDE_R,
     SIDE_S,
     DesignParams,

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from streamjoin_hw import contract
-from streamjoin_hw.bulk import Chunk
-from streamjoin_hw.contract import (
+from streamjoin_common import contract
+from streamjoin_common.contract import (
     LIBRARY_NAME,
     DesignParams,
     RunState,
@@ -22,7 +21,8 @@ from streamjoin_hw.contract import (
     TUser,
     load_model_library,
 )
-from streamjoin_hw.testing import Arrival, Workload
+from streamjoin_hw.sim.bulk import Chunk
+from streamjoin_hw.sim.testing import Arrival, Workload
 
 
 def packed(params: DesignParams, chunk: Chunk) -> npt.NDArray[np.uint8]:
@@ -103,7 +103,7 @@ class Model:
     params : DesignParams
         The design.
     folder : Path
-        What :func:`streamjoin_hw.build.build_model` returned.
+        What :func:`streamjoin_hw.flow.build.build_model` returned.
 
     Raises
     ------

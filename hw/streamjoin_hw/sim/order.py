@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from streamjoin_hw.bulk import Chunk
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.testing import Workload
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.sim.bulk import Chunk
+from streamjoin_hw.sim.testing import Workload
 
 
 def out_of_order(workload: Workload, pairs: Sequence[tuple[int, int]], order: str = "") -> str:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from streamjoin_hw.bulk import Owed, SlidingJoin, draw_chunks
-from streamjoin_hw.contract import DesignParams, active_cores
-from streamjoin_hw.order import ArrivalOrder
-from streamjoin_hw.simulation import Model
-from streamjoin_hw.testing import random_bands, random_times, step_cycles, usual_domain
+from streamjoin_common.contract import DesignParams, active_cores
+from streamjoin_hw.sim.bulk import Owed, SlidingJoin, draw_chunks
+from streamjoin_hw.sim.model import Model
+from streamjoin_hw.sim.order import ArrivalOrder
+from streamjoin_hw.sim.testing import random_bands, random_times, step_cycles, usual_domain
 
 COUNTERS = ("input_stall_cycles", "results_backpressure_cycles", "hold_cycles")
 
@@ -42,7 +42,7 @@ def bulk_run(
     params : DesignParams
         The design.
     folder : Path
-        What :func:`streamjoin_hw.build.build_model` returned.
+        What :func:`streamjoin_hw.flow.build.build_model` returned.
     tuples : int
         Tuples of both sides together.
     windows : (int, int)

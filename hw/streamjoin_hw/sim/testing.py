@@ -11,15 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from streamjoin_hw import contract
-from streamjoin_hw.contract import (
-    SIDE_R,
-    SIDE_S,
-    DesignParams,
-    KeyType,
-    TermKind,
-    TupleView,
-)
+from streamjoin_common import contract
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType, TermKind, TupleView
 
 Bits = int
 """The 32 bits of a key, as an unsigned number."""

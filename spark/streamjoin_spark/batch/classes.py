@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.predicates import Band, Equi, Predicate
 from streamjoin.tuples import Int64s, Stream
-from streamjoin_datagen.distributed.local import mix64
+from streamjoin_common.language.predicates import Band, Equi, Predicate
+from streamjoin_spark.batch.local import mix64
 
 Reals = NDArray[np.float64]
 

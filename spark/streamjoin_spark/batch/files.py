@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamjoin.columns import arrow_arrivals
 from streamjoin.errors import InputError, InputWarning
-from streamjoin.files import DEFAULT_ARRIVAL, require_columns
-from streamjoin.inputs import from_arrow
+from streamjoin.inputs.batches import from_arrow
+from streamjoin.inputs.columns import arrow_arrivals
+from streamjoin.inputs.files import DEFAULT_ARRIVAL, require_columns
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import MOST
 from streamjoin_common.language.arrivals import ArrivalColumn
+from streamjoin_common.language.durations import MAX_US
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def _bounds(path: Path, file: Any, group: int, arrival: ArrivalColumn | None) ->
         and arrival.unit in {None, "us"}
     ):
         first, last = found.min, found.max
-        if first >= -MOST and last <= MOST:
+        if first >= -MAX_US and last <= MAX_US:
             return int(first), int(last)
     ts = arrow_arrivals(
         pa,

@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamjoin.columns import arrow_arrivals
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.files import require_columns
-from streamjoin.inputs import from_arrow
-from streamjoin.payload import take
+from streamjoin.inputs.batches import from_arrow
+from streamjoin.inputs.columns import arrow_arrivals
+from streamjoin.inputs.files import require_columns
+from streamjoin.inputs.payload import take
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
-from streamjoin_datagen.distributed.files import StreamFiles
-from streamjoin_datagen.distributed.partition import Partitioning
-from streamjoin_datagen.distributed.plan import Side
-from streamjoin_datagen.distributed.worker import Tuples, settle
+from streamjoin_spark.batch.files import StreamFiles
+from streamjoin_spark.batch.partition import Partitioning
+from streamjoin_spark.batch.plan import Side
+from streamjoin_spark.batch.worker import Tuples, settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

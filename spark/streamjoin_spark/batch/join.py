@@ -11,25 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import EngineError, InputError, StreamJoinError, UnsupportedError
-from streamjoin.inputs import comparable, r_columns, s_columns
+from streamjoin.inputs.batches import comparable, r_columns, s_columns
 from streamjoin.metrics import Meter
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Stream
-from streamjoin.windows import CountWindow, Window, parse_window
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
-from streamjoin_datagen.distributed.files import StreamFiles, open_stream
-from streamjoin_datagen.distributed.frames import StreamFrame, open_frame, received, sent_files
-from streamjoin_datagen.distributed.partition import Partitioning
-from streamjoin_datagen.distributed.parts import (
-    SCHEMA,
-    SPARK_SCHEMA,
-    Batch,
-    Part,
-    staged,
-    write_manifest,
-)
-from streamjoin_datagen.distributed.plan import PARTITION_TUPLES, Side, plan
-from streamjoin_datagen.distributed.worker import (
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import CountWindow, Window, parse_window
+from streamjoin_spark.batch.files import StreamFiles, open_stream
+from streamjoin_spark.batch.frames import StreamFrame, open_frame, received, sent_files
+from streamjoin_spark.batch.partition import Partitioning
+from streamjoin_spark.batch.parts import SCHEMA, SPARK_SCHEMA, Batch, Part, staged, write_manifest
+from streamjoin_spark.batch.plan import PARTITION_TUPLES, Side, plan
+from streamjoin_spark.batch.worker import (
     REPORT_SCHEMA,
     REPORT_SPARK,
     FileJoin,

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.encode import IntervalCodes, encode_intervals, encode_keys
-from streamjoin.predicates import Equi, Predicate
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import TimeWindow, TumblingWindow, Window
+from streamjoin_common.language.predicates import Equi, Predicate
+from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window
 
 Codes = NDArray[np.uint32]
 Found = tuple[Codes, Codes]
@@ -40,7 +40,7 @@ def join_rows(
     Parameters
     ----------
     r, s : Stream
-        Comparable, as :func:`streamjoin.inputs.as_streams` makes them.
+        Comparable, as :func:`streamjoin.inputs.batches.as_streams` makes them.
     predicate : Predicate
         Equi and band terms.
     window : Window

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import TimeWindow, Window
-from streamjoin_datagen.distributed.classes import Classes, OneClass
-from streamjoin_datagen.distributed.local import NO_TIME, mix64
+from streamjoin_common.language.windows import TimeWindow, Window
+from streamjoin_spark.batch.classes import Classes, OneClass
+from streamjoin_spark.batch.local import NO_TIME, mix64
 
 LAST_TIME = (1 << 63) - 1
 

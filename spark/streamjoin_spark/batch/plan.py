@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamjoin.errors import InputError
-from streamjoin.predicates import Band, Predicate
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import AllWindow, TimeWindow, TumblingWindow, Window
-from streamjoin_datagen.distributed.classes import (
+from streamjoin_common.language.predicates import Band, Predicate
+from streamjoin_common.language.windows import AllWindow, TimeWindow, TumblingWindow, Window
+from streamjoin_spark.batch.classes import (
     Classes,
     OneClass,
     Radix,
@@ -23,7 +23,7 @@ from streamjoin_datagen.distributed.classes import (
     interval,
     key_hashes,
 )
-from streamjoin_datagen.distributed.partition import Partitioning, reaches_us
+from streamjoin_spark.batch.partition import Partitioning, reaches_us
 
 PARTITION_TUPLES = 1 << 21
 """Tuples of both sides that a task is given, by default: some 200 MB while it joins them."""

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.inputs import comparable
+from streamjoin.inputs.batches import comparable
 from streamjoin.metrics import Meter
-from streamjoin.predicates import Predicate
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import AllWindow
-from streamjoin_datagen.distributed.files import StreamFiles
-from streamjoin_datagen.distributed.local import join_rows
-from streamjoin_datagen.distributed.partition import Partitioning, Task
-from streamjoin_datagen.distributed.parts import SCHEMA, Batch, gathered, write_part
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow
+from streamjoin_spark.batch.files import StreamFiles
+from streamjoin_spark.batch.local import join_rows
+from streamjoin_spark.batch.partition import Partitioning, Task
+from streamjoin_spark.batch.parts import SCHEMA, Batch, gathered, write_part
 
 REPORT_FIELDS: dict[str, pa.DataType] = {
     "task": pa.int64(),

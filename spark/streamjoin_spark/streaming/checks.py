@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs import comparable, r_columns, s_columns
-from streamjoin.predicates import Predicate
+from streamjoin.inputs.batches import comparable, r_columns, s_columns
 from streamjoin.tuples import Stream
-from streamjoin.windows import AllWindow, CountWindow, Window, parse_window
 from streamjoin_common.documents import read_json
 from streamjoin_common.language.arrivals import Arrivals
-from streamjoin_datagen.distributed.files import footer
-from streamjoin_datagen.distributed.stream_state import FOLDER, last_record, record_path
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import AllWindow, CountWindow, Window, parse_window
+from streamjoin_spark.batch.files import footer
+from streamjoin_spark.streaming.state import FOLDER, last_record, record_path
 
 _BATCH = re.compile(r"\.?batch=([0-9]+)")
 """A batch's pairs, and before they are whole."""

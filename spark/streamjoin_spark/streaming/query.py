@@ -21,17 +21,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
-from streamjoin.predicates import Predicate
-from streamjoin.windows import Window
 from streamjoin_common import storage
 from streamjoin_common.language.arrivals import ArrivalColumn
-from streamjoin_datagen.distributed.classes import Classes
-from streamjoin_datagen.distributed.frames import open_frame
-from streamjoin_datagen.distributed.local import NO_TIME
-from streamjoin_datagen.distributed.plan import choose_classes
-from streamjoin_datagen.distributed.stream_checks import Asked, check_folders
-from streamjoin_datagen.distributed.stream_source import Arrived, Folders, Rows
-from streamjoin_datagen.distributed.stream_state import (
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window
+from streamjoin_spark.batch.classes import Classes
+from streamjoin_spark.batch.frames import open_frame
+from streamjoin_spark.batch.local import NO_TIME
+from streamjoin_spark.batch.plan import choose_classes
+from streamjoin_spark.batch.worker import load
+from streamjoin_spark.streaming.checks import Asked, check_folders
+from streamjoin_spark.streaming.source import Arrived, Folders, Rows
+from streamjoin_spark.streaming.state import (
     FOLDER,
     FORMAT,
     classes_from,
@@ -42,8 +43,7 @@ from streamjoin_datagen.distributed.stream_state import (
     record_path,
     write_record,
 )
-from streamjoin_datagen.distributed.stream_step import SideFiles, Step, open_side
-from streamjoin_datagen.distributed.worker import load
+from streamjoin_spark.streaming.step import SideFiles, Step, open_side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,19 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamjoin.windows import AllWindow
-from streamjoin_datagen.distributed.frames import StreamFrame, quoted, received
-from streamjoin_datagen.distributed.join import collected
-from streamjoin_datagen.distributed.partition import Partitioning
-from streamjoin_datagen.distributed.plan import Side
-from streamjoin_datagen.distributed.stream_step import (
-    REPORT,
-    REPORT_SCHEMA,
-    SIDES,
-    SideFiles,
-    Step,
-)
-from streamjoin_datagen.distributed.worker import Tuples, settle
+from streamjoin_common.language.windows import AllWindow
+from streamjoin_spark.batch.frames import StreamFrame, quoted, received
+from streamjoin_spark.batch.join import collected
+from streamjoin_spark.batch.partition import Partitioning
+from streamjoin_spark.batch.plan import Side
+from streamjoin_spark.batch.worker import Tuples, settle
+from streamjoin_spark.streaming.step import REPORT, REPORT_SCHEMA, SIDES, SideFiles, Step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

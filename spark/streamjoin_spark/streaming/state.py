@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import InputError
-from streamjoin.predicates import Band, Predicate
 from streamjoin.tuples import Int64s, Stream
-from streamjoin.windows import TimeWindow, TumblingWindow, Window
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 from streamjoin_common.language.arrivals import ArrivalColumn
-from streamjoin_datagen.distributed.classes import Classes, OneClass, Radix, Ranges
-from streamjoin_datagen.distributed.frames import renamed, tuples_of
-from streamjoin_datagen.distributed.local import NO_TIME
-from streamjoin_datagen.distributed.worker import Tuples, some_of
+from streamjoin_common.language.predicates import Band, Predicate
+from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window
+from streamjoin_spark.batch.classes import Classes, OneClass, Radix, Ranges
+from streamjoin_spark.batch.frames import renamed, tuples_of
+from streamjoin_spark.batch.local import NO_TIME
+from streamjoin_spark.batch.worker import Tuples, some_of
 
 FORMAT = 2
 RECORDS = 100

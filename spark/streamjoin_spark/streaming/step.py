@@ -9,18 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamjoin.errors import InputError
-from streamjoin.files import require_columns
-from streamjoin.inputs import comparable
-from streamjoin.predicates import Predicate
-from streamjoin.windows import Window
+from streamjoin.inputs.batches import comparable
+from streamjoin.inputs.files import require_columns
 from streamjoin_common.language.arrivals import ArrivalColumn
-from streamjoin_datagen.distributed.classes import Classes
-from streamjoin_datagen.distributed.files import footer, reading
-from streamjoin_datagen.distributed.frames import tuples_of
-from streamjoin_datagen.distributed.local import join_rows
-from streamjoin_datagen.distributed.parts import Batch, write_part
-from streamjoin_datagen.distributed.stream_state import alive, merged, read_kept, write_kept
-from streamjoin_datagen.distributed.worker import Tuples, some_of
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window
+from streamjoin_spark.batch.classes import Classes
+from streamjoin_spark.batch.files import footer, reading
+from streamjoin_spark.batch.frames import tuples_of
+from streamjoin_spark.batch.local import join_rows
+from streamjoin_spark.batch.parts import Batch, write_part
+from streamjoin_spark.batch.worker import Tuples, some_of
+from streamjoin_spark.streaming.state import alive, merged, read_kept, write_kept
 
 SIDES = ("r", "s")
 

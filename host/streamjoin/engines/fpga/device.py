@@ -8,8 +8,8 @@ from streamjoin.device.base import Device
 from streamjoin.device.manifest import MANIFEST_NAME, read_manifest
 from streamjoin.engines.base import Job, Knob
 from streamjoin.errors import InputError, UnavailableError, UnsupportedError
+from streamjoin_common.contract import DesignParams, Term, TermKind
 from streamjoin_common.language.order import ORDERS
-from streamjoin_hw.contract import DesignParams, Term, TermKind
 
 MODEL, PYNQ = "model", "pynq"
 BACKENDS = (MODEL, PYNQ)

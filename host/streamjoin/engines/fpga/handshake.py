@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 
 from streamjoin.device.base import Beats, Device, Results
 from streamjoin.device.packing import pack, unpack
-from streamjoin.engines import fpga_device
 from streamjoin.engines.arrivals import tumbling_slices
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report
-from streamjoin.engines.fpga_device import BACKENDS, CLOCK, OVERLAY
-from streamjoin.engines.fpga_keys import design_term, program_bands, term_keys
+from streamjoin.engines.fpga import device as fpga_device
+from streamjoin.engines.fpga.device import BACKENDS, CLOCK, OVERLAY
+from streamjoin.engines.fpga.keys import design_term, program_bands, term_keys
 from streamjoin.errors import EngineError, UnsupportedError
 from streamjoin.metrics import Meter
 from streamjoin.tuples import arrival_positions
-from streamjoin.windows import CountWindow, TimeWindow
-from streamjoin_hw.contract import (
+from streamjoin_common.contract import (
     FORWARDS,
     MAX_TERMS,
     SIDE_S,
@@ -35,6 +34,7 @@ from streamjoin_hw.contract import (
     result_layout,
     tuple_layout,
 )
+from streamjoin_common.language.windows import CountWindow, TimeWindow
 
 if TYPE_CHECKING:
     from streamjoin.engines.encode import Missing

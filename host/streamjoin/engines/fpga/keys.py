@@ -9,9 +9,9 @@ from streamjoin.device.base import Device
 from streamjoin.engines.base import Job
 from streamjoin.engines.encode import equi_codes
 from streamjoin.errors import UnsupportedError
-from streamjoin.predicates import Band, Equi
-from streamjoin.predicates import Term as PredicateTerm
-from streamjoin_hw.contract import KeyType, Term, TermKind
+from streamjoin_common.contract import KeyType, Term, TermKind
+from streamjoin_common.language.predicates import Band, Equi
+from streamjoin_common.language.predicates import Term as PredicateTerm
 
 Words = NDArray[np.uint32]
 

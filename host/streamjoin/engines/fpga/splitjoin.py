@@ -4,13 +4,13 @@ from typing import ClassVar
 
 from streamjoin.device.base import Device
 from streamjoin.engines.base import Capabilities, Job, Knob
-from streamjoin.engines.fpga import TIMESTAMP_BITS, Feed, FpgaHandshake, Words
-from streamjoin.engines.fpga_device import BACKENDS, CLOCK, OVERLAY
-from streamjoin.engines.fpga_hash import OrderedFeed
-from streamjoin.engines.fpga_keys import design_term
+from streamjoin.engines.fpga.device import BACKENDS, CLOCK, OVERLAY
+from streamjoin.engines.fpga.handshake import TIMESTAMP_BITS, Feed, FpgaHandshake, Words
+from streamjoin.engines.fpga.keys import design_term
+from streamjoin.engines.fpga.splitjoin_hash import OrderedFeed
 from streamjoin.metrics import Meter
-from streamjoin.windows import TimeWindow
-from streamjoin_hw.contract import DesignParams
+from streamjoin_common.contract import DesignParams
+from streamjoin_common.language.windows import TimeWindow
 
 
 class FpgaSplitJoin(FpgaHandshake):

@@ -12,14 +12,21 @@ from numpy.typing import NDArray
 
 from streamjoin.device.base import Device
 from streamjoin.engines.base import Capabilities, Job, Knob
-from streamjoin.engines.fpga import TIMESTAMP_BITS, Feed, FpgaHandshake, Input, Micros, Words
-from streamjoin.engines.fpga_device import BACKENDS, CLOCK, OVERLAY
-from streamjoin.engines.fpga_keys import design_term
+from streamjoin.engines.fpga.device import BACKENDS, CLOCK, OVERLAY
+from streamjoin.engines.fpga.handshake import (
+    TIMESTAMP_BITS,
+    Feed,
+    FpgaHandshake,
+    Input,
+    Micros,
+    Words,
+)
+from streamjoin.engines.fpga.keys import design_term
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 from streamjoin.tuples import arrival_positions
-from streamjoin.windows import CountWindow, TimeWindow
-from streamjoin_hw.contract import DesignParams
+from streamjoin_common.contract import DesignParams
+from streamjoin_common.language.windows import CountWindow, TimeWindow
 
 
 class FpgaSplitJoinHash(FpgaHandshake):

@@ -28,7 +28,7 @@ from streamjoin.engines.intra.window import (
 )
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s
-from streamjoin.windows import MOST
+from streamjoin_common.language.durations import MAX_US
 
 Tuples = NDArray[np.uint64]
 
@@ -102,7 +102,7 @@ class Side:
 
     def take(self, upto: int, out: Tuples, place: int) -> int:
         """Pack the worker's tuples of the rows up to there, from a place on; return its end."""
-        from streamjoin.engines.kernels import symmetric
+        from streamjoin.engines.kernels.intra import symmetric
 
         share = self._share
         end = symmetric.take(
@@ -211,4 +211,4 @@ def _pull(sides: tuple[Side, Side], worker: Worker, crew: Crew, job: Job, meter:
 
 def _replayed_us(elapsed_us: float, speedup: float) -> int:
     """Arrival time that a replay has reached; beyond all arrivals where it runs very fast."""
-    return int(min(elapsed_us * speedup, float(MOST)))
+    return int(min(elapsed_us * speedup, float(MAX_US)))

@@ -65,7 +65,7 @@ class _ProgressiveMerge(Worker):
                 tuples = self._tuples[number][: self._used[number]]
                 tuples.sort()
                 merged.append(tuples)
-        from streamjoin.engines.kernels import merging
+        from streamjoin.engines.kernels.intra import merging
 
         (r, s), (r_cuts, s_cuts) = merged, (np.array(rows) for rows in self._cuts)
         state = np.array([0, 0, -1], dtype=np.int64)
@@ -79,7 +79,7 @@ class _ProgressiveMerge(Worker):
             emitter.done(found)
 
     def _make_runs(self) -> None:
-        from streamjoin.engines.kernels import merging
+        from streamjoin.engines.kernels.intra import merging
 
         runs = []
         for number in (0, 1):

@@ -72,7 +72,7 @@ class _Partitioner:
 
     def divide(self, keys: Codes, bits: int) -> tuple[Tuples, Int64s]:
         """Return the packed tuples by partition, and the partitions' bounds."""
-        from streamjoin.engines.kernels import radix
+        from streamjoin.engines.kernels.intra import radix
 
         tuples = np.empty(len(keys), dtype=np.uint64)
 
@@ -90,7 +90,7 @@ class _Partitioner:
 
     def _first_pass(self, tuples: Tuples, bits: int) -> tuple[Tuples, Int64s]:
         """All threads scatter equal parts of the input, each to places of its own."""
-        from streamjoin.engines.kernels import radix
+        from streamjoin.engines.kernels.intra import radix
 
         threads = self._crew.threads
         counts = np.zeros((threads, 1 << bits), dtype=np.int64)
@@ -118,7 +118,7 @@ class _Partitioner:
         self, tuples: Tuples, bounds: Int64s, used: int, bits: int
     ) -> tuple[Tuples, Int64s]:
         """Each partition is divided further by one thread; threads take the next one."""
-        from streamjoin.engines.kernels import radix
+        from streamjoin.engines.kernels.intra import radix
 
         out = np.empty_like(tuples)
         finer = np.zeros((len(bounds) - 1, 1 << bits), dtype=np.int64)
@@ -212,7 +212,7 @@ class _Joiner:
 
     def work(self, _thread: int) -> None:
         """Take batches until there are none."""
-        from streamjoin.engines.kernels import radix
+        from streamjoin.engines.kernels.intra import radix
 
         emitter = Emitter(self.meter, self.window)
         for tasks in self.batches:

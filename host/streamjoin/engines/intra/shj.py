@@ -26,7 +26,7 @@ class _Table:
     """One worker's hash table of one stream."""
 
     def __init__(self, expected: float, most: int, by_value: bool) -> None:
-        from streamjoin.engines.kernels import symmetric
+        from streamjoin.engines.kernels.intra import symmetric
 
         bits = max(4, int(expected).bit_length())
         self.shift = 64 - bits
@@ -46,7 +46,7 @@ class _SymmetricHash(Worker):
     def __init__(
         self, sides: tuple[Side, Side], emitter: StampedEmitter, crew: Crew, job: Job
     ) -> None:
-        from streamjoin.engines.kernels import symmetric
+        from streamjoin.engines.kernels.intra import symmetric
 
         self._kernels = symmetric
         self._sides, self._emitter, self._crew, self._meter = sides, emitter, crew, emitter.meter

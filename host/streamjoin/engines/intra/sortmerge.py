@@ -85,13 +85,13 @@ class _SortMerge(LazyEngine):
 
 
 def _sorter(job: Job) -> Sort:
-    from streamjoin.engines.kernels import merging
+    from streamjoin.engines.kernels.intra import merging
 
     return np.ndarray.sort if job.knobs["simd"] else merging.sort_scalar
 
 
 def _join_sorted(r: Tuples, s: Tuples, emitter: Emitter, crew: Crew, meter: Meter) -> None:
-    from streamjoin.engines.kernels import merging
+    from streamjoin.engines.kernels.intra import merging
 
     state = np.array([0, 0, -1], dtype=np.int64)
     while state[1] < len(s):
@@ -108,7 +108,7 @@ class MWay(_SortMerge):
     name: ClassVar[str] = "mway"
 
     def _merged(self, runs: Tuples, bounds: Int64s) -> Tuples:
-        from streamjoin.engines.kernels import merging
+        from streamjoin.engines.kernels.intra import merging
 
         if len(bounds) == 2:
             return runs
@@ -127,7 +127,7 @@ class MPass(_SortMerge):
     name: ClassVar[str] = "mpass"
 
     def _merged(self, runs: Tuples, bounds: Int64s) -> Tuples:
-        from streamjoin.engines.kernels import merging
+        from streamjoin.engines.kernels.intra import merging
 
         spare = np.empty_like(runs) if len(bounds) > 2 else runs
         while len(bounds) > 2:
@@ -153,7 +153,7 @@ def _splitters(window: WindowTuples, ranges: int, threads: int) -> Codes:
 
 def _divide(keys: Codes, splitters: Codes, crew: Crew, meter: Meter) -> _Runs:
     """All threads move equal parts of the input to the ranges, each to places of its own."""
-    from streamjoin.engines.kernels import merging
+    from streamjoin.engines.kernels.intra import merging
 
     least, most = (keys.min(), keys.max()) if len(keys) else (np.uint32(0), np.uint32(0))
     shift = np.uint32(max(0, int(most - least).bit_length() - merging.GUIDE_BITS))

@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def _sources_digest() -> str:
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
     text = b"".join(source.read_bytes() for source in sources) + numba.__version__.encode()
     return hashlib.sha256(text).hexdigest()[:12]
 

@@ -18,8 +18,8 @@ leaves the cache at the end of the cycle.
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels import migration
-from streamjoin.engines.kernels.semistream import (
+from streamjoin.engines.kernels.semi import migration
+from streamjoin.engines.kernels.semi.layout import (
     ABSENT,
     CACHED,
     COUNTING,

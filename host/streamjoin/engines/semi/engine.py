@@ -17,9 +17,9 @@ from streamjoin.engines.encode import encode_stream_keys
 from streamjoin.engines.semi import cost
 from streamjoin.errors import InputError, StoreError
 from streamjoin.metrics import Meter, arrival_clock_us
-from streamjoin.stores import KINDS, Store, write_store
-from streamjoin.stores.catalog import LEAST_ROW_BYTES
-from streamjoin.windows import TumblingWindow
+from streamjoin.relations import KINDS, Store, write_store
+from streamjoin.relations.catalog import LEAST_ROW_BYTES
+from streamjoin_common.language.windows import TumblingWindow
 from streamjoin_common.storage import TemporaryFolder
 
 DEFAULT_SHARE = 0.1
@@ -194,7 +194,8 @@ class SemiStreamEngine(Engine):
 
     def _warm_up(self, job: Job, store: Store) -> None:
         """Compile the kernels, or load them from the cache, by calling each with nothing to do."""
-        from streamjoin.engines.kernels import migration, semisteps
+        from streamjoin.engines.kernels.semi import migration
+        from streamjoin.engines.kernels.semi import steps as semisteps
         from streamjoin.engines.semi.tables import Tables
 
         tables = Tables(_stream_words(job), store.payload_words, 1 << 16, caching=True)

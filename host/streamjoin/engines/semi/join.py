@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels import semisteps
-from streamjoin.engines.kernels.semistream import (
+from streamjoin.engines.kernels.semi import steps as semisteps
+from streamjoin.engines.kernels.semi.layout import (
     AT,
     FROM_CACHE,
     FULL_OUTPUT,
@@ -37,7 +37,7 @@ from streamjoin.engines.semi.tables import NO_LIMIT, Tables
 from streamjoin.engines.semi.tally import Tally, Timed, service_rate
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
-from streamjoin.stores import Store
+from streamjoin.relations import Store
 
 LOOP_TUPLES = 1 << 18
 """Most stream tuples of a loop: results are handed over, and the partition waits, no longer."""

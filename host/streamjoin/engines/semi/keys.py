@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.base import Job
-from streamjoin.engines.kernels import texts
+from streamjoin.engines.kernels import strings as texts
 from streamjoin.errors import InputError
-from streamjoin.stored import StoredRelation, arrivals
-from streamjoin.stores import Partition, Projection, Store
-from streamjoin.stores.base import Columns, Words, key_words
-from streamjoin.texts import Texts
-from streamjoin.windows import TumblingWindow
+from streamjoin.inputs.strings import Texts
+from streamjoin.relations import Partition, Projection, Store
+from streamjoin.relations.base import Columns, Words, key_words
+from streamjoin.relations.stream import StoredRelation, arrivals
+from streamjoin_common.language.windows import TumblingWindow
 
 Values = NDArray[Any]
 Missing = NDArray[np.bool_] | None

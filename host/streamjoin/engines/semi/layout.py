@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from streamjoin.engines.kernels.semistream import NODE_HEADER, VALUE_BYTES
+from streamjoin.engines.kernels.semi.layout import NODE_HEADER, VALUE_BYTES
 
 WORD_BYTES = 8
 STREAM_HEADER_BYTES = 12

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 
 from streamjoin.errors import DeadlineError, InputError, StoreError, StreamJoinError
-from streamjoin.stores import Partition, Store
+from streamjoin.relations import Partition, Store
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0

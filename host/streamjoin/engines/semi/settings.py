@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError
-from streamjoin.stores import Store
+from streamjoin.relations import Store
 
 Words = NDArray[np.uint64]
 LEAST_TABLE_BYTES = 1 << 13

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels import migration, semistream
-from streamjoin.engines.kernels.semistream import (
+from streamjoin.engines.kernels.semi import layout as semistream
+from streamjoin.engines.kernels.semi import migration
+from streamjoin.engines.kernels.semi.layout import (
     ENTRIES,
     FIRST_PAGE,
     FREE_PAGES,

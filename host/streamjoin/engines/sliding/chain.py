@@ -47,7 +47,7 @@ class Ring:
     """One direction between two neighbours."""
 
     def __init__(self) -> None:
-        from streamjoin.engines.kernels import rings
+        from streamjoin.engines.kernels.sliding import rings
 
         self._kernels, self.array = rings, rings.ring(RING_MESSAGES)
 
@@ -148,7 +148,7 @@ class ChainCore(ABC):
 
     def work(self) -> None:
         """Be this core until all has ended."""
-        from streamjoin.engines.kernels import rings
+        from streamjoin.engines.kernels.sliding import rings
 
         patience = Patience(self.crew)
         while not self.ended:
@@ -191,7 +191,7 @@ class ChainEngine(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Compile the kernels, or load them from the cache."""
-        from streamjoin.engines.kernels import rings
+        from streamjoin.engines.kernels.sliding import rings
 
         report("compiling kernels")
         compile_scan()

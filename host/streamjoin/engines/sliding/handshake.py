@@ -72,7 +72,7 @@ class Published:
     """Rows up to which each core has sent a stream on: what its neighbours know of it."""
 
     def __init__(self, cores: int) -> None:
-        from streamjoin.engines.kernels import rings
+        from streamjoin.engines.kernels.sliding import rings
 
         self._kernels = rings
         self._rows = np.zeros(cores * CACHE_LINE_WORDS, dtype=np.int64)

@@ -22,7 +22,7 @@ from streamjoin.engines.encode import IntervalCodes, encode_intervals
 from streamjoin.metrics import Meter
 
 if TYPE_CHECKING:
-    from streamjoin.engines.kernels.probing import Arrivals, Columns
+    from streamjoin.engines.kernels.trees.probing import Arrivals, Columns
 
 OUTPUT_PAIRS = 1 << 16
 """Pairs that a kernel has room for; more where a single arrival has more partners."""
@@ -86,7 +86,7 @@ class IndexJoin(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Compile the kernels, or load them from the cache, by joining one tuple with another."""
-        from streamjoin.engines.kernels.probing import Arrivals
+        from streamjoin.engines.kernels.trees.probing import Arrivals
 
         report("compiling kernels")
         codes = IntervalCodes(*(np.zeros((1, 1), dtype=np.uint32) for _ in range(3)))
@@ -99,7 +99,7 @@ class IndexJoin(Engine):
 
     def run(self, job: Job, meter: Meter) -> None:
         """Join what arrives, batch by batch."""
-        from streamjoin.engines.kernels.probing import Arrivals
+        from streamjoin.engines.kernels.trees.probing import Arrivals
 
         with meter.phase("partition"):
             columns = index_columns(encode_intervals(job.r, job.s, job.predicate))
@@ -126,7 +126,7 @@ class IndexJoin(Engine):
 
 def index_columns(codes: IntervalCodes) -> "Columns":
     """Choose the term to index and find the range of keys that each tuple has to look up."""
-    from streamjoin.engines.kernels import probing
+    from streamjoin.engines.kernels.trees import probing
 
     term = _most_selective(codes)
     r, s_lo, s_hi = codes.r[term], codes.s_lo[term], codes.s_hi[term]

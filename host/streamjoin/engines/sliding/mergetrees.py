@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from streamjoin.engines.kernels.probing import Arrivals, Columns
+    from streamjoin.engines.kernels.trees.probing import Arrivals, Columns
 
 Places = NDArray[np.uint64]
 NO_PLACES: Places = np.empty(0, dtype=np.uint64)
@@ -69,7 +69,7 @@ class _Thread:
     """What one thread of a join keeps: its place in a task, and its pairs."""
 
     def __init__(self, number: int, task: int) -> None:
-        from streamjoin.engines.kernels import mergetrees
+        from streamjoin.engines.kernels.trees import mergetrees
 
         self.number = number
         words = int(mergetrees.PLAN) + task * int(mergetrees.PLAN_WORDS)
@@ -79,7 +79,7 @@ class _Thread:
 
     def keep(self, found: int) -> None:
         """Put the pairs so far aside."""
-        from streamjoin.engines.kernels import mergetrees
+        from streamjoin.engines.kernels.trees import mergetrees
 
         self.pairs.append(self.output.room[:, :found].copy())
         self.state[mergetrees.WRITTEN] += np.uint64(found)
@@ -115,7 +115,7 @@ class MergeTreeIndex(WindowIndex):
         batch: int,
         threads: int = 1,
     ) -> None:
-        from streamjoin.engines.kernels import btree, immutable, mergejoin, mergetrees, nodes
+        from streamjoin.engines.kernels.trees import btree, immutable, mergejoin, mergetrees, nodes
 
         self._join, self._state = mergejoin, mergetrees
         self._btree, self._immutable = btree, immutable

@@ -11,7 +11,7 @@ from streamjoin.engines.encode import Codes, OffsetCodes, encode_offsets
 from streamjoin.tuples import Int64s, Stream, arrival_order
 
 if TYPE_CHECKING:
-    from streamjoin.engines.kernels.scan import Arrivals
+    from streamjoin.engines.kernels.sliding.scan import Arrivals
 
 OUTPUT_PAIRS = 1 << 16
 
@@ -74,7 +74,7 @@ class Ranges:
 
     def arrivals(self, r_rows: slice, s_rows: slice) -> "Arrivals":
         """Merge rows of both streams in arrival order, each with the rows that it meets."""
-        from streamjoin.engines.kernels.scan import Arrivals
+        from streamjoin.engines.kernels.sliding.scan import Arrivals
 
         is_s, rows = arrival_order(self.r.ts[r_rows], self.s.ts[s_rows])
         rows += np.where(is_s, s_rows.start, r_rows.start)
@@ -86,7 +86,7 @@ class Ranges:
 
 def run_of(is_s: bool, rows: slice, firsts: Int64s, ends: Int64s) -> "Arrivals":
     """Make arrivals of consecutive rows of one stream."""
-    from streamjoin.engines.kernels.scan import Arrivals
+    from streamjoin.engines.kernels.sliding.scan import Arrivals
 
     places = np.arange(rows.start, rows.stop, dtype=np.int64)
     return Arrivals(np.full(len(places), is_s), places, firsts, ends)
@@ -111,7 +111,7 @@ class Scanner:
     """
 
     def __init__(self, arriving: OffsetCodes, stored: OffsetCodes, longest: int) -> None:
-        from streamjoin.engines.kernels import scan
+        from streamjoin.engines.kernels.sliding import scan
 
         self._kernels = scan
         self._arriving, self.stored = arriving, stored
@@ -156,7 +156,7 @@ class Scanner:
 
 def compile_scan() -> None:
     """Compile the scan, or load it from the cache."""
-    from streamjoin.engines.kernels.scan import Arrivals
+    from streamjoin.engines.kernels.sliding.scan import Arrivals
     from streamjoin.engines.kernels.vectors import LANES
 
     codes = OffsetCodes(*(np.zeros((1, LANES), dtype=np.uint32) for _ in range(3)))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streamjoin.engines.kernels.scan import Arrivals
+    from streamjoin.engines.kernels.sliding.scan import Arrivals
 
 BATCHES_AHEAD = 4
 """Batches that wait for a core at most."""
@@ -148,7 +148,7 @@ class SplitJoin(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Compile the kernels, or load them from the cache."""
-        from streamjoin.engines.kernels import collecting
+        from streamjoin.engines.kernels.sliding import collecting
 
         report("compiling kernels")
         compile_scan()
@@ -255,7 +255,7 @@ class Collector:
 
     def _finish(self, batch: Batch, cores: list[Done]) -> None:
         """Merge a batch's results and note what it took."""
-        from streamjoin.engines.kernels import collecting
+        from streamjoin.engines.kernels.sliding import collecting
 
         cores.sort(key=lambda done: done.core)
         counts = [done.pairs for done in cores]

@@ -9,7 +9,7 @@ from streamjoin.engines.sliding.scanning import Ranges, Scanner
 from streamjoin.tuples import Int64s
 
 if TYPE_CHECKING:
-    from streamjoin.engines.kernels.scan import Arrivals
+    from streamjoin.engines.kernels.sliding.scan import Arrivals
 
 LEAST_SLOTS = 1024
 

@@ -26,7 +26,7 @@ from streamjoin.engines.sliding.ibwj import BATCH, IndexJoin, Output, WindowInde
 from streamjoin.metrics import Meter
 
 if TYPE_CHECKING:
-    from streamjoin.engines.kernels.probing import Arrivals, Columns
+    from streamjoin.engines.kernels.trees.probing import Arrivals, Columns
 
 MOST_LINKS = 64
 
@@ -58,7 +58,7 @@ class _Resumed(WindowIndex):
 
 class _Trees(_Resumed):
     def __init__(self, columns: "Columns", live: tuple[int, int]) -> None:
-        from streamjoin.engines.kernels import btree, windowtrees
+        from streamjoin.engines.kernels.trees import btree, windowtrees
 
         super().__init__()
         self._kernel, self._columns = windowtrees.join_tree, columns
@@ -75,7 +75,7 @@ class _Trees(_Resumed):
     @property
     def bytes(self) -> int:
         """Bytes of the nodes in use."""
-        from streamjoin.engines.kernels import btree
+        from streamjoin.engines.kernels.trees import btree
 
         return btree.bytes_in_use(self.forest)
 
@@ -94,7 +94,7 @@ class _Chain(_Resumed):
     def __init__(
         self, columns: "Columns", live: tuple[int, int], length: int, frozen: bool
     ) -> None:
-        from streamjoin.engines.kernels import btree, immutable, nodes, windowtrees
+        from streamjoin.engines.kernels.trees import btree, immutable, nodes, windowtrees
 
         super().__init__()
         self._kernel, self._columns = windowtrees.join_chain, columns
@@ -122,7 +122,7 @@ class _Chain(_Resumed):
     @property
     def bytes(self) -> int:
         """Bytes of the nodes in use, and of the immutable sub-indexes."""
-        from streamjoin.engines.kernels import btree, immutable
+        from streamjoin.engines.kernels.trees import btree, immutable
 
         return btree.bytes_in_use(self.forest) + immutable.bytes_in_use(self.archive)
 

@@ -12,8 +12,14 @@ import numpy as np
 from streamjoin.engines.base import Capabilities, Engine, Job, Report
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
-from streamjoin.predicates import Equi, Term
-from streamjoin.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow, Window
+from streamjoin_common.language.predicates import Equi, Term
+from streamjoin_common.language.windows import (
+    AllWindow,
+    CountWindow,
+    TimeWindow,
+    TumblingWindow,
+    Window,
+)
 
 WIDEST = 1 << 66
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report
 from streamjoin.engines.encode import encode_keys
 from streamjoin.metrics import Meter
-from streamjoin.windows import TumblingWindow
+from streamjoin_common.language.windows import TumblingWindow
 
 
 def joined_pairs(r: list[NDArray[Any]], s: list[NDArray[Any]]) -> int:

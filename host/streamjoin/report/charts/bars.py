@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin.metrics import PHASES
 from streamjoin.report import units
-from streamjoin.report.canvas import Chart, draw_chart
-from streamjoin.report.parts import Paired, Stacked, paired_chart, spoken, stacked_chart
+from streamjoin.report.charts.canvas import Chart, draw_chart
+from streamjoin.report.charts.rows import BAR_PX, Row, draw_rows, ranked, scale_for
+from streamjoin.report.charts.stacked import Paired, Stacked, paired_chart, spoken, stacked_chart
+from streamjoin.report.charts.theme import sentinel
 from streamjoin.report.records import PERCENTILES
 from streamjoin.report.results import ORIGINS, Verdict
-from streamjoin.report.rows import BAR_PX, Row, draw_rows, ranked, scale_for
 from streamjoin.report.sentences import rounds_said
-from streamjoin.report.theme import sentinel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from streamjoin.report.theme import sentinel, to_variables
+from streamjoin.report.charts.theme import sentinel, to_variables
 from streamjoin_common.storage import cache
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamjoin.report import units
-from streamjoin.report.canvas import Chart, Format, add_axes, draw_chart, elide, new_figure
+from streamjoin.report.charts.canvas import Chart, Format, add_axes, draw_chart, elide, new_figure
+from streamjoin.report.charts.rows import Scale, apply_scale, scale_for
+from streamjoin.report.charts.theme import sentinel, series_style
 from streamjoin.report.results import Result, Verdict
-from streamjoin.report.rows import Scale, apply_scale, scale_for
-from streamjoin.report.theme import sentinel, series_style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from streamjoin.report.canvas import Format, add_axes, elide, new_figure, put_text
+from streamjoin.report.charts.canvas import Format, add_axes, elide, new_figure, put_text
+from streamjoin.report.charts.theme import sentinel
 from streamjoin.report.results import Verdict
-from streamjoin.report.theme import sentinel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streamjoin.report import units
-from streamjoin.report.canvas import Chart, draw_chart
-from streamjoin.report.rows import BAR_PX, Row, Scale, draw_rows, headings
-from streamjoin.report.theme import sentinel
+from streamjoin.report.charts.canvas import Chart, draw_chart
+from streamjoin.report.charts.rows import BAR_PX, Row, Scale, draw_rows, headings
+from streamjoin.report.charts.theme import sentinel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

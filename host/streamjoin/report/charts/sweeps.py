@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.report import units
-from streamjoin.report.canvas import Chart, Format, add_axes, draw_chart, new_figure
-from streamjoin.report.charts import loop_costs_us, semi_stream
-from streamjoin.report.curves import AXIS_PX, PLOT_PX, draw_legend, row_heights_px, style
+from streamjoin.report.charts.bars import loop_costs_us, semi_stream
+from streamjoin.report.charts.canvas import Chart, Format, add_axes, draw_chart, new_figure
+from streamjoin.report.charts.curves import AXIS_PX, PLOT_PX, draw_legend, row_heights_px, style
+from streamjoin.report.charts.rows import apply_scale, scale_for
+from streamjoin.report.charts.theme import sentinel
 from streamjoin.report.results import ORIGINS
-from streamjoin.report.rows import apply_scale, scale_for
 from streamjoin.report.sentences import rounds_said
-from streamjoin.report.theme import sentinel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

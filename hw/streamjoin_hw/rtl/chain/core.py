@@ -4,7 +4,7 @@ Handshake join (Teubner and Mueller, SIGMOD 2011, sections 4.1 and 6.2): in a st
 one side move one slot on; the tuple that enters a core is compared with the core's whole
 segment of the other side (immediate scan). In the cycle of the registered command the tuple of a
 ``step`` is written into its ring, and a ``scan`` sends a word's address to memory; what follows is
-in :mod:`streamjoin_hw.matching`.
+in :mod:`streamjoin_hw.rtl.matching`.
 """
 
 from amaranth.hdl import Module, Mux, Signal
@@ -12,9 +12,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.matching import Matcher
-from streamjoin_hw.streams import (
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.matching import Matcher
+from streamjoin_hw.rtl.memory import SegmentRing, position_layout, word_bits
+from streamjoin_hw.rtl.streams import (
     Component,
     View,
     r_layout,
@@ -23,7 +24,6 @@ from streamjoin_hw.streams import (
     signal_of,
     slot_layout,
 )
-from streamjoin_hw.window import SegmentRing, position_layout, word_bits
 
 
 def core_bits(params: DesignParams) -> int:

@@ -22,13 +22,13 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.core import evicted_member
-from streamjoin_hw.cores import CoreInstance, collect, gathered_members
-from streamjoin_hw.intake import ordered_layout
-from streamjoin_hw.matching import Matcher
-from streamjoin_hw.region import Region, words_bits
-from streamjoin_hw.streams import (
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.chain.core import evicted_member
+from streamjoin_hw.rtl.core_array import CoreInstance, collect, gathered_members
+from streamjoin_hw.rtl.intake import ordered_layout
+from streamjoin_hw.rtl.matching import Matcher
+from streamjoin_hw.rtl.memory import word_bits
+from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,
@@ -38,7 +38,7 @@ from streamjoin_hw.streams import (
     signal_of,
     slot_layout,
 )
-from streamjoin_hw.window import word_bits
+from streamjoin_hw.rtl.subwindow import Region, words_bits
 
 
 def scan_core_members(params: DesignParams) -> dict[str, wiring.Member]:
@@ -217,7 +217,7 @@ class FastChain(Component):
     clear : In(1)
     results : Out(stream.Signature(result_layout(params)))
     held, busy, evicted
-        See :func:`~streamjoin_hw.cores.collect`.
+        See :func:`~streamjoin_hw.rtl.core_array.collect`.
     """
 
     i: stream.Interface

@@ -3,16 +3,16 @@
 A window of R is the sum of the segments of all active cores, so any size is exact: with
 ``active`` cores the first ``window mod active`` segments hold one tuple more than the others
 (handshake join, section 3.4, partitions the window in the same way but evenly). The software
-model of this component is :func:`streamjoin_hw.contract.active_cores`.
+model of this component is :func:`streamjoin_common.contract.active_cores`.
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import WINDOW_BITS, DesignParams
-from streamjoin_hw.core import plan_layout
-from streamjoin_hw.streams import Component, View
-from streamjoin_hw.window import word_bits
+from streamjoin_common.contract import WINDOW_BITS, DesignParams
+from streamjoin_hw.rtl.chain.core import plan_layout
+from streamjoin_hw.rtl.memory import word_bits
+from streamjoin_hw.rtl.streams import Component, View
 
 
 class Divider(Component):

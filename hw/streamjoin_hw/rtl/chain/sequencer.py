@@ -9,11 +9,18 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, WINDOW_BITS, DesignParams
-from streamjoin_hw.core import command_layout, plan_layout
-from streamjoin_hw.segments import Planner
-from streamjoin_hw.streams import Component, View, arrival_layout, r_layout, s_layout, slot_layout
-from streamjoin_hw.window import word_bits
+from streamjoin_common.contract import SIDE_R, SIDE_S, WINDOW_BITS, DesignParams
+from streamjoin_hw.rtl.chain.core import command_layout, plan_layout
+from streamjoin_hw.rtl.chain.segments import Planner
+from streamjoin_hw.rtl.memory import word_bits
+from streamjoin_hw.rtl.streams import (
+    Component,
+    View,
+    arrival_layout,
+    r_layout,
+    s_layout,
+    slot_layout,
+)
 
 QUIET_CYCLES = 8
 """Cycles without a sign of life after which nothing is left inside.

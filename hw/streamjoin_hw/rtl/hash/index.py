@@ -11,7 +11,7 @@ which tags were pushed out in this round of the ring and in the last. What is st
 was pushed out in one of these, or not yet: since then the ring has not come round.
 
 Nothing is ever deleted and no bucket is ever cleared, not even by a reset: names expire by age
-(:mod:`streamjoin_hw.hash_walk` says why that is exact).
+(:mod:`streamjoin_hw.rtl.hash.walk` says why that is exact).
 """
 
 from functools import reduce
@@ -23,8 +23,8 @@ from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import KEY_BITS, DesignParams, TermKind
-from streamjoin_hw.streams import Component, View, signal_of
+from streamjoin_common.contract import KEY_BITS, DesignParams, TermKind
+from streamjoin_hw.rtl.streams import Component, View, signal_of
 
 TAG_BITS = 4
 """A tuple of another key in the same bucket is read in vain once in 16 times."""

@@ -20,9 +20,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.cores import gathered_members
-from streamjoin_hw.hash_index import (
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.core_array import gathered_members
+from streamjoin_hw.rtl.hash.index import (
     GENERATION_BITS,
     TAG_BITS,
     BucketTable,
@@ -34,11 +34,11 @@ from streamjoin_hw.hash_index import (
     sequence_bits,
     word_layout,
 )
-from streamjoin_hw.hash_ring import Ring, Span
-from streamjoin_hw.hash_walk import Walker, stamp_bits, task_layout
-from streamjoin_hw.intake import ordered_layout
-from streamjoin_hw.matching import Matcher
-from streamjoin_hw.streams import (
+from streamjoin_hw.rtl.hash.ring import Ring, Span
+from streamjoin_hw.rtl.hash.walk import Walker, stamp_bits, task_layout
+from streamjoin_hw.rtl.intake import ordered_layout
+from streamjoin_hw.rtl.matching import Matcher
+from streamjoin_hw.rtl.streams import (
     Component,
     View,
     arrival_layout,

@@ -11,10 +11,10 @@ from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.hash_index import ring_bits, sequence_bits
-from streamjoin_hw.streams import Component, View, signal_of
-from streamjoin_hw.window import RAM_STYLES
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.hash.index import ring_bits, sequence_bits
+from streamjoin_hw.rtl.memory import RAM_STYLES
+from streamjoin_hw.rtl.streams import Component, View, signal_of
 
 
 def lane_bits(params: DesignParams) -> int:

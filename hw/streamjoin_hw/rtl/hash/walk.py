@@ -21,10 +21,10 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.hash_index import ring_bits, sequence_bits
-from streamjoin_hw.hash_ring import lane_bits, lane_of, row_bits, row_of
-from streamjoin_hw.streams import Component, View, arrival_layout, signal_of
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.hash.index import ring_bits, sequence_bits
+from streamjoin_hw.rtl.hash.ring import lane_bits, lane_of, row_bits, row_of
+from streamjoin_hw.rtl.streams import Component, View, arrival_layout, signal_of
 
 
 def stamp_bits(params: DesignParams) -> int:

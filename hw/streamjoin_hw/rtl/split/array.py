@@ -6,14 +6,19 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import ORDERS, DesignParams
-from streamjoin_hw.cores import CoreInstance, gathered_members, registered_or, registered_sum
-from streamjoin_hw.intake import ordered_layout
-from streamjoin_hw.split.combiner import Combiner, combined_layout
-from streamjoin_hw.split.core import SplitCore, split_core_members
-from streamjoin_hw.split.layouts import row_bits
-from streamjoin_hw.split.trees import CollectionTree, DistributionTree, control_layout
-from streamjoin_hw.streams import Component, signal_of
+from streamjoin_common.contract import ORDERS, DesignParams
+from streamjoin_hw.rtl.core_array import (
+    CoreInstance,
+    gathered_members,
+    registered_or,
+    registered_sum,
+)
+from streamjoin_hw.rtl.intake import ordered_layout
+from streamjoin_hw.rtl.split.combiner import Combiner, combined_layout
+from streamjoin_hw.rtl.split.core import SplitCore, split_core_members
+from streamjoin_hw.rtl.split.layouts import row_bits
+from streamjoin_hw.rtl.split.trees import CollectionTree, DistributionTree, control_layout
+from streamjoin_hw.rtl.streams import Component, signal_of
 
 OUTER, INNER = ORDERS.index("outer"), ORDERS.index("inner")
 
@@ -53,7 +58,7 @@ class SplitArray(Component):
         Cores that find nothing.
     results : Out(stream.Signature(combined_layout(params)))
     held, busy, evicted
-        As of :func:`~streamjoin_hw.cores.collect`.
+        As of :func:`~streamjoin_hw.rtl.core_array.collect`.
     """
 
     i: stream.Interface

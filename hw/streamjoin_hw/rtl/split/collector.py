@@ -5,11 +5,11 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.intake import ordered_layout
-from streamjoin_hw.region import Turn
-from streamjoin_hw.split.layouts import body_layout
-from streamjoin_hw.streams import Component, View
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.intake import ordered_layout
+from streamjoin_hw.rtl.split.layouts import body_layout
+from streamjoin_hw.rtl.streams import Component, View
+from streamjoin_hw.rtl.subwindow import Turn
 
 
 def batch_layout(params: DesignParams, side: int) -> data.StructLayout:

@@ -7,10 +7,10 @@ from amaranth.lib import data, stream
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.split.layouts import token_layout
-from streamjoin_hw.split.trees import control_layout
-from streamjoin_hw.streams import Component
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.split.layouts import token_layout
+from streamjoin_hw.rtl.split.trees import control_layout
+from streamjoin_hw.rtl.streams import Component
 
 
 def combined_layout(params: DesignParams) -> data.StructLayout:

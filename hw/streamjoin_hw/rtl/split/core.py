@@ -5,12 +5,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.intake import ordered_layout
-from streamjoin_hw.split.layouts import token_layout
-from streamjoin_hw.split.region import Region
-from streamjoin_hw.split.trees import Fork
-from streamjoin_hw.streams import Component
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.intake import ordered_layout
+from streamjoin_hw.rtl.split.half import Region
+from streamjoin_hw.rtl.split.layouts import token_layout
+from streamjoin_hw.rtl.split.trees import Fork
+from streamjoin_hw.rtl.streams import Component
 
 
 def split_core_members(params: DesignParams) -> dict[str, wiring.Member]:
@@ -42,7 +42,7 @@ class SplitCore(Component):
     clear : In(1)
         Empty it; needed once before the first tuple.
     masked, ordered : In(1)
-        See :class:`~streamjoin_hw.split.region.Region`.
+        See :class:`~streamjoin_hw.rtl.split.half.Region`.
     i : In(stream.Signature(ordered_layout(params)))
     r_results, s_results : Out(stream.Signature(token_layout(params)))
         What R tuples found, what S tuples found.

@@ -10,11 +10,11 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import SIDE_S, DesignParams
-from streamjoin_hw.split.layouts import row_member, token_layout
-from streamjoin_hw.split.subwindow import word_bits
-from streamjoin_hw.streams import Component, View, signal_of
-from streamjoin_hw.window import lane_bits
+from streamjoin_common.contract import SIDE_S, DesignParams
+from streamjoin_hw.rtl.memory import lane_bits
+from streamjoin_hw.rtl.split.layouts import row_member, token_layout
+from streamjoin_hw.rtl.split.subwindow import word_bits
+from streamjoin_hw.rtl.streams import Component, View, signal_of
 
 IN_FLIGHT = 4
 """Words that may still come after the list was found to be nearly full."""

@@ -12,8 +12,8 @@ looks at every slot that was live before the batch and at the one stored during 
 any of its probes. For each probe these two slots, and no others, may differ from the state at its
 arrival, and the batch keeps for each probe whether it came before or after them. The ring changes
 only as a pass begins and the slot then written is in no pass before it
-(:func:`~streamjoin_hw.split.layouts.ring_words`), so what a pass reads, and reads again for a list
-that was too short, is what it saw at its beginning.
+(:func:`~streamjoin_hw.rtl.split.layouts.ring_words`), so what a pass reads, and reads again for
+a list that was too short, is what it saw at its beginning.
 """
 
 from typing import NamedTuple
@@ -23,15 +23,15 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import SIDE_R, DesignParams
-from streamjoin_hw.core import evicted_member
-from streamjoin_hw.intake import ordered_layout
-from streamjoin_hw.predicates import matches
-from streamjoin_hw.split.collector import Collector, batch_layout
-from streamjoin_hw.split.emitter import Emitter, hit_layout
-from streamjoin_hw.split.layouts import ring_words, row_bits, token_layout
-from streamjoin_hw.split.subwindow import SubWindow, range_layout, word_bits
-from streamjoin_hw.streams import Component, signal_of
+from streamjoin_common.contract import SIDE_R, DesignParams
+from streamjoin_hw.rtl.chain.core import evicted_member
+from streamjoin_hw.rtl.intake import ordered_layout
+from streamjoin_hw.rtl.predicates import matches
+from streamjoin_hw.rtl.split.collector import Collector, batch_layout
+from streamjoin_hw.rtl.split.emitter import Emitter, hit_layout
+from streamjoin_hw.rtl.split.layouts import ring_words, row_bits, token_layout
+from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
+from streamjoin_hw.rtl.streams import Component, signal_of
 
 
 class Region(Component):

@@ -3,8 +3,8 @@
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import SIDE_R, DesignParams
-from streamjoin_hw.streams import r_layout, s_layout
+from streamjoin_common.contract import SIDE_R, DesignParams
+from streamjoin_hw.rtl.streams import r_layout, s_layout
 
 
 def ring_words(params: DesignParams) -> int:

@@ -8,10 +8,16 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.split.layouts import body_layout, key_layout, ring_words, row_bits, row_member
-from streamjoin_hw.streams import Component, View, signal_of
-from streamjoin_hw.window import RAM_STYLES, lane_bits
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.memory import RAM_STYLES, lane_bits
+from streamjoin_hw.rtl.split.layouts import (
+    body_layout,
+    key_layout,
+    ring_words,
+    row_bits,
+    row_member,
+)
+from streamjoin_hw.rtl.streams import Component, View, signal_of
 
 
 def word_bits(params: DesignParams) -> int:

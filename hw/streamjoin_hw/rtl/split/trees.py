@@ -6,10 +6,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.split.layouts import row_bits, token_layout
-from streamjoin_hw.streams import Component, PipeReg, one_of
-from streamjoin_hw.trees import MergeTree, tree_levels
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.split.layouts import row_bits, token_layout
+from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
+from streamjoin_hw.rtl.trees import MergeTree, tree_levels
 
 
 class Fork(Component):
@@ -277,7 +277,7 @@ class CollectionTree(MergeTree):
     -------
     control : In(control_layout(params))
 
-    The other members are those of :class:`~streamjoin_hw.trees.MergeTree`.
+    The other members are those of :class:`~streamjoin_hw.rtl.trees.MergeTree`.
     """
 
     control: Any

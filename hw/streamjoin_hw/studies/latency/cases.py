@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams, KeyType
-from streamjoin_hw.encode import bound_stages
-from streamjoin_hw.simulation import Model, ModelError
-from streamjoin_hw.testing import Arrival, step_cycles
-from streamjoin_hw.trees import tree_levels
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType
+from streamjoin_hw.rtl.encode import bound_stages
+from streamjoin_hw.rtl.trees import tree_levels
+from streamjoin_hw.sim.model import Model, ModelError
+from streamjoin_hw.sim.testing import Arrival, step_cycles
 
 QUIET_READS = 64
 """Register accesses, some cycles each, in which a design that is offered nothing comes to rest."""
@@ -136,7 +136,7 @@ def measure(params: DesignParams, folder: Path, age: int) -> Measured:
     params : DesignParams
         The design.
     folder : Path
-        What :func:`streamjoin_hw.build.build_model` returned.
+        What :func:`streamjoin_hw.flow.build.build_model` returned.
     age : int
         R tuples that arrived after the one that matches.
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from streamjoin_hw import build, emit, toolchain
-from streamjoin_hw.bulk import Owed, SlidingJoin
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.order import ArrivalOrder
-from streamjoin_hw.power.netlist import KINDS, flow_digest, gates
-from streamjoin_hw.rate.loads import Load, draw
-from streamjoin_hw.simulation import Model, ModelError
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.flow import build, emit, toolchain
+from streamjoin_hw.sim.bulk import Owed, SlidingJoin
+from streamjoin_hw.sim.model import Model, ModelError
+from streamjoin_hw.sim.order import ArrivalOrder
+from streamjoin_hw.studies.power.netlist import KINDS, flow_digest, gates
+from streamjoin_hw.studies.rate.loads import Load, draw
 
 CELLS_NAME = "cells.json"
-_COUNTER = Path(build.__file__).with_name("model") / "activity.h"
+_COUNTER = build.DRIVER.with_name("activity.h")
 _MOST_CYCLES = 1 << 40
 
 
@@ -39,7 +39,7 @@ class Activity:
     cycles_per_tuple : float
         From the first tuple's acceptance to the last one's.
     counts : dict of str to int
-        How often what each of :data:`~streamjoin_hw.power.netlist.KINDS` names happened.
+        How often what each of :data:`~streamjoin_hw.studies.power.netlist.KINDS` names happened.
     cells : dict of str to int
         What the netlist consists of.
     """

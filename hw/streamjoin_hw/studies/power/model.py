@@ -65,7 +65,7 @@ def switching_per_cycle(counts: Mapping[str, int], cycles: int, registers: int) 
     Parameters
     ----------
     counts : dict of str to int
-        Those of :class:`~streamjoin_hw.power.activity.Activity`.
+        Those of :class:`~streamjoin_hw.studies.power.activity.Activity`.
     cycles : int
         In how many cycles they were counted.
     registers : int

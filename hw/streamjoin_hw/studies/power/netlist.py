@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.cores import CORE_MODULE
-from streamjoin_hw.synth.area import EQUALITY
-from streamjoin_hw.toolchain import ToolError
-from streamjoin_hw.yowasp import yosys
+from streamjoin_hw.flow.toolchain import ToolError
+from streamjoin_hw.flow.yowasp import yosys
+from streamjoin_hw.rtl.core_array import CORE_MODULE
+from streamjoin_hw.studies.synth.area import EQUALITY
 
 KINDS = ("register", "lut", "lut_ram", "block_ram")
 """What is counted, in the order of ``model/activity.h``: toggles of register outputs, toggles of

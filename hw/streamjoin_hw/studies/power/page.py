@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.power.model import CONSTANTS
-from streamjoin_hw.power.study import trend
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.studies.power.model import CONSTANTS
+from streamjoin_hw.studies.power.study import trend
 
 COLUMNS = (
     *("cores", "clock in MHz", "cycles a tuple", "registers", "LUT"),
@@ -75,7 +75,7 @@ def notes(record: dict[str, Any]) -> list[str]:
 
 def study_page(record: dict[str, Any]) -> str:
     """Return the study as a page of its own."""
-    from streamjoin_hw.synth.page import ACCENT, FAINT, drawn, page
+    from streamjoin_hw.studies.synth.page import ACCENT, FAINT, drawn, page
 
     points = record["points"]
     x = [each["params"]["cores"] for each in points]

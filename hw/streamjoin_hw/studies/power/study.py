@@ -8,10 +8,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from streamjoin_hw import emit, toolchain
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.power.activity import Activity, build_gates, measure
-from streamjoin_hw.power.model import (
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.flow import emit, toolchain
+from streamjoin_hw.flow.yowasp import version
+from streamjoin_hw.studies.power.activity import Activity, build_gates, measure
+from streamjoin_hw.studies.power.model import (
     CONSTANTS,
     LEFT_OUT,
     MODEL,
@@ -19,8 +20,7 @@ from streamjoin_hw.power.model import (
     switching_per_cycle,
     watts,
 )
-from streamjoin_hw.rate.loads import Load
-from streamjoin_hw.yowasp import version
+from streamjoin_hw.studies.rate.loads import Load
 
 RECORD_VERSION = 1
 """Raised when records change their meaning."""

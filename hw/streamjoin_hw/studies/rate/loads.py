@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamjoin_hw.bulk import Chunk, Owed, SlidingJoin
-from streamjoin_hw.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.order import ArrivalOrder
-from streamjoin_hw.simulation import Model, ModelError
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.sim.bulk import Chunk, Owed, SlidingJoin
+from streamjoin_hw.sim.model import Model, ModelError
+from streamjoin_hw.sim.order import ArrivalOrder
 
 KEYS = ("uniform", "zipf", "zipf-both")
 """How keys are drawn from the domain: evenly; R by Zipf's law (exponent 1) and S evenly, so that a
@@ -103,7 +103,7 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
     params : DesignParams
         The design; its first term an equality, its only one.
     folder : Path
-        What :func:`streamjoin_hw.build.build_model` returned.
+        What :func:`streamjoin_hw.flow.build.build_model` returned.
     load : Load
         The input.
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from streamjoin_hw.bulk import CHUNK_TUPLES, Chunk, SlidingJoin
-from streamjoin_hw.contract import KEY_BITS, DesignParams
-from streamjoin_hw.design_options import UsageError
+from streamjoin_common.contract import KEY_BITS, DesignParams
+from streamjoin_common.errors import UsageError
+from streamjoin_hw.sim.bulk import CHUNK_TUPLES, Chunk, SlidingJoin
 
 SEED = 0x2545F491
 """The register's first state; any but 0."""

@@ -5,9 +5,11 @@ from typing import Any
 from amaranth.hdl import Cat, ClockDomain, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.contract import DesignParams, TUser, result_layout, tuple_layout
-from streamjoin_hw.emit import verilog_around
-from streamjoin_hw.selftest.stimulus import (
+from streamjoin_common.contract import DesignParams, TUser, result_layout, tuple_layout
+from streamjoin_hw.flow.emit import verilog_around
+from streamjoin_hw.rtl.streams import Component
+from streamjoin_hw.rtl.top import Top
+from streamjoin_hw.studies.selftest.stimulus import (
     CHECKSUM_BITS,
     FACTOR_BITS,
     SEED,
@@ -16,8 +18,6 @@ from streamjoin_hw.selftest.stimulus import (
     Expected,
     key_bits,
 )
-from streamjoin_hw.streams import Component
-from streamjoin_hw.top import Top
 
 SELFTEST_MODULE = "streamjoin_selftest"
 """Verilog module of the top level."""
@@ -48,9 +48,9 @@ class SelfTest(Component):
     tuples : int
         Tuples to give it, at least 1.
     expected : Expected
-        What must come out (:func:`streamjoin_hw.selftest.stimulus.expected`).
+        What must come out (:func:`streamjoin_hw.studies.selftest.stimulus.expected`).
     by_reference : bool
-        See :class:`~streamjoin_hw.handshake.Chain`.
+        See :class:`~streamjoin_hw.rtl.designs.Chain`.
     patience_log2 : int
         See :data:`PATIENCE_LOG2`.
 

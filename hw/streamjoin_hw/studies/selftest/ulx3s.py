@@ -6,21 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import read_json
+from streamjoin_common.errors import UsageError
 from streamjoin_common.storage import new_folder
-from streamjoin_hw import toolchain
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.design_options import UsageError
-from streamjoin_hw.emit import MANIFEST_NAME, manifest, tool_versions
-from streamjoin_hw.selftest.stimulus import expected
-from streamjoin_hw.selftest.top import SELFTEST_MODULE, selftest_verilog
-from streamjoin_hw.synth.area import NETLIST_NAME, lacking, synthesise, uses
-from streamjoin_hw.synth.record import clock_of, comparisons_per_1000_lut, described
-from streamjoin_hw.synth.route import CONFIG_NAME, Routed, place_and_route
-from streamjoin_hw.synth.settings import SELFTEST_TOP, Settings, StageSeconds, verilog_digest
-from streamjoin_hw.synth.targets import RESOURCE_NAMES, TARGETS
-from streamjoin_hw.toolchain import ToolError
-from streamjoin_hw.yowasp import environment, program, version
+from streamjoin_hw.flow import toolchain
+from streamjoin_hw.flow.emit import MANIFEST_NAME, manifest, tool_versions
+from streamjoin_hw.flow.toolchain import ToolError
+from streamjoin_hw.flow.yowasp import environment, program, version
+from streamjoin_hw.studies.selftest.stimulus import expected
+from streamjoin_hw.studies.selftest.top import SELFTEST_MODULE, selftest_verilog
+from streamjoin_hw.studies.synth.area import NETLIST_NAME, lacking, synthesise, uses
+from streamjoin_hw.studies.synth.record import clock_of, comparisons_per_1000_lut, described
+from streamjoin_hw.studies.synth.route import CONFIG_NAME, Routed, place_and_route
+from streamjoin_hw.studies.synth.settings import (
+    SELFTEST_TOP,
+    Settings,
+    StageSeconds,
+    verilog_digest,
+)
+from streamjoin_hw.studies.synth.targets import RESOURCE_NAMES, TARGETS
 
 BOARD = "ulx3s-85f"
 """Name of the board, of its preset and of its folder of constraints."""
@@ -41,7 +46,7 @@ RECORD_NAME = "bitstream.json"
 WRITTEN = (BITSTREAM_NAME, RECORD_NAME, MANIFEST_NAME, f"{SELFTEST_MODULE}.v")
 """What a build leaves."""
 
-_CONSTRAINTS = Path(__file__).resolve().parents[3] / "constraints" / BOARD / "ulx3s.lpf"
+_CONSTRAINTS = Path(__file__).resolve().parents[4] / "constraints" / BOARD / "ulx3s.lpf"
 
 
 def bitstream(

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamjoin_hw.cores import CORE_MODULE
-from streamjoin_hw.synth.targets import RESOURCE_NAMES, Target
-from streamjoin_hw.top import TOP_MODULE
-from streamjoin_hw.yowasp import yosys
+from streamjoin_hw.flow.yowasp import yosys
+from streamjoin_hw.rtl.core_array import CORE_MODULE
+from streamjoin_hw.rtl.top import TOP_MODULE
+from streamjoin_hw.studies.synth.targets import RESOURCE_NAMES, Target
 
 CORE_ONCE = "core once"
 """The core is synthesised as a module of its own and counted as often as there are cores."""

@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from streamjoin_common import storage
+from streamjoin_common import contract, storage
+from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import read_json
 from streamjoin_common.storage import cache
-from streamjoin_hw import contract, emit
-from streamjoin_hw.board import BOARD_MODULE
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.synth import area, route
-from streamjoin_hw.synth.settings import (
+from streamjoin_hw.flow import emit
+from streamjoin_hw.rtl.board_top import BOARD_MODULE
+from streamjoin_hw.rtl.top import TOP_MODULE
+from streamjoin_hw.studies.synth import area, route
+from streamjoin_hw.studies.synth.settings import (
     BOARD_TOP,
     Settings,
     StageSeconds,
@@ -23,8 +24,7 @@ from streamjoin_hw.synth.settings import (
     verilog_digest,
     verilog_of,
 )
-from streamjoin_hw.synth.targets import Target
-from streamjoin_hw.top import TOP_MODULE
+from streamjoin_hw.studies.synth.targets import Target
 
 RECORD_NAME = "synth.json"
 RECORD_VERSION = 1

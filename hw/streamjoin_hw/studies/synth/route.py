@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw import toolchain
-from streamjoin_hw.synth.area import NETLIST_NAME, Use
-from streamjoin_hw.synth.targets import Target
-from streamjoin_hw.yowasp import environment, program
+from streamjoin_hw.flow import toolchain
+from streamjoin_hw.flow.yowasp import environment, program
+from streamjoin_hw.studies.synth.area import NETLIST_NAME, Use
+from streamjoin_hw.studies.synth.targets import Target
 
 REPORT_NAME = "route.json"
 CONFIG_NAME = "routed.config"

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_common import storage
+from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import read_json
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.synth.record import RECORD_VERSION, failure, record
-from streamjoin_hw.synth.settings import Settings, tools, verilog_digest, verilog_of
-from streamjoin_hw.synth.targets import Target
-from streamjoin_hw.toolchain import ToolError
+from streamjoin_hw.flow.toolchain import ToolError
+from streamjoin_hw.studies.synth.record import RECORD_VERSION, failure, record
+from streamjoin_hw.studies.synth.settings import Settings, tools, verilog_digest, verilog_of
+from streamjoin_hw.studies.synth.targets import Target
 
 PAPER_LUTS_A_CORE = round((0.0278 - 0.0154) * 474_240 / 9)
 """LUTs that a further core costs in the paper.

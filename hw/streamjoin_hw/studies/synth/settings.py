@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from streamjoin_hw import emit
-from streamjoin_hw.contract import DesignParams
-from streamjoin_hw.synth import area
-from streamjoin_hw.synth.targets import Target
-from streamjoin_hw.yowasp import version
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.flow import emit
+from streamjoin_hw.flow.yowasp import version
+from streamjoin_hw.studies.synth import area
+from streamjoin_hw.studies.synth.targets import Target
 
 DESIGN_TOP, BOARD_TOP, SELFTEST_TOP = "design", "board", "selftest"
 """What can be synthesised: the design, the top level that Vivado gets, the self-test of a board."""

@@ -7,9 +7,9 @@ import json
 from importlib import resources
 from typing import Any
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, active_cores
-from streamjoin_hw.testing import as_number
-from streamjoin_hw.walk.recording import Recording
+from streamjoin_common.contract import SIDE_R, SIDE_S, active_cores
+from streamjoin_hw.sim.testing import as_number
+from streamjoin_hw.studies.walk.recording import Recording
 
 MOST_CORES = 8
 MOST_SLOTS = 4

@@ -11,11 +11,11 @@ from unittest import mock
 from amaranth.hdl import Module, Value
 from amaranth.sim import Simulator
 
-from streamjoin_hw import core as core_module
-from streamjoin_hw import handshake
-from streamjoin_hw.contract import ORDERS, SIDE_R, SIDE_S, TUser
-from streamjoin_hw.testing import Workload
-from streamjoin_hw.walk.watch import Watch
+from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, TUser
+from streamjoin_hw.rtl import designs as handshake
+from streamjoin_hw.rtl.chain import core as core_module
+from streamjoin_hw.sim.testing import Workload
+from streamjoin_hw.studies.walk.watch import Watch
 
 CLOCK_S = 1e-8
 """The clock of the waveforms: 100 MHz."""

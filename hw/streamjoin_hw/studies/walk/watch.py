@@ -10,7 +10,7 @@ from typing import Any
 from amaranth.hdl import Elaboratable, Module, Shape, Signal, Value
 from amaranth.lib import data, enum
 
-from streamjoin_hw.contract import SIDE_R, SIDE_S, TUser
+from streamjoin_common.contract import SIDE_R, SIDE_S, TUser
 
 
 class Phase(enum.Enum, shape=2):

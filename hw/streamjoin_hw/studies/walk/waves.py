@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_common import storage
-from streamjoin_hw.testing import Workload
-from streamjoin_hw.walk.recording import Recording, record
+from streamjoin_hw.sim.testing import Workload
+from streamjoin_hw.studies.walk.recording import Recording, record
 
 MOST_TUPLES = 5000
 """Tuples of an input whose waveforms are still of use: about 50 MB."""
@@ -22,7 +22,7 @@ def record_waves(workload: Workload, file: Path, **pauses: Any) -> tuple[Recordi
     file : Path
         The VCD; the save file has the ending ``.gtkw`` instead. Both appear whole or not at all.
     **pauses
-        As for :func:`~streamjoin_hw.walk.recording.record`.
+        As for :func:`~streamjoin_hw.studies.walk.recording.record`.
 
     Returns
     -------

@@ -1,13 +1,13 @@
 """Cache migration: join values on their way between H_S and the cache H_R.
 
-See :mod:`streamjoin.engines.kernels.semistream` for the tables. These steps run between two cycles
+See :mod:`streamjoin.engines.kernels.semi.layout` for the tables. These steps run between two cycles
 through R, never within one.
 """
 
 import numpy as np
 
 from streamjoin.engines.kernels.jit import inlined, kernel
-from streamjoin.engines.kernels.semistream import (
+from streamjoin.engines.kernels.semi.layout import (
     COUNT_MASK,
     COUNTING,
     EMPTY,

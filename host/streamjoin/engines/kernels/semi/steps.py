@@ -1,13 +1,13 @@
 """The steps of a loop of a semi-stream join: take tuples, look rows up, let tuples expire.
 
-See :mod:`streamjoin.engines.kernels.semistream` for the tables.
+See :mod:`streamjoin.engines.kernels.semi.layout` for the tables.
 """
 
 import numpy as np
 
 from streamjoin.engines.kernels.jit import inlined, kernel
 from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
-from streamjoin.engines.kernels.semistream import (
+from streamjoin.engines.kernels.semi.layout import (
     ABSENT,
     ABSENT_NODES,
     AT,

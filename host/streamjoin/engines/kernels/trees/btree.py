@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.atomics import fetch_add
 from streamjoin.engines.kernels.jit import fused, uncounted
-from streamjoin.engines.kernels.nodes import NODE, count_below, insert_at, remove_at
+from streamjoin.engines.kernels.trees.nodes import NODE, count_below, insert_at, remove_at
 
 U32, U64 = np.uint32, np.uint64
 NOTHING = U64(0xFFFFFFFFFFFFFFFF)

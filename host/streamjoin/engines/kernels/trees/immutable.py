@@ -4,7 +4,7 @@ PIM-Tree, section 3.1 and appendix A.3 (a CSS-tree): the nodes of a depth lie on
 other, so child ``i`` of node ``j`` is node ``j * NODE + i`` of the next depth and no reference is
 stored. Inner nodes hold 32-bit keys only, the largest of each child; the last child's is the
 largest there is, so that a search never leaves the tree. The root is at depth 0, entries (see
-:mod:`~streamjoin.engines.kernels.btree`) follow the deepest inner nodes, in leaves of NODE.
+:mod:`~streamjoin.engines.kernels.trees.btree`) follow the deepest inner nodes, in leaves of NODE.
 
 Memory: 8 bytes for each entry of the capacity and 4 for every NODE of them.
 """
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.btree import NO_NODE, NOTHING, WIDTH, Forest
 from streamjoin.engines.kernels.jit import fused, uncounted
-from streamjoin.engines.kernels.nodes import NODE, count_below
+from streamjoin.engines.kernels.trees.btree import NO_NODE, NOTHING, WIDTH, Forest
+from streamjoin.engines.kernels.trees.nodes import NODE, count_below
 
 U32, U64 = np.uint32, np.uint64
 LARGEST = U32(0xFFFFFFFF)

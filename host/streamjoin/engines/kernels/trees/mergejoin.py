@@ -1,17 +1,17 @@
 """The parallel join over merge trees: tasks, pending insertions, results in arrival order.
 
 PIM-Tree, section 4; the trees and their edge are in
-:mod:`~streamjoin.engines.kernels.mergetrees`.
+:mod:`~streamjoin.engines.kernels.trees.mergetrees`.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.atomics import fetch_add, give_way, load_acquire, store_release
-from streamjoin.engines.kernels.btree import ENTRIES, REGION_WORDS
-from streamjoin.engines.kernels.immutable import descend
 from streamjoin.engines.kernels.jit import fused, kernel, uncounted
-from streamjoin.engines.kernels.mergetrees import (
+from streamjoin.engines.kernels.trees.btree import ENTRIES, REGION_WORDS
+from streamjoin.engines.kernels.trees.immutable import descend
+from streamjoin.engines.kernels.trees.mergetrees import (
     AT,
     DEPTH,
     EDGE,
@@ -39,7 +39,7 @@ from streamjoin.engines.kernels.mergetrees import (
     plan,
     side,
 )
-from streamjoin.engines.kernels.probing import Arrivals, Codes, Columns, Int64s
+from streamjoin.engines.kernels.trees.probing import Arrivals, Codes, Columns, Int64s
 
 U32, U64 = np.uint32, np.uint64
 

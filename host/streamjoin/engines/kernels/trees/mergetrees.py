@@ -29,7 +29,9 @@ from streamjoin.engines.kernels.atomics import (
     try_lock,
     unlock,
 )
-from streamjoin.engines.kernels.btree import (
+from streamjoin.engines.kernels.jit import fused
+from streamjoin.engines.kernels.prefetch import prefetch, prefetch_to_write
+from streamjoin.engines.kernels.trees.btree import (
     ENTRIES,
     NO_NODE,
     REGION_WORDS,
@@ -37,7 +39,7 @@ from streamjoin.engines.kernels.btree import (
     Forest,
     insert,
 )
-from streamjoin.engines.kernels.immutable import (
+from streamjoin.engines.kernels.trees.immutable import (
     DEPTHS,
     SHAPE_WORDS,
     STARTS,
@@ -46,10 +48,8 @@ from streamjoin.engines.kernels.immutable import (
     first_entry,
     lower_bound,
 )
-from streamjoin.engines.kernels.jit import fused
-from streamjoin.engines.kernels.nodes import count_below
-from streamjoin.engines.kernels.prefetch import prefetch, prefetch_to_write
-from streamjoin.engines.kernels.probing import (
+from streamjoin.engines.kernels.trees.nodes import count_below
+from streamjoin.engines.kernels.trees.probing import (
     Arrivals,
     Codes,
     Columns,

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.btree import NO_NODE, NOTHING, WIDTH, Forest, find_leaf
-from streamjoin.engines.kernels.immutable import COUNT, ROW, SHAPE_WORDS, Sorted, first_entry
 from streamjoin.engines.kernels.jit import fused, kernel
-from streamjoin.engines.kernels.nodes import count_below
+from streamjoin.engines.kernels.trees.btree import NO_NODE, NOTHING, WIDTH, Forest, find_leaf
+from streamjoin.engines.kernels.trees.immutable import COUNT, ROW, SHAPE_WORDS, Sorted, first_entry
+from streamjoin.engines.kernels.trees.nodes import count_below
 
 Codes = NDArray[np.uint32]
 Int64s = NDArray[np.int64]

@@ -7,10 +7,10 @@ where they were when the output was full: the arrival that did not fit is done a
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.btree import Forest, clear, delete, insert
-from streamjoin.engines.kernels.immutable import Sorted, build, first_place, merge
 from streamjoin.engines.kernels.jit import uncounted
-from streamjoin.engines.kernels.probing import (
+from streamjoin.engines.kernels.trees.btree import Forest, clear, delete, insert
+from streamjoin.engines.kernels.trees.immutable import Sorted, build, first_place, merge
+from streamjoin.engines.kernels.trees.probing import (
     Arrivals,
     Codes,
     Columns,

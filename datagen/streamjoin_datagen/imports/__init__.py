@@ -1,0 +1,1 @@
+"""Files of the user's own, or of other people's data sets, as workloads."""

@@ -1,0 +1,1 @@
+"""Rows as a function of (seed, stream, column, row number)."""

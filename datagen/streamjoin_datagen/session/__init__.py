@@ -1,0 +1,1 @@
+"""Spark sessions: lean, quiet, and nothing left behind."""

@@ -1,0 +1,1 @@
+"""Kernels of the index-based window joins: B+-trees, IM-Trees, PIM-Trees."""

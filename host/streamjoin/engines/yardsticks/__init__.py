@@ -1,0 +1,1 @@
+"""Other systems behind the engines' interface, to compare with."""

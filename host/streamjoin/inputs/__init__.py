@@ -1,0 +1,1 @@
+"""What goes in: files, columns, strings, batches."""

@@ -1,0 +1,1 @@
+"""Live joins: push batches of both streams, pull the pairs that they complete."""

@@ -1,0 +1,61 @@
+"""A run's folder: ``records.json``, and ``report.html`` that is drawn from it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from streamjoin.bench import points
+from streamjoin.bench.compare import RECORDS
+from streamjoin.errors import InputError
+from streamjoin.report.page import RUN_PAGE, complete_page, write_report
+from streamjoin_common import storage
+
+
+def check_run_folder(out: Path, say: Callable[[str], None]) -> None:
+    """Refuse a folder that holds something else than a run; complete an earlier run in it.
+
+    A run that was ended has finished points, drafts, or records without their page; the page is
+    drawn.
+
+    Raises
+    ------
+    InputError
+        If the folder holds something else.
+    """
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out {out}: is a file; a run is a folder")
+    if (out / RECORDS).is_file():
+        _complete(out, say)
+        return
+    held = [path.name for path in out.iterdir()] if out.is_dir() else []
+    if points.FOLDER not in held and not all(map(storage.is_draft, held)):
+        raise InputError(f"--out {out}: holds something else than a run; choose another folder")
+
+
+def _complete(out: Path, say: Callable[[str], None]) -> None:
+    try:
+        page = complete_page(out)
+    except InputError as error:
+        say(f"{error}; this run replaces it")
+        return
+    if page is not None:
+        say(f"{page}: was missing or of other records than those beside it, and is drawn anew")
+
+
+def write_run(records: dict[str, Any], out: Path, say: Callable[[str], None]) -> Path:
+    """Write ``records.json``, then draw ``report.html`` from it; return the page's path.
+
+    The records are the result and appear whole. The page names the digest of the records that it
+    was drawn from, so that one that is missing or older is noticed and drawn by
+    :func:`check_run_folder` or ``streamjoin report``.
+    """
+    storage.make_folder(out)
+    storage.write_text(out / RECORDS, json.dumps(records, indent=1) + "\n")
+    page = out / RUN_PAGE
+    try:
+        write_report([out], page)
+    except BaseException:
+        say(f"the records are kept in {out}; to draw their page, type  streamjoin report {out}")
+        raise
+    return page

@@ -1,0 +1,1 @@
+"""From parameters to files: Verilog, models, bitstreams, and the tools for it."""

@@ -1,0 +1,1 @@
+"""Handshake join: a chain of cores, in lock step or forwarding at once."""

@@ -1,0 +1,1 @@
+"""Software reference, stimuli, and Verilated models driven in bulk."""

@@ -1,0 +1,1 @@
+"""Joins of inputs at rest on Spark."""
