@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -143,9 +144,11 @@ def main(argv: list[str] | None = None) -> int:
         _give_up_stdout()  # whoever read our output has seen enough
         return 0
     except KeyboardInterrupt:
+        warnings.simplefilter("ignore")  # of what was half built, as it is destroyed
         _complain("interrupted; nothing unfinished was left behind")
         return 130
     except _TerminatedError:
+        warnings.simplefilter("ignore")
         _complain("terminated; nothing unfinished was left behind")
         return 143
     except Exception as error:
