@@ -419,7 +419,8 @@ sys.exit(main(sys.argv[2:]))
         ),
         (
             "pyspark",
-            "spark-stream --r r --s s --on k --row k --window time:1s --out nowhere --checkpoint c",
+            "spark-stream --r r --s s --on k --row k --window tumbling:1s --out nowhere "
+            "--checkpoint c",
             "pyspark is not installed, which spark-stream needs: type pip install "
             "'streamjoin[datagen]'",
         ),

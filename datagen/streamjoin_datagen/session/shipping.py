@@ -7,7 +7,7 @@ from pathlib import Path
 
 from streamjoin_common.storage import new_file
 
-PACKAGES = ("streamjoin_common", "streamjoin", "streamjoin_datagen", "streamjoin_hw")
+PACKAGES = ("streamjoin_common", "streamjoin", "streamjoin_datagen", "streamjoin_spark")
 
 
 def package(path: Path) -> None:

@@ -42,7 +42,13 @@ OTHER_VERBS = {
 EXTRAS = {"hw": "hw", "data": "datagen", "spark-join": "datagen", "spark-stream": "datagen"}
 """What else has to be installed for a verb."""
 
-PACKAGES = ("streamjoin", "streamjoin_common", "streamjoin_datagen", "streamjoin_hw")
+PACKAGES = (
+    "streamjoin",
+    "streamjoin_common",
+    "streamjoin_datagen",
+    "streamjoin_hw",
+    "streamjoin_spark",
+)
 """Of this project: that one of their modules is missing is no user's mistake."""
 
 EPILOG = """\
@@ -147,9 +153,11 @@ def main(argv: list[str] | None = None) -> int:
         _give_up_stdout()  # whoever read our output has seen enough
         return 0
     except KeyboardInterrupt:
+        warnings.simplefilter("ignore")  # of what was half built, as it is destroyed
         _complain("interrupted; nothing unfinished was left behind")
         return 130
     except _TerminatedError:
+        warnings.simplefilter("ignore")
         _complain("terminated; nothing unfinished was left behind")
         return 143
     except Exception as error:

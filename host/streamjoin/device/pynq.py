@@ -17,8 +17,8 @@ import numpy as np
 from streamjoin.device import axi_dma
 from streamjoin.device.base import Beats, Device, Results, StreamOutcome, describe
 from streamjoin.device.overlay import LoadedOverlay
+from streamjoin.device.packets import group, grouped_words, packet
 from streamjoin.device.watch import Watch, wait_until
-from streamjoin.device.words import group, grouped_words, packet
 from streamjoin.errors import DeadlineError, DeviceError
 from streamjoin_common.contract import (
     GROUP_TUPLES,

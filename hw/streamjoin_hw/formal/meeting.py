@@ -25,7 +25,7 @@ MOST_ROWS = 7
 
 
 def plan_of(params: DesignParams, window_r: int, window_s: int) -> dict[str, Any]:
-    """Return the plan of two windows that :class:`~streamjoin_hw.rtl.chain.segments.Planner` gives."""
+    """Return the plan that :class:`~streamjoin_hw.rtl.chain.segments.Planner` gives."""
 
     def position(slot: int) -> dict[str, int]:
         word, lane = divmod(slot, params.lanes)

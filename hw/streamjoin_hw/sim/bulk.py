@@ -1,7 +1,8 @@
 """Inputs of any length as columns: drawn, joined and checked chunk by chunk, in flat memory.
 
 The join is the one of :func:`streamjoin_hw.sim.testing.reference`, on arrays: every tuple is
-compared with the last tuples of the other side that came before it. It shares no code with the design.
+compared with the last tuples of the other side that came before it. It shares no code with the
+design.
 """
 
 from collections.abc import Iterator

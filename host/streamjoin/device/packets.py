@@ -1,4 +1,4 @@
-"""Groups of tuples and packets of results, as a DMA carries them; see ``streamjoin_common.contract``.
+"""Groups of tuples and packets of results as a DMA carries them: ``streamjoin_common.contract``.
 
 The layouts of header and trailer are the contract's; here they are put together and taken apart
 for many at once.
