@@ -241,7 +241,8 @@ os.environ["HOME"] = "/nonexistent"
 """
 KERNEL = """
 import numpy as np
-from streamjoin.engines.kernels import jit, radix
+from streamjoin.engines.kernels import jit
+from streamjoin.engines.kernels.intra import radix
 made = []
 save = jit._Files.save
 jit._Files.save = lambda self, key, payload: (made.append(key), save(self, key, payload))

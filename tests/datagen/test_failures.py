@@ -167,7 +167,7 @@ def test_a_master_that_cannot_be_reached_is_one_sentence() -> None:
 
 MUTE = """
 import socket
-from streamjoin_datagen import session
+from streamjoin_datagen.session import session
 connected = session._connected
 session._connected = lambda process, master, _: connected(process, master, 2)  # Java has longer
 with socket.create_server(("127.0.0.1", 0)) as mute:

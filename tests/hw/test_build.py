@@ -287,7 +287,7 @@ def test_a_build_that_is_ended_leaves_no_compiler_and_no_folder(
 import os, shutil, signal
 from pathlib import Path
 from streamjoin_common.storage import new_folder
-from streamjoin_hw import toolchain
+from streamjoin_hw.flow import toolchain
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with new_folder(Path({str(tmp_path / "entry")!r})):
     toolchain.run(["sh", "-c", {LONG.format(file)!r}], dict(os.environ), 60, "waiting")

