@@ -32,23 +32,23 @@ if TYPE_CHECKING:
         TumblingWindow,
     )
 
-_PLACES = {
-    "join": "api",
-    "JoinResult": "api",
-    "StreamJoiner": "live",
-    "Matches": "matches",
-    "AllWindow": "windows",
-    "CountWindow": "windows",
-    "TimeWindow": "windows",
-    "TumblingWindow": "windows",
-    "StreamJoinError": "errors",
-    "InputError": "errors",
-    "UnsupportedError": "errors",
-    "UnavailableError": "errors",
-    "MismatchError": "errors",
-    "DeviceError": "errors",
-    "StoreError": "errors",
-    "DeadlineError": "errors",
+_MODULES = {
+    "join": "streamjoin.api",
+    "JoinResult": "streamjoin.api",
+    "StreamJoiner": "streamjoin.live.joiner",
+    "Matches": "streamjoin.live.matches",
+    "AllWindow": "streamjoin_common.language.windows",
+    "CountWindow": "streamjoin_common.language.windows",
+    "TimeWindow": "streamjoin_common.language.windows",
+    "TumblingWindow": "streamjoin_common.language.windows",
+    "StreamJoinError": "streamjoin.errors",
+    "InputError": "streamjoin.errors",
+    "UnsupportedError": "streamjoin.errors",
+    "UnavailableError": "streamjoin.errors",
+    "MismatchError": "streamjoin.errors",
+    "DeviceError": "streamjoin.errors",
+    "StoreError": "streamjoin.errors",
+    "DeadlineError": "streamjoin.errors",
 }
 
 __all__ = [
@@ -82,6 +82,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("streamjoin")
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"streamjoin.{_PLACES[name]}"), name)
+    return getattr(import_module(_MODULES[name]), name)

@@ -7,7 +7,7 @@ from streamjoin_hw.formal.faults import Fault
 ARRAY_MUTATIONS = {
     "expiry-one-late": Mutation(
         Fault(
-            "segments",
+            "rtl.chain.segments",
             "divider.dividend.eq(divider.quotient - 1)",
             "divider.dividend.eq(divider.quotient)",
             "every segment is one tuple longer than planned",
@@ -17,7 +17,7 @@ ARRAY_MUTATIONS = {
     ),
     "expiry-one-early": Mutation(
         Fault(
-            "window",
+            "rtl.memory",
             "(here.word == self.last.word) & (here.lane == self.last.lane)",
             "(here.word == self.last.word) & (here.lane + 1 == self.last.lane)",
             "a ring turns one slot early",
@@ -27,7 +27,7 @@ ARRAY_MUTATIONS = {
     ),
     "stale-tuple": Mutation(
         Fault(
-            "window",
+            "rtl.memory",
             "                self.oldest.valid.eq(0),\n",
             "",
             "a segment hands a tuple of the last input on",
@@ -37,7 +37,7 @@ ARRAY_MUTATIONS = {
     ),
     "ready-dropped": Mutation(
         Fault(
-            "handshake",
+            "rtl.designs",
             "results.ready.eq(output.i.ready)",
             "results.ready.eq(1)",
             "results are taken whether or not there is room",
@@ -47,7 +47,7 @@ ARRAY_MUTATIONS = {
     ),
     "side-swapped": Mutation(
         Fault(
-            "core",
+            "rtl.chain.core",
             "probe_side.eq(Mux(command.step_s, SIDE_S, SIDE_R))",
             "probe_side.eq(Mux(command.step_s, SIDE_R, SIDE_S))",
             "the core takes R's step for one of S",
@@ -57,7 +57,7 @@ ARRAY_MUTATIONS = {
     ),
     "merger-forgets": Mutation(
         Fault(
-            "trees",
+            "rtl.trees",
             "each.ready.eq(turn[k] & output.i.ready)",
             "each.ready.eq(turn[k])",
             "a merger takes what it cannot hold",
@@ -67,7 +67,7 @@ ARRAY_MUTATIONS = {
     ),
     "merger-unfair": Mutation(
         Fault(
-            "trees",
+            "rtl.trees",
             "Mux(behind.any(), lowest(behind), lowest(others))",
             "lowest(others)",
             "a merger always turns to the first input",
@@ -77,7 +77,7 @@ ARRAY_MUTATIONS = {
     ),
     "bound-excluded": Mutation(
         Fault(
-            "predicates",
+            "rtl.predicates",
             'code <= s[f"hi{index}"]',
             'code < s[f"hi{index}"]',
             "the upper bound of a band does not count",
@@ -87,7 +87,7 @@ ARRAY_MUTATIONS = {
     ),
     "bound-wraps": Mutation(
         Fault(
-            "encode",
+            "rtl.encode",
             "hi = Mux(high_bits > most,",
             "hi = Mux(high_bits > most + (1 << 32),",
             "an integer bound wraps at the limit of its type",
@@ -97,7 +97,7 @@ ARRAY_MUTATIONS = {
     ),
     "nan-equals-nan": Mutation(
         Fault(
-            "encode",
+            "rtl.encode",
             "code = Mux(is_nan(late_key), NAN_CODE_S, code)",
             "code = Mux(is_nan(late_key), code, code)",
             "NaN equals NaN",
@@ -107,7 +107,7 @@ ARRAY_MUTATIONS = {
     ),
     "hold-ignored": Mutation(
         Fault(
-            "handshake",
+            "rtl.designs",
             "sequencer.held.eq(chain.held)",
             "sequencer.held.eq(0)",
             "the scan goes on while a result FIFO is full",
@@ -117,7 +117,7 @@ ARRAY_MUTATIONS = {
     ),
     "hold-late": Mutation(
         Fault(
-            "matching",
+            "rtl.matching",
             "params.result_fifo_words - HOLD_WORDS",
             "params.result_fifo_words - 1",
             "a core asks to hold when there is no room for what is on its way",
@@ -127,7 +127,7 @@ ARRAY_MUTATIONS = {
     ),
     "punctuation-early": Mutation(
         Fault(
-            "sequencer",
+            "rtl.chain.sequencer",
             "m.If(~w.steppable | self.busy)",
             "m.If(~w.steppable)",
             "the punctuation does not wait for the results inside",
@@ -137,7 +137,7 @@ ARRAY_MUTATIONS = {
     ),
     "drain-short": Mutation(
         Fault(
-            "sequencer",
+            "rtl.chain.sequencer",
             "w.bubbles.eq(planner.window)",
             "w.bubbles.eq(planner.window >> 1)",
             "the drain pushes half the bubbles",
@@ -147,7 +147,7 @@ ARRAY_MUTATIONS = {
     ),
     "reset-leaves-an-offer": Mutation(
         Fault(
-            "streams",
+            "rtl.streams",
             "front_valid, spare_valid = Signal(), Signal()",
             "front_valid, spare_valid = Signal(reset_less=True), Signal()",
             "a register stage keeps its payload through a reset",
@@ -157,7 +157,7 @@ ARRAY_MUTATIONS = {
     ),
     "clear-incomplete": Mutation(
         Fault(
-            "window",
+            "rtl.memory",
             "                filled_words.eq(0),\n",
             "",
             "a ring that was emptied still shows words",
@@ -167,7 +167,7 @@ ARRAY_MUTATIONS = {
     ),
     "row-wrong": Mutation(
         Fault(
-            "core",
+            "rtl.chain.core",
             "matcher.r_probe.eq(ring_r.entered)",
             "matcher.r_probe.eq(ring_r.oldest)",
             "a result carries another tuple's row",
@@ -177,7 +177,7 @@ ARRAY_MUTATIONS = {
     ),
     "last-lane-ignored": Mutation(
         Fault(
-            "matching",
+            "rtl.matching",
             "for lane in range(params.lanes):\n            r_slot",
             "for lane in range(params.lanes - 1):\n            r_slot",
             "the last lane compares nothing",
@@ -187,7 +187,7 @@ ARRAY_MUTATIONS = {
     ),
     "result-skipped": Mutation(
         Fault(
-            "matching",
+            "rtl.matching",
             "self.results.ready & (rest == 0)",
             "(rest == 0)",
             "the last result of a word does not wait to be taken",
@@ -197,7 +197,7 @@ ARRAY_MUTATIONS = {
     ),
     "entry-missed": Mutation(
         Fault(
-            "core",
+            "rtl.chain.core",
             "entry.eq(self.index + 1 == self.plan.active)",
             "entry.eq(self.index == self.plan.active)",
             "arriving S tuples enter behind the last active core",
@@ -207,7 +207,7 @@ ARRAY_MUTATIONS = {
     ),
     "turn-one-late": Mutation(
         Fault(
-            "region",
+            "rtl.subwindow",
             "Mux(self.mine, self.cores - 1, left - 1)",
             "Mux(self.mine, self.cores, left - 1)",
             "a core's turn comes one tuple late",
@@ -217,7 +217,7 @@ ARRAY_MUTATIONS = {
     ),
     "expiry-one-early-fast": Mutation(
         Fault(
-            "intake",
+            "rtl.intake",
             "full = [count == window for",
             "full = [count + 1 == window for",
             "a window is full one tuple early",
@@ -227,7 +227,7 @@ ARRAY_MUTATIONS = {
     ),
     "count-not-cleared": Mutation(
         Fault(
-            "intake",
+            "rtl.intake",
             "w.settled.eq(0), *(count.eq(0) for count in seen)]",
             "w.settled.eq(0)]",
             "a window counts the tuples of the last input",
@@ -237,7 +237,7 @@ ARRAY_MUTATIONS = {
     ),
     "expired-still-seen": Mutation(
         Fault(
-            "region",
+            "rtl.subwindow",
             "older = Mux(self.scan_first, after_tail[:lanes], ~Const(0, lanes))",
             "older = ~Const(0, lanes)",
             "the first word of a scan shows expired tuples",
@@ -247,7 +247,7 @@ ARRAY_MUTATIONS = {
     ),
     "forwarded-twice": Mutation(
         Fault(
-            "fast",
+            "rtl.chain.forwarding",
             "forward.i.valid.eq(free & self.i.valid)",
             "forward.i.valid.eq(self.i.valid)",
             "a tuple is forwarded before the core has taken it, and again",
@@ -257,7 +257,7 @@ ARRAY_MUTATIONS = {
     ),
     "hold-ignored-fast": Mutation(
         Fault(
-            "fast",
+            "rtl.chain.forwarding",
             "goes_on = (left != 0) & ~matcher.hold",
             "goes_on = left != 0",
             "the scan goes on while the result FIFO is full",
@@ -267,7 +267,7 @@ ARRAY_MUTATIONS = {
     ),
     "time-window-closed": Mutation(
         Fault(
-            "predicates",
+            "rtl.predicates",
             "[r.ts < s.end, s.ts < r.end]",
             "[r.ts <= s.end, s.ts < r.end]",
             "a time window holds its end",
@@ -277,7 +277,7 @@ ARRAY_MUTATIONS = {
     ),
     "time-window-of-the-other": Mutation(
         Fault(
-            "encode",
+            "rtl.encode",
             "Mux(self.i.p.side == SIDE_S, self.time_s, self.time_r)",
             "Mux(self.i.p.side == SIDE_S, self.time_r, self.time_s)",
             "a tuple gets the other stream's time window",
@@ -287,7 +287,7 @@ ARRAY_MUTATIONS = {
     ),
     "window-too-wide": Mutation(
         Fault(
-            "segments",
+            "rtl.chain.segments",
             "(window != 0) & (window <= self.params.window_capacity)",
             "(window != 0)",
             "a window of more bits than are kept passes the check",
@@ -297,7 +297,7 @@ ARRAY_MUTATIONS = {
     ),
     "assertion-unguarded": Mutation(
         Fault(
-            "compact",
+            "flow.compact",
             "return _CLEARED.sub(_loop, guarded)",
             'return _CLEARED.sub(_loop, _SOURCE.sub("", verilog))',
             "assertions are left where Verilog-2001 does not know them",
@@ -307,7 +307,7 @@ ARRAY_MUTATIONS = {
     ),
     "soft-reset-hasty": Mutation(
         Fault(
-            "top",
+            "rtl.top",
             "restart.eq(asked & ~waits)",
             "restart.eq(file.soft_reset)",
             "a soft reset waits for nothing",
@@ -318,7 +318,7 @@ ARRAY_MUTATIONS = {
     ),
     "soft-reset-open": Mutation(
         Fault(
-            "top",
+            "rtl.top",
             "design.enable.eq(file.enable & ~self.closed)",
             "design.enable.eq(file.enable & ~restart)",
             "tuples are accepted, and lost, while a soft reset waits",
@@ -328,7 +328,7 @@ ARRAY_MUTATIONS = {
     ),
     "soft-reset-forgets-a-drain": Mutation(
         Fault(
-            "top",
+            "rtl.top",
             "file.drained.eq(design.drained & ~self.closed)",
             "file.drained.eq(design.drained | self.closed)",
             "a drain written while a soft reset waits is dropped",
@@ -339,7 +339,7 @@ ARRAY_MUTATIONS = {
     ),
     "soft-reset-cuts-a-trailer": Mutation(
         Fault(
-            "board",
+            "rtl.board_top",
             "waits.eq(self.m_axis_words_tvalid & ~self.m_axis_words_tready)",
             "waits.eq(top.m_axis_results_tvalid & ~top.m_axis_results_tready)",
             "a soft reset waits for a result but for no trailer",

@@ -7,7 +7,7 @@ from streamjoin_hw.formal.faults import Fault
 HASH_MUTATIONS = {
     "bucket-behind": Mutation(
         Fault(
-            "hash_index",
+            "rtl.hash.index",
             "again.eq(self.push & (self.bucket == looked_at))",
             "again.eq(0)",
             "a bucket that is looked at right after a push does not show it",
@@ -17,7 +17,7 @@ HASH_MUTATIONS = {
     ),
     "tags-forgotten": Mutation(
         Fault(
-            "hash_index",
+            "rtl.hash.index",
             "after.gone_before.eq(gone_before)",
             "after.gone_before.eq(0)",
             "a bucket forgets in a new round what it pushed out in the last one",
@@ -27,7 +27,7 @@ HASH_MUTATIONS = {
     ),
     "never-expired": Mutation(
         Fault(
-            "hash_ring",
+            "rtl.hash.ring",
             "self.arrive & self.full & (self.tail == oldest)",
             "self.arrive & self.full & (self.tail != oldest)",
             "no tuple leaves a full window",
@@ -37,7 +37,7 @@ HASH_MUTATIONS = {
     ),
     "window-not-emptied": Mutation(
         Fault(
-            "hash_ring",
+            "rtl.hash.ring",
             "[oldest.eq(self.head), self.tail.eq(self.head)]",
             "[oldest.eq(self.head)]",
             "an input sees the tuples of the one before",
@@ -47,7 +47,7 @@ HASH_MUTATIONS = {
     ),
     "time-window-short": Mutation(
         Fault(
-            "hash_ring",
+            "rtl.hash.ring",
             "over.eq(tail_end <= self.now)",
             "over.eq(tail_end <= self.now + 1)",
             "a tuple leaves one unit of time too early",
@@ -57,7 +57,7 @@ HASH_MUTATIONS = {
     ),
     "link-to-the-wrong-tuple": Mutation(
         Fault(
-            "hash_join",
+            "rtl.hash.join",
             "of_r.names[last].sequence)",
             "of_r.names[0].sequence)",
             "a tuple of R is linked to the newest of its bucket",
@@ -67,7 +67,7 @@ HASH_MUTATIONS = {
     ),
     "partners-behind-ignored": Mutation(
         Fault(
-            "hash_join",
+            "rtl.hash.join",
             "task.deep.eq(seen[-1] & places.behind)",
             "task.deep.eq(0)",
             "no link is followed",
@@ -77,7 +77,7 @@ HASH_MUTATIONS = {
     ),
     "walk-goes-on": Mutation(
         Fault(
-            "hash_join",
+            "rtl.hash.join",
             "before & (places.places[way] < bound)",
             "before & (places.places[way] < places.span)",
             "a name out of date that looks young is followed",
@@ -87,7 +87,7 @@ HASH_MUTATIONS = {
     ),
     "too-far-ahead": Mutation(
         Fault(
-            "hash_join",
+            "rtl.hash.join",
             "behind < params.lead_tuples - 1",
             "behind < 2 * params.lead_tuples - 1",
             "more tuples are accepted than the ring and the queue have room for",
@@ -97,7 +97,7 @@ HASH_MUTATIONS = {
     ),
     "hold-ignored-by-the-walk": Mutation(
         Fault(
-            "hash_walk",
+            "rtl.hash.walk",
             "active.eq(self.busy & ~self.hold)",
             "active.eq(self.busy)",
             "the walk goes on while the result FIFO is full",

@@ -12,7 +12,7 @@ MASKED = "test_split.py::test_a_masked_core_costs_the_share_that_it_stores"
 SPLIT_MUTATIONS = {
     "split-no-spare-word": Mutation(
         Fault(
-            "split.layouts",
+            "rtl.split.layouts",
             "return params.segment_words + (2 if params.lanes == 1 else 1)",
             "return params.segment_words",
             "what is stored takes the place of what a pass still looks at",
@@ -22,7 +22,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-expired-is-met": Mutation(
         Fault(
-            "split.collector",
+            "rtl.split.collector",
             ".eq(self.expire),",
             ".eq(0),",
             "a probe meets what expired while its batch was collected",
@@ -32,7 +32,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-later-is-met": Mutation(
         Fault(
-            "split.collector",
+            "rtl.split.collector",
             ".eq(self.store),",
             ".eq(1),",
             "a probe meets what is stored after it",
@@ -42,7 +42,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-second-expiry-lost": Mutation(
         Fault(
-            "split.collector",
+            "rtl.split.collector",
             "(~stores | ~self.store) & (~expires | ~self.expire)",
             "(~stores | ~self.store)",
             "a second tuple that expires in a batch is forgotten",
@@ -52,7 +52,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-stores-overtake-results": Mutation(
         Fault(
-            "split.region",
+            "rtl.split.half",
             "(collector.batch.count != 0) | ~emitter.busy",
             "(collector.batch.count != 0) | 1",
             "tuples are stored while results of an old batch are still given",
@@ -62,7 +62,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-stale-slots-are-met": Mutation(
         Fault(
-            "split.region",
+            "rtl.split.half",
             "((Const(1, lanes + 1) << w.range.end_lane) - 1)[:lanes]",
             "Const(-1, lanes)",
             "the last word counts to its end",
@@ -72,7 +72,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-no-second-look": Mutation(
         Fault(
-            "split.emitter",
+            "rtl.split.emitter",
             'settle["rewind"].eq(~self.alone)',
             'settle["rewind"].eq(0)',
             "the list is looked through for the first probe only",
@@ -82,7 +82,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-full-list": Mutation(
         Fault(
-            "split.emitter",
+            "rtl.split.emitter",
             "m.d.sync += self.alone.eq(1)",
             "m.d.sync += self.alone.eq(0)",
             "a list that is too short for a batch loses what it held",
@@ -92,7 +92,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-no-repeat": Mutation(
         Fault(
-            "split.emitter",
+            "rtl.split.emitter",
             "self.again.eq(self.alone)",
             "self.again.eq(0)",
             "no pass is repeated for the second probe of a batch",
@@ -102,7 +102,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-hasty-star": Mutation(
         Fault(
-            "split.trees",
+            "rtl.split.trees",
             "together = stars.all()",
             "together = stars.any()",
             "one core's star is taken for all",
@@ -112,7 +112,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-row-ties": Mutation(
         Fault(
-            "split.trees",
+            "rtl.split.trees",
             "results[a] & ~before(k, a) for a in range(k)",
             "results[a] & before(a, k) for a in range(k)",
             "of equal rows it is not the first core's result that goes first",
@@ -122,7 +122,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-sides-swapped": Mutation(
         Fault(
-            "split.combiner",
+            "rtl.split.combiner",
             "due.w_data.eq(self.side)",
             "due.w_data.eq(~self.side)",
             "the other side's results are waited for",
@@ -132,7 +132,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-served-twice": Mutation(
         Fault(
-            "split.trees",
+            "rtl.split.trees",
             "served.eq(Mux(front.valid & ~ready.all(), ready, 0))",
             "served.eq(0)",
             "a fork hands a tuple again to who has it already",
@@ -142,7 +142,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-dropped-expires-again": Mutation(
         Fault(
-            "split.subwindow",
+            "rtl.split.subwindow",
             "ahead.eq(ahead + self.drop_slots)",
             "ahead.eq(ahead)",
             "a tuple that was dropped for its time makes another one expire",
@@ -152,7 +152,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-drops-the-living": Mutation(
         Fault(
-            "split.region",
+            "rtl.split.half",
             "w.scanned & leading & ~any_alive & held.any()",
             "w.scanned & leading & held.any()",
             "a word is dropped although a tuple in it lives",
@@ -162,7 +162,7 @@ SPLIT_MUTATIONS = {
     ),
     "split-neighbour-masked": Mutation(
         Fault(
-            "split.array",
+            "rtl.split.array",
             "core.masked.eq(masked[index])",
             "core.masked.eq(masked[index - 1])",
             "another core than the masked one finds nothing",

@@ -55,7 +55,7 @@ def test_a_claim_that_only_holds_so_far_is_not_proven_by_induction(
 
 def test_a_fault_is_there_inside_and_gone_outside() -> None:
     before = sys.modules["streamjoin_hw.rtl.streams"]
-    fault = Fault("streams", "class PipeReg(", "FAULTY = True\n\n\nclass PipeReg(", "a mark")
+    fault = Fault("rtl.streams", "class PipeReg(", "FAULTY = True\n\n\nclass PipeReg(", "a mark")
     with applied(fault):
         from streamjoin_hw.rtl import streams as faulty
         from streamjoin_hw.rtl.trees import PipeReg
@@ -70,6 +70,6 @@ def test_a_fault_is_there_inside_and_gone_outside() -> None:
 def test_a_fault_that_fits_nowhere_or_twice_is_refused(text: str) -> None:
     with (
         pytest.raises(FaultError, match=rf"^'{text}' must be in the module streams once, not "),
-        applied(Fault("streams", text, "other", "nothing")),
+        applied(Fault("rtl.streams", text, "other", "nothing")),
     ):
         raise AssertionError("a fault that does not fit was applied")

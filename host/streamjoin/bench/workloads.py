@@ -158,6 +158,10 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
         raise InputError(f"{path}: is not a workload's description: {error}") from None
 
 
+MAX_NAME_CHARACTERS = 1024
+"""Maximum length of the name of a workload's file, below its folder."""
+
+
 def inside(folder: Path, name: str) -> Path:
     """Return a file or folder of a workload.
 
@@ -168,6 +172,8 @@ def inside(folder: Path, name: str) -> Path:
     ValueError
         If it lies outside of the workload's folder, by its name or through a symbolic link.
     """
+    if len(name) > MAX_NAME_CHARACTERS:
+        raise ValueError(f"{name[:40]!r}... is too long for the name of a file")
     path, root = folder / name, folder.resolve()
     for each in (path, *(sorted(path.rglob("*")) if path.is_dir() else ())):
         if not each.resolve().is_relative_to(root):

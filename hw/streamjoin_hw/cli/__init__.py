@@ -216,30 +216,30 @@ class HardwareVerb:
         ("simulate", _simulate, "run random tuples through the model and check the result"),
         (
             "latency",
-            _of("latency.cli"),
+            _of("cli.latency"),
             "measure cycles a tuple and a match take, beside closed forms",
         ),
         (
             "rate",
-            _of("rate.cli"),
+            _of("cli.rate"),
             "measure cycles a tuple takes under loads of given match rate and skew",
         ),
         (
             "synth",
-            _of("synth.cli"),
+            _of("cli.synth"),
             "count what the design uses of a part and how fast its clock can be",
         ),
-        ("scale", _of("synth.scale_cli"), "show clock and area against the number of cores"),
+        ("scale", _of("cli.scale"), "show clock and area against the number of cores"),
         (
             "power",
-            _of("power.cli"),
+            _of("cli.power"),
             "model the dynamic power of cores and clock from what switches in simulated gates",
         ),
         ("animate", _animate, "write a page that shows tuples walk through the cores and meet"),
         ("bitstream", _bitstream, "build a board's bitstream, by open tools or with Vivado"),
         (
             "prove",
-            _of("formal.cli"),
+            _of("cli.prove"),
             "prove parts of the design, and that each proof finds its fault",
         ),
     )

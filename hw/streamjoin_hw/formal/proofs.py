@@ -50,79 +50,79 @@ class Proof:
 
 
 LOST_SPARE = Fault(
-    "streams",
+    "rtl.streams",
     "spare_valid.eq(1), spare.eq(self.i.payload)",
     "spare_valid.eq(1)",
     "the spare entry takes no payload",
 )
 FORGETFUL_MERGER = Fault(
-    "trees",
+    "rtl.trees",
     "each.ready.eq(turn[k] & output.i.ready)",
     "each.ready.eq(turn[k])",
     "a merger takes what it cannot hold",
 )
 STUCK_TURNS = Fault(
-    "trees",
+    "rtl.trees",
     "Mux(behind.any(), lowest(behind), lowest(others))",
     "lowest(others)",
     "a merger always turns to the first input",
 )
 VALID_AFTER_READY = Fault(
-    "streams",
+    "rtl.streams",
     "self.o.valid.eq(front_valid)",
     "self.o.valid.eq(front_valid & self.o.ready)",
     "valid waits for ready",
 )
 READY_THROUGH = Fault(
-    "streams",
+    "rtl.streams",
     "self.i.ready.eq(~spare_valid)",
     "self.i.ready.eq(~spare_valid | self.o.ready)",
     "ready runs through the register stage",
 )
 LATE_OLDEST = Fault(
-    "window",
+    "rtl.memory",
     "Mux(self.step, after.word, self.scan_word)",
     "Mux(self.step, here.word, self.scan_word)",
     "the ring looks one word back, not ahead",
 )
 WIDE_SCAN = Fault(
-    "window",
+    "rtl.memory",
     "(self.scan_word < filled_words)",
     "(self.scan_word <= filled_words)",
     "a scan takes a word for filled that is not",
 )
 SHORT_DRAIN = Fault(
-    "sequencer",
+    "rtl.chain.sequencer",
     "w.bubbles.eq(planner.window)",
     "w.bubbles.eq(planner.window - 2)",
     "the drain is two bubbles short",
 )
 LATE_EXPIRY = Fault(
-    "intake",
+    "rtl.intake",
     "full = [count == window for",
     "full = [count > window for",
     "no window is ever full",
 )
 EARLY_END = Fault(
-    "predicates",
+    "rtl.predicates",
     "[r.ts < s.end, s.ts < r.end]",
     "[r.ts < s.end, s.ts + 1 < r.end]",
     "a time window of R ends one early",
 )
 LAZY_STORE = Fault(
-    "fast",
+    "rtl.chain.forwarding",
     "free.eq((left == 0) & ~matcher.hold)",
     "free.eq((left <= 1) & ~matcher.hold)",
     "a tuple is taken before the last word was read",
 )
 NEVER_EXPIRED = Fault(
-    "hash_ring",
+    "rtl.hash.ring",
     "self.arrive & self.full & (self.tail == oldest)",
     "self.arrive & self.full & (self.tail != oldest)",
     "no tuple leaves a full window",
 )
 LINK_CUT = Fault(
-    "hash_walk",
+    "rtl.hash.walk",
     "leads_on.eq(returned & (place < task.last))",
     "leads_on.eq(returned & (place + 1 < task.last))",
     "a walk leaves out the tuple right before the last",
@@ -134,44 +134,44 @@ FULL_FIFO = Fault(
     "the FIFO forgets what comes at one level",
 )
 HASTY_HEADER = Fault(
-    "board",
+    "rtl.board_top",
     "self.i_ready.eq(~in_group | self.o_ready)",
     "self.i_ready.eq(~in_group | self.o_ready | (left == 1))",
     "a group's last word is taken whether its tuple is or not",
 )
 HASTY_TRAILER = Fault(
-    "board",
+    "rtl.board_top",
     "(is_old & ~waits)",
     "is_old",
     "a packet is closed although a word of it is offered",
 )
 HASTY_RESET = Fault(
-    "top",
+    "rtl.top",
     "restart.eq(asked & ~waits)",
     "restart.eq(file.soft_reset)",
     "a soft reset waits for nothing",
 )
 HASTY_WORDS = Fault(
-    "board",
+    "rtl.board_top",
     "waits.eq(self.m_axis_words_tvalid & ~self.m_axis_words_tready)",
     "waits.eq(top.m_axis_results_tvalid & ~top.m_axis_results_tready)",
     "a soft reset waits for a result but for no trailer",
 )
 
 HASTY_STAR = Fault(
-    "split.trees",
+    "rtl.split.trees",
     "together = stars.all()",
     "together = stars.any()",
     "one input's star is taken for all",
 )
 LATE_STORE = Fault(
-    "split.collector",
+    "rtl.split.collector",
     ".eq(self.store),",
     ".eq(1),",
     "a probe meets what is stored after it",
 )
 EARLY_GONE = Fault(
-    "split.collector",
+    "rtl.split.collector",
     ".eq(self.expire),",
     ".eq(1),",
     "a probe misses what expires after it",
