@@ -16,7 +16,7 @@ from types import CodeType, ModuleType
 
 PACKAGE = "streamjoin_hw"
 
-KEPT = (f"{PACKAGE}.contract", f"{PACKAGE}.toolchain", f"{PACKAGE}.formal.faults")
+KEPT = (f"{PACKAGE}.flow.toolchain", f"{PACKAGE}.formal.faults")
 """Modules that are the same inside: parameters made outside are then of the same classes."""
 
 

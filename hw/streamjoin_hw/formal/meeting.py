@@ -128,7 +128,7 @@ class ArrayMeeting(Harness):
         """Number the rows, watch one pair, claim."""
         m.submodules.dut = dut = HandshakeJoin(self.params)
         if self.params.forward == "step":
-            self.stand_ins.append(StandIn("sequencer", "Planner", self._fixed_planner()))
+            self.stand_ins.append(StandIn("rtl.chain.sequencer", "Planner", self._fixed_planner()))
         m.d.comb += [
             dut.window_r.eq(self.windows[SIDE_R]),
             dut.window_s.eq(self.windows[SIDE_S]),

@@ -68,7 +68,7 @@ class SoftReset(Harness):
         def any_join(params: DesignParams, **_how: Any) -> AnyJoin:
             return AnyJoin(params, chosen)
 
-        self.stand_ins = [StandIn("top", "HandshakeJoin", any_join)]
+        self.stand_ins = [StandIn("rtl.top", "HandshakeJoin", any_join)]
 
     def prove(self, m: Module) -> None:
         """Claim the rules of the results' stream, of the responses, and of the tuples' stream."""
