@@ -22,7 +22,7 @@ from streamjoin.inputs import as_streams
 from streamjoin.predicates import Predicate
 from streamjoin.tuples import Pairs, Stream
 
-CASES = int(os.environ.get("CASES", "40"))
+CASES = int(os.environ.get("CASES", "20"))
 SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
 LIVE = [name for name in catalog.names() if catalog.get(name).capabilities.live]
 ASKED: dict[str, dict[str, Any]] = {
