@@ -31,7 +31,7 @@ MUTATIONS = {
             "tuples of other keys in the same bucket join",
         ),
         "host/test_stress.py::test_random_windows_join_as_the_oracle_says[npj]",
-        "npj: ",
+        "npj is wrong",
     ),
     "expired-tuple-is-met": Mutation(
         Fault(
