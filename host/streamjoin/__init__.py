@@ -11,6 +11,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from streamjoin_common.moved import keep_old_names
+
 if TYPE_CHECKING:
     from streamjoin.api import JoinResult, join
     from streamjoin.errors import (
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
         TimeWindow,
         TumblingWindow,
     )
+
+keep_old_names()
 
 _MODULES = {
     "join": "streamjoin.api",

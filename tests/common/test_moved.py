@@ -1,0 +1,37 @@
+"""Modules by the names that they had in the release before."""
+
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+import pytest
+
+from streamjoin_common import moved
+
+
+@pytest.mark.parametrize("old", sorted(moved.MOVED))
+def test_a_moved_module_is_found_by_its_old_name_with_a_warning(old: str) -> None:
+    import_module(old.partition(".")[0])
+    sys.modules.pop(old, None)
+    with pytest.warns(DeprecationWarning, match=f"{old} has moved: import {moved.MOVED[old]};"):
+        module = import_module(old)
+    assert module is import_module(moved.MOVED[old])
+
+
+def test_old_names_give_the_same_objects() -> None:
+    lines = (
+        "from streamjoin_hw.contract import DesignParams",
+        "from streamjoin_hw.contract.params import DesignParams as same",
+        "import streamjoin_hw.contract, streamjoin_common.contract as new",
+        "assert DesignParams is same is new.DesignParams is streamjoin_hw.contract.DesignParams",
+        "import streamjoin_datagen.distributed.submit",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], check=False, timeout=60)
+    assert done.returncode == 0
+
+
+def test_a_name_that_never_was_is_not_found() -> None:
+    assert find_spec("streamjoin_common.contract") is not None
+    with pytest.raises(ModuleNotFoundError):
+        import_module("streamjoin_hw.never")
