@@ -6,6 +6,7 @@ import numpy as np
 import pynq
 import pytest
 from memory_device import DESIGN_BASE, BoardError
+from modelled_device import Faults
 from streams import check_exact, nothing, owed, pairs_of, random_input
 
 from streamjoin.device import pynq as driver
@@ -134,17 +135,14 @@ def test_callbacks_that_fail_leave_a_device_that_works(opened: Any) -> None:
 
 def test_a_word_on_offer_is_taken_before_the_design_counts_as_empty(opened: Any) -> None:
     """A soft reset waits for it, and the DMA takes none without a buffer."""
-    board, device = opened(chunk_bytes=2000)
-
-    def stop(_what: Any) -> None:
-        board.log = []
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        device.stream(random_input(device.params, 3000, keys=3, seed=5), nothing, stop)
+    board, device = opened(options={"cycles_at_once": 20}, chunk_bytes=2000)
+    board.log = []
+    board.faults = Faults(error_bit=1 << 5, error_after_words=100)
+    with pytest.raises(DeviceError, match="slave error"):
+        device.stream(random_input(device.params, 3000, keys=1, seed=5), nothing, nothing)
     control = device._registers["control"].offset + DESIGN_BASE
     seen = [value for kind, address, value in board.log if (kind, address) == ("read", control)]
-    assert seen[0] & 0b100
+    assert seen[0] == 0b101
     assert seen[-1] == 1
     check_exact(device, random_input(device.params, 500, keys=4, seed=6))
 

@@ -201,7 +201,7 @@ def test_a_soft_reset_leaves_an_empty_design(model: Model) -> None:
     workload = random_workload(model.params, np.random.default_rng(SEED), 60)
     model.set_up(workload)
     model.run(workload.arrivals[:40], last=False)
-    model.write("control", 0b101)
+    model.restart()
     assert model.read("tuples_r") == model.read("tuples_s") == model.read("results") == 0
     outcome = model.run(workload.arrivals)
     assert difference(reference(workload), outcome.pairs) == ""
@@ -211,6 +211,7 @@ def test_a_soft_reset_drops_drain_and_enable_as_its_text_says(model: Model) -> N
     (control,) = (each for each in registers(model.params) if each.name == "control")
     (text,) = (each.doc for each in control.fields if each.name == "soft_reset")
     assert "drops a drain written with it and clears enable unless written with it" in text
+    model.restart()
     model.write("control", 0b110)
     assert model.read("control") == 0
     model.write("control", 0b111)
