@@ -8,6 +8,7 @@ changes are those that git knows of: uncommitted ones, else those of the last co
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from streamjoin.engines import catalog
 
 ROOT = Path(__file__).resolve().parents[1]
 BUDGET_S = 100
@@ -24,6 +27,8 @@ UNKNOWN_S = 20.0
 """Seconds a test file is taken for that has never run here."""
 SECONDS = ROOT / ".pytest_cache" / "v" / "streamjoin" / "seconds"
 """Written by ``tests/conftest.py``: seconds that each test file took."""
+EVERY_ENGINE = ROOT / "tests" / "host" / "test_engines.py"
+"""Tests of all engines: where they do not fit, those of the engines in question run."""
 MODULE = re.compile(r"\w+(\.\w+)+(:\w+)?")
 
 
@@ -124,6 +129,18 @@ def chosen(near: dict[Path, int], seconds: dict[str, float], root: Path = ROOT) 
     return found
 
 
+def engines(changed: set[Path]) -> list[str]:
+    """Return the engines whose module has changed, or imports what has."""
+    known = modules()
+    names = {name for name, path in known.items() if path in changed}
+    found = []
+    for engine, place in catalog._places().items():
+        path = known[place.partition(":")[0]]
+        if path in changed or imported(path, known) & names:
+            found.append(engine)
+    return found
+
+
 def main(words: list[str]) -> int:
     """Run the tests that the paths' changes touch; without paths, git's."""
     paths = [Path(word).resolve() for word in words]
@@ -132,9 +149,14 @@ def main(words: list[str]) -> int:
             print(f"check: {path}: there is no such file or folder", file=sys.stderr)  # noqa: T201
             return 2
     files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
-    near = distances({file for file in files or changes() if file.is_file()})
+    changed = {file for file in files or changes() if file.is_file()}
+    near = distances(changed)
     seconds = json.loads(SECONDS.read_text()) if SECONDS.is_file() else {}
     tests = chosen(near, seconds)
+    if EVERY_ENGINE in near and EVERY_ENGINE not in tests and (names := engines(changed)):
+        tests.append(EVERY_ENGINE)
+        os.environ["ENGINES"] = ",".join(names)
+        print(f"check: of the tests of every engine those of {', '.join(names)}")  # noqa: T201
     rest = f"{len(near) - len(tests)} further away do not: make test runs all"
     print(f"check: {len(tests)} test files run; {rest}", flush=True)  # noqa: T201
     names = [str(test.relative_to(ROOT)) for test in tests]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.affected import BUDGET_S, ROOT, WORKERS, chosen, distances, imported, modules
+from tests.affected import BUDGET_S, ROOT, WORKERS, chosen, distances, engines, imported, modules
 
 FILES = {
     "host/streamjoin/__init__.py": "",
@@ -63,3 +63,10 @@ def test_every_module_of_the_project_is_known() -> None:
     assert {"streamjoin", "streamjoin.oracle", "tests.affected"} <= set(known)
     near = distances({ROOT / "host" / "streamjoin" / "oracle.py"})
     assert near[ROOT / "tests" / "host" / "test_oracle.py"] == 0
+
+
+def test_engines_that_are_or_use_what_has_changed_are_known() -> None:
+    folder = ROOT / "host" / "streamjoin" / "engines"
+    assert engines({folder / "intra" / "npj.py"}) == ["npj"]
+    assert {"ibwj-im", "ibwj-pim"} <= set(engines({folder / "sliding" / "mergetrees.py"}))
+    assert engines({ROOT / "README.md"}) == []
