@@ -37,7 +37,7 @@ ARRAY_MUTATIONS = {
     ),
     "ready-dropped": Mutation(
         Fault(
-            "rtl.designs",
+            "rtl.join",
             "results.ready.eq(output.i.ready)",
             "results.ready.eq(1)",
             "results are taken whether or not there is room",
@@ -107,8 +107,8 @@ ARRAY_MUTATIONS = {
     ),
     "hold-ignored": Mutation(
         Fault(
-            "rtl.designs",
-            "sequencer.held.eq(chain.held)",
+            "rtl.join",
+            "sequencer.held.eq(array.held)",
             "sequencer.held.eq(0)",
             "the scan goes on while a result FIFO is full",
         ),
@@ -207,7 +207,7 @@ ARRAY_MUTATIONS = {
     ),
     "turn-one-late": Mutation(
         Fault(
-            "rtl.subwindow",
+            "rtl.chain.subwindow",
             "Mux(self.mine, self.cores - 1, left - 1)",
             "Mux(self.mine, self.cores, left - 1)",
             "a core's turn comes one tuple late",
@@ -237,7 +237,7 @@ ARRAY_MUTATIONS = {
     ),
     "expired-still-seen": Mutation(
         Fault(
-            "rtl.subwindow",
+            "rtl.chain.subwindow",
             "older = Mux(self.scan_first, after_tail[:lanes], ~Const(0, lanes))",
             "older = ~Const(0, lanes)",
             "the first word of a scan shows expired tuples",

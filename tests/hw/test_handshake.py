@@ -11,14 +11,14 @@ from tests.hw.checks import give, nothing_more, pauses, simulate, take
 from streamjoin_common.contract import DesignParams, TUser
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.rtl.core_array import registered_or
-from streamjoin_hw.rtl.designs import HandshakeJoin
+from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.sim.order import out_of_order
 from streamjoin_hw.sim.testing import Workload, difference, random_workload, reference
 
 SEED = 13
 
 
-async def set_up(ctx: Any, join: HandshakeJoin, workload: Workload) -> None:
+async def set_up(ctx: Any, join: Join, workload: Workload) -> None:
     """Do what the register file does when windows and bands are written."""
     ctx.set(join.enable, 1)
     ctx.set(join.window_r, workload.window_r)
@@ -45,7 +45,7 @@ def beats_of(workload: Workload) -> list[dict[str, Any]]:
     return beats
 
 
-async def nothing_first(_ctx: Any, _join: HandshakeJoin) -> None:
+async def nothing_first(_ctx: Any, _join: Join) -> None:
     """Do nothing before the inputs."""
 
 
@@ -55,14 +55,14 @@ def run_inputs(
     idle: float,
     stall: float,
     *,
-    first: Callable[[Any, HandshakeJoin], Awaitable[None]] = nothing_first,
+    first: Callable[[Any, Join], Awaitable[None]] = nothing_first,
     reset: Signal | None = None,
 ) -> None:
     """Run inputs one after another and compare each with the reference.
 
     ``first`` has the design to itself before that; ``reset`` resets it.
     """
-    join = HandshakeJoin(params)
+    join = Join(params)
     begun: list[bool] = []
     expected = [reference(workload) for workload in workloads]
 
@@ -195,7 +195,7 @@ def test_a_reset_in_the_middle_leaves_an_empty_design(stall: float) -> None:
     abandoned = random_workload(params, rng, 40, domain=2)
     reset = Signal()
 
-    async def resets(ctx: Any, join: HandshakeJoin) -> None:
+    async def resets(ctx: Any, join: Join) -> None:
         for cut in range(1, 14):
             await set_up(ctx, join, abandoned)
             await give(ctx, join.i, beats_of(abandoned)[:cut], pauses(cut, 0.0))

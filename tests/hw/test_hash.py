@@ -13,7 +13,6 @@ from tests.hw.test_handshake import beats_of, run_inputs, set_up
 
 from streamjoin_common.contract import DesignParams, KeyType, Term, TermKind
 from streamjoin_common.contract.presets import EQUI
-from streamjoin_hw.rtl.designs import HandshakeJoin
 from streamjoin_hw.rtl.hash.index import (
     GENERATION_BITS,
     TAG_BITS,
@@ -24,6 +23,7 @@ from streamjoin_hw.rtl.hash.index import (
     sequence_bits,
 )
 from streamjoin_hw.rtl.hash.ring import Ring, Span
+from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.rtl.streams import Component, r_layout, signal_of
 from streamjoin_hw.sim.testing import random_workload
 
@@ -102,7 +102,7 @@ def test_a_reset_in_the_middle_leaves_an_empty_design(timestamp_bits: int) -> No
     abandoned = random_workload(params, rng, 60, domain=2)
     reset = Signal()
 
-    async def resets(ctx: Any, join: HandshakeJoin) -> None:
+    async def resets(ctx: Any, join: Join) -> None:
         for cut in range(1, 12):
             await set_up(ctx, join, abandoned)
             await give(ctx, join.i, beats_of(abandoned)[:cut], pauses(cut, 0.0))
@@ -124,7 +124,7 @@ def test_names_of_before_a_reset_that_look_young_give_nothing() -> None:
     workload = random_workload(params, rng, 20, domain=3, windows=(8, 8))
     reset = Signal()
 
-    async def resets(ctx: Any, join: HandshakeJoin) -> None:
+    async def resets(ctx: Any, join: Join) -> None:
         await set_up(ctx, join, workload)
         await give(ctx, join.i, beats_of(workload)[:7], pauses(SEED, 0.0))
         await ctx.tick().repeat(20)

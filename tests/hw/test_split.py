@@ -11,7 +11,7 @@ from tests.hw.test_handshake import beats_of, set_up
 
 from streamjoin_common.contract import ORDERS, SIDE_R, DesignParams, TUser
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
-from streamjoin_hw.rtl.designs import HandshakeJoin
+from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.rtl.split.trees import Fork
 from streamjoin_hw.sim.testing import Arrival, Workload, difference, random_workload, reference
 
@@ -38,7 +38,7 @@ def run_ordered(
 ) -> None:
     """Run inputs one after another; hold pairs, order and stars against the reference."""
     params = workloads[0].params
-    join = HandshakeJoin(params)
+    join = Join(params)
 
     async def source(ctx: Any) -> None:
         if params.order != "none":

@@ -14,13 +14,13 @@ from streamjoin_common.contract import FORWARDS, DesignParams
 from streamjoin_common.contract.params import MEMORIES
 from streamjoin_common.contract.presets import EQUI
 from streamjoin_hw.flow.yowasp import yosys
+from streamjoin_hw.rtl.chain.subwindow import SubWindow
 from streamjoin_hw.rtl.memory import SegmentRing
 from streamjoin_hw.rtl.streams import r_layout
-from streamjoin_hw.rtl.subwindow import Region
 from streamjoin_hw.sim.testing import random_workload
 
 SEED = 31
-HOLDERS: dict[str, Callable[..., Any]] = {"step": SegmentRing, "fast": Region}
+HOLDERS: dict[str, Callable[..., Any]] = {"step": SegmentRing, "fast": SubWindow}
 
 
 def small(forward: str, memory: str) -> DesignParams:

@@ -92,20 +92,12 @@ def verilog_around(params: DesignParams, make_top: Callable[[], Any], name: str)
     """
     from amaranth.back import verilog
 
-    from streamjoin_hw.rtl.chain.core import Core
-    from streamjoin_hw.rtl.chain.forwarding import ScanCore
     from streamjoin_hw.rtl.core_array import CORE_MODULE
-    from streamjoin_hw.rtl.hash.join import HashJoin
+    from streamjoin_hw.rtl.designs import design_of
     from streamjoin_hw.rtl.predicates import check_theta
-    from streamjoin_hw.rtl.split.core import SplitCore
 
     check_theta(params)
-    kinds: dict[str, Any] = {
-        "splitjoin": SplitCore,
-        "splitjoin-hash": HashJoin,
-        "handshake": ScanCore if params.forward == "fast" else Core,
-    }
-    core = kinds[params.design](params)
+    core = design_of(params).core(params)
     # Yosys is compiled at its first start; what that gives is kept as other programs keep it.
     with cache.set_variables(XDG_CACHE_HOME=str(cache.mirror("yosys"))):
         parts = [

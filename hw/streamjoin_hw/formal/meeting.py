@@ -16,7 +16,7 @@ from streamjoin_common.contract import (
 )
 from streamjoin_hw.formal.harness import Harness, StandIn
 from streamjoin_hw.rtl.chain.segments import Planner
-from streamjoin_hw.rtl.designs import HandshakeJoin
+from streamjoin_hw.rtl.join import Join
 
 ROW_BITS = 3
 TIME_BITS = 8
@@ -126,7 +126,7 @@ class ArrayMeeting(Harness):
 
     def prove(self, m: Module) -> None:
         """Number the rows, watch one pair, claim."""
-        m.submodules.dut = dut = HandshakeJoin(self.params)
+        m.submodules.dut = dut = Join(self.params)
         if self.params.forward == "step":
             self.stand_ins.append(StandIn("rtl.chain.sequencer", "Planner", self._fixed_planner()))
         m.d.comb += [

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.formal.harness import Harness, StandIn
 from streamjoin_hw.rtl.board_top import BoardTop
-from streamjoin_hw.rtl.designs import HandshakeJoin, output_layout
+from streamjoin_hw.rtl.join import Join, output_layout
 from streamjoin_hw.rtl.streams import PipeReg
 from streamjoin_hw.rtl.top import Top
 
@@ -16,7 +16,7 @@ STATES = ("drained", "idle", "draining", "running", "held")
 """Outputs of a design that go to registers."""
 
 
-class AnyJoin(HandshakeJoin):
+class AnyJoin(Join):
     """A design that gives what the solver likes: all of them end in a register stage.
 
     Parameters
@@ -68,7 +68,7 @@ class SoftReset(Harness):
         def any_join(params: DesignParams, **_how: Any) -> AnyJoin:
             return AnyJoin(params, chosen)
 
-        self.stand_ins = [StandIn("rtl.top", "HandshakeJoin", any_join)]
+        self.stand_ins = [StandIn("rtl.top", "Join", any_join)]
 
     def prove(self, m: Module) -> None:
         """Claim the rules of the results' stream, of the responses, and of the tuples' stream."""

@@ -214,7 +214,7 @@ class BoardTop(Component):
     params : DesignParams
         The design.
     by_reference : bool
-        See :class:`~streamjoin_hw.rtl.designs.Chain`.
+        See :class:`~streamjoin_hw.rtl.chain.array.Chain`.
 
     Members
     -------

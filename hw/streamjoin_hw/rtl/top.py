@@ -15,8 +15,8 @@ from streamjoin_common.contract import (
     result_layout,
     tuple_layout,
 )
-from streamjoin_hw.rtl.designs import HandshakeJoin
 from streamjoin_hw.rtl.encode import band_layout
+from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.rtl.registers import Counters, RegisterFile, axi_lite_members, live
 from streamjoin_hw.rtl.split.array import setting_members
 from streamjoin_hw.rtl.streams import Component
@@ -38,7 +38,7 @@ class Top(Component):
     params : DesignParams
         The design.
     by_reference : bool
-        See :class:`~streamjoin_hw.rtl.designs.Chain`.
+        See :class:`~streamjoin_hw.rtl.chain.array.Chain`.
     waits : Signal, optional
         1 in a cycle in which a beat is offered and not taken, where the beats that leave the
         chip are not these results.
@@ -110,7 +110,7 @@ class Top(Component):
         m.domains += [control, work]
         m.submodules.registers = file = DomainRenamer("control")(RegisterFile(self.params))
         m.submodules.counters = counters = Counters()
-        m.submodules.design = design = HandshakeJoin(self.params, by_reference=self.by_reference)
+        m.submodules.design = design = Join(self.params, by_reference=self.by_reference)
 
         restart, output_stalled = self.restart, Signal()
         m.d.comb += [control.rst.eq(~self.aresetn), work.rst.eq(restart)]

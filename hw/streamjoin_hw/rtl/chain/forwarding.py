@@ -24,6 +24,7 @@ from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.chain.core import evicted_member
+from streamjoin_hw.rtl.chain.subwindow import SubWindow, words_bits
 from streamjoin_hw.rtl.core_array import CoreInstance, collect, gathered_members
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.matching import Matcher
@@ -38,7 +39,6 @@ from streamjoin_hw.rtl.streams import (
     signal_of,
     slot_layout,
 )
-from streamjoin_hw.rtl.subwindow import Region, words_bits
 
 
 def scan_core_members(params: DesignParams) -> dict[str, wiring.Member]:
@@ -103,8 +103,8 @@ class ScanCore(Component):
         m = Module()
         params = self.params
         layouts = {"r": r_layout(params), "s": s_layout(params)}
-        m.submodules.r = r = Region(params, layouts["r"])
-        m.submodules.s = s = Region(params, layouts["s"])
+        m.submodules.r = r = SubWindow(params, layouts["r"])
+        m.submodules.s = s = SubWindow(params, layouts["s"])
         m.submodules.matcher = matcher = Matcher(params)
         m.submodules.forward = forward = PipeReg(ordered_layout(params))
 
@@ -178,7 +178,7 @@ class ScanCore(Component):
         self,
         m: Module,
         matcher: Matcher,
-        regions: tuple[Region, Region],
+        regions: tuple[SubWindow, SubWindow],
         scan: Value,
         probes: tuple[Signal, View, View],
     ) -> None:

@@ -9,7 +9,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.split.layouts import body_layout
 from streamjoin_hw.rtl.streams import Component, View
-from streamjoin_hw.rtl.subwindow import Turn
+from streamjoin_hw.rtl.turn import Turn
 
 
 def batch_layout(params: DesignParams, side: int) -> data.StructLayout:

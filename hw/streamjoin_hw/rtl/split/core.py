@@ -7,7 +7,7 @@ from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.intake import ordered_layout
-from streamjoin_hw.rtl.split.half import Region
+from streamjoin_hw.rtl.split.half import Half
 from streamjoin_hw.rtl.split.layouts import token_layout
 from streamjoin_hw.rtl.split.trees import Fork
 from streamjoin_hw.rtl.streams import Component
@@ -42,7 +42,7 @@ class SplitCore(Component):
     clear : In(1)
         Empty it; needed once before the first tuple.
     masked, ordered : In(1)
-        See :class:`~streamjoin_hw.rtl.split.half.Region`.
+        See :class:`~streamjoin_hw.rtl.split.half.Half`.
     i : In(stream.Signature(ordered_layout(params)))
     r_results, s_results : Out(stream.Signature(token_layout(params)))
         What R tuples found, what S tuples found.
@@ -73,8 +73,8 @@ class SplitCore(Component):
         """Hand every tuple to both regions."""
         m = Module()
         m.submodules.fork = fork = Fork(ordered_layout(self.params), 2, buffered=False)
-        m.submodules.left_region = left = Region(self.params, SIDE_S)
-        m.submodules.right_region = right = Region(self.params, SIDE_R)
+        m.submodules.left_region = left = Half(self.params, SIDE_S)
+        m.submodules.right_region = right = Half(self.params, SIDE_R)
         wiring.connect(m, wiring.flipped(self.i), fork.i)
         for k, region in enumerate((left, right)):
             wiring.connect(m, fork.output(k), region.i)

@@ -34,7 +34,7 @@ from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
 from streamjoin_hw.rtl.streams import Component, signal_of
 
 
-class Region(Component):
+class Half(Component):
     """Store the tuples of one side in turn, compare those of the other, give results.
 
     A batch of up to ``probes`` tuples costs a cycle for each word that holds a tuple, at least

@@ -50,7 +50,7 @@ class SelfTest(Component):
     expected : Expected
         What must come out (:func:`streamjoin_hw.studies.selftest.stimulus.expected`).
     by_reference : bool
-        See :class:`~streamjoin_hw.rtl.designs.Chain`.
+        See :class:`~streamjoin_hw.rtl.chain.array.Chain`.
     patience_log2 : int
         See :data:`PATIENCE_LOG2`.
 

@@ -12,8 +12,9 @@ from amaranth.hdl import Module, Value
 from amaranth.sim import Simulator
 
 from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, TUser
-from streamjoin_hw.rtl import designs as handshake
+from streamjoin_hw.rtl.chain import array as array_module
 from streamjoin_hw.rtl.chain import core as core_module
+from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.sim.testing import Workload
 from streamjoin_hw.studies.walk.watch import Watch
 
@@ -83,11 +84,11 @@ def _built(workload: Workload) -> tuple[_Watched, Any]:
         return making
 
     m = Module()
-    m.submodules.design = join = handshake.HandshakeJoin(workload.params)
+    m.submodules.design = join = Join(workload.params)
     m.submodules.watch = watch = Watch(join, cores, rings)
     with ExitStack() as patches:
         for module, name, found in (
-            (handshake, "Core", cores),
+            (array_module, "Core", cores),
             (core_module, "SegmentRing", rings),
         ):
             make = kept(getattr(module, name), found)

@@ -47,7 +47,7 @@ class Watch(Elaboratable):
 
     Parameters
     ----------
-    join : HandshakeJoin
+    join : Join
         The design.
     cores, rings : sequence
         Its cores, and for each the rings of R and S; filled when the design is elaborated.

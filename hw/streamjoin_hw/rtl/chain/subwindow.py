@@ -18,6 +18,7 @@ from amaranth.utils import bits_for
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import lane_memory, position_layout, word_bits
 from streamjoin_hw.rtl.streams import Component, View, signal_of
+from streamjoin_hw.rtl.turn import Turn
 
 
 def words_bits(params: DesignParams) -> int:
@@ -25,48 +26,7 @@ def words_bits(params: DesignParams) -> int:
     return bits_for(params.segment_words + 1)
 
 
-class Turn(Component):
-    """Tell every ``cores``-th event, the first being number ``index``.
-
-    Members
-    -------
-    index : In(bits_for(cores - 1))
-    clear : In(1)
-        Begin anew; needed once before the first event.
-    event : In(1)
-    mine : Out(1)
-        This event, if there is one in this cycle, is the core's.
-    """
-
-    index: Signal
-    clear: Signal
-    event: Signal
-    mine: Signal
-
-    def __init__(self, cores: int) -> None:
-        self.cores = cores
-        super().__init__(
-            {
-                "index": In(bits_for(cores - 1)),
-                "clear": In(1),
-                "event": In(1),
-                "mine": Out(1),
-            }
-        )
-
-    def elaborate(self, _platform: object) -> Module:
-        """Build a counter that runs down to the core's turn."""
-        m = Module()
-        left = Signal(range(max(2, self.cores)))
-        m.d.comb += self.mine.eq(left == 0)
-        with m.If(self.clear):
-            m.d.sync += left.eq(self.index)
-        with m.Elif(self.event):
-            m.d.sync += left.eq(Mux(self.mine, self.cores - 1, left - 1))
-        return m
-
-
-class Region(Component):
+class SubWindow(Component):
     """The sub-window of one side in one core.
 
     Parameters

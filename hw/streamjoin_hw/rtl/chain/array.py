@@ -1,0 +1,90 @@
+"""The cores of the lock-step chain side by side, and the tree that collects their results."""
+
+from typing import Any
+
+from amaranth.hdl import Const, Module, Signal
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.chain.core import Core, command_layout, core_members, plan_layout
+from streamjoin_hw.rtl.core_array import CoreInstance, collect, gathered_members
+from streamjoin_hw.rtl.streams import (
+    Component,
+    View,
+    r_layout,
+    result_layout,
+    s_layout,
+    slot_layout,
+)
+
+
+class Chain(Component):
+    """The cores side by side, and the tree that collects their results.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    by_reference : bool
+        Instantiate the cores' Verilog module instead of elaborating each.
+
+    Members
+    -------
+    command : In(command_layout(params)), plan : In(plan_layout(params))
+    r_entry, s_entry : In(slot)
+        The tuple that enters with a step.
+    results : Out(stream.Signature(result_layout(params)))
+    held : Out(1)
+        Some core asks to hold; from a register.
+    busy : Out(1)
+        Something is inside; from a register.
+    evicted : Out(count), if there are timestamps
+        Tuples that left before their time.
+    """
+
+    command: View
+    plan: View
+    r_entry: View
+    s_entry: View
+    results: stream.Interface
+    held: Signal
+    busy: Signal
+    evicted: Signal
+
+    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
+        self.params = params
+        self.by_reference = by_reference
+        super().__init__(
+            {
+                "command": In(command_layout(params)),
+                "plan": In(plan_layout(params)),
+                "r_entry": In(slot_layout(r_layout(params))),
+                "s_entry": In(slot_layout(s_layout(params))),
+                "results": Out(stream.Signature(result_layout(params))),
+                **gathered_members(params),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Wire each core to its neighbours."""
+        m = Module()
+        params = self.params
+        cores: list[Any] = []
+        for index in range(params.cores):
+            core = CoreInstance(core_members(params)) if self.by_reference else Core(params)
+            m.submodules[f"core{index}"] = core
+            cores.append(core)
+        for index, core in enumerate(cores):
+            m.d.comb += [
+                core.index.eq(Const(index, len(core.index))),
+                core.plan.eq(self.plan),
+                core.command.eq(self.command),
+                core.r_left.eq(cores[index - 1].r_oldest if index else self.r_entry),
+                core.s_entry.eq(self.s_entry),
+            ]
+            # The last core has no right neighbour: whenever it is active it takes what arrives.
+            if index + 1 < params.cores:
+                m.d.comb += core.s_right.eq(cores[index + 1].s_oldest)
+        collect(m, params, cores, self)
+        return m

@@ -1,0 +1,181 @@
+"""The design between its streams: encoder, sequencer or intake, array of cores, output.
+
+Which array it holds is looked up in :mod:`streamjoin_hw.rtl.designs`. All designs have these ports.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Const, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_common.contract import DesignParams, TUser
+from streamjoin_hw.rtl.chain.sequencer import Sequencer
+from streamjoin_hw.rtl.core_array import evicted_count
+from streamjoin_hw.rtl.designs import design_of
+from streamjoin_hw.rtl.encode import Encoder, band_layout, band_members, input_layout, time_members
+from streamjoin_hw.rtl.intake import Intake
+from streamjoin_hw.rtl.split.array import setting_members
+from streamjoin_hw.rtl.streams import Component, PipeReg, View
+
+
+def output_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of an output beat: both payloads, ``user`` (``TUser``) and ``last``."""
+    return data.StructLayout(
+        {
+            "r_payload": params.payload_bits,
+            "s_payload": params.payload_bits,
+            "user": TUser.BITS,
+            "last": 1,
+        }
+    )
+
+
+class Join(Component):
+    """The design between its streams, without AXI and registers.
+
+    In lock step a step costs ``max(2, ceil(ceil(window / active) / lanes))`` cycles, ``window``
+    being that of the other side and ``active`` the cores that take part
+    (:func:`streamjoin_common.contract.active_cores`). Forwarded at once, a tuple costs a cycle for
+    each word of the other side's sub-window, at least one and at most one more than its tuples
+    fill.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    by_reference : bool
+        See :class:`~streamjoin_hw.rtl.chain.array.Chain`.
+
+    Members
+    -------
+    i : In(stream.Signature({"beat": input_layout(params), "last": 1}))
+        Tuples in arrival order.
+    o : Out(stream.Signature(output_layout(params)))
+        Results, then one punctuation with ``last``.
+    band : In(band_layout(params)), if there are band terms
+    time_r, time_s : In(params.timestamp_bits), evicted : Out(count), if there are timestamps
+    enable, drain, windows_written : In(1)
+    window_r, window_s : In(32)
+    drained, idle, draining, window_error, running, held, hold_cycle, starved : Out(1)
+        See :class:`~streamjoin_hw.rtl.chain.sequencer.Sequencer`.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+    band: View
+    time_r: Signal
+    time_s: Signal
+    evicted: Signal
+    enable: Signal
+    drain: Signal
+    windows_written: Signal
+    window_r: Signal
+    window_s: Signal
+    drained: Signal
+    idle: Signal
+    draining: Signal
+    window_error: Signal
+    running: Signal
+    held: Signal
+    hold_cycle: Signal
+    starved: Signal
+
+    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
+        self.params = params
+        self.by_reference = by_reference
+        beat = data.StructLayout({"beat": input_layout(params), "last": 1})
+        phases = ("drained", "idle", "draining", "window_error", "running")
+        flags = (*phases, "held", "hold_cycle", "starved")
+        super().__init__(
+            {
+                "i": In(stream.Signature(beat)),
+                "o": Out(stream.Signature(output_layout(params))),
+                **band_members(params),
+                **time_members(params),
+                **evicted_count(params),
+                **{name: In(1) for name in ("enable", "drain", "windows_written")},
+                "window_r": In(32),
+                "window_s": In(32),
+                **setting_members(params),
+                **{name: Out(1) for name in flags},
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Connect the parts."""
+        m = Module()
+        params = self.params
+        m.submodules.encoder = encoder = Encoder(params)
+        sequencer: Any = Intake(params) if params.stores_in_turn else Sequencer(params)
+        array = design_of(params).array(params, by_reference=self.by_reference)
+        m.submodules.sequencer = sequencer
+        m.submodules.chain = array
+        if params.stores_in_turn:
+            wiring.connect(m, sequencer.o, array.i)
+            m.d.comb += array.clear.eq(sequencer.clear)
+            for name in setting_members(params):
+                m.d.comb += getattr(array, name).eq(getattr(self, name))
+            if params.design == "splitjoin":
+                m.d.comb += array.idle.eq(sequencer.idle)
+        else:
+            for name in ("command", "plan", "r_entry", "s_entry"):
+                m.d.comb += getattr(array, name).eq(getattr(sequencer, name))
+        m.submodules.output = output = PipeReg(output_layout(params))
+
+        m.d.comb += [
+            encoder.i.payload.eq(self.i.p.beat),
+            encoder.i.valid.eq(self.i.valid & sequencer.open),
+            self.i.ready.eq(encoder.i.ready & sequencer.open),
+            sequencer.taken.eq(self.i.valid & self.i.ready),
+            sequencer.taken_last.eq(self.i.p.last),
+            self.starved.eq(self.i.ready & ~self.i.valid),
+        ]
+        wiring.connect(m, encoder.o, sequencer.i)
+        if band_layout(params).size:
+            m.d.comb += encoder.band.eq(self.band)
+        if params.timestamp_bits:
+            m.d.comb += [
+                encoder.time_r.eq(self.time_r),
+                encoder.time_s.eq(self.time_s),
+                self.evicted.eq(array.evicted),
+            ]
+        for name in ("enable", "drain", "windows_written", "window_r", "window_s"):
+            m.d.comb += getattr(sequencer, name).eq(getattr(self, name))
+        for name in ("drained", "draining", "window_error", "running", "hold_cycle"):
+            m.d.comb += getattr(self, name).eq(getattr(sequencer, name))
+        m.d.comb += [
+            self.idle.eq(sequencer.idle & ~output.busy),
+            self.held.eq(array.held),
+            sequencer.held.eq(array.held),
+            sequencer.busy.eq(array.busy),
+        ]
+
+        star = array.results.p.star if params.design == "splitjoin" else Const(0)
+        self._give(m, output, array.results, sequencer.end, star)
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        return m
+
+    @staticmethod
+    def _give(m: Module, output: PipeReg, results: Any, end: Any, star: Any) -> None:
+        """Put results and the end into the output, never both: one is due without the other."""
+        beat = output.i.p
+        m.d.comb += [
+            output.i.valid.eq(results.valid | end.valid),
+            results.ready.eq(output.i.ready),
+            end.ready.eq(output.i.ready),
+        ]
+        with m.If(end.valid):
+            m.d.comb += [beat.user[TUser.PUNCTUATION].eq(1), beat.last.eq(1)]
+        with m.Elif(star):
+            m.d.comb += [
+                beat.user[TUser.PUNCTUATION].eq(1),
+                beat.user[TUser.SIDE].eq(results.p.side),
+            ]
+        with m.Else():
+            m.d.comb += [
+                beat.user[TUser.RESULT].eq(1),
+                beat.r_payload.eq(results.p.r_payload),
+                beat.s_payload.eq(results.p.s_payload),
+                beat.user[TUser.SIDE].eq(results.p.side),
+            ]

@@ -1,0 +1,48 @@
+"""Whose turn it is: cores store and expire tuples round robin, each by its own count."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from streamjoin_hw.rtl.streams import Component
+
+
+class Turn(Component):
+    """Report every ``cores``-th event, the first being number ``index``.
+
+    Members
+    -------
+    index : In(bits_for(cores - 1))
+    clear : In(1)
+        Begin anew; needed once before the first event.
+    event : In(1)
+    mine : Out(1)
+        This event, if there is one in this cycle, is the core's.
+    """
+
+    index: Signal
+    clear: Signal
+    event: Signal
+    mine: Signal
+
+    def __init__(self, cores: int) -> None:
+        self.cores = cores
+        super().__init__(
+            {
+                "index": In(bits_for(cores - 1)),
+                "clear": In(1),
+                "event": In(1),
+                "mine": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build a counter that runs down to the core's turn."""
+        m = Module()
+        left = Signal(range(max(2, self.cores)))
+        m.d.comb += self.mine.eq(left == 0)
+        with m.If(self.clear):
+            m.d.sync += left.eq(self.index)
+        with m.Elif(self.event):
+            m.d.sync += left.eq(Mux(self.mine, self.cores - 1, left - 1))
+        return m
