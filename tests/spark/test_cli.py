@@ -162,10 +162,12 @@ def test_settings_are_checked_before_spark_starts(
 FROM_THE_PACKAGE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from streamjoin_spark import worker
+from streamjoin_spark.batch import worker
 import streamjoin
 assert all(module.__file__.startswith(sys.argv[1]) for module in (worker, streamjoin))
 worker.settle()
+needless = {"streamjoin_datagen", "streamjoin_hw", "amaranth", "pyspark"}
+assert not needless & set(sys.modules), needless & set(sys.modules)
 """
 
 
