@@ -19,8 +19,8 @@ from streamjoin.cli import main
 from streamjoin.inputs.batches import as_streams
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
+from streamjoin_datagen.session import Session
 from streamjoin_datagen.session.java import find_java
-from streamjoin_datagen.session.session import Session
 from streamjoin_spark import cli, submit
 
 pytestmark = pytest.mark.timeout(600)

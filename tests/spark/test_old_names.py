@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streamjoin_datagen.session import shipping, spark_session
-from streamjoin_datagen.session.session import spark_session as defined
+from streamjoin_datagen.session.spark import spark_session as defined
 
 DEADLINE_S = 60
 
