@@ -10,7 +10,7 @@ from tests.host.postgres import server
 
 from streamjoin import run
 from streamjoin.engines.sliding import mergetrees
-from streamjoin_datagen.session.session import Session, spark_session
+from streamjoin_datagen.session import Session, spark_session
 
 collect_ignore = ["board"]
 """Runs in environments of its own: see test_board.py."""

@@ -121,7 +121,7 @@ MUTATIONS = {
             "return window.s_us - 1, window.r_us - 1",
             "a task is given R's tuples for as long as S's live",
         ),
-        "datagen/test_distributed_tasks.py::test_hard_inputs_are_divided_without_loss",
+        "spark/test_tasks.py::test_hard_inputs_are_divided_without_loss",
         "missing",
     ),
     "state-forgets-the-living": Mutation(
@@ -131,7 +131,7 @@ MUTATIONS = {
             "kept = stream.ts > watermark_us",
             "a streaming query forgets tuples that later ones may meet",
         ),
-        "datagen/test_distributed_streaming.py::test_a_stream_gives_the_oracles_result"
+        "spark/test_streaming.py::test_a_stream_gives_the_oracles_result"
         "[k-None-time:210us,7us-files]",
         "missing",
     ),

@@ -39,7 +39,7 @@ ONLY_STORAGE = re.compile(
 def test_only_storage_names_files_reads_the_caches_variable_and_locks() -> None:
     """What gets its final name by a rename, process ids and temporary folders are storage's."""
     found = []
-    for root in ("common", "host", "hw", "datagen", "notebooks"):
+    for root in ("common", "host", "hw", "datagen", "spark", "notebooks"):
         for path in sorted((ROOT / root).rglob("*.py")):
             if STORAGE not in path.parents:
                 text = path.read_text()

@@ -5,10 +5,8 @@ writes the file itself and hands back one manifest row, so no tuple passes throu
 how Spark splits the tasks changes nothing about the files.
 """
 
-import contextlib
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,11 @@ import pyarrow as pa
 
 from streamjoin_common.language.windows import AllWindow, TumblingWindow, parse_window
 from streamjoin_common.storage import system_reason
-from streamjoin_datagen.errors import GenerationError, SpecError
+from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.pairs import window_pairs
 from streamjoin_datagen.rows.arrivals import Poisson
-from streamjoin_datagen.rows.tables import build, schema
-from streamjoin_datagen.session.session import Session
+from streamjoin_datagen.session import Session
+from streamjoin_datagen.session.tasks import Manifest, Progress, run_tasks
 from streamjoin_datagen.spec import WorkloadSpec
 from streamjoin_datagen.store import (
     BLOCK_ROWS,
@@ -36,9 +34,7 @@ from streamjoin_datagen.store import (
     write_description,
     write_part,
 )
-
-JOB_DEADLINE_S = 3600.0
-_POLL_S = 0.2
+from streamjoin_datagen.tables import build, schema
 
 COUNTED_ROWS = 1 << 27
 """Up to so many rows this process counts the pairs itself, which is faster; above, Spark does."""
@@ -46,9 +42,6 @@ COUNTED_ROWS = 1 << 27
 MOST_PAIRS = 1e9
 BYTES_A_PAIR = 8
 """What a workload's result may have unless the user insists; two 32-bit row numbers a pair."""
-
-Progress = Callable[[int, int], None]
-"""Told how many parts are done and how many there are."""
 
 
 @dataclass(frozen=True)
@@ -155,12 +148,12 @@ def generate(
         # Made here: a worker that outlives the job must not bring a removed folder back.
         for task in tasks:
             (folder / task.path).parent.mkdir(exist_ok=True)
-        rows = _run(
+        rows = run_tasks(
             session,
-            tasks,
+            len(tasks),
             partitions,
             _writer(spec, tasks, folder),
-            folder=folder,
+            parts=[folder / task.path for task in tasks],
             progress=progress,
         )
         streams = {}
@@ -231,18 +224,6 @@ def spark_pairs(session: Session, folder: Path, key: str, window: str) -> int:
     return session.run(counted)
 
 
-Manifest = Callable[[int], dict[str, Any]]
-
-_MANIFEST = "task long, bytes long, gaps_ns long, cpu_s double, error string"
-_MANIFEST_FIELDS: dict[str, pa.DataType] = {
-    "task": pa.int64(),
-    "bytes": pa.int64(),
-    "gaps_ns": pa.int64(),
-    "cpu_s": pa.float64(),
-    "error": pa.string(),
-}
-
-
 def _writer(spec: WorkloadSpec, tasks: Sequence[Task], folder: Path) -> Manifest:
     def write(index: int) -> dict[str, Any]:
         task, started = tasks[index], time.process_time()
@@ -279,79 +260,10 @@ def _with_start_times(
         total = sum(_gaps_ns(spec, task.stream, *block) for block in task.blocks)
         return {"task": index, "gaps_ns": total}
 
-    sums = _run(session, tasks, partitions, summed)
+    sums = run_tasks(session, len(tasks), partitions, summed)
     found, now_ns = [], dict.fromkeys(STREAMS, 0)
     for task, row in zip(tasks, sums, strict=True):
         place = (task.path, task.first_row, task.row_count)
         found.append(Task(task.stream, *place, start_ns=now_ns[task.stream]))
         now_ns[task.stream] += row["gaps_ns"]
     return found
-
-
-def _run(
-    session: Session,
-    tasks: Sequence[Task],
-    partitions: int,
-    function: Manifest,
-    *,
-    folder: Path | None = None,
-    progress: Progress | None = None,
-) -> list[dict[str, Any]]:
-    """Call a function for every task number on Spark; its rows in the order of the tasks."""
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = pa.schema(_MANIFEST_FIELDS)
-        for batch in batches:
-            for index in batch.column(0).to_numpy(zero_copy_only=False):
-                row = {**dict.fromkeys(schema.names), **function(int(index))}
-                yield pa.RecordBatch.from_pylist([row], schema=schema)
-
-    def collect() -> list[Any]:
-        numbers = session.spark.range(0, len(tasks), 1, min(partitions, len(tasks)))
-        return numbers.mapInArrow(work, _MANIFEST).collect()
-
-    with _watched(session, tasks, folder, progress) as expired:
-        try:
-            collected = session.run(collect)
-        except Exception as error:  # PySpark's and Py4J's classes have no common base
-            if expired.is_set():
-                raise GenerationError(
-                    f"the Spark job did not end within {JOB_DEADLINE_S:g} s"
-                ) from error
-            said = [line for line in str(error).splitlines() if "Error" in line] or [str(error)]
-            raise GenerationError(f"the Spark job failed: {said[-1].strip()}") from error
-    rows = {row["task"]: row.asDict() for row in collected}
-    failed = next((row["error"] for row in rows.values() if row["error"]), None)
-    if failed:
-        raise GenerationError(f"a part could not be written: {failed}")
-    return [rows[index] for index in range(len(tasks))]
-
-
-@contextlib.contextmanager
-def _watched(
-    session: Session, tasks: Sequence[Task], folder: Path | None, progress: Progress | None
-) -> Iterator[threading.Event]:
-    """Report the parts that are there while a job runs, and end it at its deadline."""
-    done, expired = threading.Event(), threading.Event()
-    until = time.monotonic() + JOB_DEADLINE_S
-
-    def show() -> None:
-        if folder and progress:
-            progress(sum((folder / task.path).exists() for task in tasks), len(tasks))
-
-    def watch() -> None:
-        while not done.wait(_POLL_S):
-            show()
-            if time.monotonic() > until:
-                expired.set()
-                session.spark.sparkContext.cancelAllJobs()
-                return
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield expired
-    finally:
-        done.set()
-        watcher.join(timeout=_POLL_S * 10)
-        show()

@@ -6,10 +6,12 @@ from typing import Any
 
 from streamjoin_datagen.errors import SpecError, require
 from streamjoin_datagen.kinds.band import BandSpec
+from streamjoin_datagen.kinds.debs import DebsSpec
 from streamjoin_datagen.kinds.equi import EquiSpec
 from streamjoin_datagen.kinds.master import MasterSpec
 from streamjoin_datagen.kinds.micro import MicroSpec
-from streamjoin_datagen.kinds.published import DebsSpec, RovioSpec, StockSpec, YsbSpec
+from streamjoin_datagen.kinds.rovio import RovioSpec
+from streamjoin_datagen.kinds.stock import StockSpec
 from streamjoin_datagen.kinds.tpch import TpchOrdersSpec
 from streamjoin_datagen.kinds.values import (
     GammaSpec,
@@ -17,6 +19,7 @@ from streamjoin_datagen.kinds.values import (
     ShiftingGaussianSpec,
     UniformSpec,
 )
+from streamjoin_datagen.kinds.ysb import YsbSpec
 from streamjoin_datagen.spec import WorkloadSpec
 
 _CLASSES: tuple[type[WorkloadSpec], ...] = (

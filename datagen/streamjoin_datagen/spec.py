@@ -17,7 +17,7 @@ from streamjoin_datagen.errors import check_seed, require
 
 if TYPE_CHECKING:
     from streamjoin_datagen.rows.arrivals import Timing
-    from streamjoin_datagen.rows.tables import Column
+    from streamjoin_datagen.rows.fillers import Column
 
 MAX_ROWS = (1 << 31) - 1
 """Rows of one stream: row numbers travel as 32-bit payloads."""

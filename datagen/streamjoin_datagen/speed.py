@@ -17,10 +17,10 @@ import pyarrow as pa
 from streamjoin_datagen.generate import generate
 from streamjoin_datagen.params import make_spec
 from streamjoin_datagen.rows import fillers
-from streamjoin_datagen.rows.tables import schema
-from streamjoin_datagen.session.session import Session
+from streamjoin_datagen.session import Session
 from streamjoin_datagen.spec import WorkloadSpec
 from streamjoin_datagen.store import BLOCK_ROWS, STREAMS, part_ranges, write_part
+from streamjoin_datagen.tables import schema
 
 SIZES: dict[str, tuple[str, ...]] = {
     "band": ("rate_r", "rate_s"),

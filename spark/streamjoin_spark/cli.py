@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from streamjoin_common.language.arrivals import UNITS
 
 if TYPE_CHECKING:
-    from streamjoin_datagen.session.session import Session
-    from streamjoin_spark.batch.join import Inputs
+    from streamjoin_datagen.session import Session
+    from streamjoin_spark.batch.inputs import Inputs
 
 JOIN_EPILOG = """\
 example:
@@ -87,7 +87,7 @@ def add_join(parser: argparse.ArgumentParser) -> None:
 
 def asked(args: argparse.Namespace) -> "Inputs":
     """Open the files as the flags of :func:`add_join` say, without Spark."""
-    from streamjoin_spark.batch.join import opened_inputs
+    from streamjoin_spark.batch.inputs import opened_inputs
 
     return opened_inputs(
         args.r,
@@ -211,7 +211,7 @@ def _finished(query: Any) -> None:
     InputError, EngineError
         If it failed, in a sentence.
     """
-    from streamjoin_spark.batch.join import explained
+    from streamjoin_spark.batch.failures import explained
 
     try:
         query.awaitTermination()
@@ -222,7 +222,7 @@ def _finished(query: Any) -> None:
 @contextlib.contextmanager
 def _session(args: argparse.Namespace) -> Iterator["Session"]:
     from streamjoin.errors import InputError
-    from streamjoin_datagen.session.session import spark_session
+    from streamjoin_datagen.session import spark_session
 
     if args.threads is not None and args.threads < 1:
         raise InputError(f"--threads must be at least 1, not {args.threads}")

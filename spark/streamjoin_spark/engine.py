@@ -22,16 +22,16 @@ from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow
 from streamjoin_common.storage import TemporaryFolder
+from streamjoin_spark.sql import ROW_COLUMN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamjoin_datagen.session.session import Session
+    from streamjoin_datagen.session import Session
     from streamjoin_spark.replay import Feed, Follower
 
 PART_ROWS = 1 << 20
 ROW_GROUP_ROWS = 1 << 16
-ROW_COLUMN = "row"
 
 
 class SparkEngine(Engine):
@@ -125,7 +125,7 @@ class SparkEngine(Engine):
 
     @staticmethod
     def _session(job: Job, report: Report) -> "Session":
-        from streamjoin_datagen.session import session
+        from streamjoin_datagen import session
 
         if not session.is_running():
             report("starting Spark")
@@ -138,7 +138,7 @@ class SparkEngine(Engine):
 
 def _explaining(work: "Callable[[], None]") -> None:
     """Do something on Spark; what fails fails in a sentence."""
-    from streamjoin_spark.batch.join import explained
+    from streamjoin_spark.batch.failures import explained
 
     try:
         work()

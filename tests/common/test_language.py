@@ -32,7 +32,7 @@ from streamjoin_common.language.windows import (
 )
 from streamjoin_datagen.cli import VERB
 from streamjoin_datagen.params import make_spec
-from streamjoin_spark.batch.join import opened_inputs
+from streamjoin_spark.batch.inputs import opened_inputs
 from streamjoin_spark.streaming.checks import Asked
 
 

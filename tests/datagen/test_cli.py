@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from streamjoin_datagen.cli import VERB
+from streamjoin_datagen.cli.usage import WIDTH, first_sentences
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.params import SPECS
-from streamjoin_datagen.session.session import Session
+from streamjoin_datagen.session import Session
 from streamjoin_datagen.suites import read_suite
-from streamjoin_datagen.usage import WIDTH, first_sentences
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = sorted((ROOT / "benchmarks" / "workloads").glob("*.toml"))
@@ -59,7 +59,7 @@ def one_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> list[int |
         asked.append(threads)
         yield session
 
-    monkeypatch.setattr("streamjoin_datagen.session.session.spark_session", shared)
+    monkeypatch.setattr("streamjoin_datagen.session.spark_session", shared)
     return asked
 
 
@@ -100,7 +100,7 @@ def test_an_interrupt_while_spark_ends_does_not_disown_what_is_made(
         yield session
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("streamjoin_datagen.session.session.spark_session", interrupted_at_its_end)
+    monkeypatch.setattr("streamjoin_datagen.session.spark_session", interrupted_at_its_end)
     words = ["equi", "--param", "r_tuples=10", "s_tuples=10", "--seed", "1"]
     assert run(*words, "--out", tmp_path / "w") == 0
     assert (tmp_path / "w" / "workload.json").is_file()

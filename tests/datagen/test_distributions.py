@@ -10,8 +10,8 @@ import pytest
 from streamjoin_datagen.params import SPECS, make_spec
 from streamjoin_datagen.rows import densities, ranks
 from streamjoin_datagen.rows.seeds import column_key, hashes
-from streamjoin_datagen.rows.tables import build
 from streamjoin_datagen.spec import WorkloadSpec, power_sum, zipf_meeting
+from streamjoin_datagen.tables import build
 
 SEED = 20
 DRAWS = 400_000

@@ -16,8 +16,8 @@ import pytest
 from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.generate import generate
 from streamjoin_datagen.params import make_spec
+from streamjoin_datagen.session import Session
 from streamjoin_datagen.session.clusters import check_master
-from streamjoin_datagen.session.session import Session
 
 DEADLINE_S = 240
 
@@ -26,7 +26,7 @@ import hashlib, json, os, signal, sys
 from pathlib import Path
 from streamjoin_datagen import generate as generating
 from streamjoin_datagen.params import make_spec
-from streamjoin_datagen.session.session import spark_session
+from streamjoin_datagen.session import spark_session
 
 master, harms, out = sys.argv[1], sys.argv[2].split(), Path(sys.argv[3])
 write_part, hurt = generating.write_part, {name: str(out.parent / name) for name in harms}
@@ -167,7 +167,7 @@ def test_a_master_that_cannot_be_reached_is_one_sentence() -> None:
 
 MUTE = """
 import socket
-from streamjoin_datagen.session import session
+from streamjoin_datagen import session
 connected = session._connected
 session._connected = lambda process, master, _: connected(process, master, 2)  # Java has longer
 with socket.create_server(("127.0.0.1", 0)) as mute:

@@ -15,9 +15,9 @@ from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.generate import check_size, generate, known
 from streamjoin_datagen.pairs import key_pairs, window_pairs
 from streamjoin_datagen.params import SPECS, make_spec
-from streamjoin_datagen.rows.tables import build
-from streamjoin_datagen.session.session import Session
+from streamjoin_datagen.session import Session
 from streamjoin_datagen.store import read_column, unchanged
+from streamjoin_datagen.tables import build
 
 PART_ROWS = 700
 WORKLOADS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -273,7 +273,7 @@ def test_a_job_beyond_its_deadline_is_ended(
         return 0
 
     monkeypatch.setattr("streamjoin_datagen.generate.write_part", endless)
-    monkeypatch.setattr("streamjoin_datagen.generate.JOB_DEADLINE_S", 1.0)
+    monkeypatch.setattr("streamjoin_datagen.session.tasks.JOB_DEADLINE_S", 1.0)
     with pytest.raises(GenerationError, match=r"^the Spark job did not end within 1 s$"):
         generate(make_spec("equi", 2, {"r_tuples": 10}), tmp_path / "w", session)
     assert not list(tmp_path.iterdir())

@@ -17,14 +17,13 @@ from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.imports.files import (
-    csv_table,
     import_tables,
-    parquet_table,
     tables_identity,
 )
 from streamjoin_datagen.imports.flights import flight_files, flights_identity, import_flights
+from streamjoin_datagen.imports.readers import csv_table, parquet_table
 from streamjoin_datagen.pairs import table_pairs
-from streamjoin_datagen.session.session import Session
+from streamjoin_datagen.session import Session
 from streamjoin_datagen.store import Outcome, unchanged
 
 HOUR_US = 3_600_000_000

@@ -16,7 +16,8 @@ from streamjoin.inputs.batches import read_streams
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
-from streamjoin_datagen.imports.files import csv_table, import_tables, tables_identity
+from streamjoin_datagen.imports.files import import_tables, tables_identity
+from streamjoin_datagen.imports.readers import csv_table
 
 SEED = int(os.environ.get("SEED", "1"))
 CASES = 120

@@ -23,8 +23,8 @@ from streamjoin_datagen.imports.layouts import TPCH, read_layout
 from streamjoin_datagen.kinds import tpchgen
 from streamjoin_datagen.kinds.tpch import ROWS_AT_1
 from streamjoin_datagen.params import make_spec
-from streamjoin_datagen.rows.tables import build
-from streamjoin_datagen.session.session import Session
+from streamjoin_datagen.session import Session
+from streamjoin_datagen.tables import build
 
 
 def imported(out: Path, *words: object) -> dict[str, Any]:

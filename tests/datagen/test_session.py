@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from streamjoin_datagen.errors import GenerationError
-from streamjoin_datagen.session import java
-from streamjoin_datagen.session.session import Session, spark_session
+from streamjoin_datagen.session import Session, java, spark_session
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -74,7 +73,7 @@ def test_every_port_is_on_the_loopback_interface(session: Session) -> None:
 
 ENDED = """
 import builtins, logging, os, signal, sys
-from streamjoin_datagen.session.session import spark_session
+from streamjoin_datagen.session import spark_session
 before = dict(os.environ), list(sys.path)
 for failure in [*(getattr(builtins, name) for name in sys.argv[1:]), None]:
     try:
@@ -131,7 +130,7 @@ def test_a_session_that_ends_or_fails_leaves_nothing_and_another_can_follow(
 
 SHARED = """
 import sys
-from streamjoin_datagen.session.session import shared_session
+from streamjoin_datagen.session import shared_session
 for threads in map(int, sys.argv[1:]):
     session = shared_session(threads)
     assert (session.threads, session.spark.range(9).count()) == (threads, 9)
@@ -305,7 +304,7 @@ def test_a_runtime_that_does_not_start_is_one_sentence(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "fake", "17.0.1", then)))
     monkeypatch.setenv("STREAMJOIN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("streamjoin_datagen.session.session.STOP_DEADLINE_S", 1.0)
+    monkeypatch.setattr("streamjoin_datagen.session.process.STOP_DEADLINE_S", 1.0)
     with (
         pytest.raises(GenerationError, match=f"^{re.escape(sentence)}$"),
         spark_session(1, start_deadline_s=1.0),

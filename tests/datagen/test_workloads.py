@@ -8,8 +8,8 @@ import pytest
 
 from streamjoin_datagen.params import make_spec
 from streamjoin_datagen.rows.arrivals import Poisson
-from streamjoin_datagen.rows.tables import build
 from streamjoin_datagen.spec import WorkloadSpec
+from streamjoin_datagen.tables import build
 
 SPECS: list[tuple[str, dict[str, Any]]] = [
     ("band", {}),

@@ -18,7 +18,7 @@ from streamjoin.engines.yardsticks.frames import joined_pairs
 from streamjoin.errors import TooLargeError
 from streamjoin.inputs.files import read_table
 from streamjoin_common.errors import InputError
-from streamjoin_datagen.imports.files import csv_table, parquet_table
+from streamjoin_datagen.imports.readers import csv_table, parquet_table
 
 MIB = 1 << 20
 ROWS = 200_000
@@ -116,7 +116,7 @@ def test_csv_that_grows_is_measured_by_its_first_block(tmp_path: Path) -> None:
     ):
         read_table(path, ["a"])
     with (
-        mock.patch("streamjoin_datagen.imports.files.available_bytes", return_value=12 * MIB),
+        mock.patch("streamjoin_datagen.imports.readers.available_bytes", return_value=12 * MIB),
         pytest.raises(InputError, match=r"r.csv: takes at least 1"),
     ):
         csv_table("r", path)
@@ -125,7 +125,7 @@ def test_csv_that_grows_is_measured_by_its_first_block(tmp_path: Path) -> None:
 def test_an_import_refuses_what_a_join_would(tmp_path: Path) -> None:
     path = written(tmp_path / "r.parquet", constant(1000))
     with (
-        mock.patch("streamjoin_datagen.imports.files.available_bytes", return_value=FREE),
+        mock.patch("streamjoin_datagen.imports.readers.available_bytes", return_value=FREE),
         pytest.raises(InputError, match=r"r.parquet: takes at least"),
     ):
         parquet_table("r", path)

@@ -16,7 +16,7 @@ from streamjoin.inputs.batches import as_streams
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window, parse_window
-from streamjoin_datagen.session.session import Session
+from streamjoin_datagen.session import Session
 from streamjoin_spark.batch.join import SparkJoin, distributed_join
 
 SEED = int(os.environ.get("SEED", "0"))

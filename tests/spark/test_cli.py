@@ -19,8 +19,8 @@ from streamjoin.cli import main
 from streamjoin.inputs.batches import as_streams
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
+from streamjoin_datagen.session import Session
 from streamjoin_datagen.session.java import find_java
-from streamjoin_datagen.session.session import Session
 from streamjoin_spark import cli, submit
 
 pytestmark = pytest.mark.timeout(600)
@@ -162,10 +162,12 @@ def test_settings_are_checked_before_spark_starts(
 FROM_THE_PACKAGE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from streamjoin_spark import worker
+from streamjoin_spark.batch import worker
 import streamjoin
 assert all(module.__file__.startswith(sys.argv[1]) for module in (worker, streamjoin))
 worker.settle()
+needless = {"streamjoin_datagen", "streamjoin_hw", "amaranth", "pyspark"}
+assert not needless & set(sys.modules), needless & set(sys.modules)
 """
 
 

@@ -10,7 +10,7 @@ from streamjoin.engines.base import Job
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
-from streamjoin_datagen.session.session import Session
+from streamjoin_datagen.session import Session
 from streamjoin_spark.engine import Spark, SparkEngine
 from streamjoin_spark.yardstick import SparkSql
 

@@ -25,9 +25,9 @@ from streamjoin.inputs.batches import as_streams
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
-from streamjoin_datagen.session.session import Session
+from streamjoin_datagen.session import Session
 from streamjoin_spark import cli
-from streamjoin_spark.batch.join import explained
+from streamjoin_spark.batch.failures import explained
 from streamjoin_spark.streaming import source as stream_source
 from streamjoin_spark.streaming import state as stream_state
 from streamjoin_spark.streaming.query import stream_join, stream_join_files

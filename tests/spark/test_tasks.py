@@ -16,7 +16,7 @@ from streamjoin_common.language.windows import AllWindow, TimeWindow, Window, pa
 from streamjoin_spark import engine
 from streamjoin_spark.batch import local
 from streamjoin_spark.batch.classes import Radix, Ranges, interval, key_hashes
-from streamjoin_spark.batch.join import explained
+from streamjoin_spark.batch.failures import explained
 from streamjoin_spark.batch.partition import Partitioning
 from streamjoin_spark.batch.plan import Side, plan
 

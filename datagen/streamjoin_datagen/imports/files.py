@@ -6,8 +6,6 @@ sequential, and Arrow reads both formats as they are.
 """
 
 import time
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet as pq
 
-from streamjoin_common import decoded
-from streamjoin_common.errors import InputWarning
-from streamjoin_common.free_memory import SHARE, available_bytes
-from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
+from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import TumblingWindow, parse_window
 from streamjoin_datagen.errors import SpecError
+from streamjoin_datagen.imports.arrival_times import with_arrivals
+from streamjoin_datagen.imports.readers import Reader
 from streamjoin_datagen.pairs import table_pairs
 from streamjoin_datagen.predicates import check_columns
 from streamjoin_datagen.store import (
@@ -35,10 +31,6 @@ from streamjoin_datagen.store import (
     write_tables,
 )
 
-Reader = Callable[[str, Path], pa.Table]
-"""Reads the file of a stream, ``"r"`` or ``"s"``."""
-
-_UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _INT32 = np.iinfo(np.int32)
 
 
@@ -118,7 +110,7 @@ def import_tables(
     check_columns(predicate, tables, paths)
     if known["kind"] != "parquet":
         tables = _narrowed(tables, predicate)
-    tables = _with_arrivals(tables, paths, arrivals)
+    tables = with_arrivals(tables, paths, arrivals)
     pairs = None
     if predicate.kind == "equi":
         pairs = _counted(known["window"], tables, predicate)
@@ -141,73 +133,6 @@ def _counted(window: str, tables: dict[str, pa.Table], predicate: Predicate) -> 
             tables = {**tables, stream: tables[stream].append_column("", pa.array(numbers))}
             columns[stream].append("")
     return window, table_pairs(tables["r"], tables["s"], columns["r"], columns["s"])
-
-
-def csv_table(_stream: str, path: Path) -> pa.Table:
-    """Read a CSV file with a header."""
-    _check_fits(path, lambda free: decoded.csv_bytes(pyarrow.csv, path, free))
-    return _read("csv", path, pyarrow.csv.read_csv)
-
-
-def parquet_table(_stream: str, path: Path) -> pa.Table:
-    """Read a Parquet file, or the part files of a folder in the order of their names."""
-    if path.is_dir():
-        _check_parts(path)
-
-    def needed(free: int) -> int:
-        files = pq.ParquetDataset(path, partitioning=None)
-        return decoded.parquet_bytes(pq, pc, files.files, files.schema.names, free)
-
-    _check_fits(path, needed)
-    return _read("parquet", path, lambda found: pq.read_table(found, partitioning=None))
-
-
-def _check_fits(path: Path, needed: Callable[[int], int]) -> None:
-    """Refuse a file that takes more memory than is free; what is damaged is left to its reader."""
-    available = available_bytes()
-    if available is None:
-        return
-    free = int(available * SHARE)
-    try:
-        decoded.check_fits(path, needed(free), free)
-    except (pa.ArrowException, OSError, StopIteration):
-        return
-
-
-def _check_parts(folder: Path) -> None:
-    """Refuse part files of different columns: Arrow would leave some out or fail in its words."""
-    parts = sorted(file for file in folder.rglob("*.parquet") if not file.name.startswith("."))
-    first = None
-    for part in parts:
-        try:
-            found = pq.read_schema(part).remove_metadata()
-        except (pa.ArrowInvalid, OSError) as error:
-            said = str(error).splitlines()[0].rstrip(". ")
-            raise SpecError(f"{part} cannot be read as parquet: {said}") from error
-        first = first or found
-        if found != first:
-            raise SpecError(
-                f"{part}: its columns are {_shown(found)}, and those of {parts[0].name} "
-                f"{_shown(first)}: part files must have the same"
-            )
-
-
-def _shown(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
-
-
-def _read(kind: str, path: Path, reader: Callable[[Path], pa.Table]) -> pa.Table:
-    if path.is_file() and path.stat().st_size == 0:
-        raise SpecError(f"{path} is empty: it needs at least the names of its columns")
-    try:
-        table = reader(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        said = str(error).splitlines()[0].rstrip(". ")
-        raise SpecError(f"{path} cannot be read as {kind}: {said}") from error
-    twice = {name for name in table.column_names if table.column_names.count(name) > 1}
-    if twice:
-        raise SpecError(f"{path}: the column {min(twice)!r} occurs twice")
-    return table
 
 
 def _cast(table: pa.Table, column: str, kind: pa.DataType) -> pa.Table:
@@ -258,83 +183,3 @@ def _fits(column: "pa.ChunkedArray[Any]") -> bool:
         return True
     least, most = pc.min(column).as_py(), pc.max(column).as_py()
     return bool(_INT32.min <= least and most <= _INT32.max)
-
-
-def _with_arrivals(
-    tables: dict[str, pa.Table], paths: dict[str, Path], arrivals: Arrivals
-) -> dict[str, pa.Table]:
-    """Give both tables the column ``ts``: int64 microseconds, never decreasing.
-
-    Without arrival times they stay without: zeros would make one window of all of them.
-    """
-    columns = {"r": arrivals.r, "s": arrivals.s}
-    at_rest = not any("ts" in table.column_names for table in tables.values())
-    if at_rest and not arrivals.r.named:
-        return tables
-    times, clocks = {}, set()
-    for stream, table in tables.items():
-        times[stream], is_clock = _times_us(table, paths[stream], columns[stream])
-        if table.num_rows:
-            clocks.add(is_clock)
-    if len(clocks) > 1:
-        raise SpecError(
-            f"the arrival column is a timestamp in one of {paths['r']} and {paths['s']}: "
-            "it must be one in both or in neither"
-        )
-    if clocks == {True}:
-        start = min(int(found[0]) for found in times.values() if found.size)
-        times = {stream: found - start for stream, found in times.items()}
-    for stream, table in tables.items():
-        column = columns[stream].name
-        if times[stream].size and times[stream][0] < 0:
-            raise SpecError(f"{paths[stream]}: column {column!r} is negative in row 0")
-        place = table.schema.get_field_index(column)
-        if column != "ts" and "ts" in table.column_names:
-            raise SpecError(f"{paths[stream]}: column 'ts' must not be beside --ts {column}")
-        tables = {**tables, stream: table.set_column(place, "ts", pa.array(times[stream]))}
-    return tables
-
-
-def _times_us(
-    table: pa.Table, path: Path, arrival: ArrivalColumn
-) -> tuple[np.ndarray[Any, np.dtype[np.int64]], bool]:
-    """Arrival times of a table in microseconds, and whether they are times of day and date."""
-    column = arrival.name
-    if column not in table.column_names:
-        have = ", ".join(table.column_names)
-        raise SpecError(f"{path}: there is no arrival column {column!r}; it has {have}")
-    found = table.column(column)
-    kind = found.type
-    if found.null_count:
-        row = pc.index(found.is_null(), value=True).as_py()
-        raise SpecError(f"{path}: column {column!r} is empty in row {row}: every row needs a time")
-    is_clock = pa.types.is_timestamp(kind)
-    try:
-        if is_clock:
-            found = found.cast(pa.timestamp("us", tz=kind.tz), safe=False)
-        elif pa.types.is_duration(kind):
-            found = found.cast(pa.duration("us"), safe=False)
-        elif not pa.types.is_integer(kind):
-            raise SpecError(
-                f"{path}: column {column!r} must be whole microseconds, a timestamp or a "
-                f"duration, not {kind}"
-            )
-        counts = pa.types.is_integer(kind)
-        if counts and arrival.unit == "ns":
-            found = pc.divide(found.cast(pa.int64()), 1000)
-        elif counts and arrival.unit is not None:
-            found = pc.multiply_checked(found.cast(pa.int64()), _UNITS_US[arrival.unit])
-        times = found.cast(pa.int64()).to_numpy()
-    except pa.ArrowInvalid as error:
-        raise SpecError(f"{path}: column {column!r} does not fit int64 microseconds") from error
-    back = np.flatnonzero(times[1:] < times[:-1])
-    if back.size:
-        row = int(back[0]) + 1
-        raise SpecError(
-            f"{path}: {column} goes back at row {row}, from {times[row - 1]} to {times[row]}: "
-            f"sort the file by {column}"
-        )
-    hint = arrival.hint(int(times[0]), int(times[-1]), str(path)) if counts and len(times) else None
-    if hint is not None:
-        warnings.warn(hint, InputWarning, stacklevel=2)
-    return times, is_clock

@@ -26,7 +26,7 @@ import pyarrow as pa
 from streamjoin_common.storage import TemporaryFolder
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.pairs import table_pairs
-from streamjoin_datagen.session.session import Session
+from streamjoin_datagen.session import Session
 from streamjoin_datagen.store import (
     Outcome,
     file_digest,

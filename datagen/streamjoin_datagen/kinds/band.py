@@ -8,8 +8,8 @@ from streamjoin_datagen.spec import MAX_KEY, MAX_RATE_PER_S, MAX_SECONDS, Worklo
 
 if TYPE_CHECKING:
     from streamjoin_datagen.rows.arrivals import Timing
+    from streamjoin_datagen.rows.fillers import Column
     from streamjoin_datagen.rows.seeds import UInt64s
-    from streamjoin_datagen.rows.tables import Column
 
 
 @dataclass(frozen=True, kw_only=True)

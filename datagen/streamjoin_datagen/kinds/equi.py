@@ -16,7 +16,7 @@ from streamjoin_datagen.spec import (
 
 if TYPE_CHECKING:
     from streamjoin_datagen.rows.arrivals import Timing
-    from streamjoin_datagen.rows.tables import Column
+    from streamjoin_datagen.rows.fillers import Column
 
 
 @dataclass(frozen=True, kw_only=True)

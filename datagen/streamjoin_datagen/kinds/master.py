@@ -8,7 +8,7 @@ from streamjoin_datagen.spec import MAX_KEY, MAX_RATE_PER_S, MAX_ROWS, WorkloadS
 
 if TYPE_CHECKING:
     from streamjoin_datagen.rows.arrivals import Timing
-    from streamjoin_datagen.rows.tables import Column
+    from streamjoin_datagen.rows.fillers import Column
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from streamjoin_datagen.spec import MAX_RATE_PER_S, MAX_ROWS, WorkloadSpec, zipf
 
 if TYPE_CHECKING:
     from streamjoin_datagen.rows.arrivals import Timing
-    from streamjoin_datagen.rows.tables import Column
+    from streamjoin_datagen.rows.fillers import Column
 
 MAX_WINDOW_MS = 3_600_000
 MAX_SLOTS = 1 << 22

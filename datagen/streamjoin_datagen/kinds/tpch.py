@@ -9,7 +9,7 @@ from streamjoin_datagen.spec import MAX_RATE_PER_S, WorkloadSpec
 
 if TYPE_CHECKING:
     from streamjoin_datagen.rows.arrivals import Timing
-    from streamjoin_datagen.rows.tables import Column
+    from streamjoin_datagen.rows.fillers import Column
 
 ROWS_AT_1 = {"r": 150_000, "s": 1_500_000}
 MAX_SCALE_FACTOR = 1400.0

@@ -10,8 +10,7 @@ from streamjoin_datagen.spec import MAX_RATE_PER_S, MAX_ROWS, WorkloadSpec
 if TYPE_CHECKING:
     from streamjoin_datagen.rows.arrivals import Timing
     from streamjoin_datagen.rows.densities import Law
-    from streamjoin_datagen.rows.fillers import Int32s
-    from streamjoin_datagen.rows.tables import Column
+    from streamjoin_datagen.rows.fillers import Column, Int32s
 
 DOMAIN = 1 << 30
 """Values are 0 to below this, and the unit interval of a density is all of it."""

@@ -1,6 +1,6 @@
 """Columns that are only carried along or compared plainly: numbers, texts, truth values."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from streamjoin_datagen.rows.seeds import Float64s, UInt64s, column_key, hashes, unit
 
 Int32s = NDArray[np.int32]
+Column: TypeAlias = "NDArray[Any] | pa.Array[Any] | pa.ChunkedArray[Any]"
+"""The values of a column for a range of rows."""
 
 TEXT_CHARACTERS = 20
 _ALPHABET = np.frombuffer(

@@ -1,7 +1,5 @@
 """Joins on Spark: the driver's part."""
 
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.errors import EngineError, InputError, StreamJoinError, UnsupportedError
-from streamjoin.inputs.batches import comparable, r_columns, s_columns
+from streamjoin.errors import UnsupportedError
+from streamjoin.inputs.batches import comparable
 from streamjoin.metrics import Meter
-from streamjoin.tuples import Stream
-from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_common.language.predicates import Predicate
-from streamjoin_common.language.windows import CountWindow, Window, parse_window
-from streamjoin_spark.batch.files import StreamFiles, open_stream
-from streamjoin_spark.batch.frames import StreamFrame, open_frame, received, sent_files
+from streamjoin_common.language.windows import Window
+from streamjoin_spark.batch.failures import collected
+from streamjoin_spark.batch.files import StreamFiles
+from streamjoin_spark.batch.frames import StreamFrame, received, sent_files
+from streamjoin_spark.batch.inputs import Inputs, opened_inputs, side_of
 from streamjoin_spark.batch.partition import Partitioning
 from streamjoin_spark.batch.parts import SCHEMA, SPARK_SCHEMA, Batch, Part, staged, write_manifest
 from streamjoin_spark.batch.plan import PARTITION_TUPLES, Side, plan
@@ -35,17 +33,9 @@ from streamjoin_spark.batch.worker import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SAMPLE_BLOCKS = 16
-SAMPLE_ROWS = 1 << 12
-"""Row groups of a file that are sampled, and rows of each."""
-
 TASKS_A_PARTITION = 8
 """Tasks that are done again together where a worker is lost, in joins of many."""
 
-_RAISED = re.compile(r"(?:\w+\.)+\w+: ")
-"""How the line of a traceback begins that tells what was raised."""
-
-PATHS = ("auto", "files", "shuffle")
 MOST_READS = 8
 """Files are read by the tasks themselves if no byte is then read more often than this, or if the
 shuffle has no type for a column."""
@@ -233,62 +223,6 @@ def _numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
         yield from batch.column(0).to_numpy().tolist()
 
 
-def collected(frame: "DataFrame") -> list[Any]:
-    """Collect a frame's rows.
-
-    Raises
-    ------
-    InputError, UnsupportedError
-        If a worker found the input to be wrong: its own sentence.
-    EngineError
-        If the job failed otherwise, with what it said in a line.
-    """
-    try:
-        return frame.collect()
-    except Exception as error:  # PySpark's and Py4J's classes have no common base
-        raise explained(error) from error
-
-
-def explained(error: Exception) -> Exception:
-    """Say in a sentence why a job failed."""
-    if isinstance(error, StreamJoinError):
-        return error
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [repr(error)]
-    # Frames of Java's stack begin with "at", and may be of classes that are called errors too.
-    said = [line for line in lines if "Error" in line and not line.startswith("at ")]
-    # Not all of Python's are called so: pyarrow.lib.ArrowInvalid.
-    said = said or [line for line in lines if _RAISED.match(line)] or lines[:1]
-    for kind in (InputError, UnsupportedError):
-        name = f"{kind.__module__}.{kind.__name__}: "
-        own = next((line for line in said if line.startswith(name)), None)
-        if own is not None:
-            return kind(own.removeprefix(name))
-    return EngineError(f"the Spark job failed: {said[-1]}")
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What is to be joined and how, checked; files need no Spark for that.
-
-    Attributes
-    ----------
-    predicate, window
-        What joins.
-    path : str
-        As :func:`distributed_join` is given it.
-    partition_tuples : int
-        Tuples that a task should have.
-    opened : tuple of StreamFiles or StreamFrame
-        R and S.
-    """
-
-    predicate: Predicate
-    window: Window
-    path: str
-    partition_tuples: int
-    opened: tuple[StreamFiles | StreamFrame, StreamFiles | StreamFrame]
-
-
 def distributed_join(
     spark: "SparkSession",
     r: Any,
@@ -379,88 +313,3 @@ def planned(spark: "SparkSession", inputs: Inputs, slots: int | None = None) -> 
 def reads(partitioning: Partitioning) -> float:
     """How often a byte of the files is read if every task reads its slice."""
     return float(partitioning.tasks_a_slice)
-
-
-def opened_inputs(
-    r: Any,
-    s: Any,
-    *,
-    on: str | list[str] | None,
-    band: str | list[str] | None,
-    window: Window | str,
-    ts: str | None,
-    ts_unit: str | None,
-    row: str,
-    path: str,
-    per_task: int,
-) -> Inputs:
-    """Check all that :func:`distributed_join` is given and open its inputs; files need no Spark.
-
-    Raises
-    ------
-    InputError, UnsupportedError
-        As :func:`distributed_join`.
-    """
-    predicate = Predicate.parse(on, band)
-    chosen = parse_window(window) if isinstance(window, str) else window
-    if isinstance(chosen, CountWindow):
-        raise UnsupportedError(
-            f"spark cannot join under window {chosen.text}, only all, tumbling, time"
-        )
-    if path not in PATHS:
-        raise InputError(f"path must be one of {', '.join(PATHS)}, not {path!r}")
-    if per_task < 1:
-        raise InputError(f"partition_tuples must be at least 1, not {per_task}")
-    arrivals = Arrivals.parse(ts, ts_unit, chosen)
-    opened = (
-        _open(r, "r", row, arrivals.r, r_columns(predicate)),
-        _open(s, "s", row, arrivals.s, s_columns(predicate)),
-    )
-    return Inputs(predicate, chosen, path, per_task, opened)
-
-
-def _open(data: Any, name: str, row: str, arrival: ArrivalColumn, columns: list[str]) -> Any:
-    if isinstance(data, str | Path):  # workers have a working folder of their own
-        return open_stream(Path(data).absolute(), columns, arrival)
-    if not hasattr(data, "mapInArrow"):
-        kind = f"{type(data).__module__.partition('.')[0]}.{type(data).__name__}"
-        raise InputError(f"{name} must be a path or a DataFrame of Spark's, not a {kind}")
-    return open_frame(data, name, row, arrival, columns)
-
-
-def side_of(stream: StreamFiles | StreamFrame) -> Side:
-    """Tell what the plan has to know of a stream."""
-    if isinstance(stream, StreamFrame):
-        return stream.side()
-    blocks = stream.blocks
-    count = len(blocks.groups)
-    times = np.stack([blocks.first_us, blocks.last_us], axis=1).ravel()
-    chosen = np.unique(np.linspace(0, count - 1, min(SAMPLE_BLOCKS, count)).astype(np.int64))
-    samples = []
-    for block in chosen.tolist():
-        found, _ = stream.read_blocks(block, block + 1)
-        step = math.ceil(found.rows / SAMPLE_ROWS)
-        samples.append(found.slice(0, found.rows) if step <= 1 else _every(found, step))
-    if not samples:
-        samples = [stream.read_blocks(0, 0)[0]]
-    return Side(stream.rows, times, _joined(samples))
-
-
-def _every(stream: Stream, step: int) -> Stream:
-    columns = {name: column[::step] for name, column in stream.columns.items()}
-    missing = None if stream.missing is None else stream.missing[::step]
-    return Stream(columns, stream.ts[::step], stream.source, missing=missing)
-
-
-def _joined(streams: list[Stream]) -> Stream:
-    columns = {
-        name: np.concatenate([stream.columns[name] for stream in streams])
-        for name in streams[0].columns
-    }
-    masks = [
-        np.zeros(stream.rows, np.bool_) if stream.missing is None else stream.missing
-        for stream in streams
-    ]
-    missing = np.concatenate(masks)
-    ts = np.concatenate([stream.ts for stream in streams])
-    return Stream(columns, ts, streams[0].source, missing=missing if missing.any() else None)

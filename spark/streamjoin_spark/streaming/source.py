@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin_common.language.windows import AllWindow
+from streamjoin_spark.batch.failures import collected
 from streamjoin_spark.batch.frames import StreamFrame, quoted, received
-from streamjoin_spark.batch.join import collected
 from streamjoin_spark.batch.partition import Partitioning
 from streamjoin_spark.batch.plan import Side
 from streamjoin_spark.batch.worker import Tuples, settle

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlparse
 from streamjoin.engines.base import Job
 from streamjoin_common.language.predicates import Equi
 from streamjoin_common.language.windows import TimeWindow, TumblingWindow
-from streamjoin_spark.yardstick import sided, windowed, with_terms
+from streamjoin_spark.sql import sided, windowed, with_terms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

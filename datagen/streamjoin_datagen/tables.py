@@ -4,19 +4,11 @@ Any split of a stream into ranges gives the same rows, save that Poisson arrival
 the time at which a range starts.
 """
 
-from typing import TYPE_CHECKING, Any, TypeAlias
-
 import numpy as np
 import pyarrow as pa
 
 from streamjoin_datagen.rows.arrivals import Poisson
 from streamjoin_datagen.spec import WorkloadSpec
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Column: TypeAlias = "NDArray[Any] | pa.Array[Any] | pa.ChunkedArray[Any]"
-
 
 _TYPES: dict[str, pa.DataType] = {
     "int32": pa.int32(),

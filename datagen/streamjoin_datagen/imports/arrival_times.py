@@ -1,0 +1,95 @@
+"""The arrival column of imported tables: found, converted to microseconds and checked."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamjoin_common.errors import InputWarning
+from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
+from streamjoin_datagen.errors import SpecError
+
+_UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+def with_arrivals(
+    tables: dict[str, pa.Table], paths: dict[str, Path], arrivals: Arrivals
+) -> dict[str, pa.Table]:
+    """Give both tables the column ``ts``: int64 microseconds, never decreasing.
+
+    Without arrival times they stay without: zeros would make one window of all of them.
+    """
+    columns = {"r": arrivals.r, "s": arrivals.s}
+    at_rest = not any("ts" in table.column_names for table in tables.values())
+    if at_rest and not arrivals.r.named:
+        return tables
+    times, clocks = {}, set()
+    for stream, table in tables.items():
+        times[stream], is_clock = _times_us(table, paths[stream], columns[stream])
+        if table.num_rows:
+            clocks.add(is_clock)
+    if len(clocks) > 1:
+        raise SpecError(
+            f"the arrival column is a timestamp in one of {paths['r']} and {paths['s']}: "
+            "it must be one in both or in neither"
+        )
+    if clocks == {True}:
+        start = min(int(found[0]) for found in times.values() if found.size)
+        times = {stream: found - start for stream, found in times.items()}
+    for stream, table in tables.items():
+        column = columns[stream].name
+        if times[stream].size and times[stream][0] < 0:
+            raise SpecError(f"{paths[stream]}: column {column!r} is negative in row 0")
+        place = table.schema.get_field_index(column)
+        if column != "ts" and "ts" in table.column_names:
+            raise SpecError(f"{paths[stream]}: column 'ts' must not be beside --ts {column}")
+        tables = {**tables, stream: table.set_column(place, "ts", pa.array(times[stream]))}
+    return tables
+
+
+def _times_us(
+    table: pa.Table, path: Path, arrival: ArrivalColumn
+) -> tuple[np.ndarray[Any, np.dtype[np.int64]], bool]:
+    """Arrival times of a table in microseconds, and whether they are times of day and date."""
+    column = arrival.name
+    if column not in table.column_names:
+        have = ", ".join(table.column_names)
+        raise SpecError(f"{path}: there is no arrival column {column!r}; it has {have}")
+    found = table.column(column)
+    kind = found.type
+    if found.null_count:
+        row = pc.index(found.is_null(), value=True).as_py()
+        raise SpecError(f"{path}: column {column!r} is empty in row {row}: every row needs a time")
+    is_clock = pa.types.is_timestamp(kind)
+    try:
+        if is_clock:
+            found = found.cast(pa.timestamp("us", tz=kind.tz), safe=False)
+        elif pa.types.is_duration(kind):
+            found = found.cast(pa.duration("us"), safe=False)
+        elif not pa.types.is_integer(kind):
+            raise SpecError(
+                f"{path}: column {column!r} must be whole microseconds, a timestamp or a "
+                f"duration, not {kind}"
+            )
+        counts = pa.types.is_integer(kind)
+        if counts and arrival.unit == "ns":
+            found = pc.divide(found.cast(pa.int64()), 1000)
+        elif counts and arrival.unit is not None:
+            found = pc.multiply_checked(found.cast(pa.int64()), _UNITS_US[arrival.unit])
+        times = found.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid as error:
+        raise SpecError(f"{path}: column {column!r} does not fit int64 microseconds") from error
+    back = np.flatnonzero(times[1:] < times[:-1])
+    if back.size:
+        row = int(back[0]) + 1
+        raise SpecError(
+            f"{path}: {column} goes back at row {row}, from {times[row - 1]} to {times[row]}: "
+            f"sort the file by {column}"
+        )
+    hint = arrival.hint(int(times[0]), int(times[-1]), str(path)) if counts and len(times) else None
+    if hint is not None:
+        warnings.warn(hint, InputWarning, stacklevel=2)
+    return times, is_clock

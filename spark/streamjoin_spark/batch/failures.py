@@ -1,0 +1,45 @@
+"""Failed Spark jobs, in one sentence."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from streamjoin.errors import EngineError, InputError, StreamJoinError, UnsupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_RAISED = re.compile(r"(?:\w+\.)+\w+: ")
+"""How the line of a traceback begins that tells what was raised."""
+
+
+def collected(frame: "DataFrame") -> list[Any]:
+    """Collect a frame's rows.
+
+    Raises
+    ------
+    InputError, UnsupportedError
+        If a worker found the input to be wrong: its own sentence.
+    EngineError
+        If the job failed otherwise, with what it said in a line.
+    """
+    try:
+        return frame.collect()
+    except Exception as error:  # PySpark's and Py4J's classes have no common base
+        raise explained(error) from error
+
+
+def explained(error: Exception) -> Exception:
+    """Say in a sentence why a job failed."""
+    if isinstance(error, StreamJoinError):
+        return error
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [repr(error)]
+    # Frames of Java's stack begin with "at", and may be of classes that are called errors too.
+    said = [line for line in lines if "Error" in line and not line.startswith("at ")]
+    # Not all of Python's are called so: pyarrow.lib.ArrowInvalid.
+    said = said or [line for line in lines if _RAISED.match(line)] or lines[:1]
+    for kind in (InputError, UnsupportedError):
+        name = f"{kind.__module__}.{kind.__name__}: "
+        own = next((line for line in said if line.startswith(name)), None)
+        if own is not None:
+            return kind(own.removeprefix(name))
+    return EngineError(f"the Spark job failed: {said[-1]}")
