@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
-from types import ModuleType
+from types import CodeType, ModuleType
 
 MOVED = {
     "streamjoin.predicates": "streamjoin_common.language.predicates",
@@ -64,10 +64,21 @@ class _OldNames(MetaPathFinder, Loader):
         assert new is not None
         warnings.warn(
             f"{old} has moved: import {new}; the old name ends with the next release",
-            DeprecationWarning,
+            FutureWarning,
             stacklevel=2,
         )
         sys.modules[old] = import_module(new)
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return what ``python -m`` runs: the module of the new name."""
+        new = new_name(fullname)
+        sentence = f"streamjoin: {fullname} has moved: type {new}"
+        return compile(
+            f"import runpy, sys; print({sentence!r}, file=sys.stderr); "
+            f"runpy.run_module({new!r}, run_name='__main__', alter_sys=True)",
+            fullname,
+            "exec",
+        )
 
 
 def keep_old_names() -> None:

@@ -14,7 +14,7 @@ from streamjoin_common import moved
 def test_a_moved_module_is_found_by_its_old_name_with_a_warning(old: str) -> None:
     import_module(old.partition(".")[0])
     sys.modules.pop(old, None)
-    with pytest.warns(DeprecationWarning, match=f"{old} has moved: import {moved.MOVED[old]};"):
+    with pytest.warns(FutureWarning, match=f"{old} has moved: import {moved.MOVED[old]};"):
         module = import_module(old)
     assert module is import_module(moved.MOVED[old])
 
