@@ -32,8 +32,10 @@ def expected(job: Job, on_progress: ProgressCallback | None = None) -> tuple[Pai
         return oracle.join(job.r, job.s, job.predicate, job.window, on_progress), "oracle"
     meter = Meter()
     meter.start()
+    at_rest = replace(job, arrival="instant")
+    prepared = second.prepare(at_rest, lambda _: None)
     try:
-        second.run(replace(job, arrival="instant"), meter)
+        second.run(at_rest, prepared, meter)
     finally:
         meter.stop()
     return meter.pairs(), "duckdb"

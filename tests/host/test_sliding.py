@@ -149,7 +149,7 @@ def check_ends(
     meter.start()
     try:
         with pytest.raises(error, match=message):
-            engine.run(job, meter)
+            engine.run(job, None, meter)
     finally:
         meter.stop()
     assert threading.active_count() == before

@@ -45,7 +45,7 @@ class Capabilities:
     arrivals : frozenset of str
         Of ``"instant"`` and ``"replay"``.
     live : bool
-        Whether it can go on from windows that are filled: :attr:`Job.carried`.
+        Whether it can continue from filled windows: :attr:`Job.carried`.
     stores : bool
         Whether R may be a relation in a store, which is not in memory.
     """
@@ -195,11 +195,23 @@ class Engine(ABC):
         """Threads that it runs with where so many are asked for."""
         return asked if self.capabilities.parallel else 1
 
-    def prepare(self, job: Job, report: Report) -> None:  # noqa: B027  (nothing to do is usual)
-        """Do what must not be timed: compile kernels, build a model.
+    def prepare(self, job: Job, report: Report) -> Any:
+        """Do what must not be timed: compile kernels, build a model, write files.
 
-        ``report`` is told, in a line each, what takes long.
+        Parameters
+        ----------
+        job : Job
+            What will be joined.
+        report : callable
+            Called with a line for each step that takes long.
+
+        Returns
+        -------
+        object
+            What :meth:`run` needs besides the job; it serves any number of runs of this job, one
+            after the other. None if there is nothing, as of every engine that joins live.
         """
+        return None
 
     def promise(self, job: Job) -> str:
         """Return the order in which it hands this job's result over, of :data:`ORDERS`.
@@ -209,8 +221,18 @@ class Engine(ABC):
         return self.capabilities.order
 
     @abstractmethod
-    def run(self, job: Job, meter: Meter) -> None:
-        """Join, emitting every owed pair once into the meter."""
+    def run(self, job: Job, prepared: Any, meter: Meter) -> None:
+        """Join, emitting every owed pair once into the meter.
+
+        Parameters
+        ----------
+        job : Job
+            What to join.
+        prepared : object
+            What :meth:`prepare` returned for this job.
+        meter : Meter
+            Takes the pairs and the times.
+        """
 
     def settle(self, knobs: Mapping[str, Any]) -> dict[str, int | str]:
         """Fill in defaults and check the given knobs.

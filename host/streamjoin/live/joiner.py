@@ -314,7 +314,7 @@ class StreamJoiner:
             self._prepared = True
         fitting = pairs_that_fit()
         meter = Meter(most_pairs=fitting, max_pairs=self._max_pairs)
-        self._engine.run(job, meter)
+        self._engine.run(job, None, meter)
         matches = Matches(job, (held[0].batch.table, held[1].batch.table), meter.pairs())
         digest = int(Pairs(matches.r_rows, matches.s_rows).digest, 16)
         now_us = job.end_us

@@ -135,7 +135,7 @@ class FpgaHandshake(Engine):
         """Build the design's model, or find it in the cache."""
         fpga_device.prepare(job, self._design(job), report)
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Stream the inputs through the device, one after the other."""
         params = self._design(job)
         with meter.phase("partition"):

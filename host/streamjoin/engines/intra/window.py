@@ -103,7 +103,7 @@ class IntraWindowEngine(Engine):
         with Crew(1) as crew:
             self.join_window(WindowTuples(one, one), crew, job, Meter())
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join window after window."""
         with meter.phase("partition"):
             r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)

@@ -205,7 +205,7 @@ class ChainEngine(Engine):
     def cores(self, job: Job, ranges: Ranges, crew: Crew, meter: Meter) -> list[ChainCore]:
         """Make the cores of one chain."""
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Start driver and cores, and wait for them."""
         with meter.phase("partition"):
             ranges = Ranges.of(job)

@@ -97,7 +97,7 @@ class IndexJoin(Engine):
             index.join(arrivals, Meter(), crew)
             index.finish()
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join what arrives, batch by batch."""
         from streamjoin.engines.kernels.trees.probing import Arrivals
 

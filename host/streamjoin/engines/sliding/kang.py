@@ -36,7 +36,7 @@ class Kang(Engine):
         report("compiling kernels")
         compile_scan()
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Scan the opposite window for every tuple in arrival order."""
         with meter.phase("partition"):
             ranges = Ranges.of(job)

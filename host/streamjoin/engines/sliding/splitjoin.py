@@ -156,7 +156,7 @@ class SplitJoin(Engine):
         none = np.zeros(0, dtype=np.bool_)
         collecting.merge(nothing, np.zeros(2, dtype=np.int64), none, 0, nothing[1], nothing[2])
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Start distributor, cores and collector, and wait for them."""
         with meter.phase("partition"):
             ranges = Ranges.of(job)

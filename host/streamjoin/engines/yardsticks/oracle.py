@@ -20,7 +20,7 @@ class Oracle(Engine):
         platform="cpu",
     )
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join by the definition, all at once."""
         meter.sleep_until_arrived(job)
         with meter.phase("probe"):
