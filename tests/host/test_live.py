@@ -435,7 +435,7 @@ def test_a_lateness_without_arrival_times_is_refused() -> None:
 
 
 def test_a_wrong_result_is_told_in_rows_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Kang, "run", lambda self, job, meter: None)
+    monkeypatch.setattr(Kang, "run", lambda self, job, prepared, meter: None)
     r, s = {"k": [7, 8], "ts": [10, 5]}, {"k": [8], "ts": [20]}
     with pytest.raises(sj.MismatchError, match=r"first missing \(r_row, s_row\) = \(1, 0\)"):
         sj.join(r, s, on="k", engine="kang", lateness="10us", check=True)
