@@ -223,8 +223,8 @@ def test_matches_show_both_sides_rows() -> None:
 def test_a_round_that_fails_can_be_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
     good, fails = Kang.run, [True]
 
-    def failing(self: Kang, job: Any, meter: Any) -> None:
-        good(self, job, meter)
+    def failing(self: Kang, job: Any, prepared: Any, meter: Any) -> None:
+        good(self, job, prepared, meter)
         if fails.pop():
             fails.append(False)
             raise RuntimeError("lost")
@@ -260,13 +260,13 @@ def test_what_a_thread_pushes_while_a_round_runs_is_joined_later(
 ) -> None:
     good, producers = Kang.run, []
 
-    def slow(self: Kang, job: Any, meter: Any) -> None:
+    def slow(self: Kang, job: Any, prepared: Any, meter: Any) -> None:
         if not producers:
             late = {"k": [1], "ts": [7]}
             producers.append(threading.Thread(target=joiner.push_r, args=(late,), daemon=True))
             producers[0].start()
             producers[0].join(0.2)  # it either waits for the round or is through by then
-        good(self, job, meter)
+        good(self, job, prepared, meter)
 
     monkeypatch.setattr(Kang, "run", slow)
     with sj.StreamJoiner(on="k", window="all") as joiner:
