@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from streamjoin import estimate
 from streamjoin.engines import catalog
-from streamjoin.engines.base import ARRIVALS, Engine, Job
+from streamjoin.engines.base import Engine
+from streamjoin.engines.job import ARRIVALS, Job
 from streamjoin.errors import InputError, UnavailableError
 from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
 from streamjoin.tuples import Int64s, Pairs

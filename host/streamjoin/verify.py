@@ -7,7 +7,7 @@ import numpy as np
 from streamjoin import oracle
 from streamjoin.engines import catalog
 from streamjoin.engines.arrivals import scan_ranges
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.metrics import Meter, ProgressCallback
 from streamjoin.tuples import Pairs, arrival_positions

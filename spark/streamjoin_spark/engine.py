@@ -14,7 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
+from streamjoin.engines.job import Job
 from streamjoin.errors import UnavailableError
 from streamjoin.inputs.batches import r_columns, s_columns
 from streamjoin.metrics import Meter

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.base import Knob
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 from streamjoin_common.language.predicates import Band, Equi
 from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window

@@ -14,7 +14,7 @@ from streamjoin.bench import workloads
 from streamjoin.cli import compare as compare_verb
 from streamjoin.cli import main
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.kang import Kang
 from streamjoin.engines.yardsticks.duckdb import DuckDb
 from streamjoin.errors import EngineError

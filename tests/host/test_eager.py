@@ -9,9 +9,9 @@ import pytest
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra import eager
+from streamjoin.engines.job import Job
 from streamjoin.engines.kernels.intra import merging, symmetric
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s, Stream

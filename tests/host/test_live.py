@@ -16,7 +16,7 @@ from tests.host import cases
 import streamjoin as sj
 from streamjoin import verify
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.kang import Kang
 from streamjoin.inputs.batches import as_streams
 from streamjoin.live import joiner as live

@@ -16,8 +16,9 @@ from tests.host import cases
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog, crew
-from streamjoin.engines.base import ORDERS, Engine, Job
+from streamjoin.engines.base import ORDERS, Engine
 from streamjoin.engines.crew import Crew, StoppedError
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding import scanning, splitjoin, store
 from streamjoin.errors import InputError, TooLargeError
 from streamjoin.metrics import Meter

@@ -12,7 +12,8 @@ from streamjoin import run
 from streamjoin.bench import sustained
 from streamjoin.cli import main, rate
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Engine, Job
+from streamjoin.engines.base import Engine
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate

@@ -18,7 +18,8 @@ from typing import Any
 from streamjoin import run, verify
 from streamjoin.bench.workloads import Comparison
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Engine, Job
+from streamjoin.engines.base import Engine
+from streamjoin.engines.job import Job
 from streamjoin.errors import MismatchError, StreamJoinError
 from streamjoin.inputs.batches import read_streams
 from streamjoin.metrics import ProgressCallback

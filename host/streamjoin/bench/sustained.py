@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from streamjoin import run
-from streamjoin.engines.base import Engine, Job
+from streamjoin.engines.base import Engine
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.tuples import Pairs
 

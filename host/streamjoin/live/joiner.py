@@ -23,7 +23,7 @@ import numpy as np
 from streamjoin import run
 from streamjoin.api import as_window
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import NARROWER, InputError, TooLargeError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs.batches import Batch, Types, agreed_types, r_columns, s_columns

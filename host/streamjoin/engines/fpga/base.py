@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from streamjoin.device.base import Device
-from streamjoin.engines.base import Capabilities, Engine, Job, Report
+from streamjoin.engines.base import Capabilities, Engine, Report
 from streamjoin.engines.fpga import device as fpga_device
 from streamjoin.engines.fpga.device import BACKENDS
 from streamjoin.engines.fpga.feed import Feed, OrderedFeed
 from streamjoin.engines.fpga.keys import design_term, program_bands, term_keys
 from streamjoin.engines.fpga.tiles import inputs_of
+from streamjoin.engines.job import Job
 from streamjoin.errors import EngineError, UnsupportedError
 from streamjoin.metrics import Meter
 from streamjoin_common.contract import (

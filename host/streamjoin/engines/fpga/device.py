@@ -6,7 +6,8 @@ from pathlib import Path
 from streamjoin.device import model, overlay, pynq
 from streamjoin.device.base import Device
 from streamjoin.device.manifest import MANIFEST_NAME, read_manifest
-from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.base import Knob
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, UnavailableError, UnsupportedError
 from streamjoin_common.contract import DesignParams, Term, TermKind
 from streamjoin_common.language.order import ORDERS

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from streamjoin.device.base import Beats, Device, Results
 from streamjoin.device.packing import pack, unpack
-from streamjoin.engines.base import Job
 from streamjoin.engines.fpga.keys import Uint32s
 from streamjoin.engines.fpga.tiles import Input, is_tiled
+from streamjoin.engines.job import Job
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s, arrival_positions

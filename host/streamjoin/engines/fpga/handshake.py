@@ -2,9 +2,10 @@
 
 from typing import ClassVar
 
-from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.base import Knob
 from streamjoin.engines.fpga.base import FpgaEngine
 from streamjoin.engines.fpga.device import CLOCK, OVERLAY
+from streamjoin.engines.job import Job
 from streamjoin_common.contract import FORWARDS, DesignParams, Term
 
 

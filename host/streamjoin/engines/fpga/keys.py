@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.device.base import Device
-from streamjoin.engines.base import Job
 from streamjoin.engines.encode import equi_codes
+from streamjoin.engines.job import Job
 from streamjoin.errors import UnsupportedError
 from streamjoin_common.contract import KeyType, Term, TermKind
 from streamjoin_common.language.predicates import Band, Equi

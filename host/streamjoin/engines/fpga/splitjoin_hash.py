@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from streamjoin.engines.base import Capabilities, Job, Knob
+from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.fpga.base import FpgaEngine
 from streamjoin.engines.fpga.device import CLOCK, OVERLAY
+from streamjoin.engines.job import Job
 from streamjoin_common.contract import DesignParams, Term
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamjoin.engines.arrivals import tumbling_slices
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.tuples import Int64s, arrival_positions
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.language.windows import CountWindow, TimeWindow

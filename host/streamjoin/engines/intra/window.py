@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.arrivals import tumbling_slices
-from streamjoin.engines.base import Capabilities, Engine, Job, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Report, without_numba
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes, encode_keys
+from streamjoin.engines.job import Job
 from streamjoin.metrics import SMALL_PAIRS, Meter
 from streamjoin.tuples import Int64s
 

@@ -15,8 +15,9 @@ from functools import partial
 from typing import ClassVar
 
 from streamjoin.engines.arrivals import batches
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import Crew
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.scanning import Ranges, Scanner, compile_scan
 from streamjoin.metrics import Meter
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from streamjoin.engines.arrivals import most_live, number_arrivals, numbered_batches
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 
 if TYPE_CHECKING:

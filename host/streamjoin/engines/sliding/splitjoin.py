@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from streamjoin.engines.arrivals import batches
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import POLL_S, Crew
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.scanning import Found, Ranges, compile_scan
 from streamjoin.engines.sliding.store import Store
 from streamjoin.errors import InputError

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Capabilities, Engine, Job, Report
+from streamjoin.engines.base import Capabilities, Engine, Report
+from streamjoin.engines.job import Job
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 from streamjoin_common.language.predicates import Equi, Term

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report
 from streamjoin.engines.encode import encode_keys
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 from streamjoin_common.language.windows import TumblingWindow
 

@@ -5,7 +5,8 @@ from typing import ClassVar
 import numpy as np
 
 from streamjoin import oracle
-from streamjoin.engines.base import Capabilities, Engine, Job
+from streamjoin.engines.base import Capabilities, Engine
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 
 
