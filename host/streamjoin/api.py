@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from streamjoin import run, verify
 from streamjoin.advise import choose
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import payload
 from streamjoin.inputs.batches import as_streams

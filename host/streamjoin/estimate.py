@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamjoin import memory
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
 from streamjoin.tuples import Int64s, Stream
 

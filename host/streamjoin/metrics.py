@@ -20,7 +20,7 @@ from streamjoin.memory import ResidentSet
 from streamjoin.tuples import Int64s, Pairs, Rows
 
 if TYPE_CHECKING:
-    from streamjoin.engines.base import Job
+    from streamjoin.engines.job import Job
 
 PHASES = ("wait", "partition", "build_or_sort", "merge", "probe", "other")
 LATENCY_FROM = ("run start", "arrival", "file", "acceptance")

@@ -7,7 +7,7 @@ import numpy as np
 from streamjoin import oracle
 from streamjoin.engines import catalog
 from streamjoin.engines.arrivals import scan_ranges
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.metrics import Meter, ProgressCallback
 from streamjoin.tuples import Pairs, arrival_positions
@@ -32,8 +32,10 @@ def expected(job: Job, on_progress: ProgressCallback | None = None) -> tuple[Pai
         return oracle.join(job.r, job.s, job.predicate, job.window, on_progress), "oracle"
     meter = Meter()
     meter.start()
+    at_rest = replace(job, arrival="instant")
+    prepared = second.prepare(at_rest, lambda _: None)
     try:
-        second.run(replace(job, arrival="instant"), meter)
+        second.run(at_rest, prepared, meter)
     finally:
         meter.stop()
     return meter.pairs(), "duckdb"

@@ -9,12 +9,13 @@ beyond memory are joined by ``streamjoin spark-join`` or
 """
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
+from streamjoin.engines.job import Job
 from streamjoin.errors import UnavailableError
 from streamjoin.inputs.batches import r_columns, s_columns
 from streamjoin.metrics import Meter
@@ -32,6 +33,25 @@ if TYPE_CHECKING:
 
 PART_ROWS = 1 << 20
 ROW_GROUP_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Written:
+    """A job's input in files.
+
+    Attributes
+    ----------
+    job : Job
+        The job, its rows by their position.
+    folder : TemporaryFolder
+        Holds the files, and is removed with this object.
+    feed : Feed or None
+        Files that appear during a replay; None if the whole input lies in ``r`` and ``s``.
+    """
+
+    job: Job
+    folder: TemporaryFolder
+    feed: "Feed | None"
 
 
 class SparkEngine(Engine):
@@ -55,13 +75,6 @@ class SparkEngine(Engine):
         ),
     )
 
-    def __init__(self) -> None:
-        self._job: Job | None = None
-        self._written: Job | None = None
-        self._folder = Path()
-        self._feed: Feed | None = None
-        self._temporary: TemporaryFolder | None = None
-
     def unusable(self) -> str | None:
         """Say so where PySpark or Java is missing."""
         if not find_spec("pyspark"):
@@ -75,33 +88,25 @@ class SparkEngine(Engine):
             return str(error)
         return without_numba()
 
-    def prepare(self, job: Job, report: Report) -> None:
+    def prepare(self, job: Job, report: Report) -> Written:
         """Start Spark if there is no session, and write the input."""
         self._session(job, report)
-        if self._temporary is not None:
-            self._temporary.remove()
-        self._temporary = TemporaryFolder("spark")  # goes with this engine
-        self._folder = self._temporary.path
-        self._feed = None
-        self._written = by_place(job)
-        sides = _sides(self._written)
+        temporary, written = TemporaryFolder("spark"), by_place(job)
+        sides, feed = _sides(written), None
         if job.arrival == "replay" and job.tuples and not isinstance(job.window, AllWindow):
             from streamjoin_spark.replay import write_feed
 
-            self._feed = write_feed(self._folder, job, sides, int(job.knobs["file_tuples"]))
+            feed = write_feed(temporary.path, job, sides, int(job.knobs["file_tuples"]))
         else:
             for name, stream, columns in sides:
-                write_stream(self._folder / name, stream, columns)
-        self._job = job
+                write_stream(temporary.path / name, stream, columns)
+        return Written(written, temporary, feed)
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: Written, meter: Meter) -> None:
         """Join the files, and read the pairs back."""
         from streamjoin_datagen.errors import GenerationError
 
-        if self._job is not job:
-            self.prepare(job, lambda _: None)
-        assert self._written is not None
-        folder, feed, job = self._folder, self._feed, self._written
+        folder, feed, job = prepared.folder.path, prepared.feed, prepared.job
         session = self._session(job, lambda _: None)
         try:
             if feed is not None:
@@ -161,13 +166,14 @@ class Spark(SparkEngine):
         ),
     )
 
-    def prepare(self, job: Job, report: Report) -> None:
+    def prepare(self, job: Job, report: Report) -> Written:
         """Write the input, and load the kernels into Spark's workers."""
         from streamjoin_spark.batch.join import load_kernels
 
-        super().prepare(job, report)
+        written = super().prepare(job, report)
         session = self._session(job, report)
         session.run(lambda: load_kernels(session.spark))
+        return written
 
     def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
         """Plan and run the tasks."""

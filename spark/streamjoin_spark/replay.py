@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.tuples import Int64s
 from streamjoin_common.language.windows import TumblingWindow

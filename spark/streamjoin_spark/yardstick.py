@@ -8,7 +8,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.base import Knob
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 from streamjoin_spark.engine import SparkEngine
 from streamjoin_spark.sql import HINTS, own_plan

@@ -11,7 +11,7 @@ import pytest
 from streamjoin import run
 from streamjoin.bench.workloads import read_workload
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.inputs.batches import read_streams
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.arrivals import Arrivals

@@ -14,7 +14,7 @@ from streamjoin.advise.features import Features
 from streamjoin.advise.thresholds import Thresholds
 from streamjoin.advise.tree import walk
 from streamjoin.bench import calibrate
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate

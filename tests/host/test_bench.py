@@ -468,7 +468,7 @@ def test_a_page_that_a_kill_kept_away_is_drawn_by_the_next_run(
 class LosesAll(Npj):
     """An engine that finds nothing."""
 
-    def run(self, job: Any, meter: Any) -> None:
+    def run(self, job: Any, prepared: Any, meter: Any) -> None:
         """Do nothing."""
 
 

@@ -12,8 +12,8 @@ from tests.host import cases
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
 from streamjoin.engines.crew import Crew
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding import chain, scanning, store
 from streamjoin.engines.sliding.handshake import HandshakeCore
 from streamjoin.metrics import Meter

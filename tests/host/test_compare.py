@@ -14,7 +14,7 @@ from streamjoin.bench import workloads
 from streamjoin.cli import compare as compare_verb
 from streamjoin.cli import main
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.kang import Kang
 from streamjoin.engines.yardsticks.duckdb import DuckDb
 from streamjoin.errors import EngineError
@@ -47,8 +47,8 @@ def workload(tmp_path: Path) -> Path:
 class LosesOne(Kang):
     """An engine that forgets a pair, to see that it is caught."""
 
-    def run(self, job: Job, meter: Meter) -> None:
-        super().run(job, meter)
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
+        super().run(job, prepared, meter)
         meter.pairs()  # puts the last small batches behind the others
         last = meter._batches[-1]
         last.r_rows, last.s_rows = last.r_rows[:-1], last.s_rows[:-1]
@@ -58,8 +58,8 @@ class LosesOne(Kang):
 class Disorders(Kang):
     """An engine that breaks its order promise."""
 
-    def run(self, job: Job, meter: Meter) -> None:
-        super().run(job, meter)
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
+        super().run(job, prepared, meter)
         meter.pairs()  # puts the last small batches behind the others
         for batch in meter._batches:
             batch.r_rows, batch.s_rows = batch.r_rows[::-1], batch.s_rows[::-1]

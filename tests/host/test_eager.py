@@ -9,9 +9,9 @@ import pytest
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra import eager
+from streamjoin.engines.job import Job
 from streamjoin.engines.kernels.intra import merging, symmetric
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s, Stream
@@ -95,9 +95,9 @@ def test_a_match_is_never_produced_before_its_later_tuple_arrives(name: str) -> 
     asked = Job(r, s, ON_K, parse_window("tumbling:10ms"), threads=2, arrival="replay")
     meter = Meter()
     job = run.settle(engine, asked, {})
-    engine.prepare(job, lambda _: None)
+    prepared = engine.prepare(job, lambda _: None)
     meter.start()
-    engine.run(job, meter)
+    engine.run(job, prepared, meter)
     meter.stop()
     pairs, produced_us = meter.pairs(), meter._produced_us()
     later = np.maximum(r.ts[pairs.r_rows], s.ts[pairs.s_rows]) - job.start_us
@@ -143,7 +143,7 @@ def test_an_error_in_one_thread_ends_the_join_with_it_and_leaves_no_thread(
     r, s = keyed(ts, "r", ts * 50), keyed(ts, "s", ts * 50)
     asked = Job(r, s, ON_K, AllWindow(), threads=3, arrival="replay")
     job = run.settle(engine, asked, {})
-    engine.prepare(job, lambda _: None)
+    prepared = engine.prepare(job, lambda _: None)
     before = threading.active_count()
     calls = itertools.count()
 
@@ -165,7 +165,7 @@ def test_an_error_in_one_thread_ends_the_join_with_it_and_leaves_no_thread(
 
     monkeypatch.setattr(*kernel, second_call_fails)
     with pytest.raises(ArithmeticError, match="a worker died"):
-        engine.run(job, Meter())
+        engine.run(job, prepared, Meter())
     assert threading.active_count() == before
 
 

@@ -12,7 +12,8 @@ from tests.host import cases
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.base import ORDERS, Engine, Job
+from streamjoin.engines.base import ORDERS, Engine
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import PHASES
 from streamjoin.tuples import Stream

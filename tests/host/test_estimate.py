@@ -15,7 +15,7 @@ import streamjoin as sj
 from streamjoin import estimate, memory
 from streamjoin.cli import main
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, TooLargeError
 from streamjoin.inputs.batches import as_streams
 from streamjoin_common.language.predicates import Predicate

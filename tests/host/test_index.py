@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.arrivals import live_rows, most_live, numbered_batches
-from streamjoin.engines.base import Job
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals
+from streamjoin.engines.job import Job
 from streamjoin.engines.kernels.trees import btree, immutable, probing
 from streamjoin.engines.kernels.trees.nodes import NODE
 from streamjoin.engines.sliding import ibwj, mergetrees

@@ -16,7 +16,7 @@ from tests.host import cases
 import streamjoin as sj
 from streamjoin import verify
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.kang import Kang
 from streamjoin.inputs.batches import as_streams
 from streamjoin.live import joiner as live
@@ -223,8 +223,8 @@ def test_matches_show_both_sides_rows() -> None:
 def test_a_round_that_fails_can_be_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
     good, fails = Kang.run, [True]
 
-    def failing(self: Kang, job: Any, meter: Any) -> None:
-        good(self, job, meter)
+    def failing(self: Kang, job: Any, prepared: Any, meter: Any) -> None:
+        good(self, job, prepared, meter)
         if fails.pop():
             fails.append(False)
             raise RuntimeError("lost")
@@ -260,13 +260,13 @@ def test_what_a_thread_pushes_while_a_round_runs_is_joined_later(
 ) -> None:
     good, producers = Kang.run, []
 
-    def slow(self: Kang, job: Any, meter: Any) -> None:
+    def slow(self: Kang, job: Any, prepared: Any, meter: Any) -> None:
         if not producers:
             late = {"k": [1], "ts": [7]}
             producers.append(threading.Thread(target=joiner.push_r, args=(late,), daemon=True))
             producers[0].start()
             producers[0].join(0.2)  # it either waits for the round or is through by then
-        good(self, job, meter)
+        good(self, job, prepared, meter)
 
     monkeypatch.setattr(Kang, "run", slow)
     with sj.StreamJoiner(on="k", window="all") as joiner:
@@ -435,7 +435,7 @@ def test_a_lateness_without_arrival_times_is_refused() -> None:
 
 
 def test_a_wrong_result_is_told_in_rows_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Kang, "run", lambda self, job, meter: None)
+    monkeypatch.setattr(Kang, "run", lambda self, job, prepared, meter: None)
     r, s = {"k": [7, 8], "ts": [10, 5]}, {"k": [8], "ts": [20]}
     with pytest.raises(sj.MismatchError, match=r"first missing \(r_row, s_row\) = \(1, 0\)"):
         sj.join(r, s, on="k", engine="kang", lateness="10us", check=True)

@@ -9,7 +9,7 @@ from tests.host import cases
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Band, Predicate
 from streamjoin_common.language.windows import (

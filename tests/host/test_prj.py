@@ -8,8 +8,8 @@ from tests.host.cases import Case, hard_cases
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
 from streamjoin.engines.intra import prj
+from streamjoin.engines.job import Job
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow

@@ -10,7 +10,7 @@ import streamjoin as sj
 from streamjoin.advise.semistream import Model, Values, values_of
 from streamjoin.bench.calibrate_stores import fit
 from streamjoin.cli import main
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.engines.semi import cost
 from streamjoin.engines.semi.cost import Costs, Loop
 from streamjoin.engines.semi.layout import layout_bytes

@@ -16,8 +16,9 @@ from tests.host import cases
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog, crew
-from streamjoin.engines.base import ORDERS, Engine, Job
+from streamjoin.engines.base import ORDERS, Engine
 from streamjoin.engines.crew import Crew, StoppedError
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding import scanning, splitjoin, store
 from streamjoin.errors import InputError, TooLargeError
 from streamjoin.metrics import Meter
@@ -149,7 +150,7 @@ def check_ends(
     meter.start()
     try:
         with pytest.raises(error, match=message):
-            engine.run(job, meter)
+            engine.run(job, None, meter)
     finally:
         meter.stop()
     assert threading.active_count() == before

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
 from streamjoin.engines.intra import sortmerge
 from streamjoin.engines.intra.window import WindowTuples
+from streamjoin.engines.job import Job
 from streamjoin.engines.kernels.intra import merging
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.predicates import Predicate

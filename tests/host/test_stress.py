@@ -13,7 +13,8 @@ import pytest
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Engine, Job, Knob
+from streamjoin.engines.base import Engine, Knob
+from streamjoin.engines.job import Job
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow, TumblingWindow

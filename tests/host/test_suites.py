@@ -10,7 +10,7 @@ import pytest
 from streamjoin import run
 from streamjoin.bench.workloads import Comparison, check_table
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window

@@ -12,7 +12,8 @@ from streamjoin import run
 from streamjoin.bench import sustained
 from streamjoin.cli import main, rate
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Engine, Job
+from streamjoin.engines.base import Engine
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
@@ -34,7 +35,7 @@ class Modelled:
         self.capacity, self.at_rest = capacity, at_rest
         self.rates: list[float] = []
 
-    def __call__(self, _engine: Any, job: Job, *_: Any) -> Any:
+    def __call__(self, _engine: Any, job: Job, **_: Any) -> Any:
         if job.arrival == "instant":
             metrics = {"throughput_tuples_per_s": self.at_rest}
         else:

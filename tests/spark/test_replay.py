@@ -6,7 +6,7 @@ import pytest
 
 import streamjoin as sj
 from streamjoin import oracle, run, verify
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from streamjoin.engines.base import Job
 from streamjoin.engines.encode import encode_keys
+from streamjoin.engines.job import Job
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.predicates import Equi, Predicate
 from streamjoin_common.language.windows import TumblingWindow

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Job
 from streamjoin.engines.encode import encode_stream_keys
+from streamjoin.engines.job import Job
 from streamjoin.engines.semi.cost import Costs, Loop
 
 if TYPE_CHECKING:

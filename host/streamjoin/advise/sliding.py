@@ -24,8 +24,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from streamjoin.engines.arrivals import met_by_r, met_by_s
-from streamjoin.engines.base import Job
 from streamjoin.engines.encode import encode_intervals
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.ibwj import passed_by_term
 from streamjoin_common.language.order import ORDERS
 

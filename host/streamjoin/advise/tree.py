@@ -9,7 +9,8 @@ from streamjoin.advise import thresholds as stored
 from streamjoin.advise.features import Features, measure
 from streamjoin.advise.thresholds import NEVER, Thresholds
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Engine, Job
+from streamjoin.engines.base import Engine
+from streamjoin.engines.job import Job
 
 GOALS = ("throughput", "latency")
 MEDIUM_SHARE = 0.5

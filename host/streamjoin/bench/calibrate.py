@@ -19,7 +19,7 @@ from streamjoin.advise.features import Features, measure
 from streamjoin.advise.thresholds import NEVER, Thresholds
 from streamjoin.advise.tree import walk
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import MismatchError
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate

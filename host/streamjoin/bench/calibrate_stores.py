@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamjoin import run
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.engines.semi.cost import Costs
 from streamjoin.relations import KINDS
 from streamjoin.tuples import Stream

@@ -18,7 +18,8 @@ from typing import Any
 from streamjoin import run, verify
 from streamjoin.bench.workloads import Comparison
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Engine, Job
+from streamjoin.engines.base import Engine
+from streamjoin.engines.job import Job
 from streamjoin.errors import MismatchError, StreamJoinError
 from streamjoin.inputs.batches import read_streams
 from streamjoin.metrics import ProgressCallback
@@ -54,6 +55,7 @@ class _Entrant:
     name: str
     engine: Engine
     job: Job
+    prepared: run.Prepared | None = None
     error: str | None = None
     status: str = "ok"
     rounds: list[dict[str, Any]] = field(default_factory=list)
@@ -162,7 +164,7 @@ def _enter(name: str, job: Job, say: Callable[[str], None]) -> _Entrant:
     engine = catalog.get(name)
     entrant = _Entrant(name, engine, job)
     try:
-        engine.prepare(job, say)
+        entrant.prepared = run.prepare(engine, job, say)
     except (StreamJoinError, RuntimeError, ValueError, OSError) as error:
         entrant.status, entrant.error = "failed", str(error)
     return entrant
@@ -179,7 +181,7 @@ def _one_round(
         return
     try:
         with show(f"{workload}: {entrant.name}, round {number}") as told:
-            outcome = run.run(engine, job, told)
+            outcome = run.run(engine, job, told, prepared=entrant.prepared)
         verify.check(outcome.pairs, right, entrant.name)
         verify.check_order(outcome.pairs, job, engine.promise(job))
     except MismatchError as error:

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from streamjoin import run
-from streamjoin.engines.base import Engine, Job
+from streamjoin.engines.base import Engine
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.tuples import Pairs
 
@@ -120,7 +121,9 @@ def search(
         )
     natural = job.tuples / span_s
     # At rest first: that compiles, and is where to begin.
-    at_rest = run.run(engine, replace(job, arrival="instant"))
+    job_at_rest = replace(job, arrival="instant")
+    prepared = run.prepare(engine, job_at_rest)  # kept: a replay finds R in the same store
+    at_rest = run.run(engine, job_at_rest, prepared=prepared)
     throughput = float(at_rest.metrics["throughput_tuples_per_s"])
     attempts: list[Attempt] = []
     low, high, rate = 0.0, float("inf"), throughput

@@ -10,7 +10,7 @@ from streamjoin.advise import GOALS, Advice, advise, thresholds
 from streamjoin.bench.workloads import read_workload
 from streamjoin.cli import options, semistream
 from streamjoin.cli.terminal import print_json, print_table, progress, say
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs.batches import read_streams
 from streamjoin_common.language.arrivals import Arrivals

@@ -11,7 +11,7 @@ from streamjoin.advise import choose
 from streamjoin.cli import options, semistream
 from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs.batches import ONLY_R, read_streams
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, write_pairs

@@ -13,7 +13,7 @@ from streamjoin.bench.workloads import read_workload
 from streamjoin.cli import options
 from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs.batches import read_streams
 from streamjoin_common.language.arrivals import Arrivals

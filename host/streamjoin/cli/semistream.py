@@ -8,7 +8,7 @@ from streamjoin.advise import thresholds
 from streamjoin.advise.semistream import Forecast, Model, values_of
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.engines.semi import cost
 from streamjoin.errors import InputError
 from streamjoin.relations import KINDS

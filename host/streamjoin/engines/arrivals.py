@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.tuples import Int64s
 from streamjoin_common.language.windows import (

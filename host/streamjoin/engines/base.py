@@ -7,20 +7,17 @@ one test suite over the catalog exercises exactly what is declared here.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 
+from streamjoin.engines.job import ARRIVALS, Job
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import Meter
-from streamjoin.tuples import Int64s, Pairs, Stream
 from streamjoin_common.language.order import ORDERS
-from streamjoin_common.language.predicates import Predicate
-from streamjoin_common.language.windows import Window
 
-ARRIVALS = ("instant", "replay")
 Report = Callable[[str], None]
 
 
@@ -45,7 +42,7 @@ class Capabilities:
     arrivals : frozenset of str
         Of ``"instant"`` and ``"replay"``.
     live : bool
-        Whether it can go on from windows that are filled: :attr:`Job.carried`.
+        Whether it can continue from filled windows: :attr:`Job.carried`.
     stores : bool
         Whether R may be a relation in a store, which is not in memory.
     """
@@ -96,80 +93,6 @@ class Knob:
         return value
 
 
-@dataclass(frozen=True)
-class Job:
-    """One join to do: inputs, meaning, and how to run it.
-
-    Attributes
-    ----------
-    r, s : Stream
-        The inputs.
-    predicate, window
-        What joins.
-    threads : int
-        Threads that a parallel engine may use.
-    arrival : str
-        ``"instant"`` hands everything over at once, ``"replay"`` honours arrival times.
-    speedup : float
-        A replay runs this much faster than the arrival times say.
-    order : str
-        The order that is asked for; the engine's promise is at least that.
-    knobs : mapping
-        Every knob of the engine with its value.
-    backend : str or None
-        Where a hardware engine runs.
-    carried : tuple of int
-        Leading rows of R and of S that arrived before everything else and have met one another
-        already: they only fill the windows.
-    max_pairs : int or None
-        Pairs beyond which the run ends; given, no estimate refuses the job.
-    """
-
-    r: Stream
-    s: Stream
-    predicate: Predicate
-    window: Window
-    threads: int = 1
-    arrival: str = "instant"
-    speedup: float = 1.0
-    order: str = "none"
-    knobs: Mapping[str, int | str] = field(default_factory=dict)
-    backend: str | None = None
-    carried: tuple[int, int] = (0, 0)
-    max_pairs: int | None = None
-
-    def named(self, pairs: Pairs) -> Pairs:
-        """Return pairs by row of the input, from pairs by place in the streams."""
-        if self.r.numbers is None and self.s.numbers is None:
-            return pairs
-        return Pairs(self.r.named(pairs.r_rows), self.s.named(pairs.s_rows))
-
-    @property
-    def tuples(self) -> int:
-        """Input tuples of both streams."""
-        return self.r.rows + self.s.rows
-
-    @property
-    def end_us(self) -> int:
-        """Arrival time of the last tuple of either stream, 0 without any."""
-        return max((int(stream.ts[-1]) for stream in self._arriving), default=0)
-
-    @property
-    def start_us(self) -> int:
-        """Arrival time of the first tuple of either stream, 0 without any."""
-        return min((int(stream.ts[0]) for stream in self._arriving), default=0)
-
-    @property
-    def _arriving(self) -> list[Stream]:
-        """Streams with tuples; a relation in a store does not arrive."""
-        return [each for each in (self.r, self.s) if each.rows and each.store is None]
-
-    def later_ts(self, pairs: Pairs) -> Int64s:
-        """Arrival time of each pair's later tuple: beside a relation in a store, the stream's."""
-        s_ts = self.s.ts[pairs.s_rows]
-        return s_ts if self.r.store is not None else np.maximum(self.r.ts[pairs.r_rows], s_ts)
-
-
 def without_numba() -> str | None:
     """Why compiled kernels cannot run here, or None if they can."""
     return None if find_spec("numba") else "Numba is not installed: type pip install numba"
@@ -195,11 +118,23 @@ class Engine(ABC):
         """Threads that it runs with where so many are asked for."""
         return asked if self.capabilities.parallel else 1
 
-    def prepare(self, job: Job, report: Report) -> None:  # noqa: B027  (nothing to do is usual)
-        """Do what must not be timed: compile kernels, build a model.
+    def prepare(self, job: Job, report: Report) -> Any:
+        """Do what must not be timed: compile kernels, build a model, write files.
 
-        ``report`` is told, in a line each, what takes long.
+        Parameters
+        ----------
+        job : Job
+            What will be joined.
+        report : callable
+            Called with a line for each step that takes long.
+
+        Returns
+        -------
+        object
+            What :meth:`run` needs besides the job; it serves any number of runs of this job, one
+            after the other. None if there is nothing, as of every engine that joins live.
         """
+        return None
 
     def promise(self, job: Job) -> str:
         """Return the order in which it hands this job's result over, of :data:`ORDERS`.
@@ -209,8 +144,18 @@ class Engine(ABC):
         return self.capabilities.order
 
     @abstractmethod
-    def run(self, job: Job, meter: Meter) -> None:
-        """Join, emitting every owed pair once into the meter."""
+    def run(self, job: Job, prepared: Any, meter: Meter) -> None:
+        """Join, emitting every owed pair once into the meter.
+
+        Parameters
+        ----------
+        job : Job
+            What to join.
+        prepared : object
+            What :meth:`prepare` returned for this job.
+        meter : Meter
+            Takes the pairs and the times.
+        """
 
     def settle(self, knobs: Mapping[str, Any]) -> dict[str, int | str]:
         """Fill in defaults and check the given knobs.

@@ -23,7 +23,7 @@ import numpy as np
 from streamjoin import run
 from streamjoin.api import as_window
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.errors import NARROWER, InputError, TooLargeError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs.batches import Batch, Types, agreed_types, r_columns, s_columns
@@ -314,7 +314,7 @@ class StreamJoiner:
             self._prepared = True
         fitting = pairs_that_fit()
         meter = Meter(most_pairs=fitting, max_pairs=self._max_pairs)
-        self._engine.run(job, meter)
+        self._engine.run(job, None, meter)
         matches = Matches(job, (held[0].batch.table, held[1].batch.table), meter.pairs())
         digest = int(Pairs(matches.r_rows, matches.s_rows).digest, 16)
         now_us = job.end_us

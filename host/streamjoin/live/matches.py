@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamjoin.api import joined_table
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.tuples import Int64s, Pairs
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin_common.language.predicates import Equi
 from streamjoin_common.language.windows import TimeWindow, TumblingWindow
 from streamjoin_spark.sql import sided, windowed, with_terms

@@ -1,4 +1,4 @@
-"""Where a hardware engine's design runs: in a model made for the job, or as a board's overlay."""
+"""Where a hardware engine's design runs: in a model built for it, or as a board's overlay."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 from streamjoin.device import model, overlay, pynq
 from streamjoin.device.base import Device
 from streamjoin.device.manifest import MANIFEST_NAME, read_manifest
-from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.base import Knob
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, UnavailableError, UnsupportedError
 from streamjoin_common.contract import DesignParams, Term, TermKind
 from streamjoin_common.language.order import ORDERS
@@ -109,7 +110,7 @@ def design(name: str, job: Job, wanted: DesignParams) -> DesignParams:
 
 
 def _kinds(terms: tuple[Term, ...]) -> str:
-    """Write terms as they matter: any two types of 32 bits are equal in the same bits."""
+    """Write terms for comparison: equality of 32 bits is the same for every type."""
     return ",".join("equi" if term.kind is TermKind.EQUI else term.text for term in terms)
 
 
@@ -119,15 +120,13 @@ def _overlay(job: Job) -> Path:
     return Path(str(job.knobs["overlay"]))
 
 
-def prepare(job: Job, params: DesignParams, report: model.Report) -> None:
-    """Build the model, or find it in the cache; a board needs nothing."""
-    if job.backend != PYNQ:
-        model.build(params, report)
+def path_of(job: Job, params: DesignParams, report: model.Report) -> Path:
+    """Return the model's folder, built if it is not in the cache, or the overlay's bitstream."""
+    return _overlay(job) if job.backend == PYNQ else model.build(params, report)
 
 
-def opened(job: Job, params: DesignParams) -> Device:
-    """Open the device that holds a job's design."""
+def opened(job: Job, params: DesignParams, path: Path) -> Device:
+    """Open the device that holds a job's design, at what :func:`path_of` returned."""
     if job.backend == PYNQ:
-        return pynq.PynqDevice(_overlay(job))
-    folder = model.build(params, lambda _: None)
-    return model.ModelDevice(params, folder, clock_hz=int(job.knobs["clock_mhz"]) * 1e6)
+        return pynq.PynqDevice(path)
+    return model.ModelDevice(params, path, clock_hz=int(job.knobs["clock_mhz"]) * 1e6)

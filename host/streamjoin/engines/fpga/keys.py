@@ -6,20 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.device.base import Device
-from streamjoin.engines.base import Job
 from streamjoin.engines.encode import equi_codes
+from streamjoin.engines.job import Job
 from streamjoin.errors import UnsupportedError
 from streamjoin_common.contract import KeyType, Term, TermKind
 from streamjoin_common.language.predicates import Band, Equi
 from streamjoin_common.language.predicates import Term as PredicateTerm
 
-Words = NDArray[np.uint32]
+Uint32s = NDArray[np.uint32]
 
 _INT32 = np.iinfo(np.int32)
 
 
 def design_term(term: PredicateTerm, job: Job) -> Term:
-    """Say which term of a design a predicate's term needs.
+    """Return the term of a design that a predicate's term needs.
 
     Raises
     ------
@@ -41,10 +41,10 @@ def design_term(term: PredicateTerm, job: Job) -> Term:
             raise UnsupportedError(
                 f"hardware engines: band {term.text}: a width must fit in 32 bits, not {width}"
             )
-    return Term(TermKind.BAND, _whole_type(r, s, term))
+    return Term(TermKind.BAND, _integer_type(r, s, term))
 
 
-def _whole_type(r: NDArray[Any], s: NDArray[Any], term: Band) -> KeyType:
+def _integer_type(r: NDArray[Any], s: NDArray[Any], term: Band) -> KeyType:
     lows = [int(column.min()) for column in (r, s) if len(column)]
     highs = [int(column.max()) for column in (r, s) if len(column)]
     low, high = min(lows, default=0), max(highs, default=0)
@@ -58,7 +58,7 @@ def _whole_type(r: NDArray[Any], s: NDArray[Any], term: Band) -> KeyType:
     )
 
 
-def term_keys(term: PredicateTerm, job: Job) -> tuple[Words, Words]:
+def term_keys(term: PredicateTerm, job: Job) -> tuple[Uint32s, Uint32s]:
     """Return the 32-bit keys of R and of S that a term's field of the beats carries."""
     r, s = job.r.column(term.r_column), job.s.column(term.s_column)
     if isinstance(term, Equi):
@@ -68,19 +68,19 @@ def term_keys(term: PredicateTerm, job: Job) -> tuple[Words, Words]:
     return _low_bits(r), _low_bits(s)
 
 
-def _low_bits(column: NDArray[Any]) -> Words:
+def _low_bits(column: NDArray[Any]) -> Uint32s:
     return np.asarray(column.astype(np.int64).astype(np.uint32))
 
 
 def program_bands(device: Device, terms: tuple[PredicateTerm, ...]) -> None:
     """Write the band widths into the device's registers."""
-    for place, (term, design) in enumerate(zip(terms, device.params.terms, strict=True)):
+    for number, (term, design) in enumerate(zip(terms, device.params.terms, strict=True)):
         if isinstance(term, Band):
+            is_float = design.type is KeyType.FLOAT32
             widths = zip(("lo", "hi"), (term.lo, term.hi), term.real_widths, strict=True)
-            for bound, width, real_width in widths:
-                real = design.type is KeyType.FLOAT32
-                bits = _float32_bits(real_width) if real else int(width)
-                device.write(f"band_{bound}{place}", bits)
+            for bound, width, float_width in widths:
+                bits = _float32_bits(float_width) if is_float else int(width)
+                device.write(f"band_{bound}{number}", bits)
 
 
 def _float32_bits(value: float) -> int:

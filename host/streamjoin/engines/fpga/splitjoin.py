@@ -1,30 +1,20 @@
 """SplitJoin in hardware: independent cores between trees, results in order."""
 
+from dataclasses import replace
 from typing import ClassVar
 
-from streamjoin.device.base import Device
-from streamjoin.engines.base import Capabilities, Job, Knob
-from streamjoin.engines.fpga.device import BACKENDS, CLOCK, OVERLAY
-from streamjoin.engines.fpga.handshake import TIMESTAMP_BITS, Feed, FpgaHandshake, Words
-from streamjoin.engines.fpga.keys import design_term
-from streamjoin.engines.fpga.splitjoin_hash import OrderedFeed
-from streamjoin.metrics import Meter
-from streamjoin_common.contract import DesignParams
-from streamjoin_common.language.windows import TimeWindow
+from streamjoin.engines.base import Capabilities, Knob
+from streamjoin.engines.fpga.base import FpgaEngine
+from streamjoin.engines.fpga.device import CLOCK, OVERLAY
+from streamjoin.engines.job import Job
+from streamjoin_common.contract import DesignParams, Term
 
 
-class FpgaSplitJoin(FpgaHandshake):
+class FpgaSplitJoin(FpgaEngine):
     """SplitJoin's cores between trees, as a Verilated model or on a board."""
 
     name: ClassVar[str] = "fpga-splitjoin"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        predicates=frozenset({"equi", "band"}),
-        windows=frozenset({"all", "tumbling", "count", "time"}),
-        order="outer",
-        platform="fpga",
-        backends=BACKENDS,
-        arrivals=frozenset({"instant"}),
-    )
+    capabilities: ClassVar[Capabilities] = replace(FpgaEngine.capabilities, order="outer")
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("cores", 16, "Join cores.", 1, 1024),
         Knob("segment", 64, "Tuples of each stream that one core holds.", 1, 65536),
@@ -34,12 +24,8 @@ class FpgaSplitJoin(FpgaHandshake):
         OVERLAY,
     )
 
-    def _feed(
-        self, job: Job, device: Device, keys: list[tuple[Words, Words]], meter: Meter
-    ) -> Feed:
-        return OrderedFeed(device, keys, job, meter)
-
-    def _params(self, job: Job) -> DesignParams:
+    def wanted(self, job: Job, terms: tuple[Term, ...], timestamp_bits: int) -> DesignParams:
+        """Return trees and cores of the knobs' size."""
         segment = int(job.knobs["segment"])
         return DesignParams(
             design="splitjoin",
@@ -48,6 +34,6 @@ class FpgaSplitJoin(FpgaHandshake):
             lanes=min(int(job.knobs["lanes"]), segment),
             probes=int(job.knobs["probes"]),
             order="outer",
-            terms=tuple(design_term(term, job) for term in job.predicate.terms),
-            timestamp_bits=TIMESTAMP_BITS if isinstance(job.window, TimeWindow) else 0,
+            terms=terms,
+            timestamp_bits=timestamp_bits,
         )

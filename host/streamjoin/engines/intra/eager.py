@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Job
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
 from streamjoin.engines.intra.window import (
@@ -26,6 +25,7 @@ from streamjoin.engines.intra.window import (
     IntraWindowEngine,
     WindowTuples,
 )
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s
 from streamjoin_common.language.durations import MAX_US

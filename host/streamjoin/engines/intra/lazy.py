@@ -5,9 +5,9 @@ The IaWJ study, section 3.1.
 
 from abc import abstractmethod
 
-from streamjoin.engines.base import Job
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra.window import IntraWindowEngine, WindowTuples
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.base import Knob
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra.eager import (
     EagerEngine,
@@ -23,6 +23,7 @@ from streamjoin.engines.intra.eager import (
     Tuples,
     Worker,
 )
+from streamjoin.engines.job import Job
 
 _DELTA = Knob("delta", 20, "Percent of the expected tuples that make a pair of runs.", 1, 100)
 

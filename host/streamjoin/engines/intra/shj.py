@@ -15,9 +15,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.base import Knob
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra.eager import EagerEngine, Side, StampedEmitter, Worker
+from streamjoin.engines.job import Job
 
 _BY_VALUE = Knob("physical_partitioning", 1, "1 passes tuples by value, 0 as pointers.", 0, 1)
 

@@ -14,11 +14,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.base import Knob
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
 from streamjoin.engines.intra.lazy import LazyEngine
 from streamjoin.engines.intra.window import Emitter, WindowTuples
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 
 Tuples = NDArray[np.uint64]

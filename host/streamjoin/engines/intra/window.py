@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.arrivals import tumbling_slices
-from streamjoin.engines.base import Capabilities, Engine, Job, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Report, without_numba
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes, encode_keys
+from streamjoin.engines.job import Job
 from streamjoin.metrics import SMALL_PAIRS, Meter
 from streamjoin.tuples import Int64s
 
@@ -103,7 +104,7 @@ class IntraWindowEngine(Engine):
         with Crew(1) as crew:
             self.join_window(WindowTuples(one, one), crew, job, Meter())
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join window after window."""
         with meter.phase("partition"):
             r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)

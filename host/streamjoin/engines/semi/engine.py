@@ -7,13 +7,14 @@ beginning, whatever its arrival times.
 
 import weakref
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.encode import encode_stream_keys
+from streamjoin.engines.job import Job
 from streamjoin.engines.semi import cost
 from streamjoin.errors import InputError, StoreError
 from streamjoin.metrics import Meter, arrival_clock_us
@@ -97,6 +98,13 @@ def _relation(kind: str, keys: Words, row_bytes: int, kept_bytes: int) -> _Relat
     return found
 
 
+class Prepared(NamedTuple):
+    """What a run needs besides the job: R's open store, and the keys of S."""
+
+    relation: _Relation
+    s_keys: Words
+
+
 class JobFeed:
     """S of a job as it arrives."""
 
@@ -145,27 +153,21 @@ class SemiStreamEngine(Engine):
     caching: ClassVar[bool]
     knobs: ClassVar[tuple[Knob, ...]] = _KNOBS
 
-    def __init__(self) -> None:
-        self._made: tuple[Job, _Relation, Words] | None = None
-
     def unusable(self) -> str | None:
         """Say so where Numba or pyarrow has no wheel."""
         from importlib.util import find_spec
 
         return without_numba() or (None if find_spec("pyarrow") else "pyarrow is not installed")
 
-    def prepare(self, job: Job, report: Report) -> None:
-        """Write R into its store, and have the kernels compiled by a small join."""
-        if self._made is not None and self._made[0] is job:
-            return
-        if job.r.store is not None:
-            self._made = self._opened(job, report)
-        else:
-            self._made = self._copied(job, report)
+    def prepare(self, job: Job, report: Report) -> Prepared:
+        """Open R's store, written first if R is in memory, and compile the kernels."""
+        opened = self._copied if job.r.store is None else self._opened
+        prepared = opened(job, report)
         report("compiling kernels")
-        self._warm_up(job, self._made[1].store)
+        self._warm_up(job, prepared.relation.store)
+        return prepared
 
-    def _opened(self, job: Job, report: Report) -> "tuple[Job, _Relation, Words]":
+    def _opened(self, job: Job, report: Report) -> Prepared:
         """Read a relation where it lies."""
         from streamjoin.engines.semi.keys import CodedStore
 
@@ -177,9 +179,9 @@ class SemiStreamEngine(Engine):
                 )
         report(f"reading the first rows of {job.r.source}")
         store = CodedStore(job)
-        return job, _Relation(store), store.s_words
+        return Prepared(_Relation(store), store.s_words)
 
-    def _copied(self, job: Job, report: Report) -> "tuple[Job, _Relation, Words]":
+    def _copied(self, job: Job, report: Report) -> Prepared:
         """Write R into a store of its own."""
         r_keys, s_keys = join_keys(job)
         kind, row_bytes = str(job.knobs["store"]), int(job.knobs["r_bytes"])
@@ -190,7 +192,7 @@ class SemiStreamEngine(Engine):
                 f"not {kept_bytes}"
             )
         report(f"writing R to {kind}, {len(r_keys)} rows of {row_bytes} bytes")
-        return job, _relation(kind, r_keys, row_bytes, kept_bytes), s_keys
+        return Prepared(_relation(kind, r_keys, row_bytes, kept_bytes), s_keys)
 
     def _warm_up(self, job: Job, store: Store) -> None:
         """Compile the kernels, or load them from the cache, by calling each with nothing to do."""
@@ -209,16 +211,12 @@ class SemiStreamEngine(Engine):
         migration.demote(room[:0].copy(), *tables.shared)
         migration.compact(room[:0].copy(), *tables.shared)
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: Prepared, meter: Meter) -> None:
         """Join, emitting pairs as chunks meet partitions."""
         from streamjoin.engines.semi.join import SemiStreamJoin
 
-        if self._made is None or self._made[0] is not job:
-            self.prepare(job, lambda _: None)
-        assert self._made is not None
-        _, relation, s_keys = self._made
-        store = relation.store
-        feed = JobFeed(job, s_keys, _stream_words(job), meter)
+        store = prepared.relation.store
+        feed = JobFeed(job, prepared.s_keys, _stream_words(job), meter)
 
         def sink(r_rows: Any, s_rows: Any, _: Any) -> None:
             meter.emit(r_rows, s_rows)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin.engines.kernels import strings as texts
 from streamjoin.errors import InputError
 from streamjoin.inputs.strings import Texts

@@ -15,8 +15,9 @@ from functools import partial
 from typing import ClassVar
 
 from streamjoin.engines.arrivals import batches
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import Crew
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.scanning import Ranges, Scanner, compile_scan
 from streamjoin.metrics import Meter
 
@@ -205,7 +206,7 @@ class ChainEngine(Engine):
     def cores(self, job: Job, ranges: Ranges, crew: Crew, meter: Meter) -> list[ChainCore]:
         """Make the cores of one chain."""
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Start driver and cores, and wait for them."""
         with meter.phase("partition"):
             ranges = Ranges.of(job)

@@ -30,8 +30,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.base import Knob
 from streamjoin.engines.crew import Crew
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.chain import Chain, ChainCore, ChainEngine, Kind
 from streamjoin.engines.sliding.scanning import Ranges, Scanner, run_of
 from streamjoin.metrics import Meter

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from streamjoin.engines.arrivals import most_live, number_arrivals, numbered_batches
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class IndexJoin(Engine):
             index.join(arrivals, Meter(), crew)
             index.finish()
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join what arrives, batch by batch."""
         from streamjoin.engines.kernels.trees.probing import Arrivals
 

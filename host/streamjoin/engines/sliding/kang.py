@@ -7,7 +7,8 @@ inserting moves its end, expiring moves its start, nothing is copied. One thread
 from typing import ClassVar
 
 from streamjoin.engines.arrivals import batches
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.scanning import Ranges, Scanner, compile_scan
 from streamjoin.metrics import Meter
 
@@ -36,7 +37,7 @@ class Kang(Engine):
         report("compiling kernels")
         compile_scan()
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Scan the opposite window for every tuple in arrival order."""
         with meter.phase("partition"):
             ranges = Ranges.of(job)

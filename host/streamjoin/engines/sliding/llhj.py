@@ -20,8 +20,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Job
 from streamjoin.engines.crew import Crew
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.chain import Chain, ChainCore, ChainEngine, Kind, Ring
 from streamjoin.engines.sliding.scanning import Ranges, run_of
 from streamjoin.engines.sliding.store import Store

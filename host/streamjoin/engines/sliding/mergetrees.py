@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Capabilities, Job, Knob
+from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.ibwj import BATCH, IndexJoin, Output, WindowIndex
 from streamjoin.metrics import Meter
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamjoin.engines.arrivals import scan_ranges
-from streamjoin.engines.base import Job
 from streamjoin.engines.encode import Codes, OffsetCodes, encode_offsets
+from streamjoin.engines.job import Job
 from streamjoin.tuples import Int64s, Stream, arrival_order
 
 if TYPE_CHECKING:

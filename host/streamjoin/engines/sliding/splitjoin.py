@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from streamjoin.engines.arrivals import batches
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report, without_numba
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import POLL_S, Crew
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.scanning import Found, Ranges, compile_scan
 from streamjoin.engines.sliding.store import Store
 from streamjoin.errors import InputError
@@ -156,7 +157,7 @@ class SplitJoin(Engine):
         none = np.zeros(0, dtype=np.bool_)
         collecting.merge(nothing, np.zeros(2, dtype=np.int64), none, 0, nothing[1], nothing[2])
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Start distributor, cores and collector, and wait for them."""
         with meter.phase("partition"):
             ranges = Ranges.of(job)

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Job, Knob
+from streamjoin.engines.base import Knob
 from streamjoin.engines.crew import Crew
+from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.ibwj import BATCH, IndexJoin, Output, WindowIndex
 from streamjoin.metrics import Meter
 

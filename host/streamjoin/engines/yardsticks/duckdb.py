@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Capabilities, Engine, Job, Report
+from streamjoin.engines.base import Capabilities, Engine, Report
+from streamjoin.engines.job import Job
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 from streamjoin_common.language.predicates import Equi, Term
@@ -40,35 +41,8 @@ class DuckDb(Engine):
         """Say so where DuckDB is not installed."""
         return None if find_spec("duckdb") else "DuckDB is not installed: type pip install duckdb"
 
-    def prepare(self, job: Job, report: Report) -> None:
-        """Copy the columns into native tables: a yardstick runs at its best."""
-        self._made: tuple[Job | None, Any] = (job, self._connect(job))
-
-    def run(self, job: Job, meter: Meter) -> None:
-        """Join and fetch the row numbers; tables are there unless another job was prepared."""
-        import duckdb
-
-        made, connection = getattr(self, "_made", (None, None))
-        self._made = (None, None)
-        meter.sleep_until_arrived(job)
-        with meter.phase("build_or_sort"):
-            if made is not job or connection is None:
-                connection = self._connect(job)
-        try:
-            with meter.phase("probe"):
-                found = connection.sql(_query(job)).fetchnumpy()
-        except duckdb.Error as error:
-            raise _explained(error) from None
-        except RuntimeError as error:
-            if "interrupted" in str(error):  # DuckDB's own way to say that it was Ctrl-C
-                raise KeyboardInterrupt from None
-            raise
-        finally:
-            connection.close()
-        meter.emit(found["r_row"], found["s_row"])
-
-    @staticmethod
-    def _connect(job: Job) -> Any:
+    def prepare(self, job: Job, report: Report) -> Any:
+        """Copy the columns into native tables, and return the connection that holds them."""
         import duckdb
 
         connection = duckdb.connect(":memory:", config={"threads": job.threads})
@@ -78,6 +52,22 @@ class DuckDb(Engine):
             connection.close()
             raise _explained(error) from None
         return connection
+
+    def run(self, job: Job, prepared: Any, meter: Meter) -> None:
+        """Join the connection's tables and fetch the row numbers."""
+        import duckdb
+
+        meter.sleep_until_arrived(job)
+        try:
+            with meter.phase("probe"):
+                rows = prepared.sql(_query(job)).fetchnumpy()
+        except duckdb.Error as error:
+            raise _explained(error) from None
+        except RuntimeError as error:
+            if "interrupted" in str(error):  # DuckDB's own way to say that it was Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
+        meter.emit(rows["r_row"], rows["s_row"])
 
 
 def _explained(error: Exception) -> EngineError:

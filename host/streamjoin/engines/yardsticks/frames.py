@@ -8,13 +8,14 @@ of its pool, all cores unless ``POLARS_MAX_THREADS`` says otherwise before Pytho
 from abc import abstractmethod
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Capabilities, Engine, Job, Knob, Report
+from streamjoin.engines.base import Capabilities, Engine, Knob, Report
 from streamjoin.engines.encode import encode_keys
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 from streamjoin_common.language.windows import TumblingWindow
 
@@ -30,6 +31,14 @@ def joined_pairs(r: list[NDArray[Any]], s: list[NDArray[Any]]) -> int:
     r_rows = np.bincount(numbers[: len(r[0])], minlength=keys)
     s_rows = np.bincount(numbers[len(r[0]) :], minlength=keys)
     return int(np.dot(r_rows, s_rows))
+
+
+class Tables(NamedTuple):
+    """Native tables of R and of S, and the number of pairs of their join."""
+
+    r: Any
+    s: Any
+    pairs: int
 
 
 class DataFrameEngine(Engine):
@@ -49,23 +58,8 @@ class DataFrameEngine(Engine):
             return None
         return f"{self.library} is not installed: type pip install {self.library}"
 
-    def prepare(self, job: Job, report: Report) -> None:
-        """Make the native tables."""
-        self._made = (job, *self._tables(job))
-
-    def run(self, job: Job, meter: Meter) -> None:
-        """Join; the tables are there unless another job was prepared since."""
-        made, tables, pairs = getattr(self, "_made", (None, None, 0))
-        if made is not job or tables is None:
-            tables, pairs = self._tables(job)
-        meter.sleep_until_arrived(job)
-        meter.check_room(pairs)  # the library would go on until the memory is gone
-        with meter.phase("probe"):
-            r_rows, s_rows = self.join(tables[0], tables[1], job)
-        meter.emit(r_rows, s_rows)
-
-    def _tables(self, job: Job) -> tuple[tuple[Any, Any], int]:
-        """Make both tables, and count the pairs of their join."""
+    def prepare(self, job: Job, report: Report) -> Tables:
+        """Make the native tables, and count the pairs of their join."""
         r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)
         tables, columns_of = [], []
         for stream, keys, row in ((job.r, r_keys, "r_row"), (job.s, s_keys, "s_row")):
@@ -74,7 +68,15 @@ class DataFrameEngine(Engine):
                 columns["window"] = stream.ts // job.window.length_us
             tables.append(self.table(columns))
             columns_of.append([columns[name] for name in self.on(job)])
-        return (tables[0], tables[1]), joined_pairs(columns_of[0], columns_of[1])
+        return Tables(tables[0], tables[1], joined_pairs(columns_of[0], columns_of[1]))
+
+    def run(self, job: Job, prepared: Tables, meter: Meter) -> None:
+        """Join the native tables."""
+        meter.sleep_until_arrived(job)
+        meter.check_room(prepared.pairs)  # the library would continue until memory runs out
+        with meter.phase("probe"):
+            r_rows, s_rows = self.join(prepared.r, prepared.s, job)
+        meter.emit(r_rows, s_rows)
 
     @abstractmethod
     def table(self, columns: dict[str, Any]) -> Any:

@@ -5,7 +5,8 @@ from typing import ClassVar
 import numpy as np
 
 from streamjoin import oracle
-from streamjoin.engines.base import Capabilities, Engine, Job
+from streamjoin.engines.base import Capabilities, Engine
+from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
 
 
@@ -20,7 +21,7 @@ class Oracle(Engine):
         platform="cpu",
     )
 
-    def run(self, job: Job, meter: Meter) -> None:
+    def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join by the definition, all at once."""
         meter.sleep_until_arrived(job)
         with meter.phase("probe"):

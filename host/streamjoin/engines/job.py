@@ -1,0 +1,87 @@
+"""What is to be joined, and how: the inputs, the meaning, the options."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamjoin.tuples import Int64s, Pairs, Stream
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window
+
+ARRIVALS = ("instant", "replay")
+"""How a join is given its input: all at once, or at its arrival times."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One join to do: inputs, meaning, and how to run it.
+
+    Attributes
+    ----------
+    r, s : Stream
+        The inputs.
+    predicate, window
+        What joins.
+    threads : int
+        Threads that a parallel engine may use.
+    arrival : str
+        ``"instant"`` hands everything over at once, ``"replay"`` honours arrival times.
+    speedup : float
+        A replay runs this much faster than the arrival times say.
+    order : str
+        The order that is asked for; the engine's promise is at least that.
+    knobs : mapping
+        Every knob of the engine with its value.
+    backend : str or None
+        Where a hardware engine runs.
+    carried : tuple of int
+        Leading rows of R and of S that arrived before everything else and have met one another
+        already: they only fill the windows.
+    max_pairs : int or None
+        Pairs beyond which the run ends; given, no estimate refuses the job.
+    """
+
+    r: Stream
+    s: Stream
+    predicate: Predicate
+    window: Window
+    threads: int = 1
+    arrival: str = "instant"
+    speedup: float = 1.0
+    order: str = "none"
+    knobs: Mapping[str, int | str] = field(default_factory=dict)
+    backend: str | None = None
+    carried: tuple[int, int] = (0, 0)
+    max_pairs: int | None = None
+
+    def named(self, pairs: Pairs) -> Pairs:
+        """Return pairs by row of the input, from pairs by place in the streams."""
+        if self.r.numbers is None and self.s.numbers is None:
+            return pairs
+        return Pairs(self.r.named(pairs.r_rows), self.s.named(pairs.s_rows))
+
+    @property
+    def tuples(self) -> int:
+        """Input tuples of both streams."""
+        return self.r.rows + self.s.rows
+
+    @property
+    def end_us(self) -> int:
+        """Arrival time of the last tuple of either stream, 0 without any."""
+        return max((int(stream.ts[-1]) for stream in self._arriving), default=0)
+
+    @property
+    def start_us(self) -> int:
+        """Arrival time of the first tuple of either stream, 0 without any."""
+        return min((int(stream.ts[0]) for stream in self._arriving), default=0)
+
+    @property
+    def _arriving(self) -> list[Stream]:
+        """Streams with tuples; a relation in a store does not arrive."""
+        return [each for each in (self.r, self.s) if each.rows and each.store is None]
+
+    def later_ts(self, pairs: Pairs) -> Int64s:
+        """Arrival time of each pair's later tuple: beside a relation in a store, the stream's."""
+        s_ts = self.s.ts[pairs.s_rows]
+        return s_ts if self.r.store is not None else np.maximum(self.r.ts[pairs.r_rows], s_ts)
