@@ -74,7 +74,7 @@ def test_what_an_import_accepts_a_comparison_accepts(tmp_path: Path) -> None:
         r, s = read_streams(workload.r, workload.s, workload.predicate, arrivals)
         workload.check_rows(r.rows, s.rows)
         oracle = catalog.get("oracle")
-        job = run.settle(oracle, Job(r, s, workload.predicate, workload.window), {})
+        job = run.complete(oracle, Job(r, s, workload.predicate, workload.window), {})
         workload.check_pairs(len(run.run(oracle, job).pairs))
         accepted.append(json.loads((made / "workload.json").read_text())["predicate"])
     assert len(accepted) >= CASES // 10

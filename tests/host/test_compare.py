@@ -145,7 +145,7 @@ def test_an_engine_that_fails_is_shown_and_the_others_run(
             1,
             "expects 999 pairs",
         ),
-        ({"name": "\ud800"}, 2, "is not a workload's description"),
+        ({"name": "\ud800"}, 2, "holds half a surrogate pair"),
         ({"window": 5}, 2, "is not a workload's description"),
     ],
 )

@@ -50,7 +50,7 @@ def test_every_listed_engine_can_do_the_workload(path: Path, table: dict[str, An
     predicate = PREDICATES[table["kind"]]
     for name in table["engines"]:
         job = Job(one_tuple("r"), one_tuple("s"), predicate, window)
-        run.settle(catalog.get(name), job, table.get("knobs", {}).get(name, {}))
+        run.complete(catalog.get(name), job, table.get("knobs", {}).get(name, {}))
 
 
 def test_there_is_a_suite_of_each_size() -> None:

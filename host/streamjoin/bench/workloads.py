@@ -15,7 +15,9 @@ from typing import Any
 from streamjoin import run
 from streamjoin.engines import catalog
 from streamjoin.errors import DeadlineError, InputError, MismatchError, StreamJoinError
+from streamjoin.sequence import Request
 from streamjoin_common.documents import DocumentError, read_json, read_toml
+from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window, parse_window
 
@@ -76,11 +78,18 @@ class Comparison:
             raise InputError(f"{self.name}: engines must be different names, not {self.engines}")
         if not 1 <= self.rounds <= MOST_ROUNDS:
             raise InputError(f"{self.name}: rounds must be 1 to {MOST_ROUNDS}, not {self.rounds}")
-        run.check_options(
+        _ = self.request  # checks its options
+
+    @property
+    def request(self) -> Request:
+        """What is asked of every engine."""
+        return Request(
+            predicate=self.predicate,
+            window=self.window,
+            arrivals=Arrivals.parse(window=self.window),
             threads=self.threads,
-            speedup=self.speedup,
-            order="none",
             arrival=self.arrival,
+            speedup=self.speedup,
             max_pairs=self.max_pairs,
         )
 
@@ -139,11 +148,9 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
             raise ValueError(f"format must be {FORMAT}, not {plain['format']!r}")
         predicate = Predicate.parse(plain["predicate"].get("on"), plain["predicate"].get("band"))
         expected = plain.get("expected")
-        name = str(plain["name"])
-        name.encode()  # a lone surrogate cannot be shown
         return Comparison(
             folder,
-            name,
+            str(plain["name"]),
             str(plain["kind"]),
             inside(folder, plain["r"]["path"]),
             inside(folder, plain["s"]["path"]),

@@ -116,7 +116,7 @@ class StreamJoiner:
         self._rounds = self._pairs = self._digest = 0
         self._round_tuples = MOST_WAITING
         # Refuses early what does not fit together.
-        self._knobs = run.settle(self._engine, self._job(*self._joining(None, None)), knobs).knobs
+        self._knobs = run.complete(self._engine, self._job(*self._joining(None, None)), knobs).knobs
 
     def push_r(self, data: Any) -> None:
         """Push tuples of R: Arrow data, a data frame or a mapping of arrays, in arrival order.
@@ -306,7 +306,7 @@ class StreamJoiner:
         )
 
     def _join(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
-        job = run.settle(
+        job = run.complete(
             self._engine, self._job(*(held := self._joining(r_ready, s_ready))), self._knobs
         )
         if not self._prepared:
