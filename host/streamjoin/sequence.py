@@ -13,10 +13,10 @@ from streamjoin import run, verify
 from streamjoin.advise import choose
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine, Job
-from streamjoin.inputs.batches import as_streams, read_streams
 from streamjoin.metrics import ProgressCallback
 from streamjoin.relations import Relation
 from streamjoin.run import Outcome
+from streamjoin.streams import as_streams, read_streams
 from streamjoin.tuples import Stream
 from streamjoin.verify import Expected
 from streamjoin_common.language.arrivals import Arrivals
@@ -75,7 +75,7 @@ class Request:
         Raises
         ------
         InputError
-            As :func:`~streamjoin.inputs.batches.read_streams`.
+            As :func:`~streamjoin.streams.read_streams`.
         """
         return self._job(read_streams(r, s, self.predicate, self.arrivals, self.lateness_us))
 
@@ -85,7 +85,7 @@ class Request:
         Raises
         ------
         InputError
-            As :func:`~streamjoin.inputs.batches.as_streams`.
+            As :func:`~streamjoin.streams.as_streams`.
         """
         return self._job(as_streams(r, s, self.predicate, self.arrivals, self.lateness_us))
 

@@ -12,7 +12,7 @@ from streamjoin import run
 from streamjoin.bench.workloads import read_workload
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
-from streamjoin.inputs.batches import read_streams
+from streamjoin.streams import read_streams
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from streamjoin import run
-from streamjoin.bench.workloads import Comparison, check_table
+from streamjoin.bench.suites import check_table
+from streamjoin.bench.workloads import Comparison
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.tuples import Stream

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from streamjoin.bench.compare import compare
-from streamjoin.bench.workloads import DEFAULT_ROUNDS, Comparison, read_suite, read_workload
+from streamjoin.bench.suites import read_suite
+from streamjoin.bench.workloads import DEFAULT_ROUNDS, Comparison, read_workload
 from streamjoin.cli import figures, options
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.engines import catalog

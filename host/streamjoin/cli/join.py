@@ -11,11 +11,11 @@ from streamjoin.cli.terminal import duration, print_json, print_table, progress,
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Job
 from streamjoin.errors import InputError
-from streamjoin.inputs.batches import ONLY_R
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, write_pairs
 from streamjoin.relations import KINDS, Relation
 from streamjoin.relations.source import source
 from streamjoin.sequence import Request
+from streamjoin.streams import ONLY_R
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import parse_lateness

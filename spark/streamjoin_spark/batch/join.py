@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import EngineError, InputError, StreamJoinError, UnsupportedError
-from streamjoin.inputs.batches import comparable, r_columns, s_columns
+from streamjoin.inputs.agreement import comparable
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
@@ -413,8 +413,8 @@ def opened_inputs(
         raise InputError(f"partition_tuples must be at least 1, not {per_task}")
     arrivals = Arrivals.parse(ts, ts_unit, chosen)
     opened = (
-        _open(r, "r", row, arrivals.r, r_columns(predicate)),
-        _open(s, "s", row, arrivals.s, s_columns(predicate)),
+        _open(r, "r", row, arrivals.r, predicate.r_columns),
+        _open(s, "s", row, arrivals.s, predicate.s_columns),
     )
     return Inputs(predicate, chosen, path, per_task, opened)
 
