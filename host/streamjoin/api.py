@@ -5,14 +5,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from streamjoin import run, verify
-from streamjoin.advise import choose
 from streamjoin.engines import catalog
-from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.inputs import payload
-from streamjoin.inputs.batches import as_streams
 from streamjoin.inputs.files import arrow
 from streamjoin.outputs import pairs_table
+from streamjoin.sequence import Request
 from streamjoin.tuples import Rows
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import parse_lateness
@@ -193,18 +191,11 @@ def join(
     """
     predicate = Predicate.parse(on, band)
     window = as_window(window)
-    run.check_options(
-        threads=threads, speedup=speedup, order=order, arrival=arrival, max_pairs=max_pairs
-    )
-    arrivals = Arrivals.parse(ts, ts_unit, window)
-    r_stream, s_stream = as_streams(r, s, predicate, arrivals, parse_lateness(lateness))
-    if engine != "auto":
-        catalog.get(engine)  # a wrong name is told first
-    asked = Job(
-        r_stream,
-        s_stream,
-        predicate,
-        window,
+    request = Request(
+        predicate=predicate,
+        window=window,
+        arrivals=Arrivals.parse(ts, ts_unit, window),
+        lateness_us=parse_lateness(lateness),
         threads=threads,
         arrival=arrival,
         speedup=speedup,
@@ -212,13 +203,10 @@ def join(
         backend=backend,
         max_pairs=max_pairs,
     )
-    chosen = choose(asked) if engine == "auto" else catalog.get(engine)
-    job = run.settle(chosen, asked, knobs)
+    if engine != "auto":
+        catalog.get(engine)  # a wrong name is reported before the inputs are taken
+    resolved = request.resolve(engine, request.take(r, s), knobs, will_verify=check)
+    outcome = resolved.run()
     if check:
-        verify.refuse(job)
-    outcome = run.run(chosen, job)
-    if check:
-        right, _ = verify.expected(job)
-        verify.check(outcome.rows, job.named(right), chosen.name)
-        verify.check_order(outcome.pairs, job, chosen.promise(job))
+        resolved.verify(outcome, verify.expected(resolved.job))
     return JoinResult(outcome)

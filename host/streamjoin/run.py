@@ -102,7 +102,7 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def settle(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
+def complete(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
     """Complete a job for an engine and refuse what it cannot do.
 
     Raises
@@ -124,14 +124,14 @@ def settle(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
     can = engine.capabilities
     if knobs is not None and not isinstance(knobs, Mapping):
         raise InputError(f"knobs must be a mapping of names to values, not {knobs!r}")
-    complete = replace(
+    completed = replace(
         job,
         knobs=engine.settle(knobs or {}),
         threads=engine.threads_for(int(job.threads)),
         backend=job.backend or (can.backends[0] if can.backends else None),
     )
-    engine.check(replace(complete, backend=job.backend))
-    return complete
+    engine.check(replace(completed, backend=job.backend))
+    return completed
 
 
 def prepare(engine: Engine, job: Job, report: Callable[[str], None] | None = None) -> Prepared:
@@ -148,7 +148,7 @@ def run(
     report: Callable[[str], None] | None = None,
     prepared: Prepared | None = None,
 ) -> Outcome:
-    """Run an engine on a settled job.
+    """Run an engine on a job that :func:`complete` has returned.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Holding a result against the oracle, and against the order that was promised."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,12 +17,32 @@ MOST_COMPARISONS = 30_000_000_000
 """Comparisons up to which the oracle itself answers; DuckDB does beyond."""
 
 
-def expected(job: Job, on_progress: ProgressCallback | None = None) -> tuple[Pairs, str]:
-    """Return the right result and the name of the oracle that gave it."""
+@dataclass(frozen=True)
+class Expected:
+    """The right result of a join.
+
+    Attributes
+    ----------
+    rows : Pairs
+        The pairs, by row number of the inputs.
+    oracle : str
+        Name of the engine that gave them.
+    """
+
+    rows: Pairs
+    oracle: str
+
+
+def expected(job: Job, on_progress: ProgressCallback | None = None) -> Expected:
+    """Compute the right result of a join."""
     if job.r.store is not None:
-        whole = job.r.store.stream().with_times_as_numbers()
-        right, name = expected(replace(job, r=whole), on_progress)
-        return Pairs(whole.named(right.r_rows), right.s_rows), name
+        job = replace(job, r=job.r.store.stream().with_times_as_numbers())
+    pairs, oracle_name = _right_pairs(job, on_progress)
+    return Expected(job.named(pairs), oracle_name)
+
+
+def _right_pairs(job: Job, on_progress: ProgressCallback | None) -> tuple[Pairs, str]:
+    """Return the right pairs by position in the streams, and the name of their oracle."""
     if isinstance(job.window, CountWindow | TimeWindow):
         held = comparisons(job)
     else:  # the oracle's double loop holds every tuple against all others, whatever the window

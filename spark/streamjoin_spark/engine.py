@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.job import Job
 from streamjoin.errors import UnavailableError
-from streamjoin.inputs.batches import r_columns, s_columns
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
@@ -232,7 +231,7 @@ def by_place(job: Job) -> Job:
     The files have a row and an arrival column beside them, which join columns may be called as
     well, and to Spark's own plans names differ by more than upper and lower case.
     """
-    sides = (job.r, r_columns(job.predicate)), (job.s, s_columns(job.predicate))
+    sides = (job.r, job.predicate.r_columns), (job.s, job.predicate.s_columns)
     r_names, s_names = (
         {name: f"c{place}" for place, name in enumerate(names)} for _, names in sides
     )
@@ -249,8 +248,8 @@ def by_place(job: Job) -> Job:
 
 def _sides(job: Job) -> tuple[tuple[str, Stream, list[str]], ...]:
     return (
-        ("r", job.r, r_columns(job.predicate)),
-        ("s", job.s, s_columns(job.predicate)),
+        ("r", job.r, job.predicate.r_columns),
+        ("s", job.s, job.predicate.s_columns),
     )
 
 

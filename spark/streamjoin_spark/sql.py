@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamjoin.engines.base import Job
+from streamjoin.engines.job import Job
 from streamjoin_common.language.predicates import Band, Equi
 from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window
 

@@ -12,6 +12,7 @@ from tests.host.report_samples import mixed_run, semi_stream_run
 
 from streamjoin.advise import thresholds
 from streamjoin.bench import experiments, points, workloads
+from streamjoin.bench import suites as bench_suites
 from streamjoin.device.manifest import read_manifest
 from streamjoin.engines.semi import cost
 from streamjoin.relations import Projection, open_store
@@ -164,7 +165,7 @@ def test_any_calibration_is_read_or_refused_in_a_sentence(
 
 
 TOML_READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
-    "suite": (SUITE, lambda path: workloads.read_suite(path, path.parent, 1)),
+    "suite": (SUITE, lambda path: bench_suites.read_suite(path, path.parent, 1)),
     "suite to generate": (SUITE, suites.read_suite),
     "experiment": (
         (ROOT / "benchmarks/pimtree-skew.toml").read_text(),
@@ -182,8 +183,8 @@ TOML_READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
 def test_any_toml_document_is_read_or_refused_in_a_sentence(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workloads, "generate", lambda *_: [])
-    monkeypatch.setattr(workloads, "zip", lambda *_, **__: (), raising=False)  # none was made
+    monkeypatch.setattr(bench_suites, "generate", lambda *_: [])
+    monkeypatch.setattr(bench_suites, "zip", lambda *_, **__: (), raising=False)  # none was made
     valid, read = TOML_READERS[name]
     path = tmp_path / "document.toml"
     path.write_text(valid)

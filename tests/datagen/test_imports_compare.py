@@ -12,7 +12,7 @@ from streamjoin import run
 from streamjoin.bench.workloads import read_workload
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
-from streamjoin.inputs.batches import read_streams
+from streamjoin.streams import read_streams
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
@@ -75,7 +75,7 @@ def test_what_an_import_accepts_a_comparison_accepts(tmp_path: Path) -> None:
         r, s = read_streams(workload.r, workload.s, workload.predicate, arrivals)
         workload.check_rows(r.rows, s.rows)
         oracle = catalog.get("oracle")
-        job = run.settle(oracle, Job(r, s, workload.predicate, workload.window), {})
+        job = run.complete(oracle, Job(r, s, workload.predicate, workload.window), {})
         workload.check_pairs(len(run.run(oracle, job).pairs))
         accepted.append(json.loads((made / "workload.json").read_text())["predicate"])
     assert len(accepted) >= CASES // 10

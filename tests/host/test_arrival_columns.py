@@ -12,7 +12,7 @@ import pytest
 
 import streamjoin as sj
 from streamjoin.cli import main
-from streamjoin.inputs.batches import read_streams
+from streamjoin.streams import read_streams
 from streamjoin_common.errors import InputWarning
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate

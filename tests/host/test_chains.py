@@ -71,7 +71,7 @@ def test_a_chain_is_exact_under_every_order_of_its_steps(
         threads = int(rng.integers(1, 6, endpoint=True))
         asked = Job(r, s, cases.EQUI, cases.window_of(rng, 12), threads=threads)
         knobs = {"move": int(rng.integers(1, 4))} if name == "handshake" else {}
-        stepped = SteppedChain(name, run.settle(engine, asked, knobs))
+        stepped = SteppedChain(name, run.complete(engine, asked, knobs))
         r_at = s_at = 0
         # Arrivals come row by row; how often each core has a turn is skewed, differently each time.
         weights = rng.random(threads) ** 3
@@ -101,7 +101,7 @@ def two_cores() -> tuple[SteppedChain, list[HandshakeCore]]:
     """The situation before figure 7: R tuple 0 on the left core, S tuple 0 on the right one."""
     r, s = cases.dense(3)
     asked = Job(r, s, cases.EQUI, CountWindow(3), threads=2)
-    stepped = SteppedChain("handshake", run.settle(catalog.get("handshake"), asked, {"move": 1}))
+    stepped = SteppedChain("handshake", run.complete(catalog.get("handshake"), asked, {"move": 1}))
     cores = [core for core in stepped.cores if isinstance(core, HandshakeCore)]
     stepped.driver.add(slice(0, 1), slice(0, 1))
     assert stepped.driver.send()
@@ -154,7 +154,7 @@ def test_without_copies_tuples_would_miss_each_other() -> None:
 def test_tuples_wait_with_the_acknowledgment_they_owe() -> None:
     r, s = cases.dense(40)
     asked = Job(r, s, cases.EQUI, CountWindow(40), threads=2)
-    stepped = SteppedChain("handshake", run.settle(catalog.get("handshake"), asked, {"move": 1}))
+    stepped = SteppedChain("handshake", run.complete(catalog.get("handshake"), asked, {"move": 1}))
     left, right = stepped.cores
     for row in range(20):  # r tuples fill the ring between the cores
         stepped.driver.add(slice(row, row + 1), slice(0, int(row == 0)))
@@ -180,7 +180,7 @@ def test_tuples_wait_with_the_acknowledgment_they_owe() -> None:
 def test_segments_of_a_chain_are_balanced_by_forwarding() -> None:
     r, s = cases.dense(600)
     asked = Job(r, s, cases.EQUI, CountWindow(400), threads=4)
-    stepped = SteppedChain("handshake", run.settle(catalog.get("handshake"), asked, {"move": 1}))
+    stepped = SteppedChain("handshake", run.complete(catalog.get("handshake"), asked, {"move": 1}))
     for row in range(600):
         stepped.driver.add(slice(row, row + 1), slice(row, row + 1))
         while not stepped.driver.send() or any(

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin.bench import compare as bench
-from streamjoin.bench import workloads
+from streamjoin.bench import suites
 from streamjoin.cli import compare as compare_verb
 from streamjoin.cli import main
 from streamjoin.engines import catalog
@@ -19,6 +19,7 @@ from streamjoin.engines.sliding.kang import Kang
 from streamjoin.engines.yardsticks.duckdb import DuckDb
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
+from streamjoin.report import run_folder
 
 CaptureFixture = pytest.CaptureFixture[str]
 
@@ -145,7 +146,7 @@ def test_an_engine_that_fails_is_shown_and_the_others_run(
             1,
             "expects 999 pairs",
         ),
-        ({"name": "\ud800"}, 2, "is not a workload's description"),
+        ({"name": "\ud800"}, 2, "holds half a surrogate pair"),
         ({"window": 5}, 2, "is not a workload's description"),
     ],
 )
@@ -179,7 +180,7 @@ def test_a_suite_with_a_wrong_value_is_refused_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
     line: str,
 ) -> None:
-    monkeypatch.setattr(workloads, "generate", lambda *_: [workload])
+    monkeypatch.setattr(suites, "generate", lambda *_: [workload])
     engines = "" if line.startswith("engines") else 'engines = ["npj"]'
     suite = tmp_path / "suite.toml"
     suite.write_text(f'[[workload]]\nkind = "equi"\n{engines}\n{line}\n')
@@ -217,7 +218,7 @@ def test_records_without_their_page_are_completed_by_report_and_by_the_next_run(
     page = run / "report.html"
     compare = ["compare", str(workload), "--engines", "npj", "--out", str(run), "--rounds", "1"]
     with monkeypatch.context() as patch:
-        patch.setattr(bench, "write_report", killed)
+        patch.setattr(run_folder, "write_report", killed)
         assert main(compare) == 130
     assert [path.name for path in run.iterdir()] == ["records.json"]
     assert f"to draw their page, type  streamjoin report {run}" in capsys.readouterr().err
@@ -225,7 +226,7 @@ def test_records_without_their_page_are_completed_by_report_and_by_the_next_run(
     assert "little" in page.read_text()
     first = page.read_text()
     with monkeypatch.context() as patch:  # new records beside the old page
-        patch.setattr(bench, "write_report", killed)
+        patch.setattr(run_folder, "write_report", killed)
         assert main(compare) == 130
     assert page.read_text() == first
     capsys.readouterr()
@@ -245,7 +246,7 @@ def test_records_without_their_page_are_completed_by_report_and_by_the_next_run(
 def test_drafts_of_a_killed_run_do_not_bar_its_folder(workload: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    (run / ".records.json.4711").write_text("{")
+    (run / ".streamjoin-0123456789ab.draft").write_text("{")
     flags = ["--engines", "npj", "--out", str(run), "--rounds", "1"]
     assert main(["compare", str(workload), *flags]) == 0
     assert (run / "report.html").is_file()

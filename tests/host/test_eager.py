@@ -63,7 +63,7 @@ def test_every_share_run_and_passing_finds_every_pair_once(name: str, keys: str)
     r, s = keyed(KEYS[keys][0], "r"), keyed(KEYS[keys][1], "s")
     right = oracle.join(r, s, ON_K, AllWindow())
     for knobs, threads in itertools.product(knobs_of(name), (1, 2, 3, 5)):
-        job = run.settle(engine, Job(r, s, ON_K, AllWindow(), threads=threads), knobs)
+        job = run.complete(engine, Job(r, s, ON_K, AllWindow(), threads=threads), knobs)
         verify.check(run.run(engine, job).pairs, right, f"{name} {knobs} {threads}")
 
 
@@ -94,7 +94,7 @@ def test_a_match_is_never_produced_before_its_later_tuple_arrives(name: str) -> 
     engine = catalog.get(name)
     asked = Job(r, s, ON_K, parse_window("tumbling:10ms"), threads=2, arrival="replay")
     meter = Meter()
-    job = run.settle(engine, asked, {})
+    job = run.complete(engine, asked, {})
     prepared = engine.prepare(job, lambda _: None)
     meter.start()
     engine.run(job, prepared, meter)
@@ -111,7 +111,7 @@ def test_a_symmetric_hash_join_gives_early_matches_before_the_window_ends(name: 
     ts = np.concatenate([np.zeros(50, dtype=np.int64), [400_000]])
     r, s = keyed(np.arange(51), "r", ts), keyed(np.arange(51), "s", ts)
     engine = catalog.get(name)
-    job = run.settle(engine, Job(r, s, ON_K, AllWindow(), arrival="replay"), {})
+    job = run.complete(engine, Job(r, s, ON_K, AllWindow(), arrival="replay"), {})
     curve = run.run(engine, job).metrics["progress"]
     assert next(time_ms for share, time_ms in curve if share >= 0.5) < 400 <= curve[-1][1]
 
@@ -120,7 +120,7 @@ def test_a_progressive_merge_join_gives_matches_of_a_run_before_the_window_ends(
     ts = np.concatenate([np.zeros(60, dtype=np.int64), [400_000]])
     r, s = keyed(np.arange(61), "r", ts), keyed(np.arange(61), "s", ts)
     engine = catalog.get("pmj-jm")
-    job = run.settle(engine, Job(r, s, ON_K, AllWindow(), arrival="replay"), {"delta": 50})
+    job = run.complete(engine, Job(r, s, ON_K, AllWindow(), arrival="replay"), {"delta": 50})
     curve = run.run(engine, job).metrics["progress"]
     assert curve[0][1] < 400 <= curve[-1][1]
 
@@ -129,7 +129,7 @@ def test_nothing_arriving_for_long_is_slept_through() -> None:
     r, s = keyed(np.arange(2), "r", np.array([0, 300_000])), keyed(np.arange(2), "s")
     for name in EAGER:
         engine = catalog.get(name)
-        job = run.settle(engine, Job(r, s, ON_K, AllWindow(), arrival="replay"), {})
+        job = run.complete(engine, Job(r, s, ON_K, AllWindow(), arrival="replay"), {})
         phases = run.run(engine, job).metrics["phases_ms"]
         assert phases["wait"] > 0.8 * sum(phases.values())
 
@@ -142,7 +142,7 @@ def test_an_error_in_one_thread_ends_the_join_with_it_and_leaves_no_thread(
     ts = np.arange(2000)
     r, s = keyed(ts, "r", ts * 50), keyed(ts, "s", ts * 50)
     asked = Job(r, s, ON_K, AllWindow(), threads=3, arrival="replay")
-    job = run.settle(engine, asked, {})
+    job = run.complete(engine, asked, {})
     prepared = engine.prepare(job, lambda _: None)
     before = threading.active_count()
     calls = itertools.count()
@@ -187,7 +187,7 @@ def test_more_threads_than_tuples_is_no_matter() -> None:
     r, s = keyed(np.array([1, 2]), "r"), keyed(np.array([2, 1]), "s")
     for name in (*EAGER, "npj", "prj", "mway", "mpass"):
         engine = catalog.get(name)
-        job = run.settle(engine, Job(r, s, ON_K, AllWindow(), threads=64), {})
+        job = run.complete(engine, Job(r, s, ON_K, AllWindow(), threads=64), {})
         assert sorted(zip(*_rows(run.run(engine, job)), strict=True)) == [(0, 1), (1, 0)]
 
 

@@ -39,7 +39,7 @@ def outcome_of(
     engine: Engine, r: Stream, s: Stream, predicate: Predicate, window: Window, **how: object
 ) -> run.Outcome:
     knobs = {**cases.SMALL_KNOBS.get(engine.name, {}), **how.pop("knobs", {})}  # type: ignore[dict-item]
-    job = run.settle(engine, Job(r, s, predicate, window, **how), knobs)  # type: ignore[arg-type]
+    job = run.complete(engine, Job(r, s, predicate, window, **how), knobs)  # type: ignore[arg-type]
     return run.run(engine, job)
 
 
@@ -261,7 +261,7 @@ def test_knobs_have_defaults_and_limits(engine: Engine) -> None:
 def test_progress_never_goes_back_and_ends_at_the_total(engine: Engine) -> None:
     inputs = CASES["at-rest"]
     told: list[tuple[int, int]] = []
-    job = run.settle(
+    job = run.complete(
         engine,
         Job(inputs.r, inputs.s, cases.EQUI, parse_window("all")),
         cases.SMALL_KNOBS.get(engine.name, {}),

@@ -17,7 +17,7 @@ from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, TooLargeError
-from streamjoin.inputs.batches import as_streams
+from streamjoin.streams import as_streams
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamjoin.errors import InputError
-from streamjoin.inputs.batches import read_streams
 from streamjoin.inputs.files import read_table
+from streamjoin.streams import read_streams
 from streamjoin_common.language.predicates import Predicate
 
 ON_K = Predicate.parse(on="k")

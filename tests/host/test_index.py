@@ -236,7 +236,7 @@ def test_threads_that_merge_and_wait_for_one_another_lose_nothing(
     right = oracle.join(r, s, BAND, window)
     for ratio, task, batch in (("1/16", 1, 1500), ("1", 8, 16_384), ("1/4", 3, 700)):
         knobs = {"merge_ratio": ratio, "task": task, "batch": batch}
-        job = run.settle(engine, Job(r, s, BAND, window, threads=threads), knobs)
+        job = run.complete(engine, Job(r, s, BAND, window, threads=threads), knobs)
         outcome = run.run(engine, job)
         verify.check(outcome.pairs, right, f"{name} {threads} {knobs}")
         verify.check_order(outcome.pairs, job, "outer")
@@ -249,7 +249,7 @@ def test_threads_join_in_and_leave_as_batches_grow_and_shrink(name: str, keys: s
     r, s = streams_of(keys, rows)
     window = CountWindow(40, 90) if keys == "few" else CountWindow(700, 300)
     asked = Job(r, s, BAND, window, threads=4)
-    job = run.settle(engine, asked, {"merge_ratio": "1/16", "task": 2})
+    job = run.complete(engine, asked, {"merge_ratio": "1/16", "task": 2})
     rng = np.random.default_rng(6)
     columns = index_columns(encode_intervals(r, s, BAND))
     live = most_live(r.ts, window, of_r=True), most_live(s.ts, window, of_r=False)
@@ -290,7 +290,7 @@ def test_one_thread_works_alone_where_merges_are_small(
     monkeypatch.setattr(Crew, "each", watched)
     r, s = streams_of("uniform", 3000)
     engine = catalog.get("ibwj-pim")
-    job = run.settle(engine, Job(r, s, BAND, CountWindow(500), threads=4), {})
+    job = run.complete(engine, Job(r, s, BAND, CountWindow(500), threads=4), {})
     found = run.run(engine, job).pairs
     assert seen == at_work
     verify.check(found, oracle.join(r, s, BAND, job.window), "ibwj-pim")
@@ -302,7 +302,7 @@ def test_what_an_index_holds_is_bounded_by_the_window(name: str) -> None:
     for rows in (6_000, 24_000):
         r, s = streams_of("shifting", rows)
         engine = catalog.get(name)
-        job = run.settle(engine, Job(r, s, BAND, CountWindow(300)), {})
+        job = run.complete(engine, Job(r, s, BAND, CountWindow(300)), {})
         held.append(run.run(engine, job).metrics["structure_bytes"])
     assert held[1] <= 1.5 * held[0]
     assert held[1] <= 600_000

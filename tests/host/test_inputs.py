@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
-from streamjoin.inputs.batches import as_streams
+from streamjoin.streams import as_streams
 from streamjoin_common.language.predicates import Predicate
 
 ON_K = Predicate.parse(on="k")

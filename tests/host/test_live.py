@@ -18,8 +18,8 @@ from streamjoin import verify
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.kang import Kang
-from streamjoin.inputs.batches import as_streams
 from streamjoin.live import joiner as live
+from streamjoin.streams import as_streams
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
 

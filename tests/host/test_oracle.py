@@ -103,7 +103,7 @@ def test_duckdb_agrees_with_the_oracle_on_larger_inputs(window: str, predicate: 
     )
     chosen, parsed = cases.PREDICATES[predicate], parse_window(window)
     engine = catalog.get("duckdb")
-    pairs = run.run(engine, run.settle(engine, Job(r, s, chosen, parsed), {})).pairs
+    pairs = run.run(engine, run.complete(engine, Job(r, s, chosen, parsed), {})).pairs
     right = oracle.join(r, s, chosen, parsed)
     assert len(right) > 50
     verify.check(pairs, right, "duckdb")
@@ -121,7 +121,7 @@ def test_an_interrupted_duckdb_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(engine, "_connect", lambda job: Interrupted())
     one = (cases.stream(name, [0], [1]) for name in ("r", "s"))
     with pytest.raises(KeyboardInterrupt):
-        run.run(engine, run.settle(engine, Job(*one, cases.EQUI, parse_window("all")), {}))
+        run.run(engine, run.complete(engine, Job(*one, cases.EQUI, parse_window("all")), {}))
 
 
 def test_the_time_window_is_strict() -> None:

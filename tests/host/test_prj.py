@@ -42,14 +42,14 @@ def test_every_number_of_radix_bits_gives_the_oracles_result(
     r, s = (keys_stream(rng.permutation(KEYS[keys]), name) for name in ("r", "s"))
     engine = catalog.get("prj")
     asked = Job(r, s, ON_K, AllWindow(), threads=threads)
-    outcome = run.run(engine, run.settle(engine, asked, {"radix_bits": radix_bits}))
+    outcome = run.run(engine, run.complete(engine, asked, {"radix_bits": radix_bits}))
     verify.check(outcome.pairs, oracle.join(r, s, ON_K, AllWindow()), "prj")
 
 
 @pytest.mark.parametrize("case", hard_cases(), ids=lambda case: case.name)
 def test_more_threads_than_tuples_are_no_harm(case: Case) -> None:
     engine = catalog.get("prj")
-    job = run.settle(engine, Job(case.r, case.s, Predicate.parse(on="k=k2"), AllWindow(), 9), {})
+    job = run.complete(engine, Job(case.r, case.s, Predicate.parse(on="k=k2"), AllWindow(), 9), {})
     right = oracle.join(case.r, case.s, job.predicate, AllWindow())
     verify.check(run.run(engine, job).pairs, right, "prj")
 

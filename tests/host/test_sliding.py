@@ -66,7 +66,7 @@ def case_of(seed: int, engine: Engine) -> Job:
         arrival=str(rng.choice(["instant", "replay"], p=[0.8, 0.2])),
         speedup=float(rng.choice([1.0, 0.3])),
     )
-    return run.settle(engine, asked, {"batch": int(rng.choice([1, 3, 17, 256, 4096]))})
+    return run.complete(engine, asked, {"batch": int(rng.choice([1, 3, 17, 256, 4096]))})
 
 
 @pytest.mark.usefixtures("_any_schedule")
@@ -105,7 +105,7 @@ def test_a_full_output_and_a_call_that_is_over_are_taken_up_where_they_were(
     right = oracle.join(r, s, cases.EQUI, CountWindow(1100, 900))
     for order in ORDERS[: ORDERS.index(engine.capabilities.order) + 1]:
         asked = Job(r, s, cases.EQUI, CountWindow(1100, 900), threads=2, order=order)
-        outcome = run.run(engine, run.settle(engine, asked, {}))
+        outcome = run.run(engine, run.complete(engine, asked, {}))
         verify.check(outcome.pairs, right, name)
         verify.check_order(outcome.pairs, outcome.job, engine.promise(outcome.job))
 
@@ -113,7 +113,7 @@ def test_a_full_output_and_a_call_that_is_over_are_taken_up_where_they_were(
 @pytest.mark.parametrize("name", PARALLEL)
 def test_more_threads_than_tuples_is_no_matter(name: str) -> None:
     engine, (r, s) = catalog.get(name), cases.dense(2)
-    job = run.settle(engine, Job(r, s, cases.EQUI, CountWindow(1), threads=6), {})
+    job = run.complete(engine, Job(r, s, cases.EQUI, CountWindow(1), threads=6), {})
     right = oracle.join(r, s, cases.EQUI, CountWindow(1))
     verify.check(run.run(engine, job).pairs, right, name)
 
@@ -123,7 +123,7 @@ def test_results_that_wait_for_their_order_count_before_they_are_handed_over(
 ) -> None:
     engine, (r, s) = catalog.get("splitjoin"), cases.dense(2000)
     asked = Job(r, s, cases.EQUI, CountWindow(2000), threads=2, order="outer")
-    job = run.settle(engine, asked, {"batch": 1 << 20})
+    job = run.complete(engine, asked, {"batch": 1 << 20})
     monkeypatch.setattr(run.estimate, "check_fits", lambda _: 500_000)
     monkeypatch.setattr(splitjoin.Collector, "_finish", lambda *_: pytest.fail("all were made"))
     with pytest.raises(TooLargeError, match=r"more than 5e\+05"):
@@ -137,7 +137,7 @@ def endless(name: str) -> tuple[Engine, Job]:
     ts[: rows // 2] = 0
     r, s = (cases.stream(source, ts.tolist(), [1] * rows) for source in ("r", "s"))
     asked = Job(r, s, cases.EQUI, CountWindow(50), threads=3, arrival="replay")
-    job = run.settle(engine, asked, {})
+    job = run.complete(engine, asked, {})
     engine.prepare(job, lambda _: None)
     return engine, job
 
@@ -226,7 +226,7 @@ def test_sleeping_helpers_end_with_the_run() -> None:
 def test_a_collector_takes_core_by_core_up_to_each_punctuation(punctuation: int) -> None:
     engine, (r, s) = catalog.get("splitjoin"), cases.dense(60)
     asked = Job(r, s, cases.EQUI, CountWindow(40), threads=3, order="outer")
-    outcome = run.run(engine, run.settle(engine, asked, {"punctuation": punctuation}))
+    outcome = run.run(engine, run.complete(engine, asked, {"punctuation": punctuation}))
     pairs = outcome.pairs
     verify.check(pairs, oracle.join(r, s, cases.EQUI, CountWindow(40)), "splitjoin")
     later_is_s = pairs.s_rows >= pairs.r_rows  # times are rows, and R comes first
@@ -244,14 +244,14 @@ def test_an_interval_that_breaks_the_order_asked_for_is_refused() -> None:
     engine, (r, s) = catalog.get("splitjoin"), cases.dense(2)
     asked = Job(r, s, cases.EQUI, CountWindow(1), order="inner")
     with pytest.raises(InputError, match="order inner needs knob punctuation 0 or 1, not 2"):
-        run.settle(engine, asked, {"punctuation": 2})
+        run.complete(engine, asked, {"punctuation": 2})
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_splitjoin_tells_the_latency_of_its_stages_and_of_processing(order: str) -> None:
     engine, (r, s) = catalog.get("splitjoin"), cases.dense(300)
     asked = Job(r, s, cases.EQUI, CountWindow(40), threads=2, order=order, arrival="replay")
-    metrics = run.run(engine, run.settle(engine, asked, {})).metrics
+    metrics = run.run(engine, run.complete(engine, asked, {})).metrics
     assert set(metrics["stages_us"]) == {"distribution", "execution", "collection"}
     assert all(stage >= 0 for stage in metrics["stages_us"].values())
     processing, visiting = metrics["processing_latency_us"], metrics["latency_us"]

@@ -75,7 +75,7 @@ def test_every_number_of_ranges_gives_the_oracles_result(
         for source in ("r", "s")
     )
     engine = catalog.get(name)
-    job = run.settle(engine, Job(r, s, ON_K, AllWindow(), threads=threads), {"ranges": ranges})
+    job = run.complete(engine, Job(r, s, ON_K, AllWindow(), threads=threads), {"ranges": ranges})
     verify.check(run.run(engine, job).pairs, oracle.join(r, s, ON_K, AllWindow()), name)
 
 

@@ -431,7 +431,7 @@ def test_rows_that_come_between_two_cycles_are_joined_from_then_on(tmp_path: Pat
         pass
     s = pa.table({"k": ["a", "late", "b"]})
     from streamjoin.engines.job import Job
-    from streamjoin.inputs.batches import as_streams
+    from streamjoin.streams import as_streams
     from streamjoin_common.language.predicates import Predicate
     from streamjoin_common.language.windows import AllWindow
 

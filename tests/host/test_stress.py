@@ -91,7 +91,7 @@ def case_of(seed: int, engine: Engine) -> Job:
         speedup=float(rng.choice([1.0, 10.0])),
     )
     knobs: dict[str, Any] = {knob.name: knob_value(rng, knob) for knob in engine.knobs}
-    return run.settle(engine, asked, knobs)
+    return run.complete(engine, asked, knobs)
 
 
 def _pairs_bound(streams: list[Any]) -> int:

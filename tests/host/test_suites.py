@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from streamjoin import run
-from streamjoin.bench.workloads import Comparison, check_table
+from streamjoin.bench.suites import check_table
+from streamjoin.bench.workloads import Comparison
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.tuples import Stream
@@ -50,7 +51,7 @@ def test_every_listed_engine_can_do_the_workload(path: Path, table: dict[str, An
     predicate = PREDICATES[table["kind"]]
     for name in table["engines"]:
         job = Job(one_tuple("r"), one_tuple("s"), predicate, window)
-        run.settle(catalog.get(name), job, table.get("knobs", {}).get(name, {}))
+        run.complete(catalog.get(name), job, table.get("knobs", {}).get(name, {}))
 
 
 def test_there_is_a_suite_of_each_size() -> None:

@@ -12,10 +12,11 @@ from streamjoin import run
 from streamjoin.bench import sustained
 from streamjoin.cli import main, rate
 from streamjoin.engines import catalog
-from streamjoin.engines.base import Engine
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, MismatchError
+from streamjoin.sequence import ResolvedJoin
 from streamjoin.tuples import Pairs, Stream
+from streamjoin.verify import Expected
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import CountWindow
 
@@ -26,6 +27,14 @@ def job_of(tuples: int = TUPLES, last_us: int = 1_000_000) -> Job:
     ts = np.linspace(0, last_us, tuples // 2).astype(np.int64)
     r, s = (Stream({"k": np.arange(tuples // 2)}, ts, source) for source in ("r", "s"))
     return Job(r, s, Predicate.parse(on="k"), CountWindow(8), arrival="replay")
+
+
+NO_PAIRS = Pairs(np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint32))
+NO_MATCHES = Expected(NO_PAIRS, "oracle")
+
+
+def join_of(job: Job) -> ResolvedJoin:
+    return ResolvedJoin(catalog.get("kang"), job)
 
 
 class Modelled:
@@ -43,8 +52,7 @@ class Modelled:
             self.rates.append(job.tuples / arriving_s)
             wall_s = max(arriving_s, job.tuples / self.capacity) + 0.001
             metrics = {"wall_s": wall_s, "latency_us": {"p95": 1000.0}}
-        nothing = np.zeros(0, dtype=np.uint32)
-        return run.Outcome(job, Pairs(nothing, nothing), metrics)
+        return run.Outcome(job, NO_PAIRS, metrics)
 
 
 @pytest.mark.parametrize("at_rest", [30_000, 90_000, 100_000, 180_000])
@@ -55,7 +63,7 @@ def test_the_rate_found_is_that_of_the_queue_whatever_was_measured_at_rest(
     model = Modelled(90_000, at_rest)
     monkeypatch.setattr(run, "run", model)
     heard: list[sustained.Attempt] = []
-    found = sustained.search(catalog.get("kang"), job_of(), precision, lambda _: None, heard.append)
+    found = sustained.search(join_of(job_of()), precision, NO_MATCHES, heard.append)
     assert found.attempts == tuple(heard)
     assert found.best is not None
     # A queue may have grown by 2 % of the arrivals in the end.
@@ -68,34 +76,30 @@ def test_the_rate_found_is_that_of_the_queue_whatever_was_measured_at_rest(
 
 def test_an_engine_that_keeps_up_with_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "run", Modelled(10, 100_000))
-    found = sustained.search(catalog.get("kang"), job_of(), 0.05, lambda _: None, lambda _: None)
+    found = sustained.search(join_of(job_of()), 0.05, NO_MATCHES, lambda _: None)
     assert found.best is None
     assert len(found.attempts) == sustained.MOST_REPLAYS
 
 
 def test_every_replay_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "run", Modelled(90_000, 100_000))
-    checked = []
-
-    def check(pairs: Pairs) -> None:
-        checked.append(pairs)
-        if len(checked) == 2:
-            raise MismatchError("a pair is missing")
-
-    with pytest.raises(MismatchError):
-        sustained.search(catalog.get("kang"), job_of(), 0.05, check, lambda _: None)
+    replays: list[sustained.Attempt] = []
+    expected = Expected(Pairs.of([(0, 0)]), "oracle")
+    with pytest.raises(MismatchError, match=r"first missing \(r_row, s_row\) = \(0, 0\)$"):
+        sustained.search(join_of(job_of()), 0.05, expected, replays.append)
+    assert replays == []
 
 
 def test_what_cannot_be_searched_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def search(name: str, job: Job) -> None:
-        sustained.search(catalog.get(name), job, 0.05, lambda _: None, lambda _: None)
+    def search(job: Job) -> None:
+        sustained.search(join_of(job), 0.05, NO_MATCHES, lambda _: None)
 
     at_rest = replace(job_of(), r=job_of(last_us=0).r, s=job_of(last_us=0).s)
     with pytest.raises(InputError, match=r"^r: all tuples arrive at once"):
-        search("kang", at_rest)
+        search(at_rest)
     monkeypatch.setattr(run, "run", Modelled(1e6, 1e6))
     with pytest.raises(InputError, match=r"generate 500001 at least$"):
-        search("kang", job_of())
+        search(job_of())
 
 
 def test_the_verb_finds_a_rate_and_checks_it(
@@ -130,10 +134,10 @@ def test_the_verb_finds_a_rate_and_checks_it(
 
     searched = rate.search
 
-    def interrupted(engine: Engine, *rest: Any) -> Any:
-        if engine.name == "ibwj-pim":
+    def interrupted(join: ResolvedJoin, *rest: Any) -> Any:
+        if join.engine.name == "ibwj-pim":
             raise KeyboardInterrupt
-        return searched(engine, *rest)
+        return searched(join, *rest)
 
     monkeypatch.setattr(rate, "search", interrupted)
     assert main([*words, "--precision", "0.5", "--json"]) == 130

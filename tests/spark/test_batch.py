@@ -12,7 +12,7 @@ from tests.spark.samples import pairs_of, table_of, window_of, write_files
 
 from streamjoin import oracle, verify
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs.batches import as_streams
+from streamjoin.streams import as_streams
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window, parse_window

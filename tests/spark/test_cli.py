@@ -16,7 +16,7 @@ from tests.spark.samples import pairs_of, write_files
 
 from streamjoin import oracle, verify
 from streamjoin.cli import main
-from streamjoin.inputs.batches import as_streams
+from streamjoin.streams import as_streams
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
 from streamjoin_datagen.session import Session

@@ -61,7 +61,7 @@ def test_a_replay_gives_the_oracles_result(
     r, s = streams(11, from_us)
     asked = Job(r, s, Predicate.parse(on, band), parse_window(window), threads=2, arrival="replay")
     # Not one file at a time: a few batches of Spark's own join take seconds.
-    job = run.settle(engine, asked, {"file_tuples": 150})
+    job = run.complete(engine, asked, {"file_tuples": 150})
     outcome = run.run(engine, job)
     verify.check(outcome.pairs, oracle.join(r, s, asked.predicate, asked.window), engine.name)
     assert outcome.metrics["latency_from"] == "file"
@@ -73,7 +73,7 @@ def test_sparks_own_join_gives_the_oracles_result_from_rocksdb_too() -> None:
     r, s = streams(12)
     window = parse_window("time:50us,80us")
     asked = Job(r, s, Predicate.parse("k"), window, threads=2, arrival="replay")
-    job = run.settle(SparkSql(), asked, {"file_tuples": 300, "state": "rocksdb"})
+    job = run.complete(SparkSql(), asked, {"file_tuples": 300, "state": "rocksdb"})
     outcome = run.run(SparkSql(), job)
     verify.check(outcome.pairs, oracle.join(r, s, asked.predicate, window), "spark-sql")
 
@@ -94,7 +94,7 @@ def test_join_columns_may_be_called_as_the_files_own(engine: SparkEngine, arriva
     )
     for on in ("row", "ts", "ts=row,TS,a `b"):
         asked = Job(r, s, Predicate.parse(on), parse_window("time:90us"), 2, arrival=arrival)
-        job = run.settle(engine, asked, {"file_tuples": 300})
+        job = run.complete(engine, asked, {"file_tuples": 300})
         right = oracle.join(r, s, asked.predicate, asked.window)
         assert len(right) > 0
         verify.check(run.run(engine, job).pairs, right, engine.name)
@@ -105,7 +105,7 @@ def test_files_appear_when_their_tuples_have_arrived(session: Session) -> None:
     ts = np.array([0, 400_000])
     r, s = (Stream({"k": np.array([1, 2])}, ts, side) for side in ("r", "s"))
     asked = Job(r, s, Predicate.parse("k"), parse_window("time:1us"), arrival="replay")
-    outcome = run.run(Spark(), run.settle(Spark(), asked, {"file_tuples": 2}))
+    outcome = run.run(Spark(), run.complete(Spark(), asked, {"file_tuples": 2}))
     assert sorted(zip(outcome.pairs.r_rows, outcome.pairs.s_rows, strict=True)) == [(0, 0), (1, 1)]
     last_ms = outcome.metrics["progress"][-1][1]
     assert last_ms >= 400  # replayed at its own speed

@@ -21,7 +21,7 @@ from tests.spark.samples import pairs_of
 from streamjoin import oracle, verify
 from streamjoin.cli import main
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs.batches import as_streams
+from streamjoin.streams import as_streams
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window

@@ -9,7 +9,7 @@ from tests.spark.samples import joined, window_of
 
 from streamjoin import oracle, verify
 from streamjoin.errors import EngineError, InputError, UnsupportedError
-from streamjoin.inputs.batches import as_streams
+from streamjoin.streams import as_streams
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Band, Predicate
 from streamjoin_common.language.windows import AllWindow, TimeWindow, Window, parse_window

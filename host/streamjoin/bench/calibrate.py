@@ -142,7 +142,7 @@ def _job(r_keys: Any, s_keys: Any) -> Job:
 
 def _measure(asked: Job, engines: tuple[str, ...]) -> Point:
     """Time the engines in turns; a result that differs from the others is an error."""
-    jobs = {name: run.settle(catalog.get(name), asked, {}) for name in engines}
+    jobs = {name: run.complete(catalog.get(name), asked, {}) for name in engines}
     repeats = max(1, min(MOST_REPEATS, LONGEST_ROUND_TUPLES // max(1, asked.tuples)))
     seconds: dict[str, list[float]] = {name: [] for name in engines}
     digests: dict[str, str] = {}

@@ -87,7 +87,7 @@ def _measure(name: str, skew: float, knobs: dict[str, Any]) -> dict[str, Any]:
     ]
     job = Job(streams[0], streams[1], Predicate.parse(on="k"), AllWindow())
     engine = catalog.get(name)
-    outcome = run.run(engine, run.settle(engine, job, knobs))
+    outcome = run.run(engine, run.complete(engine, job, knobs))
     told = outcome.metrics["semi_stream"]
     return {"engine": name, **told["work"], "loop_us": told["loop_us"], "read_us": told["read_us"]}
 

@@ -17,14 +17,10 @@ from typing import Any
 
 from streamjoin import run, verify
 from streamjoin.bench.workloads import Comparison
-from streamjoin.engines import catalog
-from streamjoin.engines.base import Engine
-from streamjoin.engines.job import Job
 from streamjoin.errors import MismatchError, StreamJoinError
-from streamjoin.inputs.batches import read_streams
 from streamjoin.metrics import ProgressCallback
-from streamjoin.tuples import Pairs
-from streamjoin_common.language.arrivals import Arrivals
+from streamjoin.run import Prepared
+from streamjoin.sequence import ResolvedJoin
 
 RECORDS = "records.json"
 SHOWN = (
@@ -52,13 +48,16 @@ ShowProgress = Callable[[str], AbstractContextManager[ProgressCallback]]
 class _Entrant:
     """One engine on one workload, with what its rounds gave."""
 
-    name: str
-    engine: Engine
-    job: Job
-    prepared: run.Prepared | None = None
+    join: ResolvedJoin
+    prepared: Prepared | None = None
     error: str | None = None
     status: str = "ok"
     rounds: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The engine's name."""
+        return self.join.engine.name
 
 
 def compare(
@@ -114,44 +113,33 @@ def compare_one(
     comparison: Comparison, show: ShowProgress, say: Callable[[str], None]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Run every engine on one workload; return the workload's entry and the engines' records."""
-    arrivals = Arrivals.parse(window=comparison.window)
-    r, s = read_streams(comparison.r, comparison.s, comparison.predicate, arrivals)
-    comparison.check_rows(r.rows, s.rows)
-    asked = Job(
-        r,
-        s,
-        comparison.predicate,
-        comparison.window,
-        threads=comparison.threads,
-        arrival=comparison.arrival,
-        speedup=comparison.speedup,
-        max_pairs=comparison.max_pairs,
-    )
-    # Whoever cannot do it at all is refused before anything runs.
-    jobs = [
-        (name, run.settle(catalog.get(name), asked, comparison.knobs.get(name, {})))
-        for name in comparison.engines
+    request = comparison.request
+    job = request.read(comparison.r, comparison.s)
+    comparison.check_rows(job.r.rows, job.s.rows)
+    # An engine that cannot do it at all is refused before anything runs.
+    joins = [
+        request.resolve(name, job, comparison.knobs.get(name, {})) for name in comparison.engines
     ]
-    with show(f"{comparison.name}: oracle") as told:
+    with show(f"{comparison.name}: oracle") as on_progress:
         began = time.perf_counter()
-        right, oracle = verify.expected(asked, told)
+        expected = verify.expected(job, on_progress)
         oracle_s = time.perf_counter() - began
-    comparison.check_pairs(len(right))
-    entrants = [_enter(name, job, say) for name, job in jobs]
+    comparison.check_pairs(len(expected.rows))
+    entrants = [_enter(join, say) for join in joins]
     for number in range(comparison.rounds + 1):
         for entrant in entrants:
-            _one_round(entrant, number, comparison.name, right, show)
+            _one_round(entrant, number, comparison.name, expected, show)
     workload = {
         "name": comparison.name,
         "kind": comparison.kind,
         "predicate": comparison.predicate.text,
         "window": comparison.window.text,
-        "n_r": r.rows,
-        "n_s": s.rows,
-        "pairs": len(right),
-        "comparisons": verify.comparisons(asked),
-        "digest": right.digest,
-        "oracle": oracle,
+        "n_r": job.r.rows,
+        "n_s": job.s.rows,
+        "pairs": len(expected.rows),
+        "comparisons": verify.comparisons(job),
+        "digest": expected.rows.digest,
+        "oracle": expected.oracle,
         "oracle_s": oracle_s,
         "arrival": comparison.arrival,
         "speedup": comparison.speedup,
@@ -160,30 +148,27 @@ def compare_one(
     return workload, [_record(entrant, comparison.name) for entrant in entrants]
 
 
-def _enter(name: str, job: Job, say: Callable[[str], None]) -> _Entrant:
-    engine = catalog.get(name)
-    entrant = _Entrant(name, engine, job)
+def _enter(join: ResolvedJoin, say: Callable[[str], None]) -> _Entrant:
+    entrant = _Entrant(join)
     try:
-        entrant.prepared = run.prepare(engine, job, say)
+        entrant.prepared = join.prepare(say)
     except (StreamJoinError, RuntimeError, ValueError, OSError) as error:
         entrant.status, entrant.error = "failed", str(error)
     return entrant
 
 
 def _one_round(
-    entrant: _Entrant, number: int, workload: str, right: Pairs, show: ShowProgress
+    entrant: _Entrant, number: int, workload: str, expected: verify.Expected, show: ShowProgress
 ) -> None:
-    engine, job = entrant.engine, entrant.job
     if entrant.status != "ok":
         return
-    exact = engine.capabilities.platform == "fpga"
+    exact = entrant.join.engine.capabilities.platform == "fpga"
     if exact and number > 0:
         return
     try:
-        with show(f"{workload}: {entrant.name}, round {number}") as told:
-            outcome = run.run(engine, job, told, prepared=entrant.prepared)
-        verify.check(outcome.pairs, right, entrant.name)
-        verify.check_order(outcome.pairs, job, engine.promise(job))
+        with show(f"{workload}: {entrant.name}, round {number}") as on_progress:
+            outcome = entrant.join.run(on_progress, prepared=entrant.prepared)
+        entrant.join.verify(outcome, expected)
     except MismatchError as error:
         entrant.status, entrant.error = "wrong", str(error)
         return
@@ -195,7 +180,7 @@ def _one_round(
 
 
 def _record(entrant: _Entrant, workload: str) -> dict[str, Any]:
-    engine, job = entrant.engine, entrant.job
+    engine, job = entrant.join.engine, entrant.join.job
     record: dict[str, Any] = {
         "workload": workload,
         "engine": entrant.name,

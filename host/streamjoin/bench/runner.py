@@ -8,7 +8,8 @@ from typing import Any
 from streamjoin.bench import experiments, limits, points
 from streamjoin.bench.compare import ShowProgress, compare_one, document
 from streamjoin.bench.experiments import Experiment, Point
-from streamjoin.bench.workloads import Comparison, as_table, check_table, generate
+from streamjoin.bench.suites import as_table, check_table, generate
+from streamjoin.bench.workloads import Comparison
 from streamjoin.errors import InputError
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json

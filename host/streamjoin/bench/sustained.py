@@ -5,14 +5,13 @@ it is done soon after the last arrival: what it is behind by then is what its qu
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from streamjoin import run
-from streamjoin.engines.base import Engine
-from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
-from streamjoin.tuples import Pairs
+from streamjoin.run import Outcome
+from streamjoin.sequence import ResolvedJoin
+from streamjoin.verify import Expected
 
 GROWTH = 0.02
 """Share of the arrivals by which the queue may have grown at the end."""
@@ -88,24 +87,21 @@ class Sustained:
 
 
 def search(
-    engine: Engine,
-    job: Job,
+    join: ResolvedJoin,
     precision: float,
-    check: Callable[[Pairs], None],
+    expected: Expected,
     heard: Callable[[Attempt], None],
 ) -> Sustained:
     """Search the rate that an engine sustains.
 
     Parameters
     ----------
-    engine : Engine
-        One that can replay.
-    job : Job
-        Settled for it, with arrival times that are not all the same.
+    join : ResolvedJoin
+        An engine that can replay, and a job with arrival times that are not all the same.
     precision : float
         The rates that were and were not kept up with end no further apart than this share.
-    check : callable taking Pairs
-        Raises if a replay's result is wrong.
+    expected : Expected
+        The right result: every replay's is compared with it.
     heard : callable taking Attempt
         Told of every replay.
 
@@ -114,6 +110,7 @@ def search(
     InputError
         If the input has no arrival times, or too few tuples to fill half a second.
     """
+    job = join.job
     span_s = (job.end_us - job.start_us) / 1e6
     if not span_s:
         raise InputError(
@@ -121,9 +118,9 @@ def search(
         )
     natural = job.tuples / span_s
     # At rest first: that compiles, and is where to begin.
-    job_at_rest = replace(job, arrival="instant")
-    prepared = run.prepare(engine, job_at_rest)  # kept: a replay finds R in the same store
-    at_rest = run.run(engine, job_at_rest, prepared=prepared)
+    resting = join.arriving("instant")
+    prepared = resting.prepare()  # kept: a replay reads R from the same store
+    at_rest = resting.run(prepared=prepared)
     throughput = float(at_rest.metrics["throughput_tuples_per_s"])
     attempts: list[Attempt] = []
     low, high, rate = 0.0, float("inf"), throughput
@@ -133,11 +130,11 @@ def search(
         if job.tuples / rate < LEAST_S:
             raise InputError(
                 f"{job.tuples} tuples are over in {job.tuples / rate:.2g} s at the "
-                f"{rate:,.3g} tuples/s that {engine.name} has to try: generate "
+                f"{rate:,.3g} tuples/s that {join.engine.name} has to try: generate "
                 f"{int(rate * LEAST_S) + 1} at least"
             )
-        outcome = run.run(engine, replace(job, arrival="replay", speedup=rate / natural))
-        check(outcome.pairs)
+        outcome = join.arriving("replay", rate / natural).run()
+        join.verify(outcome, expected)
         attempts.append(_attempt(outcome, rate))
         heard(attempts[-1])
         if attempts[-1].kept_up:
@@ -145,10 +142,10 @@ def search(
         else:
             high = rate
         rate = CLIMB * low if high == float("inf") else (low + high) / 2
-    return Sustained(engine.name, job.threads, throughput, tuple(attempts))
+    return Sustained(join.engine.name, job.threads, throughput, tuple(attempts))
 
 
-def _attempt(outcome: run.Outcome, rate: float) -> Attempt:
+def _attempt(outcome: Outcome, rate: float) -> Attempt:
     arriving_s = outcome.job.tuples / rate
     behind_s = outcome.metrics["wall_s"] - arriving_s
     latency = outcome.metrics["latency_us"] or {}

@@ -1,27 +1,20 @@
-"""Workloads and suites as files: where the inputs lie and what is asked of them.
+"""A workload: a folder with ``workload.json`` and both inputs, and how engines compare on it."""
 
-A workload is a folder with ``workload.json``; a suite is a TOML file whose ``[[workload]]``
-tables name workloads and say how each is compared.
-"""
-
-import json
-import subprocess
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streamjoin import run
-from streamjoin.engines import catalog
-from streamjoin.errors import DeadlineError, InputError, MismatchError, StreamJoinError
-from streamjoin_common.documents import DocumentError, read_json, read_toml
+from streamjoin.errors import InputError, MismatchError
+from streamjoin.sequence import Request
+from streamjoin_common.documents import DocumentError, read_json
+from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window, parse_window
 
-GENERATION_DEADLINE_S = 3600
 DEFAULT_ROUNDS = 5
-MOST_ROUNDS = 1000
+MAX_ROUNDS = 1000
+"""Measured rounds of an engine on one workload."""
 FORMAT = 1
 
 
@@ -74,13 +67,20 @@ class Comparison:
     def __post_init__(self) -> None:
         if not self.engines or len(set(self.engines)) < len(self.engines):
             raise InputError(f"{self.name}: engines must be different names, not {self.engines}")
-        if not 1 <= self.rounds <= MOST_ROUNDS:
-            raise InputError(f"{self.name}: rounds must be 1 to {MOST_ROUNDS}, not {self.rounds}")
-        run.check_options(
+        if not 1 <= self.rounds <= MAX_ROUNDS:
+            raise InputError(f"{self.name}: rounds must be 1 to {MAX_ROUNDS}, not {self.rounds}")
+        _ = self.request  # checks its options
+
+    @property
+    def request(self) -> Request:
+        """What is asked of every engine."""
+        return Request(
+            predicate=self.predicate,
+            window=self.window,
+            arrivals=Arrivals.parse(window=self.window),
             threads=self.threads,
-            speedup=self.speedup,
-            order="none",
             arrival=self.arrival,
+            speedup=self.speedup,
             max_pairs=self.max_pairs,
         )
 
@@ -139,11 +139,9 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
             raise ValueError(f"format must be {FORMAT}, not {plain['format']!r}")
         predicate = Predicate.parse(plain["predicate"].get("on"), plain["predicate"].get("band"))
         expected = plain.get("expected")
-        name = str(plain["name"])
-        name.encode()  # a lone surrogate cannot be shown
         return Comparison(
             folder,
-            name,
+            str(plain["name"]),
             str(plain["kind"]),
             inside(folder, plain["r"]["path"]),
             inside(folder, plain["s"]["path"]),
@@ -182,141 +180,3 @@ def inside(folder: Path, name: str) -> Path:
                 "streamjoin join, which names it"
             )
     return path
-
-
-def read_suite(path: Path, data: Path, threads: int) -> tuple[str, list[Comparison]]:
-    """Generate what is missing of a suite's workloads and say how each is compared.
-
-    Parameters
-    ----------
-    path : Path
-        The suite.
-    data : Path
-        Folder for the workloads.
-    threads : int
-        Threads where a table names none.
-
-    Returns
-    -------
-    name : str
-        The suite's.
-    comparisons : list of Comparison
-
-    Raises
-    ------
-    InputError
-        If the file is no suite.
-    StreamJoinError
-        If the generation fails; its own sentence is on stderr by then.
-    """
-    try:
-        plain = read_toml(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such suite") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except DocumentError as error:
-        raise InputError(f"{path}: is not a suite: {error.reason}") from None
-    tables = plain.get("workload")
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise InputError(f"{path}: must hold [[workload]] tables")
-    for number, table in enumerate(tables, start=1):
-        check_table(table, f"{path}: workload {number}")
-    comparisons = [
-        as_table(table, folder, threads)
-        for table, folder in zip(tables, generate(path, data), strict=True)
-    ]
-    return str(plain.get("name", path.stem)), comparisons
-
-
-def as_table(table: Mapping[str, Any], folder: Path, threads: int) -> Comparison:
-    """Make a comparison of a generated folder as a suite's table says."""
-    known = read_workload(folder, tuple(table["engines"]), table.get("threads", threads))
-    window = table.get("window")
-    return replace(
-        known,
-        window=parse_window(window) if window else known.window,
-        rounds=table.get("rounds", DEFAULT_ROUNDS),
-        arrival=table.get("arrival", "instant"),
-        speedup=table.get("speedup", 1.0),
-        knobs=table.get("knobs", {}),
-    )
-
-
-_TABLE_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "name": (str, "a text"),
-    "kind": (str, "a text"),
-    "seed": (int, "a whole number"),
-    "params": (dict, "a table"),
-    "engines": (list, "a list of names"),
-    "window": (str, "a text"),
-    "rounds": (int, "a whole number"),
-    "threads": (int, "a whole number"),
-    "arrival": (str, "a text"),
-    "speedup": ((int, float), "a number"),
-    "knobs": (dict, "a table for each engine"),
-}
-
-
-def check_table(table: Mapping[str, Any], place: str) -> None:
-    """Refuse a suite's table before anything is generated for it."""
-    for name, value in table.items():
-        if name not in _TABLE_TYPES:
-            raise InputError(f"{place}: has no key {name!r}; it takes {', '.join(_TABLE_TYPES)}")
-        types, what = _TABLE_TYPES[name]
-        if not isinstance(value, types) or isinstance(value, bool):
-            raise InputError(f"{place}: {name} must be {what}, not {value!r}")
-    for name, value in table.get("params", {}).items():
-        if not isinstance(value, int | float | str):
-            raise InputError(f"{place}: params.{name} must be a number or a text, not {value!r}")
-    engines = table.get("engines")
-    if not engines or not all(isinstance(name, str) for name in engines):
-        raise InputError(f"{place}: engines must be a list of names, as ['kang']")
-    if len(set(engines)) < len(engines):
-        raise InputError(f"{place}: engines must be different names, not {engines}")
-    for name in engines:
-        catalog.get(name)
-    _check_values(table, place)
-    for name, knobs in table.get("knobs", {}).items():
-        if not isinstance(knobs, dict):
-            raise InputError(f"{place}: knobs.{name} must be a table, not {knobs!r}")
-        catalog.get(name).settle(knobs)
-
-
-def _check_values(table: Mapping[str, Any], place: str) -> None:
-    """Refuse values of the right type that no run takes."""
-    rounds = table.get("rounds", DEFAULT_ROUNDS)
-    if not 1 <= rounds <= MOST_ROUNDS:
-        raise InputError(f"{place}: rounds must be 1 to {MOST_ROUNDS}, not {rounds}")
-    try:
-        if "window" in table:
-            parse_window(table["window"])
-        run.check_options(
-            threads=table.get("threads", 1),
-            speedup=table.get("speedup", 1.0),
-            order="none",
-            arrival=table.get("arrival", "instant"),
-        )
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from None
-
-
-def generate(path: Path, data: Path) -> list[Path]:
-    """Make the workloads in a process of their own: Spark's memory is gone before we measure."""
-    command = [sys.executable, "-m", "streamjoin", "data", str(path), "--out", str(data), "--json"]
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=GENERATION_DEADLINE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise DeadlineError(f"{path}: generation took over {GENERATION_DEADLINE_S} s") from None
-    if done.returncode:
-        error = StreamJoinError(f"{path}: its workloads could not be made")
-        error.exit_status = done.returncode if done.returncode in {1, 2} else 1
-        raise error
-    return [Path(row["path"]) for row in json.loads(done.stdout)]

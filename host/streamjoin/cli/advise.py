@@ -2,19 +2,16 @@
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamjoin import run
 from streamjoin.advise import GOALS, Advice, advise, thresholds
 from streamjoin.bench.workloads import read_workload
 from streamjoin.cli import options, semistream
 from streamjoin.cli.terminal import print_json, print_table, progress, say
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
-from streamjoin.inputs.batches import read_streams
-from streamjoin_common.language.arrivals import Arrivals
-from streamjoin_common.language.windows import parse_window
 
 EPILOG = """\
 examples:
@@ -72,14 +69,12 @@ class AdviseVerb:
 
 def _job(args: argparse.Namespace) -> Job:
     workload = read_workload(args.what, ("oracle",), args.threads)
-    predicate = options.predicate(args) if args.on or args.band else workload.predicate
-    window = parse_window(args.window) if args.window else workload.window
-    r, s = read_streams(workload.r, workload.s, predicate, Arrivals.parse(window=window))
-    job = Job(r, s, predicate, window, threads=args.threads, arrival="replay", speedup=args.speedup)
-    at_rest = job.start_us == job.end_us
-    arrival = args.arrival or ("instant" if at_rest else "replay")
-    run.check_options(threads=args.threads, speedup=args.speedup, order="none", arrival=arrival)
-    return Job(r, s, predicate, window, threads=args.threads, arrival=arrival, speedup=args.speedup)
+    workload = options.on_workload(args, workload)
+    request = replace(workload.request, arrival=args.arrival, speedup=args.speedup)
+    job = request.read(workload.r, workload.s)
+    if args.arrival is None and job.start_us == job.end_us:
+        return replace(job, arrival="instant")
+    return job
 
 
 def _plain(advice: Advice, source: str) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from streamjoin.bench.compare import compare
-from streamjoin.bench.workloads import DEFAULT_ROUNDS, Comparison, read_suite, read_workload
+from streamjoin.bench.suites import read_suite
+from streamjoin.bench.workloads import DEFAULT_ROUNDS, Comparison, read_workload
 from streamjoin.cli import figures, options
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
 from streamjoin.errors import InputError
 from streamjoin.report.run_folder import check_run_folder, write_run
-from streamjoin_common.language.windows import parse_window
 
 EPILOG = """\
 examples:
@@ -75,10 +75,7 @@ def _comparisons(args: argparse.Namespace) -> tuple[str, list[Comparison]]:
         if not args.engines:
             raise InputError("--engines is needed, as kang,fpga-handshake; see streamjoin engines")
         only = read_workload(args.what, tuple(args.engines.split(",")), args.threads)
-        if args.window:
-            only = replace(only, window=parse_window(args.window))
-        if args.on or args.band:
-            only = replace(only, predicate=options.predicate(args), expected=None)
+        only = options.on_workload(args, only)
         name, comparisons = only.name, [only]
     if args.rounds is not None:
         comparisons = [replace(each, rounds=args.rounds) for each in comparisons]

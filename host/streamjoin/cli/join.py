@@ -3,20 +3,19 @@
 import argparse
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
-from streamjoin import run, verify
-from streamjoin.advise import choose
+from streamjoin import verify
 from streamjoin.cli import options, semistream
 from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
-from streamjoin.inputs.batches import ONLY_R, read_streams
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, write_pairs
 from streamjoin.relations import KINDS, Relation
 from streamjoin.relations.source import source
+from streamjoin.sequence import Request
+from streamjoin.streams import ONLY_R
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import parse_lateness
@@ -81,45 +80,29 @@ class JoinVerb:
         if not isinstance(s_source, Path):
             raise InputError(f"--s {s_source.text}: {ONLY_R}")
         targets = _targets(args, r_source, s_source)
-        arrivals = Arrivals.parse(args.ts, args.ts_unit, window)
-        r, s = read_streams(r_source, s_source, predicate, arrivals, parse_lateness(args.lateness))
-        _say_late(r, s)
-        asked = Job(
-            r,
-            s,
-            predicate,
-            window,
+        request = Request(
+            predicate=predicate,
+            window=window,
+            arrivals=Arrivals.parse(args.ts, args.ts_unit, window),
+            lateness_us=parse_lateness(args.lateness),
             threads=args.threads,
-            arrival=args.arrival or "replay",
+            arrival=args.arrival,
             speedup=args.speedup,
             order=args.order,
             backend=args.backend,
             max_pairs=args.max_pairs,
         )
-        run.check_options(
-            threads=args.threads,
-            speedup=args.speedup,
-            order=args.order,
-            arrival=asked.arrival,
-            max_pairs=args.max_pairs,
-        )
-        if args.arrival is None and asked.start_us == asked.end_us == 0:
-            asked = replace(asked, arrival="instant")
-        engine = choose(asked) if args.engine == "auto" else catalog.get(args.engine)
-        if args.arrival is None and "replay" not in engine.capabilities.arrivals:
-            asked = replace(asked, arrival="instant")
-        job = run.settle(engine, asked, knobs)
+        job = request.read(r_source, s_source)
+        _say_late(job.r, job.s)
+        resolved = request.resolve(args.engine, job, knobs, will_verify=args.verify)
+        _say_arrival(resolved.job, args)
+        with progress(f"{resolved.engine.name} on {job.tuples} tuples") as on_progress:
+            outcome = resolved.run(on_progress, say)
         if args.verify:
-            verify.refuse(job)
-        _say_arrival(job, args)
-        with progress(f"{engine.name} on {job.tuples} tuples") as told:
-            outcome = run.run(engine, job, told, say)
-        if args.verify:
-            with progress("oracle") as told:
-                right, oracle_name = verify.expected(job, told)
-            verify.check(outcome.rows, job.named(right), engine.name)
-            verify.check_order(outcome.pairs, job, engine.promise(job))
-            outcome.metrics["verified_by"] = oracle_name
+            with progress("oracle") as on_progress:
+                expected = verify.expected(resolved.job, on_progress)
+            resolved.verify(outcome, expected)
+            outcome.metrics["verified_by"] = expected.oracle
         with new_files(targets) as drafts:
             for target, draft in zip(targets, drafts, strict=True):
                 if target == args.output:

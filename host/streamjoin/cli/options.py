@@ -2,12 +2,17 @@
 
 import argparse
 import os
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
 from streamjoin_common.language.arrivals import UNITS
 from streamjoin_common.language.order import ORDERS
 from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import parse_window
+
+if TYPE_CHECKING:
+    from streamjoin.bench.workloads import Comparison
 
 
 def add_predicate(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +31,15 @@ def add_predicate(parser: argparse.ArgumentParser) -> None:
 def predicate(args: argparse.Namespace) -> Predicate:
     """Read what :func:`add_predicate` added."""
     return Predicate.parse(args.on, args.band)
+
+
+def on_workload(args: argparse.Namespace, workload: "Comparison") -> "Comparison":
+    """Replace a workload's window and predicate where flags name others."""
+    if args.window:
+        workload = replace(workload, window=parse_window(args.window))
+    if args.on or args.band:
+        workload = replace(workload, predicate=predicate(args), expected=None)
+    return workload
 
 
 def add_max_pairs(parser: argparse.ArgumentParser) -> None:

@@ -12,12 +12,7 @@ from streamjoin.bench.sustained import Attempt, Sustained, search
 from streamjoin.bench.workloads import read_workload
 from streamjoin.cli import options
 from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
-from streamjoin.engines import catalog
-from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
-from streamjoin.inputs.batches import read_streams
-from streamjoin_common.language.arrivals import Arrivals
-from streamjoin_common.language.windows import parse_window
 
 EPILOG = """\
 example:
@@ -27,7 +22,7 @@ Arrival times are squeezed until an engine is no longer done soon after the last
 """
 
 DEFAULT_PRECISION = 0.05
-LEAST_PRECISION, MOST_PRECISION = 0.005, 0.5
+MIN_PRECISION, MAX_PRECISION = 0.005, 0.5
 
 
 class RateVerb:
@@ -55,39 +50,28 @@ class RateVerb:
 
     def run(self, args: argparse.Namespace) -> int:
         """Search for every engine, each result held against the oracle."""
-        if not LEAST_PRECISION <= args.precision <= MOST_PRECISION:
+        if not MIN_PRECISION <= args.precision <= MAX_PRECISION:
             raise InputError(
-                f"--precision must be {LEAST_PRECISION} to {MOST_PRECISION}, not {args.precision}"
+                f"--precision must be {MIN_PRECISION} to {MAX_PRECISION}, not {args.precision}"
             )
         names = tuple(args.engines.split(","))
-        workload = read_workload(args.what, names, args.threads)
-        predicate = options.predicate(args) if args.on or args.band else workload.predicate
-        window = parse_window(args.window) if args.window else workload.window
-        engines = [catalog.get(name) for name in names]
-        r, s = read_streams(workload.r, workload.s, predicate, Arrivals.parse(window=window))
-        asked = Job(
-            r,
-            s,
-            predicate,
-            window,
-            threads=args.threads,
-            arrival="replay",
-            max_pairs=args.max_pairs,
-        )
-        jobs = [run.settle(engine, asked, {}) for engine in engines]
-        with progress("oracle") as told:
-            right, _ = verify.expected(replace(jobs[0], arrival="instant"), told)
-        found: list[Sustained] = []
+        workload = options.on_workload(args, read_workload(args.what, names, args.threads))
+        request = replace(workload, arrival="replay", max_pairs=args.max_pairs).request
+        job = request.read(workload.r, workload.s)
+        joins = [request.resolve(name, job) for name in names]
+        with progress("oracle") as on_progress:
+            expected = verify.expected(job, on_progress)
+        rates: list[Sustained] = []
         try:
-            for engine, job in zip(engines, jobs, strict=True):
-                check = partial(verify.check, right=right, engine=engine.name)
-                found.append(search(engine, job, args.precision, check, partial(_say, engine.name)))
+            for join in joins:
+                heard = partial(_say, join.engine.name)
+                rates.append(search(join, args.precision, expected, heard))
         finally:  # Ctrl-C, too, leaves what is known of the engines before
-            if found and args.json:
-                print_json([_plain(one) for one in found])
-            elif found:
-                _print(found)
-        return 0 if all(one.best for one in found) else 1
+            if rates and args.json:
+                print_json([_plain(one) for one in rates])
+            elif rates:
+                _print(rates)
+        return 0 if all(one.best for one in rates) else 1
 
 
 def _say(name: str, attempt: Attempt) -> None:
@@ -110,10 +94,10 @@ def _plain(one: Sustained) -> dict[str, Any]:
     }
 
 
-def _print(found: list[Sustained]) -> None:
+def _print(rates: list[Sustained]) -> None:
     headings = ["engine", "threads", "sustained", "p95 there\nfrom arrival", "at rest", "replays"]
     rows = []
-    for one in found:
+    for one in rates:
         best = one.best
         rows.append(
             [

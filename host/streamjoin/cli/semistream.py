@@ -94,7 +94,7 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
             raise InputError(f"{flag} must be a number above 0, not {number}")
     given = {name: value for name, value in _knobs(args).items() if value is not None}
     for name, _ in ENGINES:
-        knobs = run.settle(catalog.get(name), job, given).knobs  # refuses what the engine does
+        knobs = run.complete(catalog.get(name), job, given).knobs  # refuses what the engine does
     store = str(knobs["store"])
     costs, path = cost.load(store)
     from streamjoin.engines.semi.layout import layout_bytes

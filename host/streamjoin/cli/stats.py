@@ -28,11 +28,11 @@ class StatsVerb:
     def run(self, args: argparse.Namespace) -> int:
         """Describe the workload."""
         from streamjoin.bench.workloads import read_workload
-        from streamjoin.inputs.batches import read_streams
         from streamjoin.outputs import check_target
         from streamjoin.report.page import write_page
         from streamjoin.report.profile import profile
         from streamjoin.report.profile_page import figures, render_profile
+        from streamjoin.streams import read_streams
 
         if args.out:
             check_target(args.out, (".html",), "-o")

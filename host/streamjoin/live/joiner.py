@@ -26,7 +26,8 @@ from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.errors import NARROWER, InputError, TooLargeError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
-from streamjoin.inputs.batches import Batch, Types, agreed_types, r_columns, s_columns
+from streamjoin.inputs.agreement import Types, agreed_types
+from streamjoin.inputs.batches import Batch
 from streamjoin.live.matches import Matches
 from streamjoin.live.side import Held, Side
 from streamjoin.metrics import Meter
@@ -105,8 +106,8 @@ class StreamJoiner:
         self._threads, self._order, self._max_pairs = threads, order, max_pairs
         self._lateness_us = parse_lateness(lateness)
         arrivals = Arrivals.parse(ts, ts_unit, self._window)
-        self._r = Side("r", r_columns(self._predicate), arrivals.r, self._lateness_us)
-        self._s = Side("s", s_columns(self._predicate), arrivals.s, self._lateness_us)
+        self._r = Side("r", self._predicate.r_columns, arrivals.r, self._lateness_us)
+        self._s = Side("s", self._predicate.s_columns, arrivals.s, self._lateness_us)
         self._stamped: bool | None = None
         self._clock, self._stamp_us = Meter(), 0
         self._clock.start()
@@ -116,7 +117,7 @@ class StreamJoiner:
         self._rounds = self._pairs = self._digest = 0
         self._round_tuples = MOST_WAITING
         # Refuses early what does not fit together.
-        self._knobs = run.settle(self._engine, self._job(*self._joining(None, None)), knobs).knobs
+        self._knobs = run.complete(self._engine, self._job(*self._joining(None, None)), knobs).knobs
 
     def push_r(self, data: Any) -> None:
         """Push tuples of R: Arrow data, a data frame or a mapping of arrays, in arrival order.
@@ -306,7 +307,7 @@ class StreamJoiner:
         )
 
     def _join(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
-        job = run.settle(
+        job = run.complete(
             self._engine, self._job(*(held := self._joining(r_ready, s_ready))), self._knobs
         )
         if not self._prepared:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.arrivals import first_live
 from streamjoin.errors import InputError
-from streamjoin.inputs.batches import Batch, Types, as_batch, holds_nothing, no_values
+from streamjoin.inputs.agreement import Types, holds_nothing, no_values
+from streamjoin.inputs.batches import Batch, as_batch
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
 from streamjoin.inputs.payload import written_out

@@ -21,8 +21,8 @@ from streamjoin.relations.base import (
     Words,
     key_words,
     packed,
-    refuse_column,
 )
+from streamjoin.relations.checks import refuse_column
 
 if TYPE_CHECKING:
     import pyarrow as pa

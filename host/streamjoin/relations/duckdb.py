@@ -9,15 +9,8 @@ import numpy as np
 from streamjoin.errors import InputError, StoreError, UnavailableError, in_one_line
 from streamjoin.inputs.files import arrow
 from streamjoin.relations import batches
-from streamjoin.relations.base import (
-    OWN_TABLE,
-    Projection,
-    Words,
-    check_magic,
-    choose_table,
-    no_places,
-    quoted,
-)
+from streamjoin.relations.base import Projection, Words
+from streamjoin.relations.checks import OWN_TABLE, check_magic, choose_table, no_places, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -22,14 +22,8 @@ import numpy as np
 from streamjoin.errors import InputError, StoreError, UnavailableError, in_one_line
 from streamjoin.inputs.files import arrow
 from streamjoin.relations import batches, queries
-from streamjoin.relations.base import (
-    Projection,
-    Words,
-    check_density,
-    choose_table,
-    enough_rows,
-    quoted,
-)
+from streamjoin.relations.base import Projection, Words
+from streamjoin.relations.checks import check_density, choose_table, enough_rows, quoted
 from streamjoin.relations.server_address import Address, is_address
 from streamjoin_common.documents import DocumentError, read_toml
 

@@ -25,8 +25,8 @@ from streamjoin.relations.base import (
     Words,
     key_words,
     packed,
-    refuse_column,
 )
+from streamjoin.relations.checks import refuse_column
 from streamjoin_common.documents import read_json
 
 if TYPE_CHECKING:

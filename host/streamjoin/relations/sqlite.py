@@ -9,19 +9,21 @@ import numpy as np
 from streamjoin.errors import InputError, StoreError
 from streamjoin.relations.base import (
     KEY_TYPES,
-    OWN_TABLE,
     Columns,
     Partition,
     Projection,
     Store,
     Words,
+    key_words,
+    packed,
+)
+from streamjoin.relations.checks import (
+    OWN_TABLE,
     check_density,
     check_magic,
     choose_table,
     enough_rows,
-    key_words,
     no_places,
-    packed,
     quoted,
     refuse_column,
 )

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs.batches import r_columns, s_columns
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_common.language.predicates import Predicate
@@ -80,8 +79,8 @@ def opened_inputs(
         raise InputError(f"partition_tuples must be at least 1, not {per_task}")
     arrivals = Arrivals.parse(ts, ts_unit, chosen)
     opened = (
-        _open(r, "r", row, arrivals.r, r_columns(predicate)),
-        _open(s, "s", row, arrivals.s, s_columns(predicate)),
+        _open(r, "r", row, arrivals.r, predicate.r_columns),
+        _open(s, "s", row, arrivals.s, predicate.s_columns),
     )
     return Inputs(predicate, chosen, path, per_task, opened)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import UnsupportedError
-from streamjoin.inputs.batches import comparable
+from streamjoin.inputs.agreement import comparable
 from streamjoin.metrics import Meter
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window

@@ -40,7 +40,7 @@ def join_rows(
     Parameters
     ----------
     r, s : Stream
-        Comparable, as :func:`streamjoin.inputs.batches.as_streams` makes them.
+        Comparable, as :func:`streamjoin.streams.as_streams` makes them.
     predicate : Predicate
         Equi and band terms.
     window : Window

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamjoin.inputs.batches import comparable
+from streamjoin.inputs.agreement import comparable
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.predicates import Predicate

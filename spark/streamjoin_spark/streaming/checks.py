@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs.batches import comparable, r_columns, s_columns
+from streamjoin.inputs.agreement import comparable
 from streamjoin.tuples import Stream
 from streamjoin_common.documents import read_json
 from streamjoin_common.language.arrivals import Arrivals
@@ -57,8 +57,8 @@ class Asked:
             )
         arrivals = Arrivals.parse(ts, window=self.window)
         self.names = (
-            (row, arrivals.r.name, *r_columns(self.predicate)),
-            (row, arrivals.s.name, *s_columns(self.predicate)),
+            (row, arrivals.r.name, *self.predicate.r_columns),
+            (row, arrivals.s.name, *self.predicate.s_columns),
         )
         self.described = {
             "predicate": self.predicate.text,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamjoin.errors import InputError
-from streamjoin.inputs.batches import comparable
+from streamjoin.inputs.agreement import comparable
 from streamjoin.inputs.files import require_columns
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.predicates import Predicate

@@ -1,0 +1,102 @@
+"""Which table of a database is read, and whether a scan by position can read it."""
+
+from pathlib import Path
+
+from streamjoin.errors import InputError
+
+OWN_TABLE = "r"
+"""Name of the table in databases that :func:`~streamjoin.relations.write_store` writes."""
+
+MAX_POSITIONS_PER_ROW = 100
+"""Positions per row beyond which a scan by position would read almost nothing."""
+
+
+def refuse_column(place: Path, name: str, have: list[str]) -> InputError:
+    """Say that a column is missing."""
+    return InputError(f"{place}: there is no column {name!r}; it has {', '.join(have) or 'none'}")
+
+
+def choose_table(place: Path, asked: str | None, have: list[str]) -> str:
+    """Say which of a database's tables is meant.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or several and none was named.
+    """
+    listed = ", ".join(have) or "none"
+    if asked is not None:
+        if asked not in have:
+            raise InputError(f"{place}: there is no table {asked!r}; it has {listed}")
+        return asked
+    if OWN_TABLE in have:
+        return OWN_TABLE
+    if len(have) == 1:
+        return have[0]
+    if not have:
+        raise InputError(f"{place}: holds no table")
+    raise InputError(f"{place}: holds the tables {listed}: name one of them behind a colon")
+
+
+def check_magic(place: Path, magic: bytes, at: int, what: str) -> None:
+    """Refuse a file that does not begin as a database of its kind does.
+
+    Raises
+    ------
+    InputError
+        If it is not there, or is something else.
+    """
+    if not place.is_file():
+        raise InputError(f"{place}: there is no such file")
+    try:
+        with place.open("rb") as file:
+            head = file.read(at + len(magic))
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror}") from None
+    if head and head[at:] != magic:
+        raise InputError(f"{place}: is no {what} database")
+
+
+def check_density(place: Path, rows: int, least: int, most: int, begin: int) -> None:
+    """Refuse a relation of which a scan by position would mostly read nothing.
+
+    Parameters
+    ----------
+    place : Path
+        For the error.
+    rows : int
+        How many there are, counted up to :func:`enough_rows` of ``most``.
+    least, most : int
+        The first row's number and the last one's.
+    begin : int
+        The lowest that may be.
+
+    Raises
+    ------
+    InputError
+        If it is sparse, or a number is below ``begin``.
+    """
+    if rows and (least < begin or rows < enough_rows(most)):
+        counted = rows if rows < enough_rows(most) else f"at least {rows}"
+        raise InputError(
+            f"{place}: {counted} rows are numbered from {least} to {most}; number them from "
+            f"{begin} on without large gaps, as a copy of the table does"
+        )
+
+
+def enough_rows(most: int) -> int:
+    """Rows from which on a relation with this highest number is dense enough."""
+    return max(1, -(-most // MAX_POSITIONS_PER_ROW) - 1)
+
+
+def no_places(place: Path, table: str) -> InputError:
+    """Say that rows cannot be read by their place."""
+    return InputError(
+        f"{place}: rows of {table!r} have no rowid, as it is a view or made without: type CREATE "
+        f"TABLE copy AS SELECT * FROM {quoted(table)} and join the copy"
+    )
+
+
+def quoted(name: str) -> str:
+    """Quote a name for SQL."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,176 @@
+"""The one sequence behind every verb: read the inputs, resolve the engine, run, verify.
+
+``sj.join``, ``streamjoin join``, ``compare``, ``bench``, ``rate`` and ``advise`` only fill in a
+:class:`Request` and show what it gave.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from streamjoin import run, verify
+from streamjoin.advise import choose
+from streamjoin.engines import catalog
+from streamjoin.engines.base import Engine
+from streamjoin.engines.job import Job
+from streamjoin.metrics import ProgressCallback
+from streamjoin.relations import Relation
+from streamjoin.run import Outcome, Prepared
+from streamjoin.streams import as_streams, read_streams
+from streamjoin.tuples import Stream
+from streamjoin.verify import Expected
+from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked of an engine, whatever the inputs are.
+
+    Attributes
+    ----------
+    predicate, window
+        What joins.
+    arrivals : Arrivals, optional
+        The arrival columns; by default ``ts``, where the window needs it or there is one.
+    lateness_us : int, optional
+        Maximum lateness of tuples that are put in order; arrival times that go back are refused
+        by default.
+    threads, speedup, order, backend, max_pairs
+        As :class:`~streamjoin.engines.job.Job` has them.
+    arrival : str, optional
+        ``"instant"`` or ``"replay"``; None replays where there are arrival times and the engine
+        can.
+
+    Raises
+    ------
+    InputError
+        If no engine takes an option.
+    """
+
+    predicate: Predicate
+    window: Window
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    lateness_us: int | None = None
+    threads: int = 1
+    arrival: str | None = "instant"
+    speedup: float = 1.0
+    order: str = "none"
+    backend: str | None = None
+    max_pairs: int | None = None
+
+    def __post_init__(self) -> None:
+        run.check_options(
+            threads=self.threads,
+            speedup=self.speedup,
+            order=self.order,
+            arrival=self.arrival or "replay",
+            max_pairs=self.max_pairs,
+        )
+
+    def read(self, r: Path | Relation, s: Path) -> Job:
+        """Read both inputs from files; R may be a relation in a store.
+
+        Raises
+        ------
+        InputError
+            As :func:`~streamjoin.streams.read_streams`.
+        """
+        return self._job(read_streams(r, s, self.predicate, self.arrivals, self.lateness_us))
+
+    def take(self, r: Any, s: Any) -> Job:
+        """Take both inputs from Python.
+
+        Raises
+        ------
+        InputError
+            As :func:`~streamjoin.streams.as_streams`.
+        """
+        return self._job(as_streams(r, s, self.predicate, self.arrivals, self.lateness_us))
+
+    def _job(self, streams: tuple[Stream, Stream]) -> Job:
+        job = Job(
+            *streams,
+            self.predicate,
+            self.window,
+            threads=self.threads,
+            arrival=self.arrival or "replay",
+            speedup=self.speedup,
+            order=self.order,
+            backend=self.backend,
+            max_pairs=self.max_pairs,
+        )
+        at_rest = job.start_us == job.end_us == 0
+        return replace(job, arrival="instant") if self.arrival is None and at_rest else job
+
+    def resolve(
+        self,
+        name: str,
+        job: Job,
+        knobs: Mapping[str, Any] | None = None,
+        *,
+        will_verify: bool = False,
+    ) -> "ResolvedJoin":
+        """Choose the engine and complete the job for it.
+
+        Parameters
+        ----------
+        name : str
+            An engine's name, or ``"auto"``.
+        job : Job
+            From :meth:`read` or :meth:`take`.
+        knobs : mapping, optional
+            The engine's tuning parameters.
+        will_verify : bool
+            Whether the result will be compared with the oracle's.
+
+        Raises
+        ------
+        InputError, UnsupportedError, UnavailableError
+            If engine, input and machine do not fit together, or the result cannot be verified.
+        """
+        engine = choose(job) if name == "auto" else catalog.get(name)
+        if self.arrival is None and "replay" not in engine.capabilities.arrivals:
+            job = replace(job, arrival="instant")
+        complete = run.complete(engine, job, knobs)
+        if will_verify:
+            verify.refuse(complete)
+        return ResolvedJoin(engine, complete)
+
+
+@dataclass(frozen=True)
+class ResolvedJoin:
+    """An engine and a job that is complete for it."""
+
+    engine: Engine
+    job: Job
+
+    def prepare(self, report: Callable[[str], None] | None = None) -> Prepared:
+        """Do what must not be timed, once for any number of runs."""
+        return run.prepare(self.engine, self.job, report)
+
+    def run(
+        self,
+        on_progress: ProgressCallback | None = None,
+        report: Callable[[str], None] | None = None,
+        prepared: Prepared | None = None,
+    ) -> Outcome:
+        """Run the engine, prepared before or now."""
+        return run.run(self.engine, self.job, on_progress, report, prepared)
+
+    def arriving(self, arrival: str, speedup: float = 1.0) -> "ResolvedJoin":
+        """Return the same join with other arrivals."""
+        return ResolvedJoin(self.engine, replace(self.job, arrival=arrival, speedup=speedup))
+
+    def verify(self, outcome: Outcome, expected: Expected) -> None:
+        """Compare an outcome's pairs and their order with what is right.
+
+        Raises
+        ------
+        MismatchError
+            Naming the first pair that is missing, surplus or out of order.
+        """
+        verify.check(outcome.rows, expected.rows, self.engine.name)
+        verify.check_order(outcome.pairs, self.job, self.engine.promise(self.job))
