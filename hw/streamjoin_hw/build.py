@@ -111,8 +111,8 @@ def _forget_old(folder: Path) -> None:
     """Keep the cache from growing without end."""
     # Hidden folders are builds that go on.
     visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    models = [path for path in visible if (path / LIBRARY_NAME).is_file()]
-    models.sort(key=lambda path: (path / LIBRARY_NAME).stat().st_mtime)
+    models = [path for path in visible if (path / cache.SEAL_NAME).is_file()]
+    models.sort(key=lambda path: (path / cache.SEAL_NAME).stat().st_mtime)
     for path in models[:-KEPT_MODELS]:
         shutil.rmtree(path, ignore_errors=True)
 
@@ -150,7 +150,7 @@ def build_model(
     )
 
 
-def kept_model(key: str, make: Callable[[Path], None]) -> Path:
+def kept_model(key: str, make: Callable[[Path], None], *, kind: str = "models") -> Path:
     """Return the folder of a model in the cache, making it where it is not there.
 
     Parameters
@@ -158,17 +158,18 @@ def kept_model(key: str, make: Callable[[Path], None]) -> Path:
     key : str
         Its name: all that can change the model.
     make : callable taking Path
-        Fills a folder.
+        Fills a folder; ``obj`` in it is not kept.
+    kind : str
+        Folder of the cache; models of a kind make room for each other.
 
     Raises
     ------
     ToolError
         If ``make`` does.
     """
-    target = cache.cache_folder() / "models" / key
-    library = target / LIBRARY_NAME
+    target = cache.cache_folder() / kind / key
     if cache.is_whole(target):
-        library.touch()
+        (target / cache.SEAL_NAME).touch()
         return target
     made = cache.cache_entry(target)
     try:

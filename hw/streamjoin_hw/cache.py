@@ -14,7 +14,7 @@ from pathlib import Path
 ABANDONED_S = 6 * 3600
 """Age at which a folder that a build left is nobody's: above the deadlines of all its tools."""
 
-CACHES = ("models", "synth", "verilator")
+CACHES = ("models", "simulators", "synth", "verilator")
 """Folders of the cache that are filled here."""
 
 SEAL_NAME = "complete.json"
