@@ -44,7 +44,7 @@ stress: setup ## random cases for every parallel engine (CASES=1000, SEED= repea
 		tests/host/test_sliding.py tests/host/test_chains.py
 
 sim: setup ## simulate the designs with cocotb on Verilator
-	$(BIN)/pytest sim_tests -s
+	$(BIN)/pytest sim_tests -s -m ""
 
 formal: setup ## prove parts of the designs; every proof must also find a fault
 	$(BIN)/streamjoin hw prove

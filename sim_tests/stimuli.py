@@ -88,10 +88,10 @@ STALLS = {
 }
 """Share of cycles in which the input pauses and in which the output is not ready."""
 
-INPUT_TUPLES = (1, 40, 900, 1300, 2000)
+INPUT_TUPLES = (1, 40, 400, 700)
 """Tuples of the inputs that follow one another in one scenario: from nearly nothing up."""
 
-DESIGN_TUPLES = 17_000
+DESIGN_TUPLES = 7_000
 """Least count of tuples for each design; 15 designs make more than 10^5."""
 
 

@@ -252,7 +252,7 @@ ARRAY_MUTATIONS = {
             "forward.i.valid.eq(self.i.valid)",
             "a tuple is forwarded before the core has taken it, and again",
         ),
-        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.0-0.0]",
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[5-1-0-3-0.5-0.5]",
         "surplus: first",
     ),
     "hold-ignored-fast": Mutation(
@@ -272,7 +272,7 @@ ARRAY_MUTATIONS = {
             "[r.ts <= s.end, s.ts < r.end]",
             "a time window holds its end",
         ),
-        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-12-3-0.0-0.0]",
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-12-3-0.5-0.5]",
         "surplus: first surplus",
     ),
     "time-window-of-the-other": Mutation(

@@ -1,13 +1,34 @@
 """Stream endpoints for Amaranth's simulator that also check the stream's rules."""
 
+import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import pytest
 from amaranth.hdl import Value
 from amaranth.sim import Simulator
 
 CLOCK_S = 1e-6
+
+
+def spread(*axes: Sequence[Any], one_of: int, rest: int = 0) -> list[Any]:
+    """Combine the values of axes; one of so many combinations is always run, the others are slow.
+
+    Whose numbers along the axes add up to ``rest`` modulo ``one_of`` is always run: every value
+    meets as many of the other axes' values as there are cases for. A tuple is several parameters.
+    """
+    cases = []
+    for numbered in itertools.product(*(list(enumerate(axis)) for axis in axes)):
+        values = [
+            value
+            for _, each in numbered
+            for value in (each if isinstance(each, tuple) else (each,))
+        ]
+        is_slow = sum(number for number, _ in numbered) % one_of != rest
+        marks = [pytest.mark.slow] if is_slow else []
+        cases.append(pytest.param(*values, id="-".join(map(str, values)), marks=marks))
+    return cases
 
 
 def simulate(component: Any, *testbenches: Callable[[Any], Any], **processes: Any) -> None:

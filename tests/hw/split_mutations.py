@@ -27,7 +27,7 @@ SPLIT_MUTATIONS = {
             ".eq(0),",
             "a probe meets what expired while its batch was collected",
         ),
-        f"{RANDOM}[3-4-2-4-none-0.0-0.0]",
+        f"{RANDOM}[3-4-2-4-none-0.5-0.0]",
         "surplus: first surplus",
     ),
     "split-later-is-met": Mutation(
@@ -57,7 +57,7 @@ SPLIT_MUTATIONS = {
             "(collector.batch.count != 0) | 1",
             "tuples are stored while results of an old batch are still given",
         ),
-        f"{RANDOM}[1-1-1-2-outer-0.0-0.0]",
+        f"{RANDOM}[1-1-1-2-outer-0.5-0.0]",
         "pairs missing",
     ),
     "split-stale-slots-are-met": Mutation(

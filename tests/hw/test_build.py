@@ -128,16 +128,32 @@ def test_of_two_equal_builds_the_first_stays(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["entry"]
 
 
-def test_a_runtime_without_its_library_is_compiled_anew(own_cache: Path) -> None:
+def test_a_runtime_without_its_library_is_compiled_anew(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tools are stand-ins that write the files they are asked for."""
+    compiled: list[set[str]] = []
+
+    def write_what_is_asked(command: list[str], *_: object) -> str:
+        if command[0] == "make":
+            compiled.append({word for word in command if word.endswith(".a")})
+            for name in compiled[-1]:
+                (Path(command[command.index("-C") + 1]) / name).write_text("a library")
+        elif "-o" in command:
+            Path(command[command.index("-o") + 1]).write_text("a model")
+        return str(own_cache)
+
+    monkeypatch.setattr(toolchain, "run", write_what_is_asked)
     params = DesignParams(cores=1, segment_tuples=1)
     first = build.build_model(params)
-    (runtime,) = (own_cache / "verilator").glob("runtime-*")
-    library = runtime / "libverilated.a"
-    whole = library.stat().st_size
-    library.write_bytes(b"")
-    shutil.rmtree(first)
-    assert build.build_model(params) == first
-    assert library.stat().st_size == whole
+    (library,) = (own_cache / "verilator").glob("runtime-*/libverilated.a")
+    for damage in (None, b""):
+        if damage is not None:
+            library.write_bytes(damage)
+        shutil.rmtree(first)
+        assert build.build_model(params) == first
+        assert library.read_text() == "a library"
+    assert ["libverilated.a" in names for names in compiled] == [True, False, True]
 
 
 def test_a_repaired_verilator_that_lost_a_file_is_repaired_anew(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data
-from tests.hw.checks import give, pauses, simulate
-from tests.hw.test_handshake import beats_of, run_inputs, set_up
+from tests.hw.checks import give, pauses, simulate, spread
+from tests.hw.test_handshake import STALLS, beats_of, run_inputs, set_up
 
 from streamjoin_common.contract import DesignParams, KeyType, Term, TermKind
 from streamjoin_common.contract.presets import EQUI
@@ -59,8 +59,9 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("idle", "stall"), [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5)])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "idle", "stall"), spread(tuple(SHAPES), STALLS, one_of=2, rest=1)
+)
 def test_random_inputs_are_exact_and_in_order(shape: str, idle: float, stall: float) -> None:
     """The ring comes round several times, and nothing is emptied between the inputs."""
     params = SHAPES[shape]

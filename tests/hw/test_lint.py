@@ -63,7 +63,7 @@ DESIGNS = {
 LARGE = ("pynq-z2", "zcu104", "kv260", "pynq-z2-hash")
 """Presets that are read whole by Verilator alone: structure is the same with fewer cores."""
 
-SELFTESTS = ("tiny", "tiny-band", "tiny-split", "ulx3s-85f")
+SELFTESTS = ("tiny", "tiny-split")
 """Designs that are also looked at with the top level of the self-test."""
 
 SILENCED = (

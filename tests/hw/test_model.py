@@ -90,7 +90,7 @@ def workloads(draw: Any, params: DesignParams) -> Workload:
 
 def test_any_input_gives_exactly_the_reference(model: Model) -> None:
     @settings(
-        max_examples=400,
+        max_examples=150,
         deadline=None,
         derandomize=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

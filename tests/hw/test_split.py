@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from amaranth.lib import data
-from tests.hw.checks import give, nothing_more, pauses, simulate, take
-from tests.hw.test_handshake import beats_of, set_up
+from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
+from tests.hw.test_handshake import STALLS, beats_of, set_up
 
 from streamjoin_common.contract import ORDERS, SIDE_R, DesignParams, TUser
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
@@ -127,20 +127,13 @@ def inputs(params: DesignParams, *salt: int, **choices: Any) -> list[Workload]:
     return [random_workload(params, rng, tuples, **choices) for tuples in (40, 1, 90)]
 
 
-STALLS = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5)]
+SHAPES = ((1, 4, 3, 1), (1, 1, 1, 2), (3, 4, 2, 4), (4, 5, 1, 2), (5, 3, 3, 3))
+"""Cores, tuples of a segment, lanes, probes."""
 
 
-@pytest.mark.parametrize(("idle", "stall"), STALLS)
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
-    ("cores", "segment", "lanes", "probes"),
-    [
-        (1, 4, 3, 1),
-        (1, 1, 1, 2),
-        (3, 4, 2, 4),
-        (4, 5, 1, 2),
-        (5, 3, 3, 3),
-    ],
+    ("cores", "segment", "lanes", "probes", "order", "idle", "stall"),
+    spread(SHAPES, ORDERS, STALLS, one_of=3),
 )
 def test_random_inputs_are_exact_and_in_order(
     cores: int, segment: int, lanes: int, probes: int, order: str, idle: float, stall: float
@@ -165,8 +158,7 @@ def test_long_passes_over_changing_windows_are_exact(order: str) -> None:
     run_ordered([random_workload(params, rng, 400, domain=6, windows=(79, 69))], order)
 
 
-@pytest.mark.parametrize(("idle", "stall"), STALLS)
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("order", "idle", "stall"), spread(ORDERS, STALLS, one_of=2, rest=1))
 def test_time_windows_are_exact(order: str, idle: float, stall: float) -> None:
     params = design(probes=3, order=order, timestamp_bits=12)
     run_ordered(inputs(params, 2), order, idle=idle, stall=stall)
@@ -212,8 +204,14 @@ def test_an_interval_leaves_groups_of_rows_in_order(interval: int, exact: int) -
     assert groups_of(workload, found, exact) == expected
 
 
-@pytest.mark.parametrize("interval", [1, 8, 16, 32, 1 << 20])
-@pytest.mark.parametrize("partners", [(21, 50), (21, 23, 49, 50), (44, 45, 49), (30, 48)])
+@pytest.mark.parametrize(
+    ("partners", "interval"),
+    spread(
+        [((21, 50),), ((21, 23, 49, 50),), ((44, 45, 49),), ((30, 48),)],
+        [1, 8, 16, 32, 1 << 20],
+        one_of=2,
+    ),
+)
 def test_groups_of_rows_are_told_apart_however_far_they_lie(
     interval: int, partners: tuple[int, ...]
 ) -> None:

@@ -117,7 +117,7 @@ def build_model(
     )
 
 
-def kept_model(key: str, make: Callable[[Path], None]) -> Path:
+def kept_model(key: str, make: Callable[[Path], None], *, kind: str = "models") -> Path:
     """Return the folder of a model in the cache, making it where it is not there.
 
     Parameters
@@ -125,7 +125,9 @@ def kept_model(key: str, make: Callable[[Path], None]) -> Path:
     key : str
         Its name: all that can change the model.
     make : callable taking Path
-        Fills a folder.
+        Fills a folder; ``obj`` in it is not kept.
+    kind : str
+        Folder of the cache; models of a kind make room for each other.
 
     Raises
     ------
@@ -137,7 +139,7 @@ def kept_model(key: str, make: Callable[[Path], None]) -> Path:
         make(made)
         shutil.rmtree(made / "obj")
 
-    return cache.entry("models", key, model, max_entries=KEPT_MODELS)
+    return cache.entry(kind, key, model, max_entries=KEPT_MODELS)
 
 
 def _compile(
