@@ -1,7 +1,7 @@
-"""Whole numbers from a density given on a grid of bins, the same on every machine.
+"""Integers from a density given on a grid of bins, the same on every machine.
 
 A density is cut into ``BINS`` bins of equal width; a draw takes a bin by an alias table and a
-place within it uniformly. With 4096 bins the distribution function differs from the density's
+value within it uniformly. With 4096 bins the distribution function differs from the density's
 own by less than 1e-6 for the laws here, far below what any sample shows. As a law of bins it is
 also exact in what matters for a join: how likely two values are close is a finite sum.
 """
