@@ -84,7 +84,7 @@ def apt(packages: list[str], why: str) -> None:
 
 
 def is_there(program: str) -> bool:
-    """Whether a program is on the path, or at such a place below the root."""
+    """Whether a program is on the path, or at such a path below the root."""
     if "/" in program:
         return any(Path("/").glob(program))
     return shutil.which(program) is not None
@@ -152,10 +152,10 @@ def python_of(version: str) -> str | None:
 
 def make_board_environment(pynq: str, versions: tuple[str, ...]) -> None:
     """Make the environment for one version of PYNQ."""
-    found = {version: python for version in versions if (python := python_of(version))}
-    if not found:
+    pythons = {version: python for version in versions if (python := python_of(version))}
+    if not pythons:
         fail(f"PYNQ {pynq} needs Python {' or '.join(versions)}, and none is on this machine")
-    version, python = next(iter(found.items()))
+    version, python = next(iter(pythons.items()))
     if version != versions[0]:
         print(
             f"setup: Python {versions[0]}, which boards with PYNQ {pynq} have, is not on this "
@@ -178,7 +178,7 @@ def make_board_environment(pynq: str, versions: tuple[str, ...]) -> None:
 
 
 def once(name: str, inputs: tuple[str, ...], step: Callable[[], None], venv: Path = VENV) -> None:
-    """Run a step unless it was run on these very files, in this place, by this Python."""
+    """Run a step unless it was run on these very files, in this folder, by this Python."""
     stamp = venv / f"{name}.stamp"
     files = b"".join((ROOT / path).read_bytes() for path in inputs)
     wanted = hashlib.sha256(files + f"{ROOT} {sys.version}".encode()).hexdigest()

@@ -107,8 +107,8 @@ MUTATIONS = {
     "foreign-keys-are-counted": Mutation(
         Fault(
             "streamjoin_datagen.pairs",
-            "s_keys = places[keys[places] == s_keys]",
-            "s_keys = places",
+            "s_keys = indices[keys[indices] == s_keys]",
+            "s_keys = indices",
             "keys of S that R does not have count as R's nearest",
         ),
         "datagen/test_generate.py::test_pairs_are_counted_alike_in_narrow_and_wide_domains",

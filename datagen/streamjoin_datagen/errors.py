@@ -1,4 +1,4 @@
-"""What a user is told: errors of one sentence each, and the checks that raise them."""
+"""What a user reads: errors of one sentence each, and the checks that raise them."""
 
 from streamjoin_common.errors import InputError, StreamJoinError
 
@@ -18,6 +18,6 @@ def require(ok: bool, name: str, requirement: str, value: object) -> None:
 
 
 def check_seed(seed: object) -> None:
-    """Raise :class:`SpecError` unless the seed is a whole number of 64 bits."""
+    """Raise :class:`SpecError` unless the seed is an integer of 64 bits."""
     ok = isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 1 << 64
-    require(ok, "seed", "a whole number from 0 to below 2**64", seed)
+    require(ok, "seed", "an integer from 0 to below 2**64", seed)

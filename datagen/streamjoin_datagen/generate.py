@@ -37,11 +37,13 @@ from streamjoin_datagen.store import (
 from streamjoin_datagen.tables import build, schema
 
 COUNTED_ROWS = 1 << 27
-"""Up to so many rows this process counts the pairs itself, which is faster; above, Spark does."""
+"""Maximum rows of a workload whose pairs this process counts itself; Spark counts those of more."""
 
-MOST_PAIRS = 1e9
+MAX_PAIRS = 1e9
+"""Maximum expected pairs of a workload, unless the user insists."""
+
 BYTES_A_PAIR = 8
-"""What a workload's result may have unless the user insists; two 32-bit row numbers a pair."""
+"""Bytes of a pair in a result: two 32-bit row numbers."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,10 @@ def check_size(spec: WorkloadSpec) -> None:
         Naming the pairs to be expected and their size.
     """
     pairs = spec.estimated_pairs() or 0.0
-    if pairs > MOST_PAIRS:
+    if pairs > MAX_PAIRS:
         raise SpecError(
             f"{spec.name} would have about {pairs:.2g} pairs, a result of "
-            f"{pairs * BYTES_A_PAIR / 1e9:,.0f} GB and above {MOST_PAIRS:g} pairs: give --yes if "
+            f"{pairs * BYTES_A_PAIR / 1e9:,.0f} GB and above {MAX_PAIRS:g} pairs: give --yes if "
             "that is meant"
         )
 
@@ -112,7 +114,7 @@ def generate(
     spec : WorkloadSpec
         What to write.
     out : Path
-        Folder that appears whole at the end, in place of an earlier workload.
+        Folder that appears whole at the end and replaces an earlier workload.
     session : Session
         Where the jobs run.
     name : str, optional
@@ -124,7 +126,7 @@ def generate(
     count : bool
         Whether to count the pairs of an equi-join, which reads the files again.
     progress : callable, optional
-        Told parts done and parts in all, now and then.
+        Is called with the parts done and the number of parts, now and then.
 
     Raises
     ------
@@ -138,9 +140,9 @@ def generate(
     if missing:
         raise SpecError(missing)
     tasks = [
-        Task(stream, *place)
+        Task(stream, *part)
         for stream in STREAMS
-        for place in part_ranges(stream, spec.rows(stream), spec.part_rows(stream, part_rows))
+        for part in part_ranges(stream, spec.rows(stream), spec.part_rows(stream, part_rows))
     ]
     partitions = partitions or 4 * session.threads
     with staged(out) as folder:
@@ -206,18 +208,18 @@ def spark_pairs(session: Session, folder: Path, key: str, window: str) -> int:
         ``all`` or a tumbling window.
     """
     chosen = parse_window(window)
-    place = f"ts div {chosen.length_us}L" if isinstance(chosen, TumblingWindow) else "0L"
+    number = f"ts div {chosen.length_us}L" if isinstance(chosen, TumblingWindow) else "0L"
 
     def counted() -> int:
         sides = [
             session.spark.read.parquet((folder / f"{stream}.parquet").absolute().as_uri())
-            .selectExpr(f"{key} as key", f"{place} as place")
-            .groupBy("key", "place")
+            .selectExpr(f"{key} as key", f"{number} as number")
+            .groupBy("key", "number")
             .agg({"*": "count"})
             .withColumnRenamed("count(1)", f"{stream}_rows")
             for stream in STREAMS
         ]
-        met = sides[0].join(sides[1], on=["key", "place"])
+        met = sides[0].join(sides[1], on=["key", "number"])
         total = met.selectExpr("sum(cast(r_rows as decimal(19, 0)) * s_rows)").collect()[0][0]
         return int(total or 0)
 
@@ -251,7 +253,7 @@ def _gaps_ns(spec: WorkloadSpec, stream: str, first_row: int, row_count: int) ->
 def _with_start_times(
     session: Session, spec: WorkloadSpec, tasks: list[Task], partitions: int
 ) -> list[Task]:
-    """Sum the Poisson gaps of every part, and tell each part when it starts."""
+    """Sum the Poisson gaps of every part, and set the start of each part."""
     if not any(isinstance(spec.timing(stream), Poisson) for stream in STREAMS):
         return tasks
 
@@ -261,9 +263,9 @@ def _with_start_times(
         return {"task": index, "gaps_ns": total}
 
     sums = run_tasks(session, len(tasks), partitions, summed)
-    found, now_ns = [], dict.fromkeys(STREAMS, 0)
+    started, now_ns = [], dict.fromkeys(STREAMS, 0)
     for task, row in zip(tasks, sums, strict=True):
-        place = (task.path, task.first_row, task.row_count)
-        found.append(Task(task.stream, *place, start_ns=now_ns[task.stream]))
+        part = (task.path, task.first_row, task.row_count)
+        started.append(Task(task.stream, *part, start_ns=now_ns[task.stream]))
         now_ns[task.stream] += row["gaps_ns"]
-    return found
+    return started

@@ -16,12 +16,12 @@ from streamjoin_common.language.windows import TumblingWindow, parse_window
 _COUNTED_KEYS = 1 << 26
 """Domains up to this are counted in an array of their length."""
 
-STRETCH_ROWS = 1 << 20
-"""Windows are counted together until either stream has so many rows."""
+SPAN_ROWS = 1 << 20
+"""Maximum rows of either stream in a span of windows that is counted at once."""
 
 
 def key_pairs(r_keys: NDArray[Any], s_keys: NDArray[Any], domain: int) -> int:
-    """Pairs of two columns of whole numbers from 0 to ``domain``.
+    """Pairs of two columns of integers from 0 to ``domain``.
 
     Rows of either side must be below 2**31, so that the result is below 2**62.
     """
@@ -30,8 +30,8 @@ def key_pairs(r_keys: NDArray[Any], s_keys: NDArray[Any], domain: int) -> int:
     if domain > _COUNTED_KEYS:
         # A wide domain is mostly empty: number the keys of R, and count only those.
         keys = np.unique(r_keys)
-        places = np.minimum(np.searchsorted(keys, s_keys), len(keys) - 1)
-        s_keys = places[keys[places] == s_keys]
+        indices = np.minimum(np.searchsorted(keys, s_keys), len(keys) - 1)
+        s_keys = indices[keys[indices] == s_keys]
         r_keys, domain = np.searchsorted(keys, r_keys), len(keys)
     r_counts = np.bincount(r_keys, minlength=domain + 1)
     s_counts = np.bincount(s_keys, minlength=domain + 1)
@@ -56,34 +56,34 @@ def window_pairs(
     chosen = parse_window(window)
     if times_us is None or not isinstance(chosen, TumblingWindow):
         return key_pairs(keys[0], keys[1], domain)
-    numbers = [found // chosen.length_us for found in times_us]
+    numbers = [ts // chosen.length_us for ts in times_us]
     total = 0
-    for r_rows, s_rows in _stretches(*numbers):
-        windows, r_places = np.unique(numbers[0][r_rows], return_inverse=True)
-        s_places = np.searchsorted(windows, numbers[1][s_rows])
-        met = windows[np.minimum(s_places, len(windows) - 1)] == numbers[1][s_rows]
+    for r_rows, s_rows in _spans(*numbers):
+        windows, r_windows = np.unique(numbers[0][r_rows], return_inverse=True)
+        s_windows = np.searchsorted(windows, numbers[1][s_rows])
+        met = windows[np.minimum(s_windows, len(windows) - 1)] == numbers[1][s_rows]
         r_keys, s_keys = keys[0][r_rows], keys[1][s_rows][met]
         if len(windows) > 1:  # a key is another one in each window
-            r_keys = r_places * (domain + 1) + r_keys
-            s_keys = s_places[met] * (domain + 1) + s_keys
+            r_keys = r_windows * (domain + 1) + r_keys
+            s_keys = s_windows[met] * (domain + 1) + s_keys
         total += key_pairs(r_keys, s_keys, len(windows) * (domain + 1))
     return total
 
 
-def _stretches(
+def _spans(
     r_numbers: NDArray[np.int64], s_numbers: NDArray[np.int64]
 ) -> Iterator[tuple[slice, slice]]:
-    """Rows of R and S of consecutive windows, whole ones, none without rows of R."""
+    """Rows of R and S of spans of consecutive windows, each with rows of R."""
     both = (r_numbers, s_numbers)
     firsts = [0, 0]
-    while all(first < len(found) for first, found in zip(firsts, both, strict=True)):
+    while all(first < len(numbers) for first, numbers in zip(firsts, both, strict=True)):
         beyond = [
-            int(found[first + STRETCH_ROWS])
-            for first, found in zip(firsts, both, strict=True)
-            if first + STRETCH_ROWS < len(found)
+            int(numbers[first + SPAN_ROWS])
+            for first, numbers in zip(firsts, both, strict=True)
+            if first + SPAN_ROWS < len(numbers)
         ]
-        last = min(beyond, default=max(int(found[-1]) for found in both))
-        ends = [int(np.searchsorted(found, last, side="right")) for found in both]
+        last = min(beyond, default=max(int(numbers[-1]) for numbers in both))
+        ends = [int(np.searchsorted(numbers, last, side="right")) for numbers in both]
         if firsts[0] < ends[0]:
             yield slice(firsts[0], ends[0]), slice(firsts[1], ends[1])
         firsts = ends
@@ -92,7 +92,7 @@ def _stretches(
 def table_pairs(
     r: pa.Table, s: pa.Table, r_columns: Sequence[str], s_columns: Sequence[str]
 ) -> int:
-    """Pairs of two tables on columns of whole numbers or text, compared in the order given."""
+    """Pairs of two tables on columns of integers or strings, compared in the order given."""
     names = [f"key{index}" for index in range(len(r_columns))]
     r_keys, s_keys = [], []
     for left, right in zip(r_columns, s_columns, strict=True):

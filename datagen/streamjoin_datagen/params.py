@@ -1,4 +1,4 @@
-"""Plain values and texts in, checked workload parameters out."""
+"""Plain values and strings in, checked workload parameters out."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import Any
 from streamjoin_datagen.errors import SpecError, require
 from streamjoin_datagen.kinds.band import BandSpec
 from streamjoin_datagen.kinds.debs import DebsSpec
+from streamjoin_datagen.kinds.dimension import DimensionSpec
 from streamjoin_datagen.kinds.equi import EquiSpec
-from streamjoin_datagen.kinds.master import MasterSpec
 from streamjoin_datagen.kinds.micro import MicroSpec
 from streamjoin_datagen.kinds.rovio import RovioSpec
 from streamjoin_datagen.kinds.stock import StockSpec
@@ -34,11 +34,11 @@ _CLASSES: tuple[type[WorkloadSpec], ...] = (
     GaussianSpec,
     GammaSpec,
     ShiftingGaussianSpec,
-    MasterSpec,
+    DimensionSpec,
     TpchOrdersSpec,
 )
 
-SPECS: dict[str, type[WorkloadSpec]] = {found.kind: found for found in _CLASSES}
+SPECS: dict[str, type[WorkloadSpec]] = {spec.kind: spec for spec in _CLASSES}
 """The workloads that are generated, by kind."""
 
 
@@ -52,7 +52,7 @@ def make_spec(kind: str, seed: object, params: Mapping[str, Any]) -> WorkloadSpe
     seed : object
         The seed; None if the user gave none.
     params : mapping of str to object
-        Values as TOML or JSON gives them, or texts as the command line does.
+        Values as TOML or JSON gives them, or strings as the command line does.
 
     Raises
     ------
@@ -79,19 +79,19 @@ def make_spec(kind: str, seed: object, params: Mapping[str, Any]) -> WorkloadSpe
     return cls(seed=seed, **values)  # type: ignore[arg-type]  # checked by the class
 
 
-def _typed(text: str, default: object) -> object:
-    """Read a text as the type of the default; a text that is none is left for the checks."""
+def _typed(string: str, default: object) -> object:
+    """Read a string as the type of the default; one that is none is returned for the checks."""
     try:
         if isinstance(default, float):
-            return float(text)
+            return float(string)
         if isinstance(default, int):
-            return int(text)
+            return int(string)
     except ValueError:
         pass
-    return text
+    return string
 
 
-def parse_params(texts: list[str]) -> dict[str, str]:
+def parse_params(strings: list[str]) -> dict[str, str]:
     """Read ``["rate_r=2000", ...]``.
 
     Raises
@@ -99,10 +99,10 @@ def parse_params(texts: list[str]) -> dict[str, str]:
     SpecError
         If one is not ``name=value`` or a name occurs twice.
     """
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        require(bool(name and equals and value), "--param", "name=value", text)
-        require(name not in found, "--param", "given once for each name", name)
-        found[name] = value
-    return found
+    params: dict[str, str] = {}
+    for string in strings:
+        name, equals, value = string.partition("=")
+        require(bool(name and equals and value), "--param", "name=value", string)
+        require(name not in params, "--param", "given once for each name", name)
+        params[name] = value
+    return params

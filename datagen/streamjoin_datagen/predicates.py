@@ -30,20 +30,20 @@ def _kind(term: str, table: pa.Table, path: Path, column: str) -> str:
     if column not in table.column_names:
         have = ", ".join(table.column_names)
         raise SpecError(f"{path}: there is no column {column!r}; it has {have}")
-    found = table.column(column)
+    values = table.column(column)
     kinds = {
-        "whole": pa.types.is_integer(found.type),
-        "real": pa.types.is_floating(found.type),
-        "text": pa.types.is_string(found.type) or pa.types.is_large_string(found.type),
+        "whole": pa.types.is_integer(values.type),
+        "real": pa.types.is_floating(values.type),
+        "text": pa.types.is_string(values.type) or pa.types.is_large_string(values.type),
     }
     kind = next((name for name, holds in kinds.items() if holds), "")
     if term == "equi" and kind not in {"whole", "text"}:
         raise SpecError(
-            f"{path}: column {column!r} of --on must be whole numbers or text, not {found.type}"
+            f"{path}: column {column!r} of --on must be integers or strings, not {values.type}"
         )
     if term == "band" and kind not in {"whole", "real"}:
-        raise SpecError(f"{path}: column {column!r} of --band must be numbers, not {found.type}")
-    if found.null_count:
-        row = pc.index(found.is_null(), value=True).as_py()
+        raise SpecError(f"{path}: column {column!r} of --band must be numbers, not {values.type}")
+    if values.null_count:
+        row = pc.index(values.is_null(), value=True).as_py()
         raise SpecError(f"{path}: column {column!r} is empty in row {row}: remove such rows")
     return kind

@@ -26,10 +26,10 @@ MAX_KEY = (1 << 31) - 1
 """Largest domain: keys are int32 and start at 1."""
 
 MAX_RATE_PER_S = 1e8
-"""Poisson gaps are whole nanoseconds, so the mean gap must be well above one."""
+"""Poisson gaps are integer nanoseconds, so the mean gap must be well above one."""
 
 MAX_SECONDS = 1e9
-"""Longest input: sums of whole nanoseconds stay far inside int64."""
+"""Longest input: sums of integer nanoseconds stay far inside int64."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +85,9 @@ class WorkloadSpec:
         """Rows of stream ``"r"`` or ``"s"``."""
         raise NotImplementedError
 
-    def part_rows(self, stream: str, most: int) -> int:
-        """Rows of a part file, at most so many."""
-        return most
+    def part_rows(self, stream: str, maximum: int) -> int:
+        """Rows of a part file, at most ``maximum``."""
+        return maximum
 
     def missing(self) -> str | None:
         """Say what must be installed before this can be generated; None is nothing."""
@@ -128,17 +128,17 @@ class WorkloadSpec:
         shown = f"{', '.join(choices[:-1])} or {choices[-1]}"
         require(value in choices, name, shown, value)
 
-    def _check_count(self, name: str, least: int, most: int) -> None:
+    def _check_count(self, name: str, low: int, high: int) -> None:
         value = getattr(self, name)
-        ok = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-        require(ok, name, f"a whole number from {least} to {most}", value)
+        ok = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        require(ok, name, f"an integer from {low} to {high}", value)
 
-    def _check_number(self, name: str, least: float, most: float, *, above: bool) -> None:
+    def _check_number(self, name: str, low: float, high: float, *, above: bool) -> None:
         value = getattr(self, name)
         ok = isinstance(value, (int, float)) and not isinstance(value, bool)
-        ok = ok and math.isfinite(value) and (least < value if above else least <= value)
-        start = f"above {least:g}" if above else f"of at least {least:g}"
-        require(ok and value <= most, name, f"a number {start} and at most {most:g}", value)
+        ok = ok and math.isfinite(value) and (low < value if above else low <= value)
+        start = f"above {low:g}" if above else f"of at least {low:g}"
+        require(ok and value <= high, name, f"a number {start} and at most {high:g}", value)
         object.__setattr__(self, name, float(value))
 
     def _check_rows(self, what: str, rows: float) -> None:

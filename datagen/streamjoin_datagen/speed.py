@@ -47,8 +47,8 @@ def sized(kind: str, rows: int, seed: int = 1) -> WorkloadSpec:
     params: dict[str, Any] = {}
     for name in SIZES[kind]:
         value = plain.params[name] * factor
-        whole = isinstance(plain.params[name], int) or kind == "micro"
-        params[name] = max(1, round(value)) if whole else value
+        counts = isinstance(plain.params[name], int) or kind == "micro"
+        params[name] = max(1, round(value)) if counts else value
     if kind == "tpch-orders":
         params["scale_factor"] = max(1, round(params["scale_factor"] * 100)) / 100
     return make_spec(kind, seed, params)
@@ -113,7 +113,7 @@ def _drawn(rng: np.random.Generator, form: pa.Schema, rows: int) -> pa.Table:
             columns[field.name] = np.cumsum(rng.integers(0, 3, rows, dtype=np.int64))
         elif pa.types.is_string(field.type):
             words = rng.integers(0, 1 << 60, (2, rows), dtype=np.uint64)
-            columns[field.name] = fillers.texts([words[0], words[1]])
+            columns[field.name] = fillers.strings([words[0], words[1]])
         elif pa.types.is_boolean(field.type):
             columns[field.name] = rng.integers(0, 2, rows, dtype=np.int8).astype(np.bool_)
         elif pa.types.is_floating(field.type):

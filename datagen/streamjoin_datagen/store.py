@@ -70,7 +70,7 @@ def write_part(path: Path, schema: pa.Schema, blocks: Iterable[pa.Table]) -> int
     int
         Its size in bytes.
     """
-    # The folder is a draft itself: what a killed worker leaves in it goes when it gets its name.
+    # The folder is a draft itself: what a killed worker leaves is removed when it gets its name.
     # Random keys have no repetition for a dictionary or compression to find; arrival times do, as
     # differences. The size does not depend on the data, nor does the time to read.
     with (
@@ -97,7 +97,7 @@ def write_stream(
     written = 0
     for name, first, count in part_ranges(stream, table.num_rows, part_rows):
         blocks = (
-            # One chunk a block: page boundaries must not depend on how the table came together.
+            # One chunk a block: page boundaries must not depend on how the table was put together.
             table.slice(start, min(BLOCK_ROWS, first + count - start)).combine_chunks()
             for start in range(first, first + count, BLOCK_ROWS)
         )
@@ -116,8 +116,8 @@ def read_column(folder: Path, stream: str, column: str) -> np.ndarray[Any, Any]:
     """Read one column of a stream's files, in arrival order."""
     path = folder / f"{stream}.parquet"
     parts = sorted(path.iterdir()) if path.is_dir() else [path]
-    found = [pq.read_table(part, columns=[column], partitioning=None) for part in parts]
-    return pa.concat_tables(found).column(column).to_numpy()
+    tables = [pq.read_table(part, columns=[column], partitioning=None) for part in parts]
+    return pa.concat_tables(tables).column(column).to_numpy()
 
 
 def identity(
@@ -182,8 +182,8 @@ def write_description(
             "java": java_version,
         },
     }
-    text = json.dumps(description, indent=2) + "\n"
-    (folder / DESCRIPTION).write_text(text, encoding="utf-8")
+    written = json.dumps(description, indent=2) + "\n"
+    (folder / DESCRIPTION).write_text(written, encoding="utf-8")
 
 
 def unchanged(out: Path, known: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -200,8 +200,8 @@ def unchanged(out: Path, known: Mapping[str, Any]) -> dict[str, Any] | None:
     wanted = {**known, "generator": metadata.version("streamjoin")}
     generator = description.get("generator")
     version = generator.get("streamjoin") if isinstance(generator, dict) else None
-    found = {**description, "generator": version}
-    if any(found.get(key) != value for key, value in wanted.items()):
+    written = {**description, "generator": version}
+    if any(written.get(key) != value for key, value in wanted.items()):
         return None
     for stream in STREAMS:
         if _size_bytes(out / f"{stream}.parquet") != description[stream].get("bytes"):
@@ -235,8 +235,8 @@ def earlier(out: Path) -> dict[str, Any] | None:
 
 
 def _files(path: Path) -> list[Path]:
-    found = sorted(path.rglob("*")) if path.is_dir() else [path]
-    return [file for file in found if file.is_file()]
+    paths = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [file for file in paths if file.is_file()]
 
 
 def _size_bytes(path: Path) -> int:
@@ -277,9 +277,9 @@ def write_tables(
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, or of all files of a folder in the order of their names."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in _files(path):
         with file.open("rb") as opened:
             while piece := opened.read(1 << 20):
-                found.update(piece)
-    return found.hexdigest()
+                digest.update(piece)
+    return digest.hexdigest()

@@ -14,7 +14,7 @@ from typing import Any
 
 from streamjoin_common.documents import DocumentError, read_toml
 from streamjoin_datagen.errors import SpecError, require
-from streamjoin_datagen.imports.flight_dimensions import MASTERS
+from streamjoin_datagen.imports.flight_dimensions import DIMENSIONS
 from streamjoin_datagen.params import SPECS, make_spec
 from streamjoin_datagen.spec import WorkloadSpec
 
@@ -27,13 +27,13 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 class Entry:
     """One workload of a suite; ``spec`` is None for the flights, which are imported.
 
-    ``master`` names what is joined with the flights where they are the stream.
+    ``dimension`` names the dimension table that is joined with the flights as the stream.
     """
 
     name: str
     kind: str
     spec: WorkloadSpec | None
-    master: str | None = None
+    dimension: str | None = None
 
 
 @dataclass(frozen=True)
@@ -93,17 +93,17 @@ def _entry(table: object) -> Entry:
     kind, params = table.get("kind"), table.get("params", {})
     require(kind in (*SPECS, "flights"), "kind", f"one of {', '.join(SPECS)}, flights", kind)
     require(isinstance(params, dict), "params", "a table of parameters", params)
-    spec = master = None
+    spec = dimension = None
     if kind == "flights":
         alone = set(params) <= {"master"} and "seed" not in table
         require(alone, "flights", "without seed, and without params but master", table)
-        master = params.get("master")
-        if master is not None:
-            require(master in MASTERS, "master", f"one of {', '.join(MASTERS)}", master)
+        dimension = params.get("master")
+        if dimension is not None:
+            require(dimension in DIMENSIONS, "master", f"one of {', '.join(DIMENSIONS)}", dimension)
     else:
         spec = make_spec(str(kind), table.get("seed"), params)
-    usual = spec.name if spec else "-".join(filter(None, ("flights", master)))
+    usual = spec.name if spec else "-".join(filter(None, ("flights", dimension)))
     name = table.get("name", usual)
     ok = isinstance(name, str) and _NAME.fullmatch(name) is not None
     require(ok, "name", "letters, digits, dots, dashes and underscores", name)
-    return Entry(name, str(kind), spec, master)
+    return Entry(name, str(kind), spec, dimension)

@@ -1,6 +1,6 @@
 """The workloads' tables as pure functions of (spec, stream, range of rows).
 
-Any split of a stream into ranges gives the same rows, save that Poisson arrivals must be told
+Any split of a stream into ranges gives the same rows, save that Poisson arrivals need
 the time at which a range starts.
 """
 
@@ -52,7 +52,7 @@ def build(
         ts_us = timing.ts_us(first_row, row_count)
     columns = {**spec.columns(stream, first_row, row_count), "ts": ts_us}
     arrays = {
-        name: pa.array(found) if isinstance(found, np.ndarray) else found
-        for name, found in columns.items()
+        name: pa.array(column) if isinstance(column, np.ndarray) else column
+        for name, column in columns.items()
     }
     return pa.table(arrays, schema=schema(spec, stream))

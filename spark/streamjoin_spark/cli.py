@@ -32,7 +32,7 @@ POLL_S = 0.5
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say what is joined and where the pairs go."""
+    """Add the flags that say what is joined and where the pairs are written."""
     add = parser.add_argument
     add("--r", required=True, type=Path, metavar="PATH", help="R: Parquet file or folder of them")
     add("--s", required=True, type=Path, metavar="PATH", help="the same for S")
@@ -50,7 +50,7 @@ def add_session(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say where Spark runs."""
     add = parser.add_argument
     add("--threads", type=int, metavar="T", help="tasks at a time; every core by default")
-    add("--master", metavar="URL", help="Spark's master: local[4], spark://host:7077, yarn")
+    add("--master", metavar="URL", help="Spark URL, such as local[4] or spark://HOST:7077")
     add("--memory", default="2g", metavar="M", help="Java's heap of the driver; default 2g")
     add(
         "--conf",
@@ -69,7 +69,7 @@ def add_join(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--window", default="all", help="all, tumbling:DUR or time:DUR[,DUR]; default all")
     add("--ts", metavar="COL[=COL]", help="the arrival column, as ts or sent=received; default ts")
-    add("--ts-unit", choices=UNITS, help="what arrival times count that are integers; default us")
+    add("--ts-unit", choices=UNITS, help="unit of integer arrival times; default us")
     add(
         "--path",
         default="auto",
@@ -121,7 +121,7 @@ class SparkJoinVerb:
         from streamjoin_spark.batch.parts import check_out
 
         check_out(args.out)
-        inputs = asked(args)  # mistakes are told before Spark is started, which takes ten seconds
+        inputs = asked(args)  # mistakes are reported before Spark starts, which takes ten seconds
         with _session(args) as session, _progress(session, "joining"):
             manifest = session.run(lambda: planned(session.spark, inputs).write(args.out))
         shown = {name: value for name, value in manifest.items() if name != "parts"}
@@ -143,15 +143,15 @@ class SparkStreamVerb:
         add("--ts", default="ts", metavar="COL[=COL]", help="the arrival column; default ts")
         add("--row", default="row", metavar="COL", help="the column of row numbers; default row")
         add("--checkpoint", required=True, type=Path, metavar="DIR", help="folder of the state")
-        add("--delay", metavar="DUR", help="how late a tuple may come; not at all by default")
+        add("--delay", metavar="DUR", help="how late a tuple may arrive; default 0")
         add("--classes", type=int, default=8, metavar="N", help="tasks of each batch; default 8")
-        add("--max-files", type=int, metavar="N", help="files of each side in a batch at most")
+        add("--max-files", type=int, metavar="N", help="maximum files of each side in a batch")
         add("--follow", action="store_true", help="wait for more files, until interrupted")
         add_session(parser)
         parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
 
     def run(self, args: argparse.Namespace) -> int:
-        """Run the query until all is done, or until interrupted; print what came out."""
+        """Run the query until all is done, or until interrupted; print the outcome."""
         from streamjoin.errors import InputError
         from streamjoin_common.language.durations import parse_duration
         from streamjoin_spark.streaming.query import opened_folders, stream_join_files
@@ -165,7 +165,7 @@ class SparkStreamVerb:
         for flag, number in (("--classes", args.classes), ("--max-files", args.max_files)):
             if number is not None and number < 1:
                 raise InputError(f"{flag} must be at least 1, not {number}")
-        # Mistakes are told before Spark is started, which takes ten seconds.
+        # Mistakes are reported before Spark starts, which takes ten seconds.
         opened_folders(args.r, args.s, **folders)
         with _session(args) as session:
 
@@ -194,7 +194,7 @@ class SparkStreamVerb:
 
 
 def _say_batch(record: dict[str, Any]) -> None:
-    late = f", {record['late']:,} late tuples left out" if record["late"] else ""
+    late = f", {record['late']:,} late tuples dropped" if record["late"] else ""
     print(
         f"batch {record['batch']}: {record['pairs']:,} pairs, {record['pairs_so_far']:,} so far; "
         f"{record['kept']:,} tuples kept{late}",
@@ -226,13 +226,13 @@ def _session(args: argparse.Namespace) -> Iterator["Session"]:
 
     if args.threads is not None and args.threads < 1:
         raise InputError(f"--threads must be at least 1, not {args.threads}")
-    wrong = next((text for text in args.conf if not text.partition("=")[2]), None)
+    wrong = next((setting for setting in args.conf if not setting.partition("=")[2]), None)
     if wrong is not None:
         raise InputError(f"--conf takes KEY=VALUE, not {wrong!r}")
-    settings = dict(text.split("=", 1) for text in args.conf)
+    settings = dict(setting.split("=", 1) for setting in args.conf)
     print("starting Spark", file=sys.stderr, flush=True)
     with spark_session(
-        args.threads, memory=args.memory, quick=False, master=args.master, settings=settings
+        args.threads, memory=args.memory, quick=False, spark_url=args.master, settings=settings
     ) as session:
         yield session
 
@@ -245,18 +245,18 @@ def _progress(session: "Session", what: str) -> Iterator[None]:
     done = threading.Event()
     tracker = session.spark.sparkContext.statusTracker()
 
-    def watch(told: Any) -> None:
+    def watch(show: Any) -> None:
         while not done.wait(POLL_S):
             stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
             known = [stage for stage in stages if stage is not None]
             if known:
-                told(
+                show(
                     sum(stage.numCompletedTasks for stage in known),
                     sum(stage.numTasks for stage in known),
                 )
 
-    with progress(what) as told:
-        watcher = threading.Thread(target=watch, args=(told,), daemon=True)
+    with progress(what) as show:
+        watcher = threading.Thread(target=watch, args=(show,), daemon=True)
         watcher.start()
         try:
             yield
@@ -265,13 +265,13 @@ def _progress(session: "Session", what: str) -> Iterator[None]:
             watcher.join(timeout=10 * POLL_S)
 
 
-def _print(found: dict[str, Any], as_json: bool) -> None:
+def _print(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(result, indent=2))
         return
     from streamjoin.cli.terminal import print_table
 
-    print_table(["result", "value"], [[name, str(value)] for name, value in found.items()])
+    print_table(["result", "value"], [[name, str(value)] for name, value in result.items()])
 
 
 JOIN = SparkJoinVerb()

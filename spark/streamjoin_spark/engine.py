@@ -3,7 +3,7 @@
 An engine is given its input in memory. Before the clock starts it is written to Parquet files, in
 parts, as a big input lies on disk; what is timed begins with reading them and ends when the pairs
 are in Parquet files and have been read back. In a replay the files appear as their tuples arrive,
-and a streaming query joins them; a window that never ends is joined when all have come. Inputs
+and a streaming query joins them; a window that never ends is joined when all have arrived. Inputs
 beyond memory are joined by ``streamjoin spark-join`` or
 :func:`~streamjoin_spark.batch.join.distributed_join`.
 """
@@ -65,7 +65,7 @@ class SparkEngine(Engine):
     )
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("file_tuples", 100_000, "Tuples of both sides in files that appear at once.", 1),
-        Knob("most_files", 0, "Files of a side that a streaming batch takes at most; 0: all."),
+        Knob("most_files", 0, "Maximum files of a side in a streaming batch; 0: all."),
         Knob(
             "session",
             "any",
@@ -226,14 +226,14 @@ def _batches(out: Path, known: set[str]) -> list[Path]:
 
 
 def by_place(job: Job) -> Job:
-    """Name a job's columns by their places.
+    """Name a job's columns by their positions.
 
     The files have a row and an arrival column beside them, which join columns may be called as
     well, and to Spark's own plans names differ by more than upper and lower case.
     """
     sides = (job.r, job.predicate.r_columns), (job.s, job.predicate.s_columns)
     r_names, s_names = (
-        {name: f"c{place}" for place, name in enumerate(names)} for _, names in sides
+        {name: f"c{index}" for index, name in enumerate(names)} for _, names in sides
     )
     terms = [
         replace(term, r_column=r_names[term.r_column], s_column=s_names[term.s_column])

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK_S = 0.005
-"""How often it is looked for results."""
+"""Seconds between two looks for results."""
 
 WATCH_DEADLINE_S = 60.0
 FIRST_US = 1_000_000
-"""Arrivals begin at this time or a window later: Spark drops what comes at its epoch as late."""
+"""Arrivals begin at this time or a window later: Spark drops what arrives at its epoch as late."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,8 @@ def write_feed(folder: Path, job: Job, sides: Any, file_tuples: int) -> Feed:
     sides : sequence of (str, Stream, list of str)
         Name, tuples and columns of R and of S.
     file_tuples : int
-        Tuples of both sides that come at the same time; those of one arrival time stay together.
+        Tuples of both sides in files that appear at the same time; those of one arrival time
+        stay together.
     """
     ts = np.sort(np.concatenate([job.r.ts, job.s.ts]))
     last_us = np.unique(np.append(ts[file_tuples - 1 :: file_tuples], ts[-1:]))
@@ -97,7 +98,7 @@ def write_feed(folder: Path, job: Job, sides: Any, file_tuples: int) -> Feed:
 
 
 def replay(job: Job, meter: Meter, feed: Feed, follower: Follower) -> None:
-    """Let the files appear at their times, and emit what the query finds."""
+    """Let the files appear at their times, and emit the query's pairs."""
     meter.latency_from = "file"
     folder = feed.folder / "run"
     shutil.rmtree(folder, ignore_errors=True)
@@ -105,13 +106,13 @@ def replay(job: Job, meter: Meter, feed: Feed, follower: Follower) -> None:
         (folder / side).mkdir(parents=True)
     _appear(feed, folder, 0)
     out = folder / "pairs"
-    found: list[tuple[float, Path]] = []
+    seen: list[tuple[float, Path]] = []
     known: set[str] = set()
     ended = threading.Event()
 
     def look() -> None:
         for path in follower.visible(out, known):
-            found.append((meter.now_us(), path))
+            seen.append((meter.now_us(), path))
 
     def watch() -> None:
         while not ended.wait(LOOK_S):
@@ -132,15 +133,15 @@ def replay(job: Job, meter: Meter, feed: Feed, follower: Follower) -> None:
         watcher.join(WATCH_DEADLINE_S)
         query.stop()
     look()
-    for produced_us, path in found:
+    for produced_us, path in seen:
         table = pq.read_table(path, columns=["r_row", "s_row", "ts"])
         ts = table.column("ts").to_numpy() - feed.shift_us
-        came_us = appeared_us[np.searchsorted(feed.last_us, ts)]
+        appeared_at_us = appeared_us[np.searchsorted(feed.last_us, ts)]
         meter.emit(
             table.column("r_row").to_numpy(),
             table.column("s_row").to_numpy(),
             np.full(len(ts), produced_us),
-            produced_us - came_us,
+            produced_us - appeared_at_us,
         )
 
 

@@ -20,7 +20,8 @@ ROW_COLUMN = "row"
 
 HINTS = {"merge": "merge", "hash": "shuffle_hash", "broadcast": "broadcast"}
 
-MOST_DIGITS = 10**37
+MAX_DECIMAL = 10**37
+"""Maximum of a number that Spark's decimals hold without overflow."""
 
 
 def own_plan(r: "DataFrame", s: "DataFrame", job: Job) -> "DataFrame":
@@ -49,9 +50,9 @@ def with_terms(
     binned = [
         term for term in job.predicate.terms if isinstance(term, Band) and _can_bin(term, job)
     ]
-    for place, term in enumerate(binned[:bins]):
-        r, s = _with_bins(r, s, term, place)
-        terms.append(f"r_bin{place} = s_bin{place}")
+    for number, term in enumerate(binned[:bins]):
+        r, s = _with_bins(r, s, term, number)
+        terms.append(f"r_bin{number} = s_bin{number}")
     return r, s, terms
 
 
@@ -73,7 +74,7 @@ def _term(term: Equi | Band, job: Job) -> str:
             abs(width) < 1 << 40 for width in (term.lo, term.hi)
         )
         kind = "BIGINT" if narrow else "DECIMAL(38,0)"
-        lo, hi = (max(-MOST_DIGITS, min(int(width), MOST_DIGITS)) for width in (term.lo, term.hi))
+        lo, hi = (max(-MAX_DECIMAL, min(int(width), MAX_DECIMAL)) for width in (term.lo, term.hi))
         r, s = f"CAST({r_name} AS {kind})", f"CAST({s_name} AS {kind})"
         return f"{r} >= {s} - {lo} AND {r} <= {s} + {hi}"
     single = r_type == s_type == np.float32
@@ -100,25 +101,25 @@ def _can_bin(term: Band, job: Job) -> bool:
 
 
 def _with_bins(
-    r: "DataFrame", s: "DataFrame", term: Band, place: int
+    r: "DataFrame", s: "DataFrame", term: Band, number: int
 ) -> tuple["DataFrame", "DataFrame"]:
     from pyspark.sql import functions
 
     width = max(sum(term.real_widths), 1.0)
     lo, hi = term.real_widths
     bin_of = f"CAST(floor((CAST({{0}} AS DOUBLE) {{1}}) / {width!r}D) AS BIGINT)"
-    r = r.withColumn(f"r_bin{place}", functions.expr(bin_of.format(f"`r_{term.r_column}`", "")))
+    r = r.withColumn(f"r_bin{number}", functions.expr(bin_of.format(f"`r_{term.r_column}`", "")))
     # One bin more on either side of what rounding could move.
     low = bin_of.format(f"`s_{term.s_column}`", f"- {lo!r}D - 0.001D")
     high = bin_of.format(f"`s_{term.s_column}`", f"+ {hi!r}D + 0.001D")
     bins = functions.expr(f"explode(sequence({low}, greatest({low}, {high})))")
-    return r, s.withColumn(f"s_bin{place}", bins)
+    return r, s.withColumn(f"s_bin{number}", bins)
 
 
 def windowed(
     r: "DataFrame", s: "DataFrame", window: Window
 ) -> tuple["DataFrame", "DataFrame", list[str]]:
-    """Add what Spark can hash of a window, and say what is left to check."""
+    """Add what Spark can hash of a window, and return what remains to be checked."""
     from pyspark.sql import functions
 
     if isinstance(window, TumblingWindow):
@@ -137,5 +138,5 @@ def windowed(
 
 
 def _floor(ts: str, length: int) -> str:
-    """Divide whole numbers, rounding down."""
+    """Divide integers, rounding down."""
     return f"(({ts} - pmod({ts}, {length}L)) DIV {length}L)"

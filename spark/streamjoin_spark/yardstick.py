@@ -28,7 +28,7 @@ class SparkSql(SparkEngine):
         Knob(
             "plan",
             "auto",
-            "What Spark is told: nothing, or how to join.",
+            "Hint to Spark how to join; auto: none.",
             choices=("auto", *HINTS),
         ),
         Knob(

@@ -128,7 +128,7 @@ def test_an_identical_workload_is_left_and_said_so(
     capsys.readouterr()
     assert run(*words, "--json") == 0
     shown = capsys.readouterr()
-    assert shown.err == f"{out} already holds equi-r10-s10-seed1: left as it is\n"
+    assert shown.err == f"{out} already holds equi-r10-s10-seed1: unchanged\n"
     (line,) = json.loads(shown.out)
     assert (line["status"], line["rows"], line["path"]) == ("unchanged", 20, str(out))
     assert (out / "workload.json").stat().st_mtime_ns == written
@@ -144,7 +144,7 @@ def test_that_another_workload_is_replaced_is_said(
     assert run(*words, "2") == 0
     first, second = (f"equi-r10-s10-seed{seed}" for seed in (1, 2))
     said = capsys.readouterr().err.splitlines()[0]
-    assert said == f"{tmp_path} holds {first}: {second} takes its place"
+    assert said == f"{tmp_path} holds {first}: {second} replaces it"
 
 
 def test_a_suite_is_generated_in_one_session(
@@ -197,16 +197,16 @@ MISTAKES = [
     (["band"], "workload band needs a seed: give --seed N, or seed = N in a suite"),
     (["theta", "--seed", "1"], f"workload must be one of {', '.join(SPECS)}, not 'theta'"),
     (["band", "equi"], "one workload at a time: band is followed by equi"),
-    (["band", "--on", "k"], "--on does not go with band: leave it out"),
+    (["band", "--on", "k"], "--on does not go with band: remove it"),
     (["band", "--threads", "0"], "--threads must be at least 1, not 0"),
     (["nowhere.toml"], "there is no suite nowhere.toml"),
-    (["nowhere.toml", "--seed", "1"], "--seed does not go with a suite: leave it out"),
+    (["nowhere.toml", "--seed", "1"], "--seed does not go with a suite: remove it"),
     (["import"], "import takes flights, csv, parquet, alliancedb or tpch, not ''"),
     (["import", "xml"], "import takes flights, csv, parquet, alliancedb or tpch, not 'xml'"),
     (["import", "csv", "r.csv"], "import csv takes the file of R and that of S, not 1 files"),
     (["import", "csv", "r.csv", "s.csv", "--on", "k"], "there is no file r.csv"),
-    (["import", "flights", "--on", "k"], "--on does not go with import flights: leave it out"),
-    (["import", "flights", "--seed", "1"], "--seed does not go with import: leave it out"),
+    (["import", "flights", "--on", "k"], "--on does not go with import flights: remove it"),
+    (["import", "flights", "--seed", "1"], "--seed does not go with import: remove it"),
 ]
 
 

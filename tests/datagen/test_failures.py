@@ -1,6 +1,6 @@
-"""Tasks that fail and executors that are lost; disks that are full; masters that are not there.
+"""Tasks that fail and executors that are lost; disks that are full; clusters that are not there.
 
-What needs another master runs in a process of its own: a Spark session has one.
+What needs another Spark URL runs in a process of its own: a Spark session has one.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from streamjoin_datagen.errors import GenerationError, SpecError
 from streamjoin_datagen.generate import generate
 from streamjoin_datagen.params import make_spec
 from streamjoin_datagen.session import Session
-from streamjoin_datagen.session.clusters import check_master
+from streamjoin_datagen.session.clusters import check_spark_url
 
 DEADLINE_S = 240
 
@@ -147,29 +147,29 @@ def test_an_import_without_room_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "master", ["yarn", "spark://", "spark://host", "local[x]", "local-cluster[2]"]
 )
-def test_what_is_no_master_is_one_sentence(master: str) -> None:
+def test_what_is_no_spark_url_is_one_sentence(master: str) -> None:
     sentence = (
         "--master must be local[N], local[N,FAILURES], local-cluster[N,CORES,MIB] or "
         f"spark://HOST:PORT, not {master!r}"
     )
     with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
-        check_master(master)
+        check_spark_url(master)
 
 
-def test_a_master_that_cannot_be_reached_is_one_sentence() -> None:
+def test_a_cluster_that_cannot_be_reached_is_one_sentence() -> None:
     sentence = (
-        "the Spark master spark://127.0.0.1:1,127.0.0.1:2 cannot be reached within 5 s: "
+        "the Spark URL spark://127.0.0.1:1,127.0.0.1:2 cannot be reached within 5 s: "
         "Connection refused"
     )
     with pytest.raises(GenerationError, match=f"^{re.escape(sentence)}$"):
-        check_master("spark://127.0.0.1:1,127.0.0.1:2")
+        check_spark_url("spark://127.0.0.1:1,127.0.0.1:2")
 
 
 MUTE = """
 import socket
-from streamjoin_datagen import session
-connected = session._connected
-session._connected = lambda process, master, _: connected(process, master, 2)  # Java has longer
+from streamjoin_datagen.session import spark as session
+connected = session.connected
+session.connected = lambda process, master, _: connected(process, master, 2)  # Java has longer
 with socket.create_server(("127.0.0.1", 0)) as mute:
     master = f"spark://127.0.0.1:{mute.getsockname()[1]}"
     try:
@@ -180,7 +180,7 @@ with socket.create_server(("127.0.0.1", 0)) as mute:
 """
 
 
-def test_a_master_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+def test_a_cluster_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MUTE],
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -189,6 +189,6 @@ def test_a_master_that_says_nothing_is_given_up(tmp_path: Path) -> None:
         timeout=DEADLINE_S,
         check=False,
     )
-    said = "GenerationError the Spark master MASTER did not take us within 2 s\n"
+    said = "GenerationError the Spark URL MASTER did not accept this driver within 2 s\n"
     assert (done.stdout, done.stderr) == (said, "")
     assert list(tmp_path.iterdir()) == []

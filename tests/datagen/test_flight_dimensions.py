@@ -1,4 +1,4 @@
-"""Flights as a stream over master data at rest."""
+"""Flights as a stream over a dimension table at rest."""
 
 import json
 from pathlib import Path
@@ -9,10 +9,10 @@ import pytest
 
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.imports.flight_dimensions import (
-    MASTERS,
-    import_masters,
-    master_files,
-    master_identity,
+    DIMENSIONS,
+    dimension_files,
+    dimension_identity,
+    import_dimension,
 )
 from streamjoin_datagen.store import unchanged
 
@@ -23,15 +23,15 @@ ROWS_AND_PAIRS = {
 }
 
 
-@pytest.mark.parametrize("master", MASTERS)
-def test_every_master_has_its_known_rows_and_pairs(master: str, tmp_path: Path) -> None:
-    rows, pairs = ROWS_AND_PAIRS[master]
-    files = master_files(master)
-    import_masters(master, files, tmp_path / "w")
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_every_dimension_has_its_known_rows_and_pairs(dimension: str, tmp_path: Path) -> None:
+    rows, pairs = ROWS_AND_PAIRS[dimension]
+    files = dimension_files(dimension)
+    import_dimension(dimension, files, tmp_path / "w")
     found = json.loads((tmp_path / "w" / "workload.json").read_text())
     assert (found["r"]["rows"], found["s"]["rows"]) == (rows, 336_776)
     assert found["expected"] == {"window": "all", "pairs": pairs, "digest": None}
-    assert unchanged(tmp_path / "w", master_identity(master, files)) is not None
+    assert unchanged(tmp_path / "w", dimension_identity(dimension, files)) is not None
     r, s = (pq.read_table(tmp_path / "w" / f"{stream}.parquet") for stream in ("r", "s"))
     assert not r.column("ts").to_numpy().any()
     ts = s.column("ts").to_numpy()
@@ -40,7 +40,7 @@ def test_every_master_has_its_known_rows_and_pairs(master: str, tmp_path: Path) 
 
 
 def test_a_flight_departs_in_its_hour(tmp_path: Path) -> None:
-    import_masters("airports", master_files("airports"), tmp_path / "w")
+    import_dimension("airports", dimension_files("airports"), tmp_path / "w")
     s = pq.read_table(tmp_path / "w" / "s.parquet")
     hours = s.column("hour_utc").to_numpy().astype(np.int64)
     ts = s.column("ts").to_numpy()
@@ -48,6 +48,6 @@ def test_a_flight_departs_in_its_hour(tmp_path: Path) -> None:
     assert np.unique((ts // 60_000_000 + first_minute) // 60 - (hours - hours[0])).tolist() == [5]
 
 
-def test_other_master_data_is_refused_with_what_there_is() -> None:
+def test_another_dimension_table_is_refused_with_what_there_is() -> None:
     with pytest.raises(SpecError, match="master must be one of planes, airports, weather, not 'x'"):
-        master_files("x")
+        dimension_files("x")

@@ -132,7 +132,7 @@ def test_pairs_are_counted_alike_in_narrow_and_wide_domains(domain: int) -> None
 def test_pairs_of_tumbling_windows_are_counted_in_any_stretches(
     rows: int, window: str, domain: int, stretch_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pairs, "STRETCH_ROWS", stretch_rows)
+    monkeypatch.setattr(pairs, "SPAN_ROWS", stretch_rows)
     rng = np.random.default_rng(rows)
     keys = [rng.integers(1, 6, count) * (domain // 50) for count in (rows, 200)]
     times = [np.sort(rng.integers(0, 90, count)) for count in (rows, 200)]

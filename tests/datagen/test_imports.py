@@ -197,13 +197,13 @@ MISTAKES: list[tuple[str, str, dict[str, Any], str]] = [
     ("k\n1\n", "", {}, "{s} is empty: it needs at least the names of its columns"),
     ("k\n1\n", "k\na\n", {}, "{r}: 'k' is whole, {s}: 'k' is text; both must be whole numbers, "
      "both text or both times"),
-    ("k\n1.5\n", "k\n1\n", {}, "{r}: column 'k' of --on must be whole numbers or text, not "
+    ("k\n1.5\n", "k\n1\n", {}, "{r}: column 'k' of --on must be integers or strings, not "
      "double"),
     ("k,v\n1,1\n,2\n", "k\n1\n", {}, "{r}: column 'k' is empty in row 1: remove such rows"),
     ("k\n1\n", "k\n1\n", {"ts": "at"}, "{r}: there is no arrival column 'at'; it has k"),
     ("k,ts\n1,0\n", "k\n1\n", {}, "{s}: there is no arrival column 'ts'; it has k"),
     ("k,ts\n1,-5\n", "k,ts\n1,0\n", {}, "{r}: column 'ts' is negative in row 0"),
-    ("k,ts\n1,0.5\n", "k,ts\n1,0\n", {}, "{r}: column 'ts' must be whole microseconds, a "
+    ("k,ts\n1,0.5\n", "k,ts\n1,0\n", {}, "{r}: column 'ts' must be integer microseconds, a "
      "timestamp or a duration, not double"),
     ("k,k\n1,0\n", "k\n1\n", {}, "{r}: the column 'k' occurs twice"),
     ("k,t,ts\n1,0,0\n", "k,t\n1,0\n", {"ts": "t"}, "{r}: column 'ts' must not be beside --ts t"),

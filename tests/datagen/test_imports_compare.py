@@ -33,26 +33,26 @@ WIDTHS = ["0", "10", "-5", "1_0", "007", "0.5", "1e3", "inf", "-inf", "nan", "1e
 
 
 def case(rng: np.random.Generator) -> tuple[dict[str, str], list[str], list[str]]:
-    """Text of two CSV files, and texts of a predicate."""
+    """Text of two CSV files, and strings of a predicate."""
     kinds = [str(rng.choice(list(COLUMNS))) for _ in range(2)]
     if rng.random() < 0.7:
         kinds[1] = kinds[0]
     timed = rng.random() < 0.5
-    texts = {}
+    strings = {}
     for side, kind in zip("rs", kinds, strict=True):
         lines = [f"{side}k,ts" if timed else f"{side}k,v"]
         count = int(rng.integers(0, 5))
         lines += [f"{rng.choice(COLUMNS[kind])},{row}" for row in range(count)]
-        texts[side] = "\n".join(lines) + "\n"
+        strings[side] = "\n".join(lines) + "\n"
     on = [str(rng.choice(["rk=sk", "rk", "rk=sk,", "rk=sk=rk"], p=[0.7, 0.1, 0.1, 0.1]))]
     band = [f"rk=sk:{rng.choice(WIDTHS)}:{rng.choice(WIDTHS)}"]
     which = rng.integers(0, 3)
-    return texts, on if which != 1 else [], band if which else []
+    return strings, on if which != 1 else [], band if which else []
 
 
-def imported(folder: Path, texts: dict[str, str], on: list[str], band: list[str]) -> Path:
+def imported(folder: Path, strings: dict[str, str], on: list[str], band: list[str]) -> Path:
     paths = {side: folder / f"{side}.csv" for side in "rs"}
-    for side, text in texts.items():
+    for side, text in strings.items():
         paths[side].write_text(text)
     predicate = Predicate.parse(on, band)
     known = tables_identity("csv", paths, predicate, None)
@@ -65,9 +65,9 @@ def test_what_an_import_accepts_a_comparison_accepts(tmp_path: Path) -> None:
     accepted: list[dict[str, Any]] = []
     for number in range(CASES):
         (folder := tmp_path / f"seed{SEED}-case{number}").mkdir()
-        texts, on, band = case(rng)
+        strings, on, band = case(rng)
         try:
-            made = imported(folder, texts, on, band)
+            made = imported(folder, strings, on, band)
         except InputError:
             continue
         workload = read_workload(made, ("oracle",), 1)

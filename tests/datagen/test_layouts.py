@@ -40,12 +40,12 @@ def rows(out: Path, stream: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("packed", ["txt", "xz", "gz"])
 def test_stock_is_read_packed_or_not_and_counted_by_the_second(packed: str, tmp_path: Path) -> None:
-    texts = {"r": "7|0\n8|999\n7|1000\n", "s": "7|5\n7|1500\n8|1999\n"}
+    strings = {"r": "7|0\n8|999\n7|1000\n", "s": "7|5\n7|1500\n8|1999\n"}
     opener = {"txt": open, "xz": lzma.open, "gz": gzip.open}[packed]
-    for stream, text in texts.items():
+    for stream, text in strings.items():
         with opener(tmp_path / f"{stream}.{packed}", "wb") as file:  # type: ignore[operator]
             file.write(text.encode())
-    files = [tmp_path / f"{stream}.{packed}" for stream in texts]
+    files = [tmp_path / f"{stream}.{packed}" for stream in strings]
     found = imported(tmp_path / "w", "import", "alliancedb", *files, "--layout", "stock")
     assert rows(tmp_path / "w", "r") == [(7, 0), (8, 999_000), (7, 1_000_000)]
     assert found["window"] == "tumbling:1s"
@@ -94,7 +94,7 @@ def test_tpch_tables_are_read_as_text_and_parquet(tmp_path: Path) -> None:
 MISTAKES = [
     ("stock", "7|0\n", "7\n", "{s} must have at least 2 columns a line, not 1"),
     ("stock", "7|0\n", "", "{s} must have at least 2 columns a line, not 1"),
-    ("stock", "7|0\n8|x\n", "7|0\n", "{r}: column 1 must be whole milliseconds"),
+    ("stock", "7|0\n8|x\n", "7|0\n", "{r}: column 1 must be integer milliseconds"),
     ("stock", "7|5\n7|4\n", "7|0\n", "{r}: ts goes back at row 1, from 5000 to 4000: sort the "
      "file by ts"),
     ("stock", "7|5\n|6\n", "7|0\n", "{r}: column 'k' is empty in row 1: remove such rows"),

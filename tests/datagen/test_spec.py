@@ -15,9 +15,9 @@ WINDOW = "a window is all, tumbling:DUR, count:W[,W] or time:DUR[,DUR] (such as 
 MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("band", {"rate_r": 0}, "rate_r must be a number above 0 and at most 1e+08, not 0"),
     ("band", {"rate_s": "fast"}, "rate_s must be a number above 0 and at most 1e+08, not 'fast'"),
-    ("band", {"lo": -1}, "lo must be a whole number from 0 to 2147483647, not -1"),
-    ("band", {"hi": "1.5"}, "hi must be a whole number from 0 to 2147483647, not '1.5'"),
-    ("band", {"domain": True}, "domain must be a whole number from 1 to 2147483647, not True"),
+    ("band", {"lo": -1}, "lo must be an integer from 0 to 2147483647, not -1"),
+    ("band", {"hi": "1.5"}, "hi must be an integer from 0 to 2147483647, not '1.5'"),
+    ("band", {"domain": True}, "domain must be an integer from 1 to 2147483647, not True"),
     ("band", {"window": "count:0"}, "window 'count:0': a count is a whole number above 0, not '0'; "
      "write it as 1024"),
     ("band", {"window": 5}, f"{WINDOW} 5"),
@@ -34,8 +34,8 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
         "arrivals, not 'rate'",
     ),
     ("equi", {"keys": "odd"}, "keys must be unique, duplicated or zipf, not 'odd'"),
-    ("equi", {"skew": 0.5}, "skew must be left out unless keys is zipf, not 0.5"),
-    ("equi", {"duplicates": 2}, "duplicates must be left out unless keys is duplicated, not 2"),
+    ("equi", {"skew": 0.5}, "skew must be omitted unless keys is zipf, not 0.5"),
+    ("equi", {"duplicates": 2}, "duplicates must be omitted unless keys is duplicated, not 2"),
     ("equi", {"keys": "zipf", "skew": 3}, "skew must be a number of at least 0 and at most 2, "
      "not 3"),
     ("equi", {"domain": 9, "r_tuples": 10}, "domain must be 0 or at least R's 10 distinct keys, "
@@ -59,8 +59,8 @@ def test_a_wrong_parameter_is_one_sentence(
     ("seed", "sentence"),
     [
         (None, "workload band needs a seed: give --seed N, or seed = N in a suite"),
-        (-1, "seed must be a whole number from 0 to below 2**64, not -1"),
-        ("7", "seed must be a whole number from 0 to below 2**64, not '7'"),
+        (-1, "seed must be an integer from 0 to below 2**64, not -1"),
+        ("7", "seed must be an integer from 0 to below 2**64, not '7'"),
     ],
 )
 def test_a_seed_is_required(seed: object, sentence: str) -> None:
@@ -80,8 +80,8 @@ def test_params_are_given_once() -> None:
 
 
 def test_texts_and_numbers_make_the_same_workload() -> None:
-    texts = make_spec("band", 1, {"rate_r": "100", "lo": "3"})
-    assert texts == make_spec("band", 1, {"rate_r": 100, "lo": 3})
+    strings = make_spec("band", 1, {"rate_r": "100", "lo": "3"})
+    assert strings == make_spec("band", 1, {"rate_r": 100, "lo": 3})
 
 
 def test_names_tell_workloads_apart() -> None:

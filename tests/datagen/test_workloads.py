@@ -161,12 +161,12 @@ def test_values_of_the_band_are_uniform_and_inside() -> None:
 
 
 def test_texts_have_twenty_characters() -> None:
-    texts = build(make_spec("band", 4, {}), "r", 0, 500).column("z").to_pylist()
-    assert {len(text) for text in texts} == {20}
-    assert len(set(texts)) == 500
+    strings = build(make_spec("band", 4, {}), "r", 0, 500).column("z").to_pylist()
+    assert {len(text) for text in strings} == {20}
+    assert len(set(strings)) == 500
 
 
-def test_master_data_repeats_uniformly_and_its_stream_by_zipf() -> None:
+def test_a_dimension_table_repeats_keys_uniformly_and_its_stream_by_zipf() -> None:
     params = {"skew": 1.0, "r_tuples": 20_000, "s_tuples": 20_000}
     spec = make_spec("zipf-master", 7, params)
     r, s = (column(spec, stream, "k") for stream in ("r", "s"))

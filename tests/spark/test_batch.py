@@ -127,9 +127,9 @@ def test_pairs_come_as_a_data_frame_as_well(session: Session, tmp_path: Path) ->
 def test_columns_of_any_type_are_joined(path: str, session: Session, tmp_path: Path) -> None:
     rng = np.random.default_rng(SEED)
     small = rng.integers(0, 6, 120)
-    texts = pa.array(np.array(["a", "b", "ä", "", "e", "ff"], dtype=object)[small])
+    strings = pa.array(np.array(["a", "b", "ä", "", "e", "ff"], dtype=object)[small])
     columns: dict[str, tuple[pa.Array, pa.Array]] = {
-        "texts": (texts.dictionary_encode(), texts),
+        "strings": (strings.dictionary_encode(), strings),
         "wide": (pa.array(small << 40), pa.array(small[::-1] << 40)),
         "unsigned": (pa.array(small.astype(np.uint32)), pa.array(small.astype(np.int64))),
         "times": (
@@ -191,7 +191,7 @@ def test_what_cannot_be_joined_is_refused_before_anything_runs(
             InputError,
             "s must be a path or a DataFrame of Spark's, not a builtins.int",
         ),
-        (frame, files, {"on": "k"}, InputError, "r: needs a column 'row' of whole numbers"),
+        (frame, files, {"on": "k"}, InputError, "r: needs a column 'row' of integers"),
         (frame, files, {"on": "k", "row": "ts", "path": "files"}, UnsupportedError, "give paths"),
         (frame, files, {"on": "x", "row": "ts"}, InputError, "r: there is no column 'x'"),
         (files, files, {"on": "u", "path": "shuffle"}, UnsupportedError, "no unsigned 64-bit"),

@@ -129,12 +129,12 @@ def test_a_mistake_is_one_sentence(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("--r=nothing", "--r nothing: must be a folder with a Parquet file in it at least"),
+        ("--r=nothing", "--r nothing: must be a folder with at least one Parquet file"),
         ("--delay=soon", "a duration is a number with us, ms, s, min or h, not 'soon'"),
         ("--window=count:4", "a streaming join needs a window that time ends, tumbling or time"),
         ("--classes=0", "--classes must be at least 1, not 0"),
         ("--max-files=-1", "--max-files must be at least 1, not -1"),
-        ("--row=x", "part-000.parquet: needs a column 'x' of whole numbers that name its rows"),
+        ("--row=x", "part-000.parquet: needs a column 'x' of integers that number its rows"),
     ],
 )
 @pytest.mark.usefixtures("no_session")
@@ -165,7 +165,7 @@ sys.path.insert(0, sys.argv[1])
 from streamjoin_spark.batch import worker
 import streamjoin
 assert all(module.__file__.startswith(sys.argv[1]) for module in (worker, streamjoin))
-worker.settle()
+worker.prepare_worker()
 needless = {"streamjoin_datagen", "streamjoin_hw", "amaranth", "pyspark"}
 assert not needless & set(sys.modules), needless & set(sys.modules)
 """

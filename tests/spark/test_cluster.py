@@ -121,7 +121,7 @@ def test_a_standalone_cluster_gives_the_oracles_result_and_is_missed_when_gone(
     verify.check(pairs_of(pq.read_table(tmp_path / "out")), right, "a standalone cluster")
 
     gone = spark_join(tmp_path, master)
-    sentence = f"the Spark master {master} cannot be reached within 5 s: Connection refused"
+    sentence = f"the Spark URL {master} cannot be reached within 5 s: Connection refused"
     assert (gone.returncode, gone.stdout) == (1, "")
     assert gone.stderr.splitlines()[-1] == f"streamjoin: {sentence}"
     assert json.loads((tmp_path / "out" / "_pairs.json").read_text())["pairs"] == len(right)

@@ -475,7 +475,7 @@ def test_a_batch_of_no_file_is_refused(session: Session, tmp_path: Path) -> None
         "checkpoint": tmp_path / "checkpoint",
         "on": "k",
     }
-    with pytest.raises(InputError, match="the most files of a batch must be at least 1, not 0"):
+    with pytest.raises(InputError, match="the maximum files of a batch must be at least 1, not 0"):
         stream_join_files(
             session.spark,
             tmp_path,

@@ -33,7 +33,7 @@ def random_inputs(seed: int) -> tuple[Stream, Stream, Window, np.random.Generato
 
 def by_tasks(r: Stream, s: Stream, predicate: Predicate, parts: Partitioning) -> Pairs:
     """Join task by task, and hold what is read against what is sent."""
-    sent = {of_r: parts.places(x, np.arange(x.rows), of_r) for x, of_r in ((r, True), (s, False))}
+    sent = {of_r: parts.assigned(x, np.arange(x.rows), of_r) for x, of_r in ((r, True), (s, False))}
     found = []
     for number in range(len(parts)):
         task = parts.task(number)
@@ -82,7 +82,7 @@ def test_a_task_gives_the_oracles_result_whatever_is_handed_over_at_once(
 ) -> None:
     r, s, window, _ = random_inputs(seed)
     monkeypatch.setattr(local, "OUTPUT_PAIRS", output_pairs)
-    monkeypatch.setattr(local, "LEAST_ROWS", 16)
+    monkeypatch.setattr(local, "MIN_CELL_ROWS", 16)
     for predicate in cases.PREDICATES.values():
         found = joined(list(local.join_rows(r, s, predicate, window)))
         verify.check(found, oracle.join(r, s, predicate, window), "a task")
@@ -176,7 +176,7 @@ def test_slices_hold_about_as_much_and_a_tuple_has_few_copies() -> None:
     sides = [Side(x.rows, x.ts, x.slice(0, 100)) for x in (r, r)]
     parts = plan(*sides, Predicate.parse(on="k"), window, slots=2, partition_tuples=1000)
     assert parts.slices > 5
-    at, _ = parts.places(r, np.arange(r.rows), True)
+    at, _ = parts.assigned(r, np.arange(r.rows), True)
     assert (parts.r_shares, parts.s_shares) == ((1,) * parts.classes.count,) * 2
     assert np.bincount(at).max() <= 2
     lengths = np.diff(np.array(parts.starts_us))

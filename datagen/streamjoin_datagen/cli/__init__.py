@@ -9,7 +9,7 @@ import shutil
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.language.arrivals import UNITS
 from streamjoin_datagen.cli.jobs import Job, jobs_of, refuse
@@ -50,7 +50,7 @@ class DataVerb:
         add("--out", required=True, type=Path, metavar="DIR", help="folder to write")
         add("--partitions", type=int, metavar="P", help="Spark partitions; changes no byte")
         add("--threads", type=int, metavar="T", help="tasks at a time; every core by default")
-        add("--master", metavar="URL", help="Spark master, such as spark://HOST:7077")
+        add("--master", metavar="URL", help="Spark URL, such as spark://HOST:7077")
         add("--yes", action="store_true", help="make it although its result is very large")
         add(
             "--on",
@@ -79,7 +79,7 @@ class DataVerb:
             if value is not None and value < 1:
                 raise SpecError(f"--{flag} must be at least 1, not {value}")
         if args.master and args.threads:
-            raise SpecError("--threads does not go with --master: it says so itself")
+            raise SpecError("--threads does not go with --master: the cluster sets it")
         if args.what[0] == "speed":
             return _speed(args)
         outcomes = _make(jobs_of(args), args.threads, args.master)
@@ -108,15 +108,15 @@ def _speed(args: argparse.Namespace) -> int:
         require(kind in SPECS, "workload", f"one of {', '.join(SPECS)}", kind)
     if args.out.exists():
         raise SpecError(f"--out must be a new folder, and {args.out} is there: it is removed again")
-    found = []
+    rows: list[dict[str, Any]] = []
     try:
-        with spark_session(args.threads, master=args.master) as session:
+        with spark_session(args.threads, spark_url=args.master) as session:
             for row in measure(kinds, args.rows, args.out, session):
-                found.append(row)
+                rows.append(row)
                 say(f"{row['kind']}: {row.get('missing', 'measured')}")
     finally:
         shutil.rmtree(args.out, ignore_errors=True)
-    done = [row for row in found if "missing" not in row]
+    done = [row for row in rows if "missing" not in row]
     if args.json:
         print(json.dumps(done, indent=2))
         return 0
@@ -138,23 +138,23 @@ def _speed(args: argparse.Namespace) -> int:
     return 0
 
 
-def _make(jobs: list[Job], threads: int | None, master: str | None) -> list["Outcome"]:
+def _make(jobs: list[Job], threads: int | None, spark_url: str | None) -> list["Outcome"]:
     """Make what is not there yet, all in one Spark session."""
     from streamjoin_datagen.store import STREAMS, Outcome, earlier, unchanged
 
-    found: dict[Path, Outcome] = {}
+    outcomes: dict[Path, Outcome] = {}
     for job in jobs:
         started = time.monotonic()
         there = unchanged(job.out, job.known)
         if there is not None:
-            rows, size = (sum(there[s][what] for s in STREAMS) for what in ("rows", "bytes"))
+            row_count, size = (sum(there[s][what] for s in STREAMS) for what in ("rows", "bytes"))
             seconds = time.monotonic() - started
             name = job.known["name"]
-            found[job.out] = Outcome(name, "unchanged", job.out, rows, size, seconds)
-            say(f"{job.out} already holds {name}: left as it is")
+            outcomes[job.out] = Outcome(name, "unchanged", job.out, row_count, size, seconds)
+            say(f"{job.out} already holds {name}: unchanged")
         elif (other := earlier(job.out)) is not None:
-            say(f"{job.out} holds {other['name']}: {job.known['name']} takes its place")
-    wanted = [job for job in jobs if job.out not in found]
+            say(f"{job.out} holds {other['name']}: {job.known['name']} replaces it")
+    wanted = [job for job in jobs if job.out not in outcomes]
     try:
         with ExitStack() as stack:
             session = None
@@ -165,10 +165,10 @@ def _make(jobs: list[Job], threads: int | None, master: str | None) -> list["Out
                 if job.needs_spark and session is None:
                     from streamjoin_datagen.session import spark_session
 
-                    session = stack.enter_context(spark_session(threads, master=master))
-                found[job.out] = job.make(session if job.needs_spark else None, progress)
+                    session = stack.enter_context(spark_session(threads, spark_url=spark_url))
+                outcomes[job.out] = job.make(session if job.needs_spark else None, progress)
     except KeyboardInterrupt:
-        # With every workload in its place only Spark had still to end, and it has.
-        if len(found) < len(jobs):
+        # With every workload written, only Spark still had to end, and it has.
+        if len(outcomes) < len(jobs):
             raise
-    return [found[job.out] for job in jobs]
+    return [outcomes[job.out] for job in jobs]

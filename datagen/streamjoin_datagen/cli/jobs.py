@@ -77,7 +77,7 @@ def refuse(args: argparse.Namespace, what: str, flags: tuple[str, ...]) -> None:
     for flag in flags:
         if getattr(args, flag) not in (None, [], False):
             written = flag.replace("_", "-")
-            raise SpecError(f"--{written} does not go with {what}: leave it out")
+            raise SpecError(f"--{written} does not go with {what}: remove it")
 
 
 def _spec_job(spec: "WorkloadSpec", out: Path, name: str | None, partitions: int | None) -> Job:
@@ -93,33 +93,33 @@ def _spec_job(spec: "WorkloadSpec", out: Path, name: str | None, partitions: int
 def _flights_job(files: list[str], out: Path, name: str | None = None) -> Job:
     from streamjoin_datagen.imports.flights import flight_files, flights_identity, import_flights
 
-    found = flight_files(files)
+    paths = flight_files(files)
 
     def make(session: "Session | None", progress: "Progress") -> "Outcome":
         assert session is not None
-        outcome = import_flights(found, out, session, name=name)
+        outcome = import_flights(paths, out, session, name=name)
         progress(1, 1)
         return outcome
 
-    return Job(flights_identity(found, name), out, make)
+    return Job(flights_identity(paths, name), out, make)
 
 
-def _dimension_job(master: str, out: Path, name: str | None = None) -> Job:
+def _dimension_job(dimension: str, out: Path, name: str | None = None) -> Job:
     from streamjoin_datagen.imports.flight_dimensions import (
-        import_masters,
-        master_files,
-        master_identity,
+        dimension_files,
+        dimension_identity,
+        import_dimension,
     )
 
-    found = master_files(master)
+    paths = dimension_files(dimension)
 
     def make(session: "Session | None", progress: "Progress") -> "Outcome":
         assert session is None
-        outcome = import_masters(master, found, out, name=name)
+        outcome = import_dimension(dimension, paths, out, name=name)
         progress(1, 1)
         return outcome
 
-    return Job(master_identity(master, found, name), out, make, needs_spark=False)
+    return Job(dimension_identity(dimension, paths, name), out, make, needs_spark=False)
 
 
 def _suite_jobs(path: Path, out: Path, partitions: int | None) -> list[Job]:
@@ -128,8 +128,8 @@ def _suite_jobs(path: Path, out: Path, partitions: int | None) -> list[Job]:
     jobs = []
     for entry in read_suite(path).entries:
         folder = out / entry.name
-        if entry.master is not None:
-            jobs.append(_dimension_job(entry.master, folder, entry.name))
+        if entry.dimension is not None:
+            jobs.append(_dimension_job(entry.dimension, folder, entry.name))
         elif entry.spec is None:
             jobs.append(_flights_job([], folder, entry.name))
         else:

@@ -28,12 +28,12 @@ def progress_bars(jobs: int) -> Iterator[Callable[[str, str], "Progress"]]:
         progress.TimeElapsedColumn(),
     )
     with progress.Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        places = iter(range(1, jobs + 1))
+        numbers = iter(range(1, jobs + 1))
 
         def show(name: str, line: str) -> "Progress":
             if not console.is_terminal:
                 say(line)
-            bar = bars.add_task(f"{next(places)}/{jobs} {printable(name)}", total=None)
+            bar = bars.add_task(f"{next(numbers)}/{jobs} {printable(name)}", total=None)
             return lambda done, parts: bars.update(bar, completed=done, total=parts)
 
         yield show
@@ -70,11 +70,11 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
 
 def print_columns(head: tuple[str, ...], rows: list[tuple[str, ...]], *, left: int) -> None:
     """Print a table, its first columns aligned on the left."""
-    lines = [tuple(printable(text) for text in line) for line in (head, *rows)]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+    lines = [tuple(printable(cell) for cell in line) for line in (head, *rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
         padded = [
-            text.ljust(width) if place < left else text.rjust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         print("  ".join(padded).rstrip())

@@ -82,10 +82,10 @@ def first_sentences(cls: type[WorkloadSpec]) -> dict[str, str]:
         By name; empty where Python runs without docstrings.
     """
     _, _, section = (inspect.getdoc(cls) or "").partition("Parameters\n----------\n")
-    found = {}
+    meanings = {}
     entries = re.compile(r"^(\w+(?:, \w+)*) : .*\n((?:    .*\n?)+)", flags=re.MULTILINE)
-    for names, text in entries.findall(section):
-        plain = " ".join(text.replace("``", "").split())
+    for names, meaning in entries.findall(section):
+        plain = " ".join(meaning.replace("``", "").split())
         for name in names.split(", "):
-            found[name] = re.split(r"\.(?: |$)", plain)[0]
-    return found
+            meanings[name] = re.split(r"\.(?: |$)", plain)[0]
+    return meanings

@@ -1,4 +1,4 @@
-"""The arrival column of imported tables: found, converted to microseconds and checked."""
+"""The arrival column of imported tables: converted to microseconds and checked."""
 
 import warnings
 from pathlib import Path
@@ -37,16 +37,16 @@ def with_arrivals(
             "it must be one in both or in neither"
         )
     if clocks == {True}:
-        start = min(int(found[0]) for found in times.values() if found.size)
-        times = {stream: found - start for stream, found in times.items()}
+        start = min(int(ts[0]) for ts in times.values() if ts.size)
+        times = {stream: ts - start for stream, ts in times.items()}
     for stream, table in tables.items():
         column = columns[stream].name
         if times[stream].size and times[stream][0] < 0:
             raise SpecError(f"{paths[stream]}: column {column!r} is negative in row 0")
-        place = table.schema.get_field_index(column)
+        index = table.schema.get_field_index(column)
         if column != "ts" and "ts" in table.column_names:
             raise SpecError(f"{paths[stream]}: column 'ts' must not be beside --ts {column}")
-        tables = {**tables, stream: table.set_column(place, "ts", pa.array(times[stream]))}
+        tables = {**tables, stream: table.set_column(index, "ts", pa.array(times[stream]))}
     return tables
 
 
@@ -58,28 +58,28 @@ def _times_us(
     if column not in table.column_names:
         have = ", ".join(table.column_names)
         raise SpecError(f"{path}: there is no arrival column {column!r}; it has {have}")
-    found = table.column(column)
-    kind = found.type
-    if found.null_count:
-        row = pc.index(found.is_null(), value=True).as_py()
+    raw = table.column(column)
+    kind = raw.type
+    if raw.null_count:
+        row = pc.index(raw.is_null(), value=True).as_py()
         raise SpecError(f"{path}: column {column!r} is empty in row {row}: every row needs a time")
     is_clock = pa.types.is_timestamp(kind)
     try:
         if is_clock:
-            found = found.cast(pa.timestamp("us", tz=kind.tz), safe=False)
+            raw = raw.cast(pa.timestamp("us", tz=kind.tz), safe=False)
         elif pa.types.is_duration(kind):
-            found = found.cast(pa.duration("us"), safe=False)
+            raw = raw.cast(pa.duration("us"), safe=False)
         elif not pa.types.is_integer(kind):
             raise SpecError(
-                f"{path}: column {column!r} must be whole microseconds, a timestamp or a "
+                f"{path}: column {column!r} must be integer microseconds, a timestamp or a "
                 f"duration, not {kind}"
             )
         counts = pa.types.is_integer(kind)
         if counts and arrival.unit == "ns":
-            found = pc.divide(found.cast(pa.int64()), 1000)
+            raw = pc.divide(raw.cast(pa.int64()), 1000)
         elif counts and arrival.unit is not None:
-            found = pc.multiply_checked(found.cast(pa.int64()), _UNITS_US[arrival.unit])
-        times = found.cast(pa.int64()).to_numpy()
+            raw = pc.multiply_checked(raw.cast(pa.int64()), _UNITS_US[arrival.unit])
+        times = raw.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid as error:
         raise SpecError(f"{path}: column {column!r} does not fit int64 microseconds") from error
     back = np.flatnonzero(times[1:] < times[:-1])

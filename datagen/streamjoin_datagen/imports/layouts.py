@@ -1,7 +1,7 @@
 """Text files in the layouts of other people's data sets, read as tables.
 
 The files of the IaWJ study's authors (AllianceDB) have a tuple a line and ``|`` or ``,`` between
-columns, no header, times in whole milliseconds; TPC-H's ``.tbl`` files have ``|`` after every
+columns, no header, times in integer milliseconds; TPC-H's ``.tbl`` files have ``|`` after every
 column. Files may be packed with xz or gzip. Parquet files of TPC-H are read by column names.
 """
 
@@ -33,7 +33,7 @@ class Layout:
     Attributes
     ----------
     r, s : mapping of str to int
-        Place of each column taken; one named ``ms`` becomes the arrival time.
+        Index of each column taken; one named ``ms`` becomes the arrival time.
     window : str
         Window of the workload.
     parquet : mapping of str to tuple of str
@@ -46,7 +46,7 @@ class Layout:
     parquet: Mapping[str, tuple[str, ...]]
 
     def columns(self, stream: str) -> Mapping[str, int]:
-        """Place of each column of a stream."""
+        """Index of each column of a stream."""
         return self.r if stream == "r" else self.s
 
 
@@ -71,7 +71,7 @@ TPCH = Layout(
 
 
 class _Bounded(io.RawIOBase):
-    """A file that may be packed, refused once more has come out of it than memory may take."""
+    """A file that may be packed, refused once more is decompressed than memory may take."""
 
     def __init__(self, opened: BinaryIO, path: Path) -> None:
         self._opened, self._path, self._bytes = opened, path, 0
@@ -84,10 +84,10 @@ class _Bounded(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Read on."""
-        found = self._opened.read(size)
-        self._bytes += len(found)
+        data = self._opened.read(size)
+        self._bytes += len(data)
         check_fits(self._path, self._bytes, self._free_bytes)
-        return found
+        return data
 
 
 def read_layout(layout: Layout, stream: str, path: Path) -> pa.Table:
@@ -96,7 +96,7 @@ def read_layout(layout: Layout, stream: str, path: Path) -> pa.Table:
     Raises
     ------
     SpecError
-        Naming the file and, where it can be told, the column.
+        Naming the file and, where it is known, the column.
     """
     columns = layout.columns(stream)
     if path.suffix == ".parquet" and layout.parquet:
@@ -105,11 +105,11 @@ def read_layout(layout: Layout, stream: str, path: Path) -> pa.Table:
         table = _text(path, columns)
     if "ms" not in columns:
         return table.append_column("ts", pa.array(np.zeros(table.num_rows, dtype=np.int64)))
-    place = table.schema.get_field_index("ms")
-    found = table.column("ms")
-    if not pa.types.is_integer(found.type):
-        raise SpecError(f"{path}: column {columns['ms']} must be whole milliseconds")
-    return table.set_column(place, "ts", pc.multiply(found.cast(pa.int64()), 1000))
+    index = table.schema.get_field_index("ms")
+    times = table.column("ms")
+    if not pa.types.is_integer(times.type):
+        raise SpecError(f"{path}: column {columns['ms']} must be integer milliseconds")
+    return table.set_column(index, "ts", pc.multiply(times.cast(pa.int64()), 1000))
 
 
 def _parquet(path: Path, names: tuple[str, ...], wanted: list[str]) -> pa.Table:
@@ -126,19 +126,19 @@ def _text(path: Path, columns: Mapping[str, int]) -> pa.Table:
         with opener(path, "rb") as opened:
             line = opened.readline()
         delimiter = "|" if b"|" in line else ","
-        places = line.rstrip(b"\r\n").count(delimiter.encode()) + 1
-        if not line or max(columns.values()) >= places:
+        count = line.rstrip(b"\r\n").count(delimiter.encode()) + 1
+        if not line or max(columns.values()) >= count:
             needed = max(columns.values()) + 1
-            raise SpecError(f"{path} must have at least {needed} columns a line, not {places}")
+            raise SpecError(f"{path} must have at least {needed} columns a line, not {count}")
         with opener(path, "rb") as opened:
             table = pyarrow.csv.read_csv(
                 cast("BinaryIO", _Bounded(opened, path)),
                 read_options=pyarrow.csv.ReadOptions(
-                    column_names=[str(place) for place in range(places)]
+                    column_names=[str(index) for index in range(count)]
                 ),
                 parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, quote_char=False),
                 convert_options=pyarrow.csv.ConvertOptions(
-                    include_columns=[str(place) for place in columns.values()],
+                    include_columns=[str(index) for index in columns.values()],
                     strings_can_be_null=True,
                 ),
             )

@@ -32,11 +32,11 @@ def parquet_table(_stream: str, path: Path) -> pa.Table:
         return decoded.parquet_bytes(pq, pc, files.files, files.schema.names, free)
 
     _check_fits(path, needed)
-    return _read("parquet", path, lambda found: pq.read_table(found, partitioning=None))
+    return _read("parquet", path, lambda parts: pq.read_table(parts, partitioning=None))
 
 
 def _check_fits(path: Path, needed: Callable[[int], int]) -> None:
-    """Refuse a file that takes more memory than is free; what is damaged is left to its reader."""
+    """Refuse a file that takes more memory than is free; its reader reports what is damaged."""
     available = available_bytes()
     if available is None:
         return
@@ -48,19 +48,19 @@ def _check_fits(path: Path, needed: Callable[[int], int]) -> None:
 
 
 def _check_parts(folder: Path) -> None:
-    """Refuse part files of different columns: Arrow would leave some out or fail in its words."""
+    """Refuse part files of different columns: Arrow would drop some or fail in its own words."""
     parts = sorted(file for file in folder.rglob("*.parquet") if not file.name.startswith("."))
     first = None
     for part in parts:
         try:
-            found = pq.read_schema(part).remove_metadata()
+            schema = pq.read_schema(part).remove_metadata()
         except (pa.ArrowInvalid, OSError) as error:
             said = str(error).splitlines()[0].rstrip(". ")
             raise SpecError(f"{part} cannot be read as parquet: {said}") from error
-        first = first or found
-        if found != first:
+        first = first or schema
+        if schema != first:
             raise SpecError(
-                f"{part}: its columns are {_shown(found)}, and those of {parts[0].name} "
+                f"{part}: its columns are {_shown(schema)}, and those of {parts[0].name} "
                 f"{_shown(first)}: part files must have the same"
             )
 

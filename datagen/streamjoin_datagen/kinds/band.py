@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class BandSpec(WorkloadSpec):
     """The reference band query of CellJoin, handshake join (section 6.1) and SplitJoin.
 
-    R(x int32, y float32, z text of 20 characters) and S(a int32, b float32, c float64, d bool),
+    R(x int32, y float32, z string of 20 characters) and S(a int32, b float32, c float64, d bool),
     ``r.x between s.a - lo and s.a + hi and r.y between s.b - lo and s.b + hi``.
 
     Parameters
@@ -104,20 +104,20 @@ class BandSpec(WorkloadSpec):
         return {"a": "int32", "b": "float", "c": "double", "d": "bool"}
 
     def columns(self, stream: str, first_row: int, row_count: int) -> dict[str, "Column"]:
-        """Values uniform in 1 to ``domain``, texts and truth values beside them."""
+        """Values uniform in 1 to ``domain``, strings and Booleans beside them."""
         from streamjoin_datagen.rows import fillers
         from streamjoin_datagen.rows.seeds import column_key, hashes, scaled
 
         def raw(column: str) -> "UInt64s":
             return hashes(column_key(self.seed, stream, column), first_row, row_count)
 
-        whole, real = ("x", "y") if stream == "r" else ("a", "b")
+        integer, real = ("x", "y") if stream == "r" else ("a", "b")
         columns: dict[str, Column] = {
-            whole: fillers.whole(scaled(raw(whole), self.domain)),
+            integer: fillers.from_one(scaled(raw(integer), self.domain)),
             real: fillers.reals(raw(real), self.domain).astype("float32"),
         }
         if stream == "r":
-            columns["z"] = fillers.texts([raw("z0"), raw("z1")])
+            columns["z"] = fillers.strings([raw("z0"), raw("z1")])
         else:
             columns["c"] = fillers.reals(raw("c"), self.domain)
             columns["d"] = fillers.truths(raw("d"))

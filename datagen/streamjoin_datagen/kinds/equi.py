@@ -91,7 +91,7 @@ class EquiSpec(WorkloadSpec):
         for name, only in (("duplicates", "duplicated"), ("skew", "zipf")):
             value, default = getattr(self, name), 1 if name == "duplicates" else 0
             ok = self.keys == only or value == default
-            require(ok, name, f"left out unless keys is {only}", value)
+            require(ok, name, f"omitted unless keys is {only}", value)
         if self.keys != "zipf":
             require(
                 self.domain == 0 or self.domain >= self.distinct_r_keys,
@@ -139,13 +139,13 @@ class EquiSpec(WorkloadSpec):
         rows = (first_row, row_count)
         labels = (self.seed, "both")
         if self.keys == "zipf":
-            found = keys.zipf(self.seed, stream, rows, self.key_domain, self.skew, labels=labels)
+            values = keys.zipf(self.seed, stream, rows, self.key_domain, self.skew, labels=labels)
         elif stream == "r":
             size = (self.r_tuples, self.duplicates)
-            found = keys.dealt(self.seed, stream, rows, size, self.key_domain, labels=labels)
+            values = keys.dealt(self.seed, stream, rows, size, self.key_domain, labels=labels)
         else:
-            found = keys.uniform(self.seed, stream, rows, self.key_domain)
-        return {"k": found, "v": fillers.payloads(self.seed, stream, first_row, row_count)}
+            values = keys.uniform(self.seed, stream, rows, self.key_domain)
+        return {"k": values, "v": fillers.payloads(self.seed, stream, first_row, row_count)}
 
     def estimated_pairs(self) -> float | None:
         """Pairs of the window: S tuples meet the keys of R as often as these occur."""

@@ -90,12 +90,12 @@ class MicroSpec(WorkloadSpec):
         self._check_choice("arrivals", "regular", "poisson", "rest")
         for name in ("rate_r", "rate_s"):
             rows = getattr(self, name) * self.window_ms
-            require(rows == int(rows), f"{name} * window_ms", "a whole number of tuples", rows)
+            require(rows == int(rows), f"{name} * window_ms", "an integer number of tuples", rows)
             self._check_rows(f"{name} * window_ms * windows", rows * self.windows)
         require(
             self.arrivals == "regular" or self.ts_skew == 0,
             "ts_skew",
-            "left out unless arrivals is regular",
+            "omitted unless arrivals is regular",
             self.ts_skew,
         )
         require(
@@ -147,12 +147,12 @@ class MicroSpec(WorkloadSpec):
         rows = (first_row, row_count)
         if self.key_skew == 0:
             size = self.window_rows(stream)
-            found = keys.dealt_each_window(self.seed, stream, rows, size, self.key_domain)
+            values = keys.dealt_each_window(self.seed, stream, rows, size, self.key_domain)
         else:
             labels = (self.seed, "both" if self.hot_keys == "shared" else stream)
             law = (self.key_domain, self.key_skew)
-            found = keys.zipf(self.seed, stream, rows, *law, labels=labels)
-        return {"k": found, "v": fillers.payloads(self.seed, stream, first_row, row_count)}
+            values = keys.zipf(self.seed, stream, rows, *law, labels=labels)
+        return {"k": values, "v": fillers.payloads(self.seed, stream, first_row, row_count)}
 
     def estimated_pairs(self) -> float | None:
         """Pairs of all windows; exact where keys are dealt and arrivals regular or at rest."""

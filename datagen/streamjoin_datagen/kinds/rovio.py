@@ -19,7 +19,7 @@ class RovioSpec(StudySpec):
     Said by the study: a low and steady arrival rate (figure 3), high duplication, little skew.
     Read off its published file of six seconds: 58,300 tuples, joined with themselves, in batches
     of 100 every 10.3 ms; 160 keys whose frequencies fall from 900 to 8 about as the power 1.79
-    of the ranks left, which gives the file's 36,002,768 pairs; prices 0 to 999.
+    of the remaining ranks, which gives the file's 36,002,768 pairs; prices 0 to 999.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class RovioSpec(StudySpec):
     users : int
         Keys lie in 1 to this.
     shape : float
-        Power of the ranks left that the keys' frequencies fall by, 0 to 10; 0 is uniform.
+        Power of the remaining ranks that the keys' frequencies fall by, 0 to 10; 0 is uniform.
     batch_tuples : int
         Tuples that arrive at a time.
     streams : str

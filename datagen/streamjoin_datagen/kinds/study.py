@@ -1,6 +1,6 @@
 """Generators in the likeness of the IaWJ study's four real workloads (section 4.2.1).
 
-What the study's text says of them is in each class; figures that it does not name are read off
+What the study says of them is in each class; figures that it does not name are read off
 the files that its authors published, and said to be so. The rows themselves are random: only
 these figures are the real data's.
 """
@@ -13,14 +13,16 @@ from streamjoin_datagen.spec import (
 )
 
 MAX_MS = 1 << 22
-"""Milliseconds for which a worker holds a table of arrivals."""
+"""Maximum milliseconds of arrivals in a worker's table."""
 
 MAX_KEYS = 1 << 24
+"""Maximum keys of a domain: a worker holds a table of them."""
+
 STUDY_WINDOW = "tumbling:1s"
 
 
 class StudySpec(WorkloadSpec):
-    """What the four have in common: keys ``k``, one column more, pairs that can be counted."""
+    """What the four have in common: keys ``k``, another column, pairs that can be counted."""
 
     counted_key: ClassVar[str | None] = "k"
 

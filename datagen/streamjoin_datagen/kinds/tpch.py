@@ -45,13 +45,13 @@ class TpchOrdersSpec(WorkloadSpec):
     def __post_init__(self) -> None:
         self._check_number("scale_factor", 0, MAX_SCALE_FACTOR, above=True)
         hundredths = self.scale_factor * 100
-        whole = abs(hundredths - round(hundredths)) < 1e-6 and round(hundredths) > 0
-        require(whole, "scale_factor", "a multiple of 0.01", self.scale_factor)
+        is_multiple = abs(hundredths - round(hundredths)) < 1e-6 and round(hundredths) > 0
+        require(is_multiple, "scale_factor", "a multiple of 0.01", self.scale_factor)
         self._check_number("rate", 0, MAX_RATE_PER_S / 1e3, above=False)
 
     @property
     def window_text(self) -> str:
-        """All of R is master data."""
+        """R is a dimension table: no window bounds it."""
         return "all"
 
     def missing(self) -> str | None:
@@ -66,10 +66,10 @@ class TpchOrdersSpec(WorkloadSpec):
         """Rows of stream ``"r"`` or ``"s"``."""
         return round(self.scale_factor * 100) * ROWS_AT_1[stream] // 100
 
-    def part_rows(self, stream: str, most: int) -> int:
+    def part_rows(self, stream: str, maximum: int) -> int:
         """Rows of a part: the generator cuts a table into parts of equal length."""
         rows = self.rows(stream)
-        parts = -(-rows // most)
+        parts = -(-rows // maximum)
         while rows % parts:
             parts += 1
         return rows // parts

@@ -88,13 +88,13 @@ class YsbSpec(StudySpec):
         rows = (first_row, row_count)
         if stream == "r":
             size, labels = (self.campaigns, 1), (self.seed, "r")
-            found = keys.dealt(self.seed, stream, rows, size, self.campaigns, labels=labels)
-            return {"k": found, "v": fillers.payloads(self.seed, stream, *rows)}
+            values = keys.dealt(self.seed, stream, rows, size, self.campaigns, labels=labels)
+            return {"k": values, "v": fillers.payloads(self.seed, stream, *rows)}
         ads = scaled(hashes(column_key(self.seed, stream, "ad"), *rows), self.campaigns * self.ads)
         events = scaled(hashes(column_key(self.seed, stream, "event"), *rows), 3)
         return {
-            "k": fillers.whole(ads // self.ads),
-            "ad": fillers.whole(ads),
+            "k": fillers.from_one(ads // self.ads),
+            "ad": fillers.from_one(ads),
             "event": events.astype("int32"),
         }
 

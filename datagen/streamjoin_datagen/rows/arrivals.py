@@ -2,7 +2,7 @@
 
 Regular arrivals are a function of the row number. Slotted arrivals give every slot of time an
 exact number of rows, so a row's slot is a function of its number too. Poisson arrivals are sums
-of the gaps before a row; gaps are whole nanoseconds, so sums are exact and a range of rows needs
+of the gaps before a row; gaps are integer nanoseconds, so sums are exact and a range of rows needs
 only the sum of the gaps before it, which :meth:`Poisson.gaps_ns` gives for other ranges to add up.
 """
 
@@ -100,7 +100,7 @@ def slots(times_us: Int64s, weights: Float64s, rows: int) -> Slots:
 
 @functools.lru_cache(maxsize=4)
 def zipf_slots(window_rows: int, window_ms: int, skew: float, windows: int) -> Slots:
-    """Deal the rows of each window to its milliseconds by Zipf's law, the first having most."""
+    """Deal the rows of each window to its milliseconds by Zipf's law, the first having the most."""
     one = slots(_ms(window_ms), zipf_weights(window_ms, skew), window_rows)
     starts = np.arange(windows, dtype=np.int64)[:, None]
     times_us = one.times_us + starts * (window_ms * US_A_MS)
@@ -127,7 +127,7 @@ def burst_slots(seed: int, rows: int, duration_ms: int, active: float) -> Slots:
 
 @functools.lru_cache(maxsize=4)
 def batch_slots(rows: int, rate_per_ms: float, batch_rows: int) -> Slots:
-    """Whole batches that arrive evenly spaced, in whole milliseconds."""
+    """Batches that arrive evenly spaced, at integer milliseconds."""
     numbers = np.arange(-(-rows // batch_rows), dtype=np.int64)
     times_ms = (numbers * (batch_rows / rate_per_ms)).astype(np.int64)
     return Slots(times_ms * US_A_MS, np.minimum((numbers + 1) * batch_rows, rows))

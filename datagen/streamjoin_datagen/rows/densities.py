@@ -1,7 +1,7 @@
-"""Whole numbers from a density given on a grid of bins, the same on every machine.
+"""Integers from a density given on a grid of bins, the same on every machine.
 
 A density is cut into ``BINS`` bins of equal width; a draw takes a bin by an alias table and a
-place within it uniformly. With 4096 bins the distribution function differs from the density's
+value within it uniformly. With 4096 bins the distribution function differs from the density's
 own by less than 1e-6 for the laws here, far below what any sample shows. As a law of bins it is
 also exact in what matters for a join: how likely two values are close is a finite sum.
 """
@@ -32,14 +32,14 @@ GAMMA_SPANS = 10
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Bins of equal width, from the most probable to the least.
+    """Bins of equal width, in descending order of probability.
 
     Attributes
     ----------
     order : ndarray of uint64, shape (BINS,)
-        Place of each bin.
+        Index of each bin.
     weights : ndarray of float64, shape (BINS,)
-        Probability of each place, in the order of the places; their sum is 1.
+        Probability of each bin, in the order of the bins; their sum is 1.
     """
 
     table: AliasTable
@@ -47,18 +47,18 @@ class Law:
     weights: Float64s
 
     def drawn(self, values: UInt64s, domain: int) -> Int64s:
-        """Map uniform 64-bit values to whole numbers 0 to ``domain - 1``.
+        """Map uniform 64-bit values to integers 0 to ``domain - 1``.
 
         Parameters
         ----------
         domain : int
             A multiple of ``BINS``.
         """
-        places = self.order[self.table.drawn(values)]
+        drawn = self.order[self.table.drawn(values)]
         width = domain // BINS
-        places *= np.uint64(width)
-        places += scaled(rehashed(values), width)
-        return places.astype(np.int64)
+        drawn *= np.uint64(width)
+        drawn += scaled(rehashed(values), width)
+        return drawn.astype(np.int64)
 
     def closeness(self, reach: int, domain: int) -> float:
         """Probability that two draws differ by at most ``reach``."""
@@ -67,7 +67,7 @@ class Law:
         edges = np.arange(BINS + 1) * float(width)
         # The middles of equal steps: the integrand is linear but for a kink a bin.
         steps = (np.arange(BINS * _STEPS_A_BIN) + 0.5) * (width / _STEPS_A_BIN)
-        # A whole number x stands for [x, x + 1), so reach whole numbers are reach + 1/2 long.
+        # An integer x stands for [x, x + 1), so reach integers are reach + 1/2 long.
         above = np.interp(steps + reach + 0.5, edges, summed)
         below = np.interp(steps - reach - 0.5, edges, summed)
         shares = np.repeat(self.weights, _STEPS_A_BIN) / _STEPS_A_BIN
@@ -95,8 +95,8 @@ def gaussian(mean: float, sigma: float) -> Law:
 @functools.lru_cache(maxsize=4)
 def gamma(shape: float, scale: float) -> Law:
     """Gamma distribution; the bins divide [0, ``gamma_span``)."""
-    places = _middles() * gamma_span(shape, scale)
-    powers = exact_log(places) * (shape - 1.0) - places / scale
+    points = _middles() * gamma_span(shape, scale)
+    powers = exact_log(points) * (shape - 1.0) - points / scale
     powers -= powers.max()
     return _law(exact_exp(np.maximum(powers, -700.0)))
 
@@ -108,21 +108,21 @@ def gamma_span(shape: float, scale: float) -> float:
 
 def reach_for(law: Law, chance: float, domain: int) -> int:
     """Smallest difference that two draws keep with at least a given probability."""
-    least, most = 0, domain
-    while least < most:
-        middle = (least + most) // 2
+    low, high = 0, domain
+    while low < high:
+        middle = (low + high) // 2
         if law.closeness(middle, domain) < chance:
-            least = middle + 1
+            low = middle + 1
         else:
-            most = middle
+            high = middle
     # The one below may be nearer.
-    if least and chance - law.closeness(least - 1, domain) < law.closeness(least, domain) - chance:
-        least -= 1
-    return least
+    if low and chance - law.closeness(low - 1, domain) < law.closeness(low, domain) - chance:
+        low -= 1
+    return low
 
 
 def uniform_reach(chance: float, domain: int) -> int:
-    """Difference that two uniform whole numbers below ``domain`` keep with a probability."""
-    # P = 1 - (1 - d)**2 for a difference d of the domain, and whole numbers are half wider.
+    """Difference that two uniform integers below ``domain`` keep with a probability."""
+    # P = 1 - (1 - d)**2 for a difference d of the domain, and integers are half wider.
     share = 1.0 - math.sqrt(max(0.0, 1.0 - chance))
     return max(0, round(share * domain - 0.5))

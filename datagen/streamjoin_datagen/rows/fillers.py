@@ -1,4 +1,4 @@
-"""Columns that are only carried along or compared plainly: numbers, texts, truth values."""
+"""Columns that are only carried along or compared plainly: numbers, strings, Booleans."""
 
 from typing import Any, TypeAlias
 
@@ -12,7 +12,7 @@ Int32s = NDArray[np.int32]
 Column: TypeAlias = "NDArray[Any] | pa.Array[Any] | pa.ChunkedArray[Any]"
 """The values of a column for a range of rows."""
 
-TEXT_CHARACTERS = 20
+STRING_CHARACTERS = 20
 _ALPHABET = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", dtype=np.uint8
 )
@@ -28,30 +28,30 @@ def payloads(seed: int, stream: str, first_row: int, row_count: int) -> Int32s:
     return values.astype(np.int32)
 
 
-def whole(values: UInt64s) -> Int32s:
-    """Values 0 and up as int32 from 1."""
-    found = values.astype(np.int32)
-    found += np.int32(1)
-    return found
+def from_one(values: UInt64s) -> Int32s:
+    """Values from 0 as int32 from 1."""
+    numbers = values.astype(np.int32)
+    numbers += np.int32(1)
+    return numbers
 
 
 def reals(values: UInt64s, domain: int) -> Float64s:
-    """Real numbers uniform in [1, domain]."""
+    """Floating-point numbers uniform in [1, domain]."""
     return unit(values) * (domain - 1) + 1.0
 
 
 def truths(values: UInt64s) -> NDArray[np.bool_]:
     """True or false with equal probability."""
-    found: NDArray[np.bool_] = values >> np.uint64(63) != 0
-    return found
+    drawn: NDArray[np.bool_] = values >> np.uint64(63) != 0
+    return drawn
 
 
-def texts(values: list[UInt64s]) -> "pa.Array[Any]":
-    """Texts of 20 characters, ten from 60 bits of each value."""
+def strings(values: list[UInt64s]) -> "pa.Array[Any]":
+    """Strings of 20 characters, ten from 60 bits of each value."""
     rows = len(values[0])
-    pairs = np.empty((rows, TEXT_CHARACTERS // 2), dtype=np.uint16)
-    for place in range(TEXT_CHARACTERS // 2):
-        turn, digit = divmod(place, _PAIRS_A_HASH)
-        pairs[:, place] = _PAIRS[(values[turn] >> np.uint64(12 * digit)) & np.uint64(4095)]
-    offsets = np.arange(0, TEXT_CHARACTERS * rows + 1, TEXT_CHARACTERS, dtype=np.int32)
+    pairs = np.empty((rows, STRING_CHARACTERS // 2), dtype=np.uint16)
+    for pair in range(STRING_CHARACTERS // 2):
+        turn, digit = divmod(pair, _PAIRS_A_HASH)
+        pairs[:, pair] = _PAIRS[(values[turn] >> np.uint64(12 * digit)) & np.uint64(4095)]
+    offsets = np.arange(0, STRING_CHARACTERS * rows + 1, STRING_CHARACTERS, dtype=np.int32)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets.data), pa.py_buffer(pairs.data))

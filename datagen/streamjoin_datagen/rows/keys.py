@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin_datagen.rows import ranks
-from streamjoin_datagen.rows.fillers import whole
+from streamjoin_datagen.rows.fillers import from_one
 from streamjoin_datagen.rows.seeds import UInt64s, column_key, hashes, permuted, scaled
 
 Int32s = NDArray[np.int32]
@@ -23,7 +23,7 @@ LISTED_KEYS = 1 << 17
 
 def uniform(seed: int, stream: str, rows: tuple[int, int], domain: int) -> Int32s:
     """Keys drawn uniformly, with repetition."""
-    return whole(scaled(hashes(column_key(seed, stream, "k"), *rows), domain))
+    return from_one(scaled(hashes(column_key(seed, stream, "k"), *rows), domain))
 
 
 def dealt(
@@ -74,7 +74,7 @@ def dealt_each_window(
     shuffled = permuted(column_key(seed, stream, "deal"), window_rows, numbers)
     if domain < window_rows:
         shuffled %= np.uint64(domain)
-    return whole(shuffled)
+    return from_one(shuffled)
 
 
 def zipf(
@@ -88,7 +88,7 @@ def zipf(
 def falling(
     seed: int, stream: str, rows: tuple[int, int], domain: int, shape: float, *, labels: Labels
 ) -> Int32s:
-    """Keys of which the frequencies fall as a power of the ranks that are left."""
+    """Keys of which the frequencies fall as a power of the remaining ranks."""
     values = hashes(column_key(seed, stream, "k"), *rows)
     return _labelled(labels, domain, ranks.falling_ranks(values, domain, shape))
 
@@ -97,11 +97,11 @@ def _labelled(labels: Labels, domain: int, numbers: UInt64s) -> Int32s:
     seed, stream = labels
     if domain <= LISTED_KEYS:
         return _label_list(seed, stream, domain)[numbers]
-    return whole(permuted(column_key(seed, stream, "key"), domain, numbers))
+    return from_one(permuted(column_key(seed, stream, "key"), domain, numbers))
 
 
 @functools.lru_cache(maxsize=4)
 def _label_list(seed: int, stream: str, domain: int) -> Int32s:
     """Every number's key: looking it up is faster than finding it out again."""
     numbers = np.arange(domain, dtype=np.uint64)
-    return whole(permuted(column_key(seed, stream, "key"), domain, numbers))
+    return from_one(permuted(column_key(seed, stream, "key"), domain, numbers))

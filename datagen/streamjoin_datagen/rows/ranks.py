@@ -29,7 +29,7 @@ from streamjoin_datagen.rows.seeds import (
 _TOTAL_LOG2 = 62
 
 HEAD_RANKS = 1 << 20
-"""Ranks that have a place in a table; it takes 16 bytes each."""
+"""Maximum ranks of a table, which takes 16 bytes each."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class AliasTable:
         buckets = points >> np.uint64(self.bucket_log2)
         points &= np.uint64((1 << self.bucket_log2) - 1)
         keep = points < self.thresholds[buckets]
-        found: UInt64s = np.where(keep, buckets, self.aliases[buckets])
-        return found
+        ranks: UInt64s = np.where(keep, buckets, self.aliases[buckets])
+        return ranks
 
 
 def integer_weights(real: Float64s) -> tuple[UInt64s, int]:
@@ -78,7 +78,7 @@ def integer_weights(real: Float64s) -> tuple[UInt64s, int]:
     # cumsum adds from left to right on every machine; sum does not promise an order.
     share = real * (domain / np.cumsum(real)[-1])
     weights = np.ldexp(share, bucket_log2).astype(np.int64)
-    # What rounding left over goes to the most frequent rank.
+    # The remainder of rounding is added to the most frequent rank.
     weights[0] += (domain << bucket_log2) - int(weights.sum())
     return weights.astype(np.uint64), bucket_log2
 
@@ -88,7 +88,7 @@ def alias_table(real: Float64s) -> AliasTable:
     domain = len(real)
     unsigned, bucket_log2 = integer_weights(real)
     weights, bucket = unsigned.astype(np.int64), 1 << bucket_log2
-    # Weights descend, so the heavy ranks, which fill more than a bucket, come first.
+    # Weights descend, so the heavy ranks, which fill more than a bucket, are first.
     heavies = int(np.count_nonzero(weights > bucket))
     thresholds = np.minimum(weights, bucket)
     aliases = np.arange(domain, dtype=np.int64)
@@ -96,7 +96,7 @@ def alias_table(real: Float64s) -> AliasTable:
         surplus = np.cumsum(weights[:heavies] - bucket)
         lack = np.cumsum(bucket - weights[heavies:])
         before = lack - (bucket - weights[heavies:])
-        # A light rank is topped up by the first heavy rank with surplus left.
+        # A light rank is topped up by the first heavy rank that has surplus.
         donors = np.searchsorted(surplus, before, side="right")
         aliases[heavies:] = np.minimum(donors, heavies - 1)
         # The light rank that ends a heavy one's surplus may take more than that: the heavy
@@ -109,8 +109,8 @@ def alias_table(real: Float64s) -> AliasTable:
 
 def zipf_weights(domain: int, skew: float) -> Float64s:
     """Weights ``(rank + 1)**-skew`` of ranks 0 to ``domain - 1``."""
-    places = np.arange(1, domain + 1, dtype=np.float64)
-    return exact_exp(exact_log(places) * -skew)
+    numbers = np.arange(1, domain + 1, dtype=np.float64)
+    return exact_exp(exact_log(numbers) * -skew)
 
 
 @functools.lru_cache(maxsize=4)
@@ -140,8 +140,7 @@ def _tail_ranks(units: Float64s, domain: int, skew: float) -> UInt64s:
     low, high = _summed(np.array([HEAD_RANKS + 0.5, domain + 0.5]), skew)
     sums = low + units * (high - low)
     powers = sums if skew == 1 else exact_log(sums * (1 - skew)) / (1 - skew)
-    places = exact_exp(powers)
-    ranks = np.rint(places).astype(np.int64) - 1
+    ranks = np.rint(exact_exp(powers)).astype(np.int64) - 1
     return np.clip(ranks, HEAD_RANKS, domain - 1).astype(np.uint64)
 
 
@@ -163,15 +162,15 @@ def zipf_ranks(values: UInt64s, domain: int, skew: float) -> UInt64s:
         return _zipf_table(domain, skew).drawn(values)
     is_tail = unit(values) < _zipf_tail_share(domain, skew)
     fresh = rehashed(values)
-    found = _zipf_table(HEAD_RANKS, skew).drawn(fresh)
-    found[is_tail] = _tail_ranks(unit(fresh[is_tail]), domain, skew)
-    return found
+    ranks = _zipf_table(HEAD_RANKS, skew).drawn(fresh)
+    ranks[is_tail] = _tail_ranks(unit(fresh[is_tail]), domain, skew)
+    return ranks
 
 
 @functools.lru_cache(maxsize=4)
 def _falling_table(domain: int, shape: float) -> AliasTable:
-    left = 1.0 - np.arange(domain, dtype=np.float64) / domain
-    return alias_table(exact_exp(exact_log(left) * shape))
+    remaining = 1.0 - np.arange(domain, dtype=np.float64) / domain
+    return alias_table(exact_exp(exact_log(remaining) * shape))
 
 
 def falling_ranks(values: UInt64s, domain: int, shape: float) -> UInt64s:

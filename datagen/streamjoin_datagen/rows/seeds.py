@@ -37,8 +37,8 @@ _EXP_TERMS = 16
 
 def column_key(seed: int, stream: str, column: str) -> int:
     """64-bit key of one column: where its sequence starts."""
-    text = f"{seed}/{stream}/{column}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+    name = f"{seed}/{stream}/{column}".encode()
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
 
 
 def _mix(values: UInt64s) -> UInt64s:
@@ -144,7 +144,7 @@ def permuted(key: int, domain: int, items: UInt64s) -> UInt64s:
     bits = max(2, (domain - 1).bit_length())
     halves = (bits - bits // 2, bits // 2)
     round_keys = hashes(key, 0, _FEISTEL_ROUNDS)
-    found = np.empty_like(items)
+    permuted_items = np.empty_like(items)
     for first in range(0, len(items), _CACHED_ITEMS):
         walked = _feistel(round_keys, halves, items[first : first + _CACHED_ITEMS])
         outside = np.flatnonzero(walked >= np.uint64(domain))
@@ -153,8 +153,8 @@ def permuted(key: int, domain: int, items: UInt64s) -> UInt64s:
             again = _feistel(round_keys, halves, walked[outside])
             walked[outside] = again
             outside = outside[again >= np.uint64(domain)]
-        found[first : first + _CACHED_ITEMS] = walked
-    return found
+        permuted_items[first : first + _CACHED_ITEMS] = walked
+    return permuted_items
 
 
 def _feistel(round_keys: UInt64s, halves: tuple[int, int], items: UInt64s) -> UInt64s:

@@ -1,4 +1,4 @@
-"""Spark masters other than this process: whether one answers, and what it needs of us."""
+"""Spark URLs: checked, and reached before a session is started there."""
 
 import re
 import socket
@@ -13,27 +13,27 @@ _LOCAL_CLUSTER = re.compile(r"local-cluster\[\d+, *\d+, *\d+\]")
 _STANDALONE = re.compile(r"spark://([^:,/]+):(\d+)((?:,[^:,/]+:\d+)*)")
 
 
-def check_master(master: str) -> str:
-    """See that a master is one and answers; return the address of this machine that it sees.
+def check_spark_url(spark_url: str) -> str:
+    """Check a Spark URL and reach it; return the address of this machine that the cluster sees.
 
     Raises
     ------
     SpecError
-        If the text is no master.
+        If the string is no Spark URL.
     GenerationError
-        If nobody answers there within the deadline.
+        If nothing answers there within the deadline.
     """
-    if _LOCAL.fullmatch(master) or _LOCAL_CLUSTER.fullmatch(master):
+    if _LOCAL.fullmatch(spark_url) or _LOCAL_CLUSTER.fullmatch(spark_url):
         return "127.0.0.1"
-    found = _STANDALONE.fullmatch(master)
-    if not found:
+    match = _STANDALONE.fullmatch(spark_url)
+    if not match:
         raise SpecError(
             "--master must be local[N], local[N,FAILURES], local-cluster[N,CORES,MIB] or "
-            f"spark://HOST:PORT, not {master!r}"
+            f"spark://HOST:PORT, not {spark_url!r}"
         )
-    others = [place.rpartition(":") for place in found[3].split(",")[1:]]
+    others = [address.rpartition(":") for address in match[3].split(",")[1:]]
     said = ""
-    for host, port in [(found[1], found[2]), *((host, port) for host, _, port in others)]:
+    for host, port in [(match[1], match[2]), *((host, port) for host, _, port in others)]:
         try:
             address = (host, int(port))
             with socket.create_connection(address, timeout=ANSWER_DEADLINE_S) as connected:
@@ -41,13 +41,13 @@ def check_master(master: str) -> str:
         except (OSError, OverflowError) as error:
             said = str(getattr(error, "strerror", None) or error)
     raise GenerationError(
-        f"the Spark master {master} cannot be reached within {ANSWER_DEADLINE_S:g} s: {said}"
+        f"the Spark URL {spark_url} cannot be reached within {ANSWER_DEADLINE_S:g} s: {said}"
     )
 
 
-def is_in_process(master: str) -> bool:
+def is_in_process(spark_url: str) -> bool:
     """Whether tasks run as children of our own Java process, with our import path."""
-    return _LOCAL.fullmatch(master) is not None
+    return _LOCAL.fullmatch(spark_url) is not None
 
 
 def own_home(home: Path, original: Path) -> Path:

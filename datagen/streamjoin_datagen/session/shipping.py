@@ -19,10 +19,10 @@ def package(path: Path) -> None:
 
 def _sources() -> Iterator[tuple[Path, str]]:
     for name in PACKAGES:
-        found = find_spec(name)
-        if found is None or found.origin is None:
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
             continue  # an installation without that part
-        root = Path(found.origin).parent
+        root = Path(spec.origin).parent
         for file in root.rglob("*"):
             if file.is_file() and file.suffix != ".pyc":
                 yield file, str(Path(name) / file.relative_to(root))

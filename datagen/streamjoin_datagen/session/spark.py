@@ -4,8 +4,8 @@ The Java process is started here rather than by PySpark, whose own start waits w
 deadline and lets Java's banners through; PySpark then connects to it by the variables
 ``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, as it does under ``spark-submit``.
 Everything that Spark writes goes to a folder of its own, removed at the end; every port is
-bound to the loopback interface, unless a master elsewhere must reach us. After an error or an
-interrupt the Java process is killed, as Spark's own ending may take long and talks meanwhile.
+bound to the loopback interface, unless a cluster elsewhere must reach this process. After an error
+or an interrupt the Java process is killed, as Spark's own ending takes long and prints meanwhile.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamjoin_common.storage import TemporaryFolder
-from streamjoin_datagen.session.clusters import check_master, is_in_process, own_home
+from streamjoin_datagen.session.clusters import check_spark_url, is_in_process, own_home
 from streamjoin_datagen.session.interrupts import Result, interruptible
 from streamjoin_datagen.session.java import find_java
 from streamjoin_datagen.session.process import (
@@ -71,7 +71,7 @@ class Session:
 def spark_session(
     threads: int | None = None,
     *,
-    master: str | None = None,
+    spark_url: str | None = None,
     start_deadline_s: float = START_DEADLINE_S,
     memory: str = DRIVER_MEMORY,
     quick: bool = True,
@@ -83,11 +83,11 @@ def spark_session(
     ----------
     threads : int, optional
         Tasks at the same time; every core by default.
-    master : str, optional
-        Spark's master; by default tasks run in this process. Its executors must see the same
-        files under the same paths.
+    spark_url : str, optional
+        Spark URL of a cluster; by default tasks run in this process. The cluster's executors must
+        see the same files under the same paths.
     start_deadline_s : float
-        Seconds that Java may take to start, and then a master to take us.
+        Seconds that Java may take to start, and then a cluster to accept this driver.
     memory : str
         Java's heap, such as ``"1g"``.
     quick : bool
@@ -98,25 +98,25 @@ def spark_session(
     Raises
     ------
     GenerationError
-        If there is no Java, it does not start within the deadline, or the master does not answer.
+        If there is no Java, it does not start within the deadline, or the cluster does not answer.
     """
     threads = threads or _cores()
-    master = master or f"local[{threads}]"
-    address = check_master(master)
-    _shared.close()  # a process has one at most
+    spark_url = spark_url or f"local[{threads}]"
+    address = check_spark_url(spark_url)
+    _shared.close()  # a process has at most one session
     java = find_java()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(TemporaryFolder("spark"))
         stack.enter_context(_restored_process_state())
         environment = environment_of(folder, java.home, address)
-        if master.startswith("local-cluster"):
+        if spark_url.startswith("local-cluster"):
             home = own_home(folder / "home", Path(environment["SPARK_HOME"]))
             environment["SPARK_HOME"] = str(home)
         all_settings = {
             **spark_settings(folder, threads, address),
             **java_settings(folder, memory, quick),
             **(settings or {}),
-            "spark.master": master,
+            "spark.master": spark_url,
         }
         process = start(folder, environment, all_settings)
         stack.push(lambda kind, *_: end(process, at_once=kind is not None))
@@ -125,8 +125,8 @@ def spark_session(
             os.environ.update(environment)
             os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
             stack.callback(disconnect, process)
-            spark = connected(process, master, start_deadline_s)
-            if not is_in_process(master):
+            spark = connected(process, spark_url, start_deadline_s)
+            if not is_in_process(spark_url):
                 threads = int(spark.sparkContext.defaultParallelism)
                 packed = folder / "streamjoin.zip"
                 package(packed)
@@ -191,7 +191,7 @@ def _restored_process_state() -> Iterator[None]:
     """Put back what PySpark changes in this process: variables, import path, log handlers."""
     environment, import_path = dict(os.environ), list(sys.path)
     root, handler = logging.getLogger(), logging.NullHandler()
-    # Py4J tells the root logger of every broken call, with its traceback; the caller gets the
+    # Py4J logs to the root logger of every broken call, with its traceback; the caller gets the
     # exception as well. Without any handler logging would install one for that.
     root.addFilter(_not_from_py4j)
     root.addHandler(handler)

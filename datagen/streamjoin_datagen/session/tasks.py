@@ -21,7 +21,7 @@ _POLL_S = 0.2
 
 
 Progress = Callable[[int, int], None]
-"""Told how many parts are done and how many there are."""
+"""Is called with the number of parts done and of all parts."""
 
 
 Manifest = Callable[[int], dict[str, Any]]

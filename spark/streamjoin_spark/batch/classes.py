@@ -1,4 +1,4 @@
-"""Classes of keys: which tuples may join at all, told by their join columns."""
+"""Classes of keys: which tuples may join at all, by their join columns."""
 
 import zlib
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.predicates import Band, Equi, Predicate
 from streamjoin_spark.batch.local import mix64
 
-Reals = NDArray[np.float64]
+Float64s = NDArray[np.float64]
 
 NONE = -1
 """Last class of a tuple that joins with nothing."""
@@ -114,7 +114,7 @@ class Ranges:
         return _without_missing(first, np.where(nothing, NONE, last), stream)
 
 
-def interval(s: NDArray[Any], term: Band) -> tuple[Reals, Reals]:
+def interval(s: NDArray[Any], term: Band) -> tuple[Float64s, Float64s]:
     """Bounds, for every S tuple, outside of which no R value joins: never too narrow.
 
     The predicate's own bounds are one operation in float32, float64 or on integers of any size;
@@ -135,12 +135,12 @@ def interval(s: NDArray[Any], term: Band) -> tuple[Reals, Reals]:
 
 
 def _as_bits(column: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return the same 64 bits for equal values, whatever their width; text by its bytes."""
+    """Return the same 64 bits for equal values, whatever their width; strings by their bytes."""
     if column.dtype.kind == "O":
         import pyarrow as pa
 
         coded: Any = pa.array(column).dictionary_encode()
-        hashes = [zlib.crc32(text.encode()) for text in coded.dictionary.to_pylist()]
+        hashes = [zlib.crc32(string.encode()) for string in coded.dictionary.to_pylist()]
         return np.asarray(np.array([*hashes, 0], dtype=np.uint64)[coded.indices.to_numpy()])
     if column.dtype.kind in "mM":
         return np.asarray(column.view(np.uint64))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _RAISED = re.compile(r"(?:\w+\.)+\w+: ")
-"""How the line of a traceback begins that tells what was raised."""
+"""Start of the line of a traceback that names the exception."""
 
 
 def collected(frame: "DataFrame") -> list[Any]:
@@ -18,7 +18,7 @@ def collected(frame: "DataFrame") -> list[Any]:
     Raises
     ------
     InputError, UnsupportedError
-        If a worker found the input to be wrong: its own sentence.
+        If a worker refused the input: its own sentence.
     EngineError
         If the job failed otherwise, with what it said in a line.
     """

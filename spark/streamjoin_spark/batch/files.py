@@ -1,7 +1,7 @@
 """Parquet files of a stream, known by their footers: rows are numbered, times bounded, none read.
 
 A file's row groups are blocks. Their row counts number all rows of a stream, in the order of the
-files' names, and the statistics of the arrival column tell which blocks hold a slice of time. A
+files' names, and the statistics of the arrival column give the blocks of a slice of time. A
 worker then reads those alone.
 """
 
@@ -110,9 +110,9 @@ class StreamFiles:
             groups = self.blocks.groups[first:end][files == number].tolist()
             path = self.paths[number]
             with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
-                found = file.read_row_groups(groups, columns=names, use_threads=False)
+                rows = file.read_row_groups(groups, columns=names, use_threads=False)
                 # Files may differ in what else a schema says, such as that nothing is missing.
-                tables.append(pa.table([found.column(name) for name in names], names=names))
+                tables.append(pa.table([rows.column(name) for name in names], names=names))
         if not tables:
             with pq.ParquetFile(self.paths[0]) as file:
                 tables.append(file.schema_arrow.empty_table().select(names))
@@ -139,9 +139,9 @@ def open_stream(
     schema: Any = None
     for number, file in enumerate(files):
         with reading(file), pq.ParquetFile(file) as opened:
-            found, meta = opened.schema_arrow, opened.metadata
-            name = require_columns(found.names, list(columns), arrival, str(file))
-            wanted = [found.field(n) for n in (*columns, *([name] if name else []))]
+            fields, meta = opened.schema_arrow, opened.metadata
+            name = require_columns(fields.names, list(columns), arrival, str(file))
+            wanted = [fields.field(n) for n in (*columns, *([name] if name else []))]
             if schema is not None and schema != [(f.name, f.type) for f in wanted]:
                 raise InputError(f"{file}: its columns have other types than {files[0]}")
             schema = [(f.name, f.type) for f in wanted]
@@ -152,13 +152,13 @@ def open_stream(
                     if (rows := meta.row_group(group).num_rows)
                 ]
             )
-    blocks = np.array([block for file in own for block in file], dtype=np.int64).reshape(-1, 5)
+    blocks = np.array([row for file in own for row in file], dtype=np.int64).reshape(-1, 5)
     back = np.flatnonzero(blocks[1:, 3] < blocks[:-1, 4])
     if back.size:
-        place = int(back[0]) + 1
-        row = int(blocks[:place, 2].sum())
+        block = int(back[0]) + 1
+        row = int(blocks[:block, 2].sum())
         raise InputError(
-            f"{files[blocks[place, 0]]}: ts goes back at row {row} of {path}, or in the row group "
+            f"{files[blocks[block, 0]]}: ts goes back at row {row} of {path}, or in the row group "
             "that begins or ends there: sort the input by ts"
         )
     first_rows = np.concatenate([[0], np.cumsum(blocks[:, 2])])
@@ -173,12 +173,12 @@ def open_stream(
 
 @contextlib.contextmanager
 def reading(path: Path | str) -> Iterator[None]:
-    """Say of a Parquet file that cannot be read that it cannot, and why.
+    """Report a Parquet file that cannot be read, and why.
 
     Raises
     ------
     InputError
-        In place of Arrow's and the system's errors.
+        Instead of Arrow's and the system's errors.
     """
     try:
         yield
@@ -206,18 +206,18 @@ def _files(path: Path) -> list[Path]:
         return [path]
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
-    # As texts, not by their components: so Arrow orders a folder, and rows are numbered alike.
+    # As strings, not by their components: so Arrow orders a folder, and rows are numbered alike.
     inside = sorted(path.rglob("*"), key=str)
     hidden = ("_", ".")
-    found = [
+    shown = [
         file
         for file in inside
         if file.is_file()
         and not any(part.startswith(hidden) for part in file.relative_to(path).parts)
     ]
-    if not found:
+    if not shown:
         raise InputError(f"{path}: holds no file; it must be a Parquet file or a folder of them")
-    return found
+    return shown
 
 
 def _bounds(path: Path, file: Any, group: int, arrival: ArrivalColumn | None) -> tuple[int, int]:
@@ -226,18 +226,18 @@ def _bounds(path: Path, file: Any, group: int, arrival: ArrivalColumn | None) ->
         return 0, 0
     name = arrival.name
     meta = file.metadata.row_group(group)
-    place = file.schema_arrow.names.index(name)
-    column = meta.column(place)
-    kind, found = file.schema_arrow.field(name).type, column.statistics
+    index = file.schema_arrow.names.index(name)
+    column = meta.column(index)
+    kind, bounds = file.schema_arrow.field(name).type, column.statistics
     if (
         column.path_in_schema == name
-        and found is not None
-        and found.has_min_max
-        and found.null_count == 0
+        and bounds is not None
+        and bounds.has_min_max
+        and bounds.null_count == 0
         and pa.types.is_int64(kind)
         and arrival.unit in {None, "us"}
     ):
-        first, last = found.min, found.max
+        first, last = bounds.min, bounds.max
         if first >= -MAX_US and last <= MAX_US:
             return int(first), int(last)
     ts = arrow_arrivals(

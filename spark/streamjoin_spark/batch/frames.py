@@ -1,7 +1,7 @@
 """DataFrames of a stream: sampled for the plan, then sent to tasks row by row.
 
 A row is sent with its number, its arrival and its join columns; Spark's shuffle brings both
-sides of a task together. Files that no slice of time divides well go the same way.
+sides of a task together. Files that no slice of time divides well are sent the same way.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,14 +22,16 @@ from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_spark.batch.files import StreamFiles
 from streamjoin_spark.batch.partition import Partitioning
 from streamjoin_spark.batch.plan import Side
-from streamjoin_spark.batch.worker import Tuples, settle
+from streamjoin_spark.batch.worker import Tuples, prepare_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SAMPLE_ROWS = 1 << 16
+"""Rows of a DataFrame that are sampled for the plan, about."""
+
 GATHERED_ROWS = 1 << 17
-"""Rows that are sent at once, where Spark hands them over in smaller batches."""
+"""Minimum rows that are sent at once; smaller batches of Spark's are put together."""
 
 _SPARK_TYPES = {"i": "long", "f4": "float", "f8": "double", "O": "string"}
 
@@ -45,7 +47,7 @@ class StreamFrame:
     frame : pyspark.sql.DataFrame
         At least the row, arrival and join columns.
     row_column : str
-        Each row's number: whole and different for every row; they need not be dense.
+        Each row's number: an integer that no other row has; numbers need not be dense.
     arrival : ArrivalColumn or None
         The arrival column; None where all tuples arrive at 0.
     columns : tuple of str
@@ -77,8 +79,8 @@ class StreamFrame:
 
     @property
     def selected(self) -> "DataFrame":
-        """The frame of these columns alone, by place: Spark's workers take no name with a dot."""
-        named = {f"c{place}": self.frame[quoted(name)] for place, name in enumerate(self.names)}
+        """The frame of these columns alone, numbered: Spark's workers take no name with a dot."""
+        named = {f"c{index}": self.frame[quoted(name)] for index, name in enumerate(self.names)}
         return self.frame.select(*(column.alias(name) for name, column in named.items()))
 
     def tuples(self, table: pa.Table) -> Tuples:
@@ -92,7 +94,7 @@ class StreamFrame:
         names = self.names
 
         def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            settle()
+            prepare_worker()
             for table in _tables(batches):
                 tuples = tuples_of(table.rename_columns(names), row, arrival, columns, source)
                 yield from _sent(tuples, columns, partitioning, of_r)
@@ -131,7 +133,7 @@ def open_frame(
     ts = require_columns(have, list(columns), arrival, source)
     if row_column not in have or dict(frame.dtypes)[row_column] not in {"int", "bigint"}:
         raise InputError(
-            f"{source}: needs a column {row_column!r} of whole numbers that name its rows; "
+            f"{source}: needs a column {row_column!r} of integers that number its rows; "
             "give another name with row=, or give files, whose rows are numbered"
         )
     return StreamFrame(source, frame, row_column, arrival if ts else None, tuple(columns))
@@ -144,7 +146,7 @@ def sent_files(
     blocks = len(files.blocks.groups)
 
     def send(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+        prepare_worker()
         for batch in batches:
             for block in batch.column(0).to_numpy().tolist():
                 stream, first = files.read_blocks(block, block + 1)
@@ -172,7 +174,7 @@ def received(table: pa.Table, columns: Sequence[str], source: str) -> Tuples:
 
 
 def renamed(tuples: Tuples, columns: Sequence[str]) -> Tuples:
-    """Call the join columns, which come in this order, so."""
+    """Give the join columns, in this order, their names."""
     stream = tuples.stream
     named = dict(zip(columns, stream.columns.values(), strict=True))
     return Tuples(replace(stream, columns=named), tuples.rows)
@@ -208,8 +210,8 @@ def tuples_of(
         rows = rows[order]
         missing = None if missing is None else missing[order]
     stream = from_arrow(table, list(columns), arrival or ArrivalColumn(), source).stream(source)
-    found = stream.missing if missing is None else (missing if missing.any() else None)
-    return Tuples(Stream(stream.columns, stream.ts, source, missing=found), rows)
+    mask = stream.missing if missing is None else (missing if missing.any() else None)
+    return Tuples(Stream(stream.columns, stream.ts, source, missing=mask), rows)
 
 
 def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -245,7 +247,7 @@ def _sent_schema(sample: Stream, columns: Sequence[str]) -> str:
     types = [
         _SPARK_TYPES.get(kind.kind) or _SPARK_TYPES[f"{kind.kind}{kind.itemsize}"] for kind in kinds
     ]
-    inner = ", ".join(f"c{place} {kind}" for place, kind in enumerate(types))
+    inner = ", ".join(f"c{index} {kind}" for index, kind in enumerate(types))
     return f"task long, row long, ts long, missing boolean, {inner}"
 
 
@@ -260,7 +262,7 @@ def _sent(
         for name, column in stream.columns.items()
     }
     stream = Stream(numbers, stream.ts, stream.source, missing=stream.missing)
-    at, tasks = partitioning.places(stream, rows, of_r)
+    at, tasks = partitioning.assigned(stream, rows, of_r)
     missing = np.zeros(stream.rows, np.bool_) if stream.missing is None else stream.missing
     arrays: dict[str, Any] = {
         "task": tasks,
@@ -268,6 +270,6 @@ def _sent(
         "ts": stream.ts[at],
         "missing": missing[at],
     }
-    for place, name in enumerate(columns):
-        arrays[f"c{place}"] = _wire(stream.column(name))[at]
+    for index, name in enumerate(columns):
+        arrays[f"c{index}"] = _wire(stream.column(name))[at]
     yield pa.RecordBatch.from_pydict({name: pa.array(array) for name, array in arrays.items()})

@@ -17,9 +17,11 @@ from streamjoin_spark.batch.frames import StreamFrame, open_frame
 from streamjoin_spark.batch.plan import Side
 
 SAMPLE_BLOCKS = 16
+"""Row groups of a stream that are sampled."""
+
 
 SAMPLE_ROWS = 1 << 12
-"""Row groups of a file that are sampled, and rows of each."""
+"""Rows of each sampled row group."""
 
 PATHS = ("auto", "files", "shuffle")
 
@@ -95,7 +97,7 @@ def _open(data: Any, name: str, row: str, arrival: ArrivalColumn, columns: list[
 
 
 def side_of(stream: StreamFiles | StreamFrame) -> Side:
-    """Tell what the plan has to know of a stream."""
+    """Count and sample a stream for the plan."""
     if isinstance(stream, StreamFrame):
         return stream.side()
     blocks = stream.blocks
@@ -104,9 +106,9 @@ def side_of(stream: StreamFiles | StreamFrame) -> Side:
     chosen = np.unique(np.linspace(0, count - 1, min(SAMPLE_BLOCKS, count)).astype(np.int64))
     samples = []
     for block in chosen.tolist():
-        found, _ = stream.read_blocks(block, block + 1)
-        step = math.ceil(found.rows / SAMPLE_ROWS)
-        samples.append(found.slice(0, found.rows) if step <= 1 else _every(found, step))
+        part, _ = stream.read_blocks(block, block + 1)
+        step = math.ceil(part.rows / SAMPLE_ROWS)
+        samples.append(part.slice(0, part.rows) if step <= 1 else _every(part, step))
     if not samples:
         samples = [stream.read_blocks(0, 0)[0]]
     return Side(stream.rows, times, _joined(samples))

@@ -26,19 +26,19 @@ from streamjoin_spark.batch.worker import (
     FileJoin,
     Join,
     as_batches,
+    prepare_worker,
     report,
-    settle,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TASKS_A_PARTITION = 8
-"""Tasks that are done again together where a worker is lost, in joins of many."""
+"""Tasks of a Spark partition, which are repeated together after a lost worker, in joins of many."""
 
-MOST_READS = 8
-"""Files are read by the tasks themselves if no byte is then read more often than this, or if the
-shuffle has no type for a column."""
+MAX_READS = 8
+"""Maximum times that tasks read a byte of the files; beyond it Spark's shuffle brings the rows,
+unless it has no type for a column."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class SparkJoin:
         sent = self._sent_join()
 
         def find_sent(r: pa.Table, s: pa.Table) -> pa.Table:
-            _, found = sent.run(r, s, Meter())
-            return pa.Table.from_batches(list(as_batches(found)), schema=SCHEMA)
+            _, pairs = sent.run(r, s, Meter())
+            return pa.Table.from_batches(list(as_batches(pairs)), schema=SCHEMA)
 
         return self._cogrouped(find_sent, SPARK_SCHEMA)
 
@@ -150,8 +150,8 @@ class SparkJoin:
 
             def work_sent(r: pa.Table, s: pa.Table) -> pa.Table:
                 meter = Meter()
-                number, found = sent.run(r, s, meter)
-                rows = [report(number, found, folder, meter)] if number >= 0 else []
+                number, pairs = sent.run(r, s, meter)
+                rows = [report(number, pairs, folder, meter)] if number >= 0 else []
                 return pa.Table.from_batches(rows, schema=REPORT_SCHEMA)
 
             frame = self._cogrouped(work_sent, REPORT_SPARK)
@@ -201,7 +201,7 @@ class SentJoin(Join):
 
     def run(self, r: pa.Table, s: pa.Table, meter: Meter) -> tuple[int, Iterator[Batch]]:
         """Join what was sent to a task; return the task's number, -1 without pairs, and them."""
-        settle()
+        prepare_worker()
         if not r.num_rows or not s.num_rows:
             return -1, iter(())
         number = int(r.column("task").to_numpy()[0])
@@ -214,11 +214,11 @@ def load_kernels(spark: "SparkSession") -> None:
     """Compile the kernels, or load them from the cache, in the workers there are."""
     parts = 2 * spark.sparkContext.defaultParallelism
     frame = spark.range(0, parts, 1, parts)
-    collected(frame.mapInArrow(lambda batches: (batches, settle())[0], "id long"))
+    collected(frame.mapInArrow(lambda batches: (batches, prepare_worker())[0], "id long"))
 
 
 def _numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
-    settle()
+    prepare_worker()
     for batch in batches:
         yield from batch.column(0).to_numpy().tolist()
 
@@ -305,7 +305,7 @@ def planned(spark: "SparkSession", inputs: Inputs, slots: int | None = None) -> 
     )
     if path == "auto":
         columns = [column for side in sides for column in side.sample.columns.values()]
-        few = reads(parts) <= MOST_READS or any(column.dtype == np.uint64 for column in columns)
+        few = reads(parts) <= MAX_READS or any(column.dtype == np.uint64 for column in columns)
         path = "files" if all_files and few else "shuffle"
     return SparkJoin(spark, predicate, inputs.window, parts, path, opened[0], opened[1], slots)
 

@@ -18,23 +18,23 @@ from streamjoin_common.language.predicates import Equi, Predicate
 from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window
 
 Codes = NDArray[np.uint32]
-Found = tuple[Codes, Codes]
+RowPairs = tuple[Codes, Codes]
 
 OUTPUT_PAIRS = 1 << 20
-"""Pairs that are handed over at once."""
+"""Maximum pairs that are handed over at once."""
 
 SAMPLE_ROWS = 1 << 12
-"""Rows from which the most selective conditions are told."""
+"""Rows of the sample that ranks conditions by their selectivity."""
 
-LEAST_ROWS = 1 << 15
-"""Rows of R that are put into cells at once at least."""
+MIN_CELL_ROWS = 1 << 15
+"""Minimum rows of R that are put into cells at once."""
 
 NO_TIME = -(1 << 63)
 
 
 def join_rows(
     r: Stream, s: Stream, predicate: Predicate, window: Window, later_from_us: int = NO_TIME
-) -> Iterator[Found]:
+) -> Iterator[RowPairs]:
     """Join two streams, or consecutive parts of them.
 
     Parameters
@@ -89,10 +89,10 @@ def met_rows(
     now, ts = own.ts, other.ts
     if isinstance(window, TumblingWindow):
         starts = now // window.length_us * window.length_us
-        firsts, ends = _places(ts, starts), _places(ts, starts + window.length_us)
+        firsts, ends = _rows_before(ts, starts), _rows_before(ts, starts + window.length_us)
     elif isinstance(window, TimeWindow):
         back, on = (window.s_us, window.r_us) if of_r else (window.r_us, window.s_us)
-        firsts, ends = _places(ts, now - back + 1), _places(ts, now + on)
+        firsts, ends = _rows_before(ts, now - back + 1), _rows_before(ts, now + on)
     else:
         firsts, ends = np.zeros(len(now), np.int64), np.full(len(now), len(ts))
     if later_from_us != NO_TIME:
@@ -101,7 +101,7 @@ def met_rows(
     return firsts, np.maximum(firsts, ends)
 
 
-def _places(ts: Int64s, times: Int64s) -> Int64s:
+def _rows_before(ts: Int64s, times: Int64s) -> Int64s:
     """How many of ``ts`` are below each of ``times``; both ascend."""
     from streamjoin.engines.kernels import ranged
 
@@ -119,11 +119,11 @@ def narrowed(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stream
         once &= sum(term.s_column == other.s_column for other in predicate.terms) == 1
         if not (isinstance(term, Equi) and wide and once):
             continue
-        least = min(int(r_column.min()), int(s_column.min()))
-        most = max(int(r_column.max()), int(s_column.max()))
-        if most - least < 1 << 32:
-            r = _with(r, term.r_column, (r_column - np.int64(least)).astype(np.uint32))
-            s = _with(s, term.s_column, (s_column - np.int64(least)).astype(np.uint32))
+        low = min(int(r_column.min()), int(s_column.min()))
+        high = max(int(r_column.max()), int(s_column.max()))
+        if high - low < 1 << 32:
+            r = _with(r, term.r_column, (r_column - np.int64(low)).astype(np.uint32))
+            s = _with(s, term.s_column, (s_column - np.int64(low)).astype(np.uint32))
     return r, s
 
 
@@ -133,7 +133,7 @@ def _with(stream: Stream, name: str, column: NDArray[Any]) -> Stream:
 
 def _by_key(
     r: Stream, s: Stream, predicate: Predicate, window: Window, later_from_us: int
-) -> Iterator[Found]:
+) -> Iterator[RowPairs]:
     """Build a hash table of the shorter side, probe with the longer one."""
     from streamjoin.engines.kernels import hashing, ranged
 
@@ -156,32 +156,32 @@ def _by_key(
     state = np.zeros(2, dtype=np.int64)
     while state[0] < len(probe):
         out = np.empty((2, OUTPUT_PAIRS), dtype=np.uint32)
-        found = ranged.probe_ranged(
+        count = ranged.probe_ranged(
             probe, firsts, ends, state, 64 - bits, bounds, table, out[0], out[1]
         )
         r_rows, s_rows = (out[1], out[0]) if swapped else (out[0], out[1])
-        some = (r_rows[:found], s_rows[:found])
+        some = (r_rows[:count], s_rows[:count])
         yield _equal(r, s, predicate, *some) if hashed else some
 
 
 def _is_hashed(r: Stream, s: Stream, predicate: Predicate) -> bool:
-    """Whether keys have to be hashed to 32 bits: several columns, or wide ones, of whole numbers.
+    """Whether keys have to be hashed to 32 bits: several columns, or wide ones, of integers.
 
-    What is missing or no whole number is left to dictionaries, which are exact for anything.
+    Dictionaries, which are exact for any value, encode what is missing or no integer.
     """
     columns = [r.column(term.r_column) for term in predicate.terms]
     columns += [s.column(term.s_column) for term in predicate.terms]
     narrow = len(columns) == 2 and columns[0].dtype == columns[1].dtype
     narrow &= columns[0].dtype.itemsize <= 4
-    whole = all(column.dtype.kind in "iu" for column in columns)
+    integers = all(column.dtype.kind in "iu" for column in columns)
     signs = {column.dtype.kind for column in columns if column.dtype.itemsize == 8}
-    return whole and not narrow and len(signs) < 2 and r.missing is None and s.missing is None
+    return integers and not narrow and len(signs) < 2 and r.missing is None and s.missing is None
 
 
 def hashed_keys(columns: list[NDArray[Any]]) -> Codes:
-    """Hash columns of whole numbers to 32 bits: equal rows have equal hashes.
+    """Hash columns of integers to 32 bits: equal rows have equal hashes.
 
-    SplitMix64's finaliser over the sum of what came before and the next column.
+    SplitMix64's finaliser over the sum of the hash so far and the next column.
     """
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
@@ -198,8 +198,8 @@ def mix64(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _equal(r: Stream, s: Stream, predicate: Predicate, r_rows: Codes, s_rows: Codes) -> Found:
-    """Leave out pairs whose hashes only are equal."""
+def _equal(r: Stream, s: Stream, predicate: Predicate, r_rows: Codes, s_rows: Codes) -> RowPairs:
+    """Drop pairs of which only the hashes are equal."""
     equal = np.ones(len(r_rows), dtype=np.bool_)
     for term in predicate.terms:
         equal &= r.column(term.r_column)[r_rows] == s.column(term.s_column)[s_rows]
@@ -208,11 +208,11 @@ def _equal(r: Stream, s: Stream, predicate: Predicate, r_rows: Codes, s_rows: Co
 
 def _by_cells(
     r: Stream, s: Stream, predicate: Predicate, window: Window, later_from_us: int
-) -> Iterator[Found]:
-    """Encode once, then join stretch by stretch: rows of S with the rows of R that they meet."""
+) -> Iterator[RowPairs]:
+    """Encode once, then join span by span: rows of S with the rows of R that they meet."""
     terms = encode_intervals(r, s, predicate)
     firsts, ends = met_rows(s, r, of_r=False, window=window, later_from_us=later_from_us)
-    for s_first, s_end in _stretches(firsts, ends):
+    for s_first, s_end in _spans(firsts, ends):
         own = slice(s_first, s_end)
         r_first, r_end = int(firsts[own].min()), int(ends[own].max())
         some = IntervalCodes(terms.r[:, r_first:r_end], terms.s_lo[:, own], terms.s_hi[:, own])
@@ -221,13 +221,13 @@ def _by_cells(
             yield r_rows + np.uint32(r_first), s_rows + np.uint32(s_first)
 
 
-def _stretches(firsts: Int64s, ends: Int64s) -> Iterator[tuple[int, int]]:
-    """Cut S so that the rows of R that a stretch meets are about twice what one row meets."""
+def _spans(firsts: Int64s, ends: Int64s) -> Iterator[tuple[int, int]]:
+    """Cut S so that the rows of R that a span meets are about twice what one row meets."""
     meet = np.flatnonzero(ends > firsts)
     start = 0
     while start < len(meet):
         row = meet[start]
-        room = max(2 * int(ends[row] - firsts[row]), LEAST_ROWS)
+        room = max(2 * int(ends[row] - firsts[row]), MIN_CELL_ROWS)
         # Both bounds ascend but where a row meets none; those rows are not in `meet`.
         stop = int(np.searchsorted(ends[meet], firsts[row] + room, side="right"))
         stop = max(stop, start + 1)
@@ -235,28 +235,28 @@ def _stretches(firsts: Int64s, ends: Int64s) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _in_cells(codes: IntervalCodes) -> Iterator[Found]:
+def _in_cells(codes: IntervalCodes) -> Iterator[RowPairs]:
     """Put R into cells by the two most selective conditions, look S's intervals up."""
     from streamjoin.engines.kernels import cells
 
     r_count, s_count = codes.r.shape[1], codes.s_lo.shape[1]
     rows = np.arange(r_count, dtype=np.uint64)
-    points = [np.sort(codes.r[place].astype(np.uint64) << np.uint64(32) | rows) for place in (0, 1)]
+    points = [np.sort(codes.r[axis].astype(np.uint64) << np.uint64(32) | rows) for axis in (0, 1)]
     firsts, ends = np.empty((2, s_count), dtype=np.int64)
     cells.ranks(points[0], codes.s_lo[0], codes.s_hi[0], firsts, ends)
     # Cells as wide as a usual interval: most intervals then touch two.
     asked = np.maximum(ends - firsts, 0)
     each = max(int(asked[asked > 0].mean()) if asked.any() else 1, 8)
-    places = np.empty(r_count, dtype=np.uint32)
+    ranks = np.empty(r_count, dtype=np.uint32)
     filled = np.empty(r_count, dtype=np.uint64)
-    cells.fill(points[0], each, places, points[1], filled)
+    cells.fill(points[0], each, ranks, points[1], filled)
     state = np.array([0, -1], dtype=np.int64)
     while state[0] < s_count:
         out = np.empty((2, OUTPUT_PAIRS), dtype=np.uint32)
-        found = cells.probe_cells(
+        count = cells.probe_cells(
             filled,
             each,
-            places,
+            ranks,
             firsts,
             ends,
             codes.s_lo[1],
@@ -268,7 +268,7 @@ def _in_cells(codes: IntervalCodes) -> Iterator[Found]:
             out[0],
             out[1],
         )
-        yield out[0, :found], out[1, :found]
+        yield out[0, :count], out[1, :count]
 
 
 def _conditions(terms: IntervalCodes, firsts: Int64s, ends: Int64s) -> IntervalCodes:

@@ -1,11 +1,11 @@
-"""How a join is divided into tasks, and why every pair then comes out exactly once.
+"""How a join is divided into tasks, and why every pair is then produced exactly once.
 
 A task is a slice of time, a class of keys and a share of each side's rows.
 
 - *Slices* cut time. A pair belongs to the slice that holds the arrival of its later tuple, and it
-  has one. Under ``time:T_R,T_S`` the earlier tuple came less than its T before, so a slice is
+  has one. Under ``time:T_R,T_S`` the earlier tuple arrived less than its T before, so a slice is
   given the tuples that arrived in it and those whose T reaches into it; tumbling windows are never
-  cut, so nothing reaches over. A task leaves out pairs whose later tuple came before its slice.
+  cut, so nothing reaches over. A task drops pairs whose later tuple arrived before its slice.
 - *Classes* cut the predicate. Equi: by a hash of all equi columns; tuples that join have equal
   keys, so one class. Band: R by ranges of one column, each R tuple in one class, and an S tuple in
   every class that its interval touches; a pair belongs to the class of its R tuple.
@@ -13,8 +13,8 @@ A task is a slice of time, a class of keys and a share of each side's rows.
   rows into ``n``, by a hash of the row number; there are ``m * n`` tasks, and a pair belongs to
   the one of its two shares.
 
-Each of the three gives a pair one place, and each task is given both tuples of its pairs: so every
-pair is found by one task and by no other.
+Each of the three assigns a pair once, and each task is given both tuples of its pairs: so every
+pair is produced by one task and by no other.
 """
 
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Task(NamedTuple):
     Attributes
     ----------
     number : int
-        Its place among all tasks.
+        Its number among all tasks, from 0.
     from_us, to_us : int
         Its slice: pairs whose later tuple arrives from the one to before the other.
     key_class : int
@@ -98,12 +98,13 @@ class Partitioning:
 
     def task(self, number: int) -> Task:
         """Return a task by its number."""
-        place, within = divmod(number, self.tasks_a_slice)
+        slice_number, within = divmod(number, self.tasks_a_slice)
         bounds = (NO_TIME, *self.starts_us, LAST_TIME)
         for key_class, (m, n) in enumerate(zip(self.r_shares, self.s_shares, strict=True)):
             if within < m * n:
                 r_share, s_share = divmod(within, n)
-                return Task(number, bounds[place], bounds[place + 1], key_class, r_share, s_share)
+                from_us, to_us = bounds[slice_number], bounds[slice_number + 1]
+                return Task(number, from_us, to_us, key_class, r_share, s_share)
             within -= m * n
         raise IndexError(f"there is no task {number}")
 
@@ -134,7 +135,7 @@ class Partitioning:
             kept = own if kept is None else kept & own
         return kept
 
-    def places(self, stream: Stream, rows: Int64s, of_r: bool) -> tuple[Int64s, Int64s]:
+    def assigned(self, stream: Stream, rows: Int64s, of_r: bool) -> tuple[Int64s, Int64s]:
         """Send every row to the tasks that need it.
 
         Returns
@@ -142,7 +143,7 @@ class Partitioning:
         at : ndarray of int64, shape (copies,)
             Which row of ``stream`` each copy is of.
         tasks : ndarray of int64, shape (copies,)
-            The number of the task that it goes to.
+            The number of the task that it is sent to.
         """
         first, last = self.classes.of(stream, of_r)
         at, key_class = _each(np.arange(stream.rows), first, last)
@@ -151,18 +152,18 @@ class Partitioning:
         ts = stream.ts[at]
         first_slice = np.searchsorted(starts, ts, side="right")
         last_slice = np.searchsorted(starts, ts + reach_us, side="right")
-        copy, place = _each(np.arange(len(at)), first_slice, last_slice)
+        copy, slices = _each(np.arange(len(at)), first_slice, last_slice)
         at, key_class = at[copy], key_class[copy]
         m, n = (np.array(shares)[key_class] for shares in (self.r_shares, self.s_shares))
         own = share_of(rows[at], m if of_r else n)
         copy, other = _each(np.arange(len(at)), np.zeros_like(at), (n if of_r else m) - 1)
-        at, key_class, place = at[copy], key_class[copy], place[copy]
+        at, key_class, slices = at[copy], key_class[copy], slices[copy]
         own, n = own[copy], n[copy]
         offsets = np.cumsum(
             [0, *(m * n for m, n in zip(self.r_shares, self.s_shares, strict=True))]
         )
         within = own * n + other if of_r else other * n + own
-        return at, place * self.tasks_a_slice + offsets[key_class] + within
+        return at, slices * self.tasks_a_slice + offsets[key_class] + within
 
 
 def share_of(rows: Int64s, shares: int | Int64s) -> Int64s:

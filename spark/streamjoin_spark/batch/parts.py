@@ -49,7 +49,7 @@ class Part:
     digest: int
 
 
-def gathered(batches: Iterable[Batch], least_pairs: int = ROW_GROUP_PAIRS) -> Iterator[Batch]:
+def gathered(batches: Iterable[Batch], min_pairs: int = ROW_GROUP_PAIRS) -> Iterator[Batch]:
     """Put small batches together."""
     held: list[Batch] = []
     pairs = 0
@@ -57,7 +57,7 @@ def gathered(batches: Iterable[Batch], least_pairs: int = ROW_GROUP_PAIRS) -> It
         if len(batch[0]):
             held.append(batch)
             pairs += len(batch[0])
-        if pairs >= least_pairs:
+        if pairs >= min_pairs:
             yield _one(held)
             held, pairs = [], 0
     if held:
@@ -80,7 +80,7 @@ def write_part(folder: Path, name: str, batches: Iterable[Batch]) -> Part:
         What was written; no file where there is no pair.
     """
     pairs, digest = 0, 0
-    # The folder is a draft itself: what a killed worker leaves in it goes when it gets its name.
+    # The folder is a draft itself: what a killed worker leaves is removed when it gets its name.
     with (
         storage.new_file(Path(folder) / name, tidy=False) as draft,
         contextlib.ExitStack() as stack,
@@ -102,15 +102,15 @@ def write_part(folder: Path, name: str, batches: Iterable[Batch]) -> Part:
 
 
 def table_of(stream: Stream, columns: list[str], shift_us: int = 0) -> pa.Table:
-    """Make a table of a stream: its join columns, ``ts`` shifted by so much, and ``row``.
+    """Make a table of a stream: its join columns, ``ts`` shifted by ``shift_us``, and ``row``.
 
     Numbers of 16 bits, which Spark cannot read, are written as float64, in which they are compared.
     """
     missing: dict[str, Any] = {"mask": stream.missing} if stream.missing is not None else {}
-    found = {name: stream.column(name) for name in columns}
+    chosen = {name: stream.column(name) for name in columns}
     arrays = {
         name: pa.array(column.astype("f8") if column.dtype == "f2" else column, **missing)
-        for name, column in found.items()
+        for name, column in chosen.items()
     }
     arrays["ts"] = pa.array(stream.ts + shift_us)
     arrays["row"] = pa.array(np.arange(stream.rows))

@@ -15,10 +15,10 @@ from streamjoin_common.language.predicates import Band, Predicate
 from streamjoin_common.language.windows import AllWindow, TimeWindow, TumblingWindow, Window
 from streamjoin_spark.batch.classes import (
     Classes,
+    Float64s,
     OneClass,
     Radix,
     Ranges,
-    Reals,
     class_of_hashes,
     interval,
     key_hashes,
@@ -26,21 +26,25 @@ from streamjoin_spark.batch.classes import (
 from streamjoin_spark.batch.partition import Partitioning, reaches_us
 
 PARTITION_TUPLES = 1 << 21
-"""Tuples of both sides that a task is given, by default: some 200 MB while it joins them."""
+"""Default tuples of both sides in a task: some 200 MB while it joins them."""
 
-LEAST_TUPLES = 1 << 17
-"""Tasks are made for idle cores as long as they have so many tuples."""
+MIN_TASK_TUPLES = 1 << 17
+"""Minimum tuples of a task that is made for an idle core."""
 
-MOST_CLASSES = 1 << 14
+MAX_CLASSES = 1 << 14
+"""Maximum classes of keys in a join."""
+
 LARGE = 2.0
-"""A class is cut into shares when it is so many times as large as it should be."""
+"""Ratio of a class's tuples to those it should have, above which it is cut into shares."""
 
-MOST_TASKS = 1 << 20
-"""A task takes some milliseconds whatever it has to do: so many take hours."""
+MAX_TASKS = 1 << 20
+"""Maximum tasks of a join: each takes some milliseconds at least, so many take hours."""
 
-MOST_SHARES = 1 << 10
+MAX_SHARES = 1 << 10
+"""Maximum shares that one side of a class is cut into for its pairs."""
+
 PAIR_WORK = 0.25
-"""What a pair costs, in tuples."""
+"""Cost of a pair, in tuples."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def plan(
         If so small tasks would be too many.
     """
     tuples = max(r.rows + s.rows, 1)
-    idle = min(2 * slots, tuples // min(LEAST_TUPLES, partition_tuples))
+    idle = min(2 * slots, tuples // min(MIN_TASK_TUPLES, partition_tuples))
     wanted = max(math.ceil(tuples / partition_tuples), idle, 1)
     starts = _starts(r, s, window, wanted)
     slices = len(starts) + 1
@@ -99,18 +103,18 @@ def plan(
     if slices > 1 and isinstance(window, TimeWindow):
         length_us = max(1.0, _span_us(r, s) / slices)
         copies += max(reaches_us(window)) / length_us
-    count = min(round(wanted * min(copies, 2.0) / slices), MOST_CLASSES)
+    count = min(round(wanted * min(copies, 2.0) / slices), MAX_CLASSES)
     classes = choose_classes(r, s, predicate, count) if count > 1 else OneClass()
     work = _work(r, s, predicate, classes, slices)
     if work.pairs is not None and not isinstance(window, AllWindow):
         work.pairs *= _met_share(r, s, window, slices)
-    found = Partitioning(window, starts, classes, *_shares(work, slots, slices, partition_tuples))
-    if len(found) > MOST_TASKS:
+    tasks = Partitioning(window, starts, classes, *_shares(work, slots, slices, partition_tuples))
+    if len(tasks) > MAX_TASKS:
         raise InputError(
-            f"partition_tuples {partition_tuples} would make {len(found):,} tasks, and at most "
-            f"{MOST_TASKS:,} are sensible: give more"
+            f"partition_tuples {partition_tuples} would make {len(tasks):,} tasks, and at most "
+            f"{MAX_TASKS:,} are sensible: give more"
         )
-    return found
+    return tasks
 
 
 def _span_us(r: Side, s: Side) -> int:
@@ -133,7 +137,7 @@ def _starts(r: Side, s: Side, window: Window, wanted: int) -> tuple[int, ...]:
     order = np.argsort(times, kind="stable")
     times, passed = times[order], np.cumsum(weights[order])
     steps = passed[-1] * np.arange(1, wanted) / wanted
-    # Between two known times the tuples are taken to come evenly.
+    # Between two known times tuples are assumed to arrive evenly.
     starts = np.interp(steps, passed, times.astype(np.float64)).astype(np.int64)
     if isinstance(window, TumblingWindow):
         length_us = window.length_us
@@ -145,11 +149,11 @@ def _starts(r: Side, s: Side, window: Window, wanted: int) -> tuple[int, ...]:
     return tuple(starts.tolist())
 
 
-def _spaced(starts: list[int], first_us: int, least_us: int) -> tuple[int, ...]:
-    """Leave out starts that follow closer than a window: a tuple then has few copies."""
+def _spaced(starts: list[int], first_us: int, min_us: int) -> tuple[int, ...]:
+    """Drop starts that follow closer than a window: a tuple then has few copies."""
     kept, before = [], first_us
     for start in starts:
-        if start - before >= least_us:
+        if start - before >= min_us:
             kept.append(start)
             before = start
     return tuple(kept)
@@ -159,30 +163,32 @@ def choose_classes(r: Side, s: Side, predicate: Predicate, count: int) -> Classe
     """Hash where there is an equi term, else take ranges of the most selective band term."""
     if "equi" in predicate.kinds:
         return Radix(predicate, count)
-    found: list[tuple[float, int, Reals]] = []
+    candidates: list[tuple[float, int, Float64s]] = []
     for term in predicate.terms:
         assert isinstance(term, Band)
         values = np.sort(r.sample.column(term.r_column).astype(np.float64))
         values = values[~np.isnan(values)]
         low, high = interval(s.sample.column(term.s_column), term)
         met = np.searchsorted(values, high, side="right") - np.searchsorted(values, low)
-        found.append((float(np.maximum(met, 0).mean()) if len(met) else 0.0, len(found), values))
-    _, place, values = min(found, key=lambda one: one[:2])
-    term = predicate.terms[place]
+        candidates.append(
+            (float(np.maximum(met, 0).mean()) if len(met) else 0.0, len(candidates), values)
+        )
+    _, number, values = min(candidates, key=lambda one: one[:2])
+    term = predicate.terms[number]
     assert isinstance(term, Band)
     if not len(values):
         return OneClass()
-    places = np.arange(1, count) * len(values) // count
-    return Ranges(term, tuple(np.unique(values[places]).tolist()))
+    indices = np.arange(1, count) * len(values) // count
+    return Ranges(term, tuple(np.unique(values[indices]).tolist()))
 
 
 @dataclass
 class _Work:
-    """Tuples of each class in a slice, and the pairs that they give where that can be told."""
+    """Tuples of each class in a slice, and the pairs that they give where that is known."""
 
-    r: Reals
-    s: Reals
-    pairs: Reals | None
+    r: Float64s
+    s: Float64s
+    pairs: Float64s | None
 
 
 def _work(r: Side, s: Side, predicate: Predicate, classes: Classes, slices: int) -> _Work:
@@ -196,8 +202,8 @@ def _work(r: Side, s: Side, predicate: Predicate, classes: Classes, slices: int)
         scale = side.rows / max(side.sample.rows, 1) / slices
         loads.append(np.cumsum(ends)[:-1] * scale)
         if predicate.kind == "equi":
-            found, counts = np.unique(key_hashes(side.sample, predicate, of_r), return_counts=True)
-            keys.append((found, counts * scale))
+            hashes, counts = np.unique(key_hashes(side.sample, predicate, of_r), return_counts=True)
+            keys.append((hashes, counts * scale))
     if not keys:
         return _Work(loads[0], loads[1], None)
     (r_keys, r_counts), (s_keys, s_counts) = keys
@@ -234,7 +240,7 @@ def _shares(
         m, n = (math.ceil(load / (LARGE * partition_tuples)) for load in (r_load, s_load))
         m, n = max(m, 1), max(n, 1)
         if weight > LARGE * fair:
-            pieces = min(math.ceil(weight / fair), MOST_SHARES)
+            pieces = min(math.ceil(weight / fair), MAX_SHARES)
             m, n = (max(m, pieces), n) if r_load > s_load else (m, max(n, pieces))
         shares.append((m, n))
     return tuple(m for m, _ in shares), tuple(n for _, n in shares)

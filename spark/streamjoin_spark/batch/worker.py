@@ -44,10 +44,10 @@ def load() -> None:
 
 
 @functools.cache
-def settle() -> None:
-    """Load the kernels into a worker's process, and keep the collector from looking at them.
+def prepare_worker() -> None:
+    """Load the kernels into a worker's process, and exempt them from garbage collection.
 
-    Spark's workers collect garbage after every task, which would look through all of Numba's and
+    Spark's workers collect garbage after every task, which would visit all of Numba's and
     Arrow's objects each time, a tenth of a second.
     """
     load()
@@ -76,10 +76,10 @@ class Join:
             return
         r_stream, s_stream = comparable(r.stream, s.stream, self.predicate)
         window = self.partitioning.window
-        found = join_rows(r_stream, s_stream, self.predicate, window, task.from_us)
+        matches = join_rows(r_stream, s_stream, self.predicate, window, task.from_us)
         while True:
             with meter.phase("probe"):
-                some = next(found, None)
+                some = next(matches, None)
                 if some is None:
                     return
                 r_at, s_at = some
@@ -113,7 +113,7 @@ class FileJoin(Join):
 
 
 def some_of(stream: Stream, rows: Int64s, kept: Any) -> Tuples:
-    """Take rows of a stream, by mask or places."""
+    """Take rows of a stream, by mask or indices."""
     columns = {name: column[kept] for name, column in stream.columns.items()}
     missing = None if stream.missing is None else stream.missing[kept]
     return Tuples(Stream(columns, stream.ts[kept], stream.source, missing=missing), rows[kept])

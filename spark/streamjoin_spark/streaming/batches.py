@@ -38,19 +38,19 @@ class StreamingJoin:
     predicate, window
         What joins; the window is tumbling or a time window.
     described : dict of str to str
-        What a checkpoint is of: it goes on with the same alone.
+        What a checkpoint is of: it continues with the same alone.
     delay_us : int
-        How much later than a younger tuple of its stream a tuple may come.
+        How much later than a younger tuple of its stream a tuple may arrive.
     classes : int
         Classes of keys: tasks of each batch.
     out, state : Path
-        Where pairs go, a folder a batch, and where the state lies.
+        Folders of the pairs, which get a folder a batch, and of the state.
     names : tuple of tuple of str
         Row, arrival and join columns, of R and of S.
     arrived : callable
         Makes of a batch's DataFrame what it brings.
     heard : callable
-        Told the record of every batch when it is done.
+        Is called with the record of every batch when it is done.
     """
 
     predicate: Predicate

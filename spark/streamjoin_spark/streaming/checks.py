@@ -30,7 +30,7 @@ class Asked:
     names : tuple of tuple of str
         Row, arrival and join columns, of R and of S.
     described : dict of str to str
-        What a checkpoint is of: it goes on with the same alone.
+        What a checkpoint is of: it continues with the same alone.
 
     Raises
     ------
@@ -75,7 +75,7 @@ class Asked:
         InputError
             Naming the columns and their types.
         """
-        # Tuples would tell too late, and of keys that never meet in a class not at all.
+        # Tuples would show it too late, and keys that never meet in a class not at all.
         ones = [
             Stream(
                 {n: np.zeros(1, c.dtype) for n, c in x.columns.items()}, np.zeros(1, int), x.source
@@ -107,13 +107,13 @@ def check_folders(what: Asked, out: Path, checkpoint: Path) -> None:
 def _check_out(out: Path, checkpoint: Path, before: dict[str, Any]) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: is a file; a result is a folder")
-    found = (
+    folders = (
         {path.name: _BATCH.fullmatch(path.name) for path in out.iterdir()} if out.exists() else {}
     )
-    others = [name for name, batch in found.items() if batch is None]
+    others = [name for name, batch in folders.items() if batch is None]
     if others:
         raise InputError(f"--out {out}: holds something else than a result, {others[0]}")
-    numbers = [int(batch[1]) for name, batch in found.items() if batch and name[0] != "."]
+    numbers = [int(batch[1]) for name, batch in folders.items() if batch and name[0] != "."]
     newest = max(numbers, default=-1)
     # The batch after the last that is done may have shown its pairs, if Spark had begun it.
     done = int(before["batch"])

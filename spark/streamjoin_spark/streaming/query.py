@@ -5,13 +5,13 @@ holds. This module keeps the tuples that later ones may still meet, and hands ea
 kernels: for every class of keys, what was kept is read and joined with the class's new tuples, and
 pairs and what is to be kept are written. A batch's pairs become visible by one rename, and the
 batch is done when its record is written; until then it can be done again from the state before it,
-which gives the same pairs. After a crash Spark repeats its last batch, so
-every pair is there exactly once.
+which gives the same pairs. After a crash Spark repeats its last batch, so every pair is there
+exactly once.
 
-A pair is found when the second of its tuples is processed, in whatever order they come:
+A pair is produced when the second of its tuples is processed, in whatever order they arrive:
 new R tuples meet S's state and its new tuples, new S tuples meet R's state. The watermark is the
 arrival time that both streams have reached, less the delay that is allowed; tuples behind it are
-late, are left out and are counted. A tuple of R is kept while ``ts + T_R`` (or the end of its
+late, dropped and counted. A tuple of R is kept while ``ts + T_R`` (or the end of its
 tumbling window) is ahead of the watermark, as nothing that is not late can meet it later.
 """
 
@@ -69,8 +69,8 @@ def stream_join(
     window : Window or str
         ``tumbling:DUR`` or ``time:DUR[,DUR]``.
     delay_us : int
-        How much later than a younger tuple of its stream a tuple may come; later ones are counted
-        and left out.
+        How much later than a younger tuple of its stream a tuple may arrive; later ones are counted
+        and dropped.
     ts, row : str
         The arrival column and the column of row numbers.
     classes : int
@@ -123,14 +123,14 @@ def stream_join_files(
     spark : pyspark.sql.SparkSession
         Where it runs.
     r, s : Path
-        Folders, each with a file at least, which tells the columns. Files are moved into them
-        whole, and stay as they are.
+        Folders, each with at least one file, which gives the columns. Files are moved into them
+        whole, and never change.
     out, checkpoint, on, band, window, delay_us, ts, row, classes
         As for :func:`stream_join`.
     most_files : int, optional
-        Files of each side in a batch at most.
+        Maximum files of each side in a batch.
     heard : callable taking dict
-        Told the record of every batch when it is done.
+        Is called with the record of every batch when it is done.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def stream_join_files(
         As :func:`stream_join`.
     """
     if most_files is not None and most_files < 1:
-        raise InputError(f"the most files of a batch must be at least 1, not {most_files}")
+        raise InputError(f"the maximum files of a batch must be at least 1, not {most_files}")
     what, sides = opened_folders(
         r, s, out=out, checkpoint=checkpoint, on=on, band=band, window=window, ts=ts, row=row
     )

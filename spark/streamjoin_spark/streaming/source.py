@@ -21,7 +21,7 @@ from streamjoin_spark.batch.failures import collected
 from streamjoin_spark.batch.frames import StreamFrame, quoted, received
 from streamjoin_spark.batch.partition import Partitioning
 from streamjoin_spark.batch.plan import Side
-from streamjoin_spark.batch.worker import Tuples, settle
+from streamjoin_spark.batch.worker import Tuples, prepare_worker
 from streamjoin_spark.streaming.step import REPORT, REPORT_SCHEMA, SIDES, SideFiles, Step
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ BEAT = 2
 
 
 class Arrived(Protocol):
-    """What came with a batch."""
+    """What a batch brought."""
 
     def sides(self) -> list[Side]:
-        """Tell of both streams what the choice of classes has to know."""
+        """Count and sample both streams for the choice of classes."""
 
     def run(self, step: Step, kept: int) -> list[dict[str, Any]]:
         """Do every class of a batch, where so many tuples are kept; return what is reported."""
@@ -64,7 +64,7 @@ class Folders:
     sides : tuple of SideFiles
         What is in them.
     most_files : int or None
-        Files of each side in a batch at most.
+        Maximum files of each side in a batch.
     """
 
     spark: "SparkSession"
@@ -74,25 +74,25 @@ class Folders:
     most_files: int | None
 
     def stream(self) -> "DataFrame":
-        """Return the names of files as they come: ``side, path``."""
+        """Return the names of files as they appear: ``side, path``."""
         from pyspark.sql import functions
 
-        found = []
-        for place, folder in enumerate((self.r, self.s)):
+        frames = []
+        for side_number, folder in enumerate((self.r, self.s)):
             reader = self.spark.readStream.format("binaryFile").schema(_FILE)
             reader = reader.option("pathGlobFilter", "*.parquet")
             if self.most_files is not None:
                 reader = reader.option("maxFilesPerTrigger", self.most_files)
             files = reader.load(_SPECIAL.sub(r"\\\g<0>", str(folder.absolute())))
-            found.append(files.select(functions.lit(place).alias("side"), "path"))
-        return found[0].unionByName(found[1])
+            frames.append(files.select(functions.lit(side_number).alias("side"), "path"))
+        return frames[0].unionByName(frames[1])
 
     def arrived(self, batch: "DataFrame") -> Arrived:
         """Take a batch of names."""
         rows = [(row["side"], row["path"].removeprefix("file:")) for row in collected(batch)]
         r, s = (
-            replace(side, paths=tuple(sorted(path for own, path in rows if own == place)))
-            for place, side in enumerate(self.sides)
+            replace(side, paths=tuple(sorted(path for own, path in rows if own == side_number)))
+            for side_number, side in enumerate(self.sides)
         )
         return ArrivedFiles(self.spark, r, s)
 
@@ -123,7 +123,7 @@ class ArrivedFiles:
         tasks = min(slots, count)
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            settle()
+            prepare_worker()
             sides = step.classed(r.read(), s.read())
             for batch in batches:
                 for task in batch.column(0).to_numpy().tolist():
@@ -145,30 +145,30 @@ class Rows:
         """Return the rows of both, each with its side's columns."""
         from pyspark.sql import functions
 
-        found = [
+        frames = [
             side.frame.select(
-                functions.lit(place).alias("side"),
+                functions.lit(side_number).alias("side"),
                 *(side.frame[quoted(name)].alias(f"{side.source}_{name}") for name in side.names),
             )
-            for place, side in enumerate((self.r, self.s))
+            for side_number, side in enumerate((self.r, self.s))
         ]
-        return found[0].unionByName(found[1], allowMissingColumns=True)
+        return frames[0].unionByName(frames[1], allowMissingColumns=True)
 
     def arrived(self, batch: "DataFrame") -> Arrived:
         """Take a batch of rows."""
-        found = [
+        frames = [
             StreamFrame(
                 side.source,
-                batch.where(f"side = {place}").select(
+                batch.where(f"side = {side_number}").select(
                     *(batch[quoted(f"{side.source}_{name}")].alias(name) for name in side.names)
                 ),
                 side.row_column,
                 side.arrival,
                 side.columns,
             )
-            for place, side in enumerate((self.r, self.s))
+            for side_number, side in enumerate((self.r, self.s))
         ]
-        return ArrivedRows(found[0], found[1])
+        return ArrivedRows(frames[0], frames[1])
 
 
 @dataclass(frozen=True)
@@ -190,10 +190,12 @@ class ArrivedRows:
         ones = (1,) * count
         partitioning = Partitioning(AllWindow(), (), step.classes, ones, ones)
         frames = []
-        for place, side in enumerate((self.r, self.s)):
-            sent = side.sent(partitioning, of_r=place == 0)
+        for side_number, side in enumerate((self.r, self.s)):
+            sent = side.sent(partitioning, of_r=side_number == 0)
             names = {f"c{n}": f"{side.source}{n}" for n in range(len(side.columns))}
-            frames.append(sent.withColumnsRenamed(names).withColumn("side", functions.lit(place)))
+            frames.append(
+                sent.withColumnsRenamed(names).withColumn("side", functions.lit(side_number))
+            )
         beats = self.r.frame.sparkSession.range(count).select(
             functions.col("id").alias("task"), functions.lit(BEAT).alias("side")
         )
@@ -201,11 +203,11 @@ class ArrivedRows:
         columns = (self.r.columns, self.s.columns)
 
         def work(table: pa.Table) -> pa.Table:
-            settle()
+            prepare_worker()
             number = int(table.column("task").to_numpy()[0])
             r, s = (
-                _side(table, place, side, own)
-                for place, (side, own) in enumerate(zip(SIDES, columns, strict=True))
+                _side(table, side_number, side, own)
+                for side_number, (side, own) in enumerate(zip(SIDES, columns, strict=True))
             )
             row = step.run(number, step.classed(r, s))
             return pa.Table.from_pylist([row], schema=REPORT_SCHEMA)
@@ -214,7 +216,7 @@ class ArrivedRows:
         return [row.asDict() for row in collected(grouped.applyInArrow(work, REPORT))]
 
 
-def _side(table: pa.Table, place: int, side: str, columns: tuple[str, ...]) -> Tuples:
-    own = table.filter(pc.field("side") == place)
+def _side(table: pa.Table, side_number: int, side: str, columns: tuple[str, ...]) -> Tuples:
+    own = table.filter(pc.field("side") == side_number)
     names = ["task", "row", "ts", "missing", *(f"{side}{n}" for n in range(len(columns)))]
     return received(own.select(names), columns, side)

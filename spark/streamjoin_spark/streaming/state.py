@@ -23,10 +23,10 @@ from streamjoin_spark.batch.worker import Tuples, some_of
 
 FORMAT = 2
 RECORDS = 100
-"""Records that are kept, as many as Spark keeps of its batches."""
+"""Maximum records that are kept, as many as Spark keeps of its batches."""
 
 FOLDER = "streamjoin"
-"""Where the state lies in the query's checkpoint folder."""
+"""Name of the state's folder in the query's checkpoint folder."""
 
 BEGINNING: dict[str, Any] = {
     "batch": -1,
@@ -53,24 +53,24 @@ def last_record(state: Path) -> dict[str, Any]:
     if not numbers:
         return dict(BEGINNING)
     path = record_path(state, max(numbers))
-    found = read_json(path)
-    if not isinstance(found, dict) or {"format", *BEGINNING} - set(found):
+    record = read_json(path)
+    if not isinstance(record, dict) or {"format", *BEGINNING} - set(record):
         raise InputError(f"{path}: is no record of a batch; choose another folder")
-    if found["format"] != FORMAT:
+    if record["format"] != FORMAT:
         raise InputError(
-            f"{state.parent}: is a checkpoint of format {found['format']}, not {FORMAT}; "
+            f"{state.parent}: is a checkpoint of format {record['format']}, not {FORMAT}; "
             "choose another folder"
         )
-    return found
+    return record
 
 
 def record_path(state: Path, number: int) -> Path:
-    """Where the record of a batch lies."""
+    """Return the path of a batch's record."""
     return state / f"batch-{number}.json"
 
 
 def kept_folder(state: Path, number: int) -> Path:
-    """Where the tuples lie that a batch left to the next one."""
+    """Return the folder of the tuples that a batch keeps for the next one."""
     return state / f"batch-{number}"
 
 
@@ -81,7 +81,7 @@ def write_record(state: Path, record: dict[str, Any]) -> None:
 
 
 def forget(state: Path, number: int) -> None:
-    """Remove what was kept before a batch, and records that nobody asks for any more."""
+    """Remove what was kept before a batch, and records that are no longer needed."""
     for path in state.glob("batch-*"):
         own = int(path.stem.removeprefix("batch-"))
         if path.is_dir() and own < number:
@@ -97,8 +97,8 @@ def read_kept(folder: Path, number: int, side: str, columns: tuple[str, ...]) ->
         return None
     with pa.memory_map(str(path)) as mapped:
         table = pa.ipc.open_file(mapped).read_all()
-    row, ts, *places = table.column_names
-    return renamed(tuples_of(table, row, ArrivalColumn(ts), places, side), columns)
+    row, ts, *names = table.column_names
+    return renamed(tuples_of(table, row, ArrivalColumn(ts), names, side), columns)
 
 
 def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:
@@ -107,7 +107,7 @@ def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:
         return
     stream = tuples.stream
     arrays = [pa.array(column) for column in (tuples.rows, stream.ts, *stream.columns.values())]
-    table = pa.table(arrays, names=[str(place) for place in range(len(arrays))])
+    table = pa.table(arrays, names=[str(index) for index in range(len(arrays))])
     with (
         pa.OSFile(str(_kept_path(folder, number, side)), "wb") as file,
         pa.ipc.new_file(file, table.schema) as writer,

@@ -94,14 +94,14 @@ class Step:
         )
         kept = 0
         for side, both in zip(SIDES, known, strict=True):
-            left = merged(
+            living = merged(
                 alive(tuples, side == "r", self.window, self.watermark_us)
                 for tuples in both
                 if tuples is not None
             )
-            if left is not None:
-                kept += len(left.rows)
-                write_kept(self.after, number, side, left)
+            if living is not None:
+                kept += len(living.rows)
+                write_kept(self.after, number, side, living)
         return {
             "task": number,
             "pairs": part.pairs,
@@ -204,14 +204,14 @@ def open_side(folder: Path, side: str, names: tuple[str, ...]) -> SideFiles:
     shown = [path for path in folder.glob("*.parquet") if path.name[0] not in "._"]
     first = min((path for path in shown if path.is_file()), default=None)
     if first is None:
-        raise InputError(f"--{side} {folder}: must be a folder with a Parquet file in it at least")
+        raise InputError(f"--{side} {folder}: must be a folder with at least one Parquet file")
     schema = footer(first).schema.to_arrow_schema()
     row, ts, *columns = names
     require_columns(schema.names, columns, ArrivalColumn(ts, named=True), str(first))
     if row not in schema.names or not pa.types.is_integer(schema.field(row).type):
-        raise InputError(f"{first}: needs a column {row!r} of whole numbers that name its rows")
+        raise InputError(f"{first}: needs a column {row!r} of integers that number its rows")
     # Of a field its name and type: others of the folder may say that it may be missing, or not.
     wanted = pa.schema([(name, schema.field(name).type) for name in dict.fromkeys(names)])
-    found = SideFiles(side, names, wanted)
-    found.read()
-    return found
+    files = SideFiles(side, names, wanted)
+    files.read()
+    return files

@@ -1,4 +1,4 @@
-"""Master data that repeats, and a stream that asks for it by Zipf's law."""
+"""A dimension table whose keys repeat, and a stream that looks them up by Zipf's law."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MasterSpec(WorkloadSpec):
+class DimensionSpec(WorkloadSpec):
     """The synthetic data of SSBJ (section 4.1, table 2): R(k, v) at rest, a stream S(k, v).
 
     R's keys are drawn uniformly with repetition, so some occur several times and about a share
@@ -22,7 +22,7 @@ class MasterSpec(WorkloadSpec):
     Parameters
     ----------
     r_tuples : int
-        Rows of the master data. The paper has 20 to 100 million.
+        Rows of the dimension table. The paper has 20 to 100 million.
     s_tuples : int
         Rows of the stream.
     skew : float
@@ -45,7 +45,7 @@ class MasterSpec(WorkloadSpec):
     rate: float = 0.0
 
     kind: ClassVar[str] = "zipf-master"
-    summary: ClassVar[str] = "SSBJ's master data with repetition and its Zipf stream"
+    summary: ClassVar[str] = "SSBJ's dimension table with repeated keys, and its Zipf stream"
     counted_key: ClassVar[str | None] = "k"
     labels: ClassVar[Mapping[str, str]] = {
         "r_tuples": "r",
@@ -65,7 +65,7 @@ class MasterSpec(WorkloadSpec):
 
     @property
     def window_text(self) -> str:
-        """All of R is master data."""
+        """R is a dimension table: no window bounds it."""
         return "all"
 
     def rows(self, stream: str) -> int:
@@ -89,11 +89,11 @@ class MasterSpec(WorkloadSpec):
 
         rows = (first_row, row_count)
         if stream == "r":
-            found = keys.uniform(self.seed, stream, rows, self.key_domain)
+            values = keys.uniform(self.seed, stream, rows, self.key_domain)
         else:
             law = (self.key_domain, self.skew)
-            found = keys.zipf(self.seed, stream, rows, *law, labels=(self.seed, "both"))
-        return {"k": found, "v": fillers.payloads(self.seed, stream, first_row, row_count)}
+            values = keys.zipf(self.seed, stream, rows, *law, labels=(self.seed, "both"))
+        return {"k": values, "v": fillers.payloads(self.seed, stream, first_row, row_count)}
 
     def estimated_pairs(self) -> float | None:
         """Every stream tuple meets ``r_tuples / domain`` rows in the mean, whatever the skew."""
