@@ -10,6 +10,7 @@ from streamjoin.engines.arrivals import scan_ranges
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.metrics import Meter, ProgressCallback
+from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import Pairs, arrival_positions
 from streamjoin_common.language.windows import CountWindow, TimeWindow
 
@@ -19,7 +20,7 @@ MOST_COMPARISONS = 30_000_000_000
 
 def expected(job: Job, on_progress: ProgressCallback | None = None) -> tuple[Pairs, str]:
     """Return the right result and the name of the oracle that gave it."""
-    if job.r.store is not None:
+    if isinstance(job.r, StoredStream):
         whole = job.r.store.stream().with_times_as_numbers()
         right, name = expected(replace(job, r=whole), on_progress)
         return Pairs(whole.named(right.r_rows), right.s_rows), name

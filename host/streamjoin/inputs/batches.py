@@ -23,7 +23,7 @@ from streamjoin.inputs.lateness import beyond, in_order
 from streamjoin.inputs.payload import take
 from streamjoin.relations import Relation, relation
 from streamjoin.relations.source import GIVEN
-from streamjoin.relations.stream import stored_stream
+from streamjoin.relations.stream import StoredStream, stored_stream
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_common.language.predicates import Equi, Predicate, Term, check_kinds
@@ -192,7 +192,7 @@ def _of_relation(arrivals: Arrivals) -> ArrivalColumn:
 
 
 def _with_stored(
-    r: Stream, batch: Batch, source: str, predicate: Predicate, lateness_us: int | None
+    r: StoredStream, batch: Batch, source: str, predicate: Predicate, lateness_us: int | None
 ) -> tuple[Stream, Stream]:
     """Hold the stream's types against those of a sample of the relation."""
     if lateness_us is not None and batch.ts is None:
