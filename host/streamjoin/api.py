@@ -59,7 +59,7 @@ class JoinResult:
             If the inputs were not Arrow data, or two columns would get the same name.
         """
         job = self._outcome.job
-        if job.r.store is not None:
+        if not job.r.in_memory:
             raise InputError(f"r is {job.r.source}: read its rows there, by the numbers in r_rows")
         return joined_table(
             (job.r.table, self.r_rows, r_suffix), (job.s.table, self.s_rows, s_suffix)

@@ -19,6 +19,7 @@ import numpy as np
 from streamjoin import memory
 from streamjoin.engines.job import Job
 from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
+from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import Int64s, Stream
 
 PAIR_BYTES = 48
@@ -103,9 +104,8 @@ def estimated_pairs(job: Job, seed: int = 0) -> Estimate:
 
 def _estimates(job: Job, rng: np.random.Generator) -> Iterator[float]:
     """Yield unbiased estimates, independent of each other; one alone where it is exact."""
-    store = job.r.store
-    if store is not None:
-        blocks, samples = store.samples(rng, SAMPLES)
+    if isinstance(job.r, StoredStream):
+        blocks, samples = job.r.store.samples(rng, SAMPLES)
         for sample in samples:
             rows = np.arange(sample.rows)
             there = replace(job, r=sample.with_times_as_numbers())

@@ -10,7 +10,7 @@ from streamjoin.inputs.batches import Batch, as_batch, from_arrow, warn_of_hint
 from streamjoin.inputs.files import read_table
 from streamjoin.relations import Relation, relation
 from streamjoin.relations.source import GIVEN
-from streamjoin.relations.stream import stored_stream
+from streamjoin.relations.stream import StoredStream, stored_stream
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_common.language.predicates import Predicate
@@ -98,7 +98,7 @@ def _of_relation(arrivals: Arrivals) -> ArrivalColumn:
 
 
 def _with_stored(
-    r: Stream, batch: Batch, source: str, predicate: Predicate, lateness_us: int | None
+    r: StoredStream, batch: Batch, source: str, predicate: Predicate, lateness_us: int | None
 ) -> tuple[Stream, Stream]:
     """Hold the stream's types against those of a sample of the relation."""
     if lateness_us is not None and batch.ts is None:

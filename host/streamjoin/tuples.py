@@ -7,7 +7,7 @@ before S, then position.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +41,7 @@ class Stream:
     numbers : ndarray of int64, shape (rows,), or None
         What each row is called in results; None where it is called by its position.
     late : int
-        Tuples that came too late to be among the rows.
-    store : object or None
-        The relation in a store that this stands for: it is at rest, ``rows`` are its places, and
-        its columns are not in memory.
+        Tuples that arrived too late to be among the rows.
 
     Raises
     ------
@@ -59,11 +56,11 @@ class Stream:
     missing: NDArray[np.bool_] | None = None
     numbers: Int64s | None = None
     late: int = 0
-    store: Any = None
+
+    in_memory: ClassVar[bool] = True
+    """Whether columns and arrival times are here; false of a relation in a store."""
 
     def __post_init__(self) -> None:
-        if self.store is not None:
-            return
         for name, column in self.columns.items():
             if len(column) != self.rows:
                 raise InputError(
@@ -106,6 +103,10 @@ class Stream:
             for name, column in self.columns.items()
         }
         return replace(self, columns=plain)
+
+    def latest_ts(self, rows: Rows, ts: Int64s) -> Int64s:
+        """Return the later of each row's arrival time and a given one."""
+        return np.maximum(self.ts[rows], ts)
 
     def take(self, rows: Int64s) -> "Stream":
         """Copy of these rows, which are in order."""
@@ -197,9 +198,9 @@ class Pairs:
         """
         total = 0
         for start in range(0, len(self), DIGEST_STEP_PAIRS):
-            stretch = slice(start, start + DIGEST_STEP_PAIRS)
-            r = self.r_rows[stretch].astype(np.uint64)
-            s = self.s_rows[stretch].astype(np.uint64)
+            step = slice(start, start + DIGEST_STEP_PAIRS)
+            r = self.r_rows[step].astype(np.uint64)
+            s = self.s_rows[step].astype(np.uint64)
             mixed = _mix64(_mix64(r + np.uint64(1)) ^ s)
             total += int(np.add.reduce(mixed, dtype=np.uint64))
         return f"{total % (1 << 64):016x}"

@@ -10,6 +10,7 @@ from streamjoin.engines.arrivals import scan_ranges
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.metrics import Meter, ProgressCallback
+from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import Pairs, arrival_positions
 from streamjoin_common.language.windows import CountWindow, TimeWindow
 
@@ -35,7 +36,7 @@ class Expected:
 
 def expected(job: Job, on_progress: ProgressCallback | None = None) -> Expected:
     """Compute the right result of a join."""
-    if job.r.store is not None:
+    if isinstance(job.r, StoredStream):
         job = replace(job, r=job.r.store.stream().with_times_as_numbers())
     pairs, oracle_name = _right_pairs(job, on_progress)
     return Expected(job.named(pairs), oracle_name)

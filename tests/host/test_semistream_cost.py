@@ -121,6 +121,13 @@ def test_constants_for_every_store_come_with_the_package(
         cost.load(kind)
 
 
+def test_the_packages_own_costs_are_those_of_the_record_of_their_calibration() -> None:
+    shipped = json.loads(cost.SHIPPED.read_text())
+    record = json.loads(Path("benchmarks/calibration/costs.json").read_text())
+    assert shipped == {name: record[name] for name in shipped}
+    assert set(shipped) == {"created", "environment", "costs"}
+
+
 def test_a_run_tells_its_loops_cost_beside_the_models() -> None:
     keys = np.arange(2000)
     result = sj.join({"k": keys}, {"k": np.tile(keys, 5)}, on="k", engine="ssbj")

@@ -437,7 +437,7 @@ def test_rows_that_come_between_two_cycles_are_joined_from_then_on(tmp_path: Pat
 
     predicate = Predicate.parse("k", None)
     job = Job(*as_streams(f"sqlite:{place}:r", s, predicate), predicate, AllWindow())
-    store = CodedStore(job)
+    store = CodedStore(job, job.r.store)
     before = store.read(0, store.places)
     with database(place, "INSERT INTO r VALUES ('late')", "DELETE FROM r WHERE k = 'a'"):
         pass

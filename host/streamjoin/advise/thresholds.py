@@ -2,7 +2,8 @@
 
 The study calls rates and duplications high, medium and low, and says that the values depend on
 the machine. Here they are measured: ``streamjoin advise --calibrate`` writes a file with its
-evidence; without one, the file that comes with the package counts.
+evidence into the cache; without one, the package's own constants count, whose evidence is in
+``benchmarks/calibration``.
 """
 
 import json

@@ -156,7 +156,7 @@ def choose(job: Job) -> Engine:
 
     A relation in a store is read by a semi-stream join.
     """
-    if job.r.store is not None:
+    if not job.r.in_memory:
         return catalog.get(SEMI_STREAM)
     engine = catalog.get(advise(job).engine)
     if engine.unusable() is None:

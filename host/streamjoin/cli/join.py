@@ -14,6 +14,7 @@ from streamjoin.errors import InputError
 from streamjoin.outputs import PAIRS_SUFFIXES, check_target, write_pairs
 from streamjoin.relations import KINDS, Relation
 from streamjoin.relations.source import source
+from streamjoin.relations.stream import StoredStream
 from streamjoin.sequence import Request
 from streamjoin.streams import ONLY_R
 from streamjoin.tuples import Stream
@@ -145,12 +146,10 @@ def _say_late(*streams: Stream) -> None:
 
 def _say_arrival(job: Job, args: argparse.Namespace) -> None:
     at_rest = [
-        each.source
-        for each in (job.r, job.s)
-        if each.rows and each.store is None and not each.ts.any()
+        each.source for each in (job.r, job.s) if each.rows and each.in_memory and not each.ts.any()
     ]
-    stored = job.r.store
-    if stored is not None and stored.ts_column is None and isinstance(job.window, TumblingWindow):
+    stored = isinstance(job.r, StoredStream) and job.r.store.ts_column is None
+    if stored and isinstance(job.window, TumblingWindow):
         say(f"{job.r.source} has no arrival times: all its rows lie in the window from 0")
     if len(at_rest) == 1:
         say(f"{at_rest[0]}: there are no arrival times but 0")

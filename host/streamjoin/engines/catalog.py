@@ -82,7 +82,7 @@ def check_store(engine: Engine, r: Stream) -> None:
     UnsupportedError
         Naming the engines that read stores.
     """
-    if r.store is None or engine.capabilities.stores:
+    if r.in_memory or engine.capabilities.stores:
         return
     able = ", ".join(name for name in names() if get(name).capabilities.stores)
     raise UnsupportedError(

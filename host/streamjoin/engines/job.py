@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from streamjoin.tuples import Int64s, Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
@@ -79,9 +77,8 @@ class Job:
     @property
     def _arriving(self) -> list[Stream]:
         """Streams with tuples; a relation in a store does not arrive."""
-        return [each for each in (self.r, self.s) if each.rows and each.store is None]
+        return [each for each in (self.r, self.s) if each.rows and each.in_memory]
 
     def later_ts(self, pairs: Pairs) -> Int64s:
         """Arrival time of each pair's later tuple: beside a relation in a store, the stream's."""
-        s_ts = self.s.ts[pairs.s_rows]
-        return s_ts if self.r.store is not None else np.maximum(self.r.ts[pairs.r_rows], s_ts)
+        return self.r.latest_ts(pairs.r_rows, self.s.ts[pairs.s_rows])

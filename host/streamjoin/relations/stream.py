@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from streamjoin.inputs.files import require_columns
 from streamjoin.inputs.strings import Texts
 from streamjoin.relations import Projection, Relation, Store
 from streamjoin.relations.base import Columns, Words
-from streamjoin.tuples import Int64s, Stream
+from streamjoin.tuples import Int64s, Rows, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
 
 MOST_PLACES = 1 << 31
@@ -125,8 +125,30 @@ class StoredRelation:
         )
 
 
-def stored_stream(relation: Relation, columns: list[str], arrival: ArrivalColumn) -> Stream:
-    """Let a stream stand for a relation in a store, of which nothing is held.
+@dataclass(frozen=True, kw_only=True)
+class StoredStream(Stream):
+    """R where it is a relation in a store: at rest, nothing of it in memory.
+
+    Attributes
+    ----------
+    store : StoredRelation
+        The relation, of as many rows as there are places.
+    """
+
+    store: StoredRelation
+
+    in_memory: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check nothing: a store checks what it reads."""
+
+    def latest_ts(self, rows: Rows, ts: Int64s) -> Int64s:
+        """Return the given arrival times: a relation at rest does not arrive."""
+        return ts
+
+
+def stored_stream(relation: Relation, columns: list[str], arrival: ArrivalColumn) -> StoredStream:
+    """Let a stream stand for a relation in a store.
 
     Raises
     ------
@@ -135,7 +157,7 @@ def stored_stream(relation: Relation, columns: list[str], arrival: ArrivalColumn
     """
     stored = StoredRelation.of(relation, columns, arrival)
     at_rest = np.broadcast_to(np.zeros(1, dtype=np.int64), (stored.places,))
-    return Stream({}, at_rest, relation.text, store=stored)
+    return StoredStream({}, at_rest, relation.text, store=stored)
 
 
 def arrivals(

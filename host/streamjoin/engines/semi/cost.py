@@ -15,8 +15,9 @@ from streamjoin_common.documents import read_json
 from streamjoin_common.storage import cache
 
 SHIPPED = Path(__file__).with_name("costs.json")
+"""The package's own constants; their evidence is in ``benchmarks/calibration``."""
 
-LEAST_PARTITION_ROWS, MOST_PARTITION_ROWS = 64, 1 << 16
+MIN_PARTITION_ROWS, MAX_PARTITION_ROWS = 64, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ def best_partition_rows(costs: Costs, memory_bytes: float, row_bytes: int) -> in
     A larger one spreads the cost of a loop over more rows, and leaves less for H_S: the tuples in
     H_S by the time of a cycle are the rate.
     """
-    rows, best, best_rate = LEAST_PARTITION_ROWS, LEAST_PARTITION_ROWS, 0.0
-    while rows <= MOST_PARTITION_ROWS and 2 * rows * row_bytes <= memory_bytes / 2:
+    rows, best, best_rate = MIN_PARTITION_ROWS, MIN_PARTITION_ROWS, 0.0
+    while rows <= MAX_PARTITION_ROWS and 2 * rows * row_bytes <= memory_bytes / 2:
         loop_ns = costs.loop_ns(Loop(rows, row_bytes, 0.0, 0.0, 0.0, 0.0))
         rate = (memory_bytes - 2 * rows * row_bytes) * rows / loop_ns
         if rate > best_rate:

@@ -161,8 +161,7 @@ class SemiStreamEngine(Engine):
 
     def prepare(self, job: Job, report: Report) -> Prepared:
         """Open R's store, written first if R is in memory, and compile the kernels."""
-        opened = self._copied if job.r.store is None else self._opened
-        prepared = opened(job, report)
+        prepared = (self._copied if job.r.in_memory else self._opened)(job, report)
         report("compiling kernels")
         self._warm_up(job, prepared.relation.store)
         return prepared
@@ -170,7 +169,9 @@ class SemiStreamEngine(Engine):
     def _opened(self, job: Job, report: Report) -> Prepared:
         """Read a relation where it lies."""
         from streamjoin.engines.semi.keys import CodedStore
+        from streamjoin.relations.stream import StoredStream
 
+        assert isinstance(job.r, StoredStream)
         for knob in self.knobs:
             if knob.name in OF_A_COPY and job.knobs[knob.name] != knob.default:
                 raise InputError(
@@ -178,7 +179,7 @@ class SemiStreamEngine(Engine):
                     f"{job.r.source} already: leave it out"
                 )
         report(f"reading the first rows of {job.r.source}")
-        store = CodedStore(job)
+        store = CodedStore(job, job.r.store)
         return Prepared(_Relation(store), store.s_words)
 
     def _copied(self, job: Job, report: Report) -> Prepared:
@@ -246,7 +247,7 @@ class SemiStreamEngine(Engine):
         knobs = {name: int(value) for name, value in job.knobs.items() if name != "store"}
         budget: int | None = knobs["memory_kib"] * 1024
         if not budget:
-            width = knobs["r_bytes"] if job.r.store is None else store.read_bytes
+            width = knobs["r_bytes"] if job.r.in_memory else store.read_bytes
             relation_bytes = store.places * width
             by_default = max(LEAST_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
             budget = None if job.arrival == "replay" else by_default

@@ -191,6 +191,8 @@ class CodedStore(Store):
     ----------
     job : Job
         Whose R is in a store.
+    stored : StoredRelation
+        That R.
 
     Attributes
     ----------
@@ -198,8 +200,7 @@ class CodedStore(Store):
         What the stream's tuples look for.
     """
 
-    def __init__(self, job: Job) -> None:
-        stored = job.r.store
+    def __init__(self, job: Job, stored: StoredRelation) -> None:
         self._inner: Store = stored.open(with_ts=isinstance(job.window, TumblingWindow))
         try:
             _, first = self._inner.columns(0, min(FIRST_ROWS, self._inner.places))
