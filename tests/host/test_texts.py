@@ -59,5 +59,5 @@ def test_arrows_texts_are_read_where_they_lie_in_slices_and_chunks(kind: pa.Data
 
 def test_bytes_that_are_no_text_are_refused() -> None:
     broken = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff"]).buffers()[1:]])
-    with pytest.raises(InputError, match=r"^r: column 'k' holds text that is not UTF-8$"):
+    with pytest.raises(InputError, match=r"^r: column 'k' holds strings that are not UTF-8$"):
         Texts.of_arrow(broken, "k", "r")

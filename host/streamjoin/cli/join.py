@@ -61,7 +61,7 @@ class JoinVerb:
         parser.add_argument(
             "--lateness",
             metavar="DUR",
-            help="put tuples in order that are so late at most, leave out and count the others; "
+            help="put tuples that are at most this late in order, drop and count later ones; "
             "default: refuse arrival times that go back",
         )
         options.add_running(parser)
@@ -140,7 +140,7 @@ def _targets(args: argparse.Namespace, r: Path | Relation, s: Path) -> list[Path
 def _say_late(*streams: Stream) -> None:
     for stream in streams:
         if stream.late:
-            say(f"{stream.source}: {stream.late} tuples came too late and are left out")
+            say(f"{stream.source}: {stream.late} tuples arrived too late and are dropped")
 
 
 def _say_arrival(job: Job, args: argparse.Namespace) -> None:

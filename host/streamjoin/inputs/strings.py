@@ -43,7 +43,9 @@ class Texts:
         try:
             texts.validate(full=True)
         except pa.ArrowInvalid:
-            raise InputError(f"{source}: column {name!r} holds text that is not UTF-8") from None
+            raise InputError(
+                f"{source}: column {name!r} holds strings that are not UTF-8"
+            ) from None
         return cls._of_array(texts)
 
     @classmethod

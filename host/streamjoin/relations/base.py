@@ -26,7 +26,7 @@ Columns = Mapping[str, tuple[NDArray[Any] | Texts, NDArray[np.bool_] | None]]
 
 WORD_BYTES = 8
 
-KEY_TYPES = "whole numbers of up to 64 bits"
+KEY_TYPES = "integers of at most 64 bits"
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ OWN = Projection(key="key", row="row", columns=("payload",))
 """Of the relations that :func:`write_store` makes."""
 
 STRETCH_ROWS = 1 << 16
-LEAST_ROW_BYTES = 2 * WORD_BYTES
+MIN_ROW_BYTES = 2 * WORD_BYTES
+"""Minimum bytes of a row: its key and its number."""
 
 
 def store_class(kind: str) -> Any:
@@ -113,7 +114,7 @@ def write_store(
 
 
 def _filler_words(row_bytes: int) -> int:
-    return max(0, -(-(row_bytes - LEAST_ROW_BYTES) // WORD_BYTES))
+    return max(0, -(-(row_bytes - MIN_ROW_BYTES) // WORD_BYTES))
 
 
 def _stretches(keys: Words, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":

@@ -106,7 +106,7 @@ class PostgresStore(batches.SelectingStore):
         keys = found.to_pylist()
         if len(keys) != 1 or not pa.types.is_integer(one.schema.field(keys[0]).type):
             raise InputError(
-                f"{self.place}: table {self.table!r} has no primary key of one whole number: type "
+                f"{self.place}: table {self.table!r} has no primary key of one integer: type "
                 f"ALTER TABLE {self._from} ADD COLUMN {PLACE} bigint GENERATED ALWAYS AS "
                 "IDENTITY (MINVALUE 0) PRIMARY KEY"
             )

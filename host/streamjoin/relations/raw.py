@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 SECTOR_BYTES = 4096
 """What offsets, lengths and addresses of direct reads must be multiples of."""
 
-MOST_ROW_BYTES = 1 << 30
+MAX_ROW_BYTES = 1 << 30
+"""Maximum bytes of a row in a raw file."""
 
-MOST_SPARE = 4
-"""Buffers that are kept for further reads: a new one costs a page fault for every 4 KiB of it."""
+MAX_SPARE_BUFFERS = 4
+"""Maximum buffers kept for further reads: a new one costs a page fault for every 4 KiB."""
 
 
 class RawStore(Store):
@@ -62,8 +63,8 @@ class RawStore(Store):
         try:
             fields = [(str(name), str(kind)) for name, kind in read_json(description)]
             self._row = np.dtype(fields)
-            if self._row.hasobject or not 0 < self._row.itemsize <= MOST_ROW_BYTES:
-                raise ValueError(f"a row takes 1 to {MOST_ROW_BYTES} bytes, none of them an object")
+            if self._row.hasobject or not 0 < self._row.itemsize <= MAX_ROW_BYTES:
+                raise ValueError(f"a row takes 1 to {MAX_ROW_BYTES} bytes, none of them an object")
         except (OSError, ValueError, TypeError, SyntaxError) as error:  # NumPy evaluates types
             raise InputError(
                 f"{description}: does not describe the columns: {error}; it must hold them as in "
@@ -207,5 +208,5 @@ class RawStore(Store):
 
 def _give_back(spare: list[mmap.mmap], memory: mmap.mmap) -> None:
     """Keep a buffer that nothing refers to any more."""
-    if len(spare) < MOST_SPARE:
+    if len(spare) < MAX_SPARE_BUFFERS:
         spare.append(memory)

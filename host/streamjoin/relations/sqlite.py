@@ -125,7 +125,7 @@ class SqliteStore(Store):
         if type(value) not in kinds:
             raise InputError(
                 f"{self.place}: column {name!r} holds {type(value).__name__}; join columns are "
-                "numbers or text"
+                "numbers or strings"
             )
         return kinds[type(value)]
 

@@ -16,8 +16,8 @@ from streamjoin.relations.base import Columns, Words
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
 
-MOST_PLACES = 1 << 31
-"""Row numbers of results are 32 bits, as those of files."""
+MAX_POSITIONS = 1 << 31
+"""Maximum positions of a relation, exclusive: results number rows with 32 bits."""
 
 STRETCH_ROWS = 1 << 16
 SAMPLE_STRETCHES, SAMPLE_ROWS = 16, 128
@@ -62,9 +62,9 @@ class StoredRelation:
             places = store.places
         finally:
             store.close()
-        if places >= MOST_PLACES:
+        if places >= MAX_POSITIONS:
             raise InputError(
-                f"{relation.text}: {places} places; fewer than {MOST_PLACES} can be numbered"
+                f"{relation.text}: {places} places; fewer than {MAX_POSITIONS} can be numbered"
             )
         return cls(relation, tuple(columns), known, places, arrival.unit)
 

@@ -18,7 +18,7 @@ from streamjoin.engines.semi import cost
 from streamjoin.errors import InputError, StoreError
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.relations import KINDS, Store, write_store
-from streamjoin.relations.catalog import LEAST_ROW_BYTES
+from streamjoin.relations.catalog import MIN_ROW_BYTES
 from streamjoin_common.language.windows import TumblingWindow
 from streamjoin_common.storage import TemporaryFolder
 
@@ -184,9 +184,9 @@ class SemiStreamEngine(Engine):
         r_keys, s_keys = join_keys(job)
         kind, row_bytes = str(job.knobs["store"]), int(job.knobs["r_bytes"])
         kept_bytes = int(job.knobs["kept_bytes"]) or row_bytes
-        if not LEAST_ROW_BYTES <= kept_bytes <= row_bytes:
+        if not MIN_ROW_BYTES <= kept_bytes <= row_bytes:
             raise InputError(
-                f"kept_bytes must be 0 or from {LEAST_ROW_BYTES} to r_bytes, {row_bytes}, "
+                f"kept_bytes must be 0 or from {MIN_ROW_BYTES} to r_bytes, {row_bytes}, "
                 f"not {kept_bytes}"
             )
         report(f"writing R to {kind}, {len(r_keys)} rows of {row_bytes} bytes")
