@@ -60,8 +60,10 @@ class DuckDbStore(batches.SelectingStore):
         import duckdb
 
         self._connection = duckdb.connect(str(self.place), read_only=True, config=LOCKED)
-        self._connection.execute("SET enable_progress_bar = false")
-        self._connection.execute("SET lock_configuration = true")
+        locked = self._connection.execute("SELECT current_setting('lock_configuration')").fetchone()
+        if not locked[0]:  # else a connection to the same file, open in this process, has locked it
+            self._connection.execute("SET enable_progress_bar = false")
+            self._connection.execute("SET lock_configuration = true")
         kinds = dict(
             self._connection.execute(
                 "SELECT table_name, table_type FROM information_schema.tables"
