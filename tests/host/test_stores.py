@@ -32,8 +32,8 @@ def rows_of(store: Store, step: int) -> tuple[list[int], list[int], list[tuple[A
     keys: list[int] = []
     rows: list[int] = []
     kept: list[tuple[Any, ...]] = []
-    for first in range(0, store.places, step):
-        part = store.read(first, min(first + step, store.places))
+    for first in range(0, store.positions, step):
+        part = store.read(first, min(first + step, store.positions))
         keys += part.keys.view(np.int64).tolist()
         rows += part.rows.tolist()
         places = part.first + np.arange(len(part))[:, None] * part.stride
@@ -130,7 +130,7 @@ def test_a_key_that_is_no_whole_number_is_refused(kind: str, tmp_path: Path) -> 
 )
 def test_text_cannot_be_kept(kind: str, tmp_path: Path) -> None:
     place = relation(kind, tmp_path, {"k": np.arange(2), "t": ["a", "bcd"]})
-    with pytest.raises(InputError, match=r"'t' .*leave it out of the projection$"):
+    with pytest.raises(InputError, match=r"'t' .*drop it from the projection$"):
         open_store(kind, place, Projection("k", ("t",)))
 
 

@@ -33,7 +33,7 @@ example:
 FILE_HELP = "a Parquet file or folder, Arrow IPC or CSV"
 R_HELP = (
     f"R: {FILE_HELP}; or, for a semi-stream join, a relation in a store that is read there: "
-    "KIND:PLACE[:TABLE], as sqlite:planes.db:planes or postgres:postgresql://host/db:planes "
+    "KIND:LOCATION[:TABLE], as sqlite:planes.db:planes or postgres:postgresql://host/db:planes "
     f"(kinds: {', '.join(KINDS)})"
 )
 
@@ -129,7 +129,7 @@ def _targets(args: argparse.Namespace, r: Path | Relation, s: Path) -> list[Path
     if len(set(targets)) < len(targets):
         raise InputError("--output and --metrics name the same file")
     for target in targets:
-        read = {s.resolve(), (r if isinstance(r, Path) else Path(r.place)).resolve()}
+        read = {s.resolve(), (r if isinstance(r, Path) else Path(r.location)).resolve()}
         if target.resolve() in read:
             raise InputError(f"{target}: is an input; it would be overwritten")
         if read.intersection(target.resolve().parents):

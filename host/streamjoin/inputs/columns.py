@@ -80,7 +80,7 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     return _arrow_values(pa, filled, kind, name, source), missing
 
 
-def python_texts(array: Any) -> Column:
+def python_strings(array: Any) -> Column:
     """Make Python's texts of Arrow's; those that are alike are one object."""
     coded = array.dictionary_encode()
     texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)[:-1]
@@ -96,7 +96,7 @@ def _is_key(pa: Any, kind: Any) -> bool:
 def _arrow_values(pa: Any, column: Any, kind: Any, name: str, source: str) -> Column:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         try:
-            return python_texts(column.combine_chunks())
+            return python_strings(column.combine_chunks())
         except UnicodeDecodeError:
             raise InputError(
                 f"{source}: column {name!r} holds strings that are not UTF-8"

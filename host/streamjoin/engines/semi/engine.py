@@ -249,7 +249,7 @@ class SemiStreamEngine(Engine):
         budget: int | None = knobs["memory_kib"] * 1024
         if not budget:
             width = knobs["r_bytes"] if job.r.store is None else store.read_bytes
-            relation_bytes = store.places * width
+            relation_bytes = store.positions * width
             by_default = max(LEAST_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
             budget = None if job.arrival == "replay" else by_default
         if budget is not None:
@@ -259,7 +259,7 @@ class SemiStreamEngine(Engine):
             costs, _ = cost.load(store.kind)
             memory = budget or LEAST_DEFAULT_BYTES
             rows = cost.best_partition_rows(costs, memory, store.read_bytes)
-        rows = min(rows, max(1, store.places))
+        rows = min(rows, max(1, store.positions))
         return Settings(
             budget,
             rows,
@@ -278,7 +278,7 @@ class SemiStreamEngine(Engine):
         sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]))
         of_row = sizes.record + sizes.value + sizes.entry + 2 * store.read_bytes
         of_stream = sizes.node + sizes.entry
-        everything = max(1, job.s.rows) * of_stream + max(1, store.places) * of_row
+        everything = max(1, job.s.rows) * of_stream + max(1, store.positions) * of_row
         return ENOUGH_BYTES + 2 * int(everything)
 
 
