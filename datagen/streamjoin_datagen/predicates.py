@@ -32,16 +32,16 @@ def _kind(term: str, table: pa.Table, path: Path, column: str) -> str:
         raise SpecError(f"{path}: there is no column {column!r}; it has {have}")
     values = table.column(column)
     kinds = {
-        "whole": pa.types.is_integer(values.type),
-        "real": pa.types.is_floating(values.type),
-        "text": pa.types.is_string(values.type) or pa.types.is_large_string(values.type),
+        "integer": pa.types.is_integer(values.type),
+        "floating-point": pa.types.is_floating(values.type),
+        "string": pa.types.is_string(values.type) or pa.types.is_large_string(values.type),
     }
     kind = next((name for name, holds in kinds.items() if holds), "")
-    if term == "equi" and kind not in {"whole", "text"}:
+    if term == "equi" and kind not in {"integer", "string"}:
         raise SpecError(
             f"{path}: column {column!r} of --on must be integers or strings, not {values.type}"
         )
-    if term == "band" and kind not in {"whole", "real"}:
+    if term == "band" and kind not in {"integer", "floating-point"}:
         raise SpecError(f"{path}: column {column!r} of --band must be numbers, not {values.type}")
     if values.null_count:
         row = pc.index(values.is_null(), value=True).as_py()

@@ -98,7 +98,7 @@ def as_window(window: Window | str | None) -> Window:
         return parse_window(window)
     if not isinstance(window, Window):
         raise InputError(
-            f"window must be a window such as sj.CountWindow(2) or its text, not {window!r}"
+            f"window must be a window such as sj.CountWindow(2) or a string, not {window!r}"
         )
     return window
 

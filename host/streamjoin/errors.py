@@ -8,7 +8,7 @@ from streamjoin_common.errors import InputError, InputWarning, StreamJoinError
 from streamjoin_common.redaction import redacted
 
 __all__ = [
-    "MOST_REASON",
+    "MAX_REASON_CHARACTERS",
     "DeadlineError",
     "DeviceError",
     "EngineError",
@@ -23,8 +23,8 @@ __all__ = [
     "in_one_line",
 ]
 
-MOST_REASON = 200
-"""Characters of a library's own words."""
+MAX_REASON_CHARACTERS = 200
+"""Maximum characters that are quoted of a library's own message."""
 
 
 NARROWER = "narrow the predicate or the window"
@@ -85,4 +85,4 @@ class DeadlineError(StreamJoinError, TimeoutError):
 
 def in_one_line(error: Exception) -> str:
     """What a library says of its error, within a sentence of ours and without secrets."""
-    return redacted(" ".join(str(error).split()))[:MOST_REASON]
+    return redacted(" ".join(str(error).split()))[:MAX_REASON_CHARACTERS]

@@ -28,7 +28,9 @@ from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
 from streamjoin.tuples import Int64s, Pairs
 from streamjoin_common.language.order import check_order
 
-MOST_THREADS = 1024
+MAX_THREADS = 1024
+"""Maximum threads that a user may ask for."""
+
 PACKAGES = (
     "streamjoin",
     "numpy",
@@ -85,17 +87,15 @@ def check_options(
     InputError
         Naming the option and what it takes.
     """
-    if not _is_whole(threads) or not 1 <= threads <= MOST_THREADS:
-        raise InputError(
-            f"threads must be a whole number from 1 to {MOST_THREADS}, not {threads!r}"
-        )
+    if not _is_whole(threads) or not 1 <= threads <= MAX_THREADS:
+        raise InputError(f"threads must be an integer from 1 to {MAX_THREADS}, not {threads!r}")
     if not isinstance(speedup, int | float) or not 0 < speedup < float("inf"):
         raise InputError(f"speedup must be a number above 0, not {speedup!r}")
     check_order(order)
     if arrival not in ARRIVALS:
         raise InputError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}")
     if max_pairs is not None and (not _is_whole(max_pairs) or max_pairs < 1):
-        raise InputError(f"max_pairs must be a whole number from 1 up, not {max_pairs!r}")
+        raise InputError(f"max_pairs must be an integer of at least 1, not {max_pairs!r}")
 
 
 def _is_whole(value: object) -> bool:

@@ -14,8 +14,8 @@ from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import Pairs, arrival_positions
 from streamjoin_common.language.windows import CountWindow, TimeWindow
 
-MOST_COMPARISONS = 30_000_000_000
-"""Comparisons up to which the oracle itself answers; DuckDB does beyond."""
+MAX_ORACLE_COMPARISONS = 30_000_000_000
+"""Maximum comparisons that the oracle makes; beyond them DuckDB computes the right result."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def _right_pairs(job: Job, on_progress: ProgressCallback | None) -> tuple[Pairs,
     else:  # the oracle's double loop holds every tuple against all others, whatever the window
         held = job.r.rows * job.s.rows
     second = catalog.get("duckdb")
-    if held <= MOST_COMPARISONS or second.unusable():
+    if held <= MAX_ORACLE_COMPARISONS or second.unusable():
         return oracle.join(job.r, job.s, job.predicate, job.window, on_progress), "oracle"
     meter = Meter()
     meter.start()
@@ -73,7 +73,7 @@ def refuse(job: Job) -> None:
     if job.knobs.get("shed_beyond"):
         raise InputError(
             "a stream that sheds tuples has not all pairs, so there is nothing to verify it with: "
-            "leave out shed_beyond, or the check"
+            "drop shed_beyond, or the check"
         )
 
 

@@ -70,7 +70,7 @@ def test_a_window_that_makes_no_sense_is_refused(text: str) -> None:
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, 1 << 62])
 def test_a_window_made_in_python_is_checked_too(value: object) -> None:
     for make in (TumblingWindow, CountWindow, TimeWindow):
-        with pytest.raises(InputError, match="must be a whole number from 1 to below"):
+        with pytest.raises(InputError, match="must be an integer from 1 to below"):
             make(value)  # type: ignore[arg-type]
 
 

@@ -195,8 +195,8 @@ MISTAKES: list[tuple[str, str, dict[str, Any], str]] = [
      "by ts"),
     ("k\n1\n", "q\n1\n", {}, "{s}: there is no column 'k'; it has q"),
     ("k\n1\n", "", {}, "{s} is empty: it needs at least the names of its columns"),
-    ("k\n1\n", "k\na\n", {}, "{r}: 'k' is whole, {s}: 'k' is text; both must be whole numbers, "
-     "both text or both times"),
+    ("k\n1\n", "k\na\n", {}, "{r}: 'k' is integer, {s}: 'k' is string; both must be integers, "
+     "both strings or both timestamps"),
     ("k\n1.5\n", "k\n1\n", {}, "{r}: column 'k' of --on must be integers or strings, not "
      "double"),
     ("k,v\n1,1\n,2\n", "k\n1\n", {}, "{r}: column 'k' is empty in row 1: remove such rows"),

@@ -86,7 +86,7 @@ def test_what_an_import_accepts_a_comparison_accepts(tmp_path: Path) -> None:
     ("band", "sentence"),
     [
         ("rk=sk:1_0:10", "the width '1_0' is not a number"),
-        ("rk=sk:0.5:1", "the columns hold whole numbers, so the widths must too"),
+        ("rk=sk:0.5:1", "the columns hold integers, so the widths must be integers too"),
     ],
 )
 def test_a_width_that_no_join_takes_is_refused_when_it_is_imported(

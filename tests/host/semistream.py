@@ -36,7 +36,7 @@ class ListStore(Store):
         self.dtype = packed([("row", "uint64"), ("version", "uint64")])
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         return len(self.keys)
 
     def read(self, first: int, end: int) -> Partition:

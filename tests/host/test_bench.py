@@ -269,7 +269,7 @@ def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"workload": 3}, "workload must be a text, not 3"),
+        ({"workload": 3}, "workload must be a string, not 3"),
         ({"published": 0}, "published must be a ratio above 0, not 0"),
         ({"published": True}, "published must be a ratio above 0, not True"),
         ({"of": "speed"}, "of must be one of throughput, latency, service_rate, not 'speed'"),
@@ -487,10 +487,10 @@ def test_a_wrong_result_has_no_figure_and_is_not_kept(little: Path, data: Path) 
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ('title = "A little one"', "title = 5", "title must be a text, not 5"),
+        ('title = "A little one"', "title = 5", "title must be a string, not 5"),
         ("baseline", "base", "has no key 'base'"),
         ("[[workload]]", "[workload]", "must hold [[workload]] tables"),
-        ('name = "pairs"', "", "name must be a text, not None"),
+        ('name = "pairs"', "", "name must be a string, not None"),
         ("= [2, 4]", "= 2", "sweep must be a table of lists"),
         ("= [2, 4]", "= [2, 2]", "two points are called 'pairs duplicates=2 load=1'"),
         ('"params.duplicates"', '"seed.x"', "sweep seed.x: seed is not a table"),
@@ -500,10 +500,10 @@ def test_a_wrong_result_has_no_figure_and_is_not_kept(little: Path, data: Path) 
         ("rounds = 1", "rounds = 0", "rounds must be 1 to 1000, not 0"),
         ("rounds = 1", "rouns = 1", "has no key 'rouns'; it takes name, kind"),
         ('window = "all"', 'window = "tumble"', "a window is all, tumbling:DUR"),
-        ("threads = 1", "threads = 0", "threads must be a whole number from 1"),
+        ("threads = 1", "threads = 0", "threads must be an integer from 1"),
         ("rounds = 1", "speedup = nan", "speedup must be a number above 0, not nan"),
-        ("s_tuples = 300", "s_tuples = 2024-01-01", "params.s_tuples must be a number or a text"),
-        ('kind = "equi"', "kind = 2024-01-01", "kind must be a text"),
+        ("s_tuples = 300", "s_tuples = 2024-01-01", "params.s_tuples must be a number or a string"),
+        ('kind = "equi"', "kind = 2024-01-01", "kind must be a string"),
         ('baseline = "npj"', 'baseline = "nope"', "baseline must be an engine of a workload"),
     ],
 )

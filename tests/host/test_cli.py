@@ -70,7 +70,7 @@ def test_late_rows_are_joined_within_a_lateness_and_counted_beyond(
 ) -> None:
     given = [*words(files, r="unsorted.parquet"), "--on", "k", "--window", "count:9", "--verify"]
     counts = []
-    for lateness, told in (("57us", ""), ("56us", "unsorted.parquet: 1 tuples came too late")):
+    for lateness, told in (("57us", ""), ("56us", "unsorted.parquet: 1 tuples arrived too late")):
         assert main([*given, "--arrival", "instant", "--lateness", lateness, "--json"]) == 0
         printed = capsys.readouterr()
         metrics = json.loads(printed.out)
@@ -87,7 +87,7 @@ MISTAKES = {
     "a text band column": (
         ["--band", "z=a:1:1"],
         {},
-        "column 'z' is text; a band needs numbers",
+        "column 'z' is string; a band needs numbers",
     ),
     "unsorted ts": (
         ["--on", "k"],
@@ -107,7 +107,7 @@ MISTAKES = {
     "a huge window": (
         ["--on", "k", "--window", f"count:{10**30}"],
         {},
-        "the count window of R must be a whole number from 1 to below 2**62",
+        "the count window of R must be an integer from 1 to below 2**62",
     ),
     "an unknown window": (["--on", "k", "--window", "week"], {}, "a window is all, tumbling"),
     "a window without unit": (["--on", "k", "--window", "time:5"], {}, "with us, ms, s, min or h"),
@@ -129,13 +129,17 @@ MISTAKES = {
     "no predicate": ([], {}, "a predicate is needed: on COLUMN, or band"),
     "a band without widths": (["--band", "x=a"], {}, "band takes RCOL=SCOL:LO:HI"),
     "a width that is no number": (["--band", "x=a:q:1"], {}, "the width 'q' is not a number"),
-    "a fraction on whole numbers": (["--band", "x=a:0.5:1"], {}, "so the widths must too"),
+    "a fraction on whole numbers": (
+        ["--band", "x=a:0.5:1"],
+        {},
+        "so the widths must be integers too",
+    ),
     "a band of two kinds": (["--band", "x=b:1:1"], {}, "two columns of the same kind"),
     "equality of reals": (["--on", "y=b"], {}, "take band y=b:0:0"),
     "equality of text and number": (
         ["--on", "z=a"],
         {},
-        "both must be whole numbers, both text",
+        "both must be integers, both strings",
     ),
     "a missing ts column": (["--on", "k", "--ts", "when"], {}, "there is no arrival column 'when'"),
     "a ts that is text": (["--on", "k", "--ts", "z"], {}, "it must be int64 microseconds"),
@@ -150,7 +154,7 @@ MISTAKES = {
     "no threads": (
         ["--on", "k", "--threads", "0"],
         {},
-        "whole number from 1 to 1024, not 0",
+        "integer from 1 to 1024, not 0",
     ),
     "no speed": (["--on", "k", "--speedup", "0"], {}, "speedup must be a number above 0, not 0.0"),
     "a backend of another kind": (["--on", "k", "--backend", "model"], {}, "has no backend"),

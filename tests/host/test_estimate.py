@@ -237,7 +237,7 @@ def test_memory_ends_a_run_whatever_maximum_was_asked_for() -> None:
 
 @pytest.mark.parametrize("maximum", [0, -1, 1.5, "9", True])
 def test_a_maximum_is_a_whole_number(maximum: Any) -> None:
-    with pytest.raises(InputError, match=r"^max_pairs must be a whole number from 1 up, not "):
+    with pytest.raises(InputError, match=r"^max_pairs must be an integer of at least 1, not "):
         sj.join(same_keys(1), same_keys(1), on="k", max_pairs=maximum)
 
 

@@ -62,11 +62,11 @@ def test_numbers_share_memory_with_arrow() -> None:
     [
         ([1, 2], "r must be Arrow data, a data frame or a mapping of NumPy arrays, not list"),
         ({"j": np.array([1])}, "r: there is no column 'k'; it has j"),
-        ({"k": np.array([1]), "ts": np.array([1.5])}, "r: ts must hold whole microseconds"),
+        ({"k": np.array([1]), "ts": np.array([1.5])}, "r: ts must hold integer microseconds"),
         ({"k": np.array([1, 2]), "ts": np.array([1])}, "r: the columns have different lengths"),
         ({"k": np.array([[1]])}, "r: column 'k' must have one dimension, not 2"),
-        ({"k": np.array([1j])}, "r: column 'k' is complex128; join columns are numbers or text"),
-        ({"k": np.array([True])}, "r: column 'k' is bool; join columns are numbers or text"),
+        ({"k": np.array([1j])}, "r: column 'k' is complex128; join columns are numbers or strings"),
+        ({"k": np.array([True])}, "r: column 'k' is bool; join columns are numbers or strings"),
         ({"k": np.array([1]), "ts": np.array([2**63 - 1])}, "ts at row 0 is beyond 2**62"),
         ({"k": np.array([1]), "ts": np.array([1], "M8[10ms]")}, "us or ns, not datetime64[10ms]"),
         (pa.table({"k": pa.array([[1]])}), "r: column 'k' is list<"),
@@ -164,16 +164,16 @@ def test_times_are_compared_in_one_unit() -> None:
     with pytest.raises(sj.InputError, match="column 'k' is a time; a band needs numbers"):
         sj.join(millis, micros, band="k=k:0:0")
     far = pa.table({"k": pa.array([10**13], pa.timestamp("s"))})
-    with pytest.raises(sj.InputError, match="at row 0 is no time that fits in nanoseconds"):
+    with pytest.raises(sj.InputError, match="at row 0 is no timestamp that fits in nanoseconds"):
         sj.join(far, far, on="k")
 
 
 @pytest.mark.parametrize(
     ("column", "sentence"),
     [
-        (np.array(["a", np.nan], object), "holds nan at row 1, which is no text"),
-        (np.array([1, 2], object), "holds 1 at row 0, which is no text; give numbers as a"),
-        (np.array([b"a"]), "column 'k' is |S1; join columns are numbers or text"),
+        (np.array(["a", np.nan], object), "holds nan at row 1, which is no string"),
+        (np.array([1, 2], object), "holds 1 at row 0, which is no string; give numbers as a"),
+        (np.array([b"a"]), "column 'k' is |S1; join columns are numbers or strings"),
         ([[1, 2], [3]], "column 'k' has no regular shape"),
         (5, "column 'k' must have one dimension, not 0"),
     ],
@@ -266,7 +266,7 @@ def test_data_frames_of_polars_join_on_text_and_categories() -> None:
 )
 def test_a_missing_arrival_time_is_refused_with_its_row(ts: object) -> None:
     keys = np.array([1, 2, 3])
-    with pytest.raises(sj.InputError, match="r: ts has no value at row 1: leave such rows out"):
+    with pytest.raises(sj.InputError, match="r: ts has no value at row 1: remove such rows"):
         sj.join({"k": keys, "ts": ts}, {"k": keys}, on="k")
 
 
@@ -307,12 +307,12 @@ def test_table_never_loses_a_column() -> None:
     [
         ({"window": 2}, "window must be a window such as sj.CountWindow(2) or its text, not 2"),
         ({"order": "foo"}, "order must be one of none, outer, inner, not 'foo'"),
-        ({"threads": "2"}, "threads must be a whole number from 1 to 1024, not '2'"),
-        ({"threads": 10**9}, "threads must be a whole number from 1 to 1024, not 1000000000"),
-        ({"threads": 1.5}, "threads must be a whole number from 1 to 1024, not 1.5"),
+        ({"threads": "2"}, "threads must be an integer from 1 to 1024, not '2'"),
+        ({"threads": 10**9}, "threads must be an integer from 1 to 1024, not 1000000000"),
+        ({"threads": 1.5}, "threads must be an integer from 1 to 1024, not 1.5"),
         ({"speedup": "2"}, "speedup must be a number above 0, not '2'"),
         ({"arrival": "later"}, "arrival must be one of instant, replay, not 'later'"),
-        ({"on": 1}, "on must be a text or a list of texts, not 1"),
+        ({"on": 1}, "on must be a string or a list of strings, not 1"),
         ({"knobs": ["batch"]}, "knobs must be a mapping of names to values, not ['batch']"),
         ({"engine": "fpga-handshake", "on": "k,k,k,k,k"}, "takes at most 4 terms, not 5"),
         ({"engine": "fpga-handshake", "window": "count:1,900"}, "count:1,900 is too uneven: "),

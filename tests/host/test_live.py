@@ -396,7 +396,9 @@ def test_pushing_nothing_changes_nothing() -> None:
 def test_only_whole_microseconds_advance(ts_us: Any) -> None:
     with (
         sj.StreamJoiner(on="k") as joiner,
-        pytest.raises(sj.InputError, match=r"^advance takes whole microseconds, not "),
+        pytest.raises(
+            sj.InputError, match=r"^advance takes an integer number of microseconds, not "
+        ),
     ):
         joiner.advance(ts_us)
 
@@ -415,9 +417,9 @@ def test_advancing_beyond_all_times_joins_what_waits(ts_us: Any) -> None:
     [
         (
             "999999999999999999h",
-            r"^a duration is a whole number of microseconds above 0 and below 2\*\*62, not '9",
+            r"^a duration is an integer number of microseconds above 0 and below 2\*\*62, not '9",
         ),
-        (10, "^lateness must be a text such as '10ms', not 10$"),
+        (10, "^lateness must be a string such as '10ms', not 10$"),
     ],
 )
 def test_a_lateness_without_sense_is_refused(lateness: Any, sentence: str) -> None:
@@ -514,10 +516,12 @@ def test_a_mistake_is_told_in_one_sentence(mistake: str) -> None:
 
 
 def test_too_much_waiting_is_refused_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST_WAITING", 3)
+    monkeypatch.setattr(live, "MAX_WAITING_TUPLES", 3)
     with sj.StreamJoiner(on="k") as joiner:
         joiner.push_r({"k": [1, 2, 3], "ts": [1, 1, 1]})
-        with pytest.raises(sj.InputError, match=r"^s: 3 tuples wait to be joined and 3 may: take"):
+        with pytest.raises(
+            sj.InputError, match=r"^s: 3 tuples wait to be joined, the maximum is 3: take"
+        ):
             joiner.push_s({"k": [1], "ts": [0]})
         joiner.advance(1)
         assert not list(joiner.results())

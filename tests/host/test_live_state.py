@@ -92,7 +92,7 @@ def lives(options: dict[str, Any], good: list[Any], bad: Any, place: int | None)
 def test_a_push_that_is_refused_changes_nothing(
     kind: str, place: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MOST_WAITING", 50)
+    monkeypatch.setattr(live, "MAX_WAITING_TUPLES", 50)
     monkeypatch.setattr(Meter, "now_us", lambda _: 1000.0)
     options, good, bad = REFUSED[kind]
     assert lives(options, good, bad, place) == lives(options, good, bad, None)
@@ -117,12 +117,12 @@ def test_a_push_that_fails_midway_changes_nothing(
 def test_a_push_to_one_side_that_does_not_compare_with_the_other_is_refused() -> None:
     with sj.StreamJoiner(on="k") as joiner:
         joiner.push_r({"k": [1]})
-        with pytest.raises(InputError, match=r"^r: 'k' is whole, s: 'k' is text; both must be"):
+        with pytest.raises(InputError, match=r"^r: 'k' is integer, s: 'k' is string; both must be"):
             joiner.push_s({"k": ["1"]})
         joiner.push_s({"k": [1]})
         assert [len(matches) for matches in joiner.results()] == [1]
     with sj.StreamJoiner(on="k") as joiner:
-        with pytest.raises(InputError, match=r"equality is for whole numbers and text"):
+        with pytest.raises(InputError, match=r"equality is for integers and strings"):
             joiner.push_s({"k": [1.5]})
         assert joiner.metrics["n_s"] == 0
 
@@ -274,5 +274,5 @@ def test_a_round_that_runs_out_of_memory_is_cut(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_joiner_refuses_a_maximum_without_sense() -> None:
-    with pytest.raises(InputError, match=r"^max_pairs must be a whole number from 1 up, not 0$"):
+    with pytest.raises(InputError, match=r"^max_pairs must be an integer of at least 1, not 0$"):
         sj.StreamJoiner(on="k", max_pairs=0)

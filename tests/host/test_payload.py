@@ -47,7 +47,7 @@ def test_a_column_of_any_type_passes_through_a_join_at_rest(name: str, order: st
 def test_a_column_of_any_type_passes_through_a_live_join(
     name: str, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_side, "MOST_CHUNKS", 2)
+    monkeypatch.setattr(live_side, "MAX_WINDOW_CHUNKS", 2)
     table = table_of(COLUMNS[name], ORDERS[order])
     lateness = None if order == "in order" else "20us"
     with sj.StreamJoiner(on="k", window="count:100", lateness=lateness) as joiner:

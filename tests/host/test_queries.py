@@ -56,7 +56,7 @@ def test_an_endless_query_ends_by_its_deadline_and_the_store_goes_on(
     with pytest.raises(DeadlineError, match=r"r\.db: counting without end took over 0\.1 s"):
         ask_without_end(store, lambda _: 0)
     monkeypatch.undo()
-    assert store.read(0, store.places).keys.tolist() == [1]
+    assert store.read(0, store.positions).keys.tolist() == [1]
     store.close()
 
 
@@ -174,7 +174,7 @@ def test_a_database_with_unsaved_changes_is_still_read(tmp_path: Path) -> None:
         connection.execute("INSERT INTO t VALUES (2)")
     assert place.with_name("r.db.wal").exists()
     store = open_store("duckdb", place, Projection("k"))
-    assert store.read(0, store.places).keys.tolist() == [1, 2]
+    assert store.read(0, store.positions).keys.tolist() == [1, 2]
     store.close()
 
 
@@ -206,5 +206,5 @@ def test_a_querys_error_is_the_callers() -> None:
 def test_stores_without_queries_are_left_alone(tmp_path: Path) -> None:
     store: Store = open_store("sqlite", table_in("sqlite", tmp_path / "r.db"), Projection("k"))
     store.interrupt()  # nothing runs: the next query is not affected
-    assert store.places == 1
+    assert store.positions == 1
     store.close()

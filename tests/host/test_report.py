@@ -71,7 +71,7 @@ def set_at(run, path, value):
     ("path", "value", "sentence"),
     [
         (("format",), 2, "format must be 1, not 2"),
-        (("title",), KeyError, "title must be a text, not null"),
+        (("title",), KeyError, "title must be a string, not null"),
         (("records",), KeyError, "records must be a list, not null"),
         (("environment",), [], "environment must be an object, not []"),
         (
@@ -82,7 +82,7 @@ def set_at(run, path, value):
         (
             ("environment", "packages", "numpy"),
             2,
-            "environment.packages.numpy must be a text, not 2",
+            "environment.packages.numpy must be a string, not 2",
         ),
         (("workloads", 0, "n_r"), 1.5, "workloads[0].n_r must be an integer from 0, not 1.5"),
         (
@@ -95,7 +95,7 @@ def set_at(run, path, value):
             "good",
             'records[0].status must be one of ok, wrong, failed, not "good"',
         ),
-        (("records", 0, "status"), "wrong", "records[0].error must be a text, not null"),
+        (("records", 0, "status"), "wrong", "records[0].error must be a string, not null"),
         (("records", 0, "checked"), "yes", 'records[0].checked must be true or false, not "yes"'),
         (("records", 0, "checked"), 1, "records[0].checked must be true or false, not 1"),
         (("records", 0, "pairs"), True, "records[0].pairs must be an integer from 0, not true"),
@@ -119,7 +119,11 @@ def set_at(run, path, value):
             [],
             "records[0].phases_ms.probe must be a finite number from 0, not []",
         ),
-        (("records", 2, "clock_source"), None, "records[2].clock_source must be a text, not null"),
+        (
+            ("records", 2, "clock_source"),
+            None,
+            "records[2].clock_source must be a string, not null",
+        ),
         (("records", 2, "clock_hz"), 0, "records[2].clock_hz must be above 0, not 0"),
         (
             ("workloads", 0, "arrival"),

@@ -279,5 +279,5 @@ def test_stream_keys_that_r_lacks_are_as_different_for_the_cache_as_they_are(dty
 
 def test_a_join_that_sheds_is_not_verified_but_refused_before_it_runs() -> None:
     r = {"k": np.arange(10)}
-    with pytest.raises(InputError, match=r"leave out shed_beyond, or the check$"):
+    with pytest.raises(InputError, match=r"drop shed_beyond, or the check$"):
         sj.join(r, r, on="k", engine="ssbj", check=True, knobs={"shed_beyond": 5})

@@ -134,7 +134,7 @@ def test_an_engine_is_chosen_that_reads_stores(tmp_path: Path) -> None:
 def test_an_open_store_is_joined_with_the_row_numbers_of_its_projection(tmp_path: Path) -> None:
     columns = {"k": pa.array([5, 6, 7]), "id": pa.array([70, 60, 50])}
     where = relation(written("parquet", tmp_path, columns))
-    store = open_store("parquet", Path(where.place), Projection("k", row="id"))
+    store = open_store("parquet", Path(where.location), Projection("k", row="id"))
     for given in (store, relation(store)):
         result = sj.join(given, {"k": np.array([7, 5])}, on="k", check=True)
         assert pairs(result) == [(50, 0), (70, 1)]
@@ -143,12 +143,12 @@ def test_an_open_store_is_joined_with_the_row_numbers_of_its_projection(tmp_path
 
 
 def rows_left(store: Any) -> int:
-    return len(store.read(0, store.places))
+    return len(store.read(0, store.positions))
 
 
 def test_a_row_number_beyond_32_bits_is_refused(tmp_path: Path) -> None:
     columns = {"k": pa.array([5, 6]), "id": pa.array([1, 1 << 33])}
-    place = Path(relation(written("arrow", tmp_path, columns)).place)
+    place = Path(relation(written("arrow", tmp_path, columns)).location)
     store = open_store("arrow", place, Projection("k", row="id"))
     with pytest.raises(InputError, match=f"row number {1 << 33} does not fit into 32 bits"):
         sj.join(store, {"k": np.array([5])}, on="k")
@@ -239,8 +239,8 @@ def database(place: Path, *statements: str) -> Iterator[None]:
         ("sqlite:planes.db:plane", "k", "there is no table 'plane'; it has my planes, planes"),
         ("sqlite:planes.db", "k", "holds the tables my planes, planes: name one of them"),
         ("sqlite:planes.db:planes", "tail", "there is no column 'tail'; it has k, name, real"),
-        ("sqlite:planes.db:planes", "name=k", "is text, s: 'k' is whole; both must be"),
-        ("sqlite:planes.db:planes", "real=k", "equality is for whole numbers and text"),
+        ("sqlite:planes.db:planes", "name=k", "is string, s: 'k' is integer; both must be"),
+        ("sqlite:planes.db:planes", "real=k", "equality is for integers and strings"),
         ("sqlite:planes.db:planes", "blob=k", "'blob' holds bytes; join columns are numbers"),
         ("arrow:planes.db:planes", "k", "planes.db:planes: there is no such file"),
         ("arrow:planes.db", "k", "cannot be read as Arrow IPC"),
@@ -248,7 +248,7 @@ def database(place: Path, *statements: str) -> Iterator[None]:
         ("duckdb:planes.db:planes", "k", "planes.db: is no DuckDB database"),
         ("sqlite:text.db:planes", "k", "text.db: is no SQLite database"),
         ("sqlite:empty.db", "k", "empty.db: holds no table"),
-        ("sqlite:", "k", "write KIND:PLACE"),
+        ("sqlite:", "k", "write KIND:LOCATION"),
     ],
 )
 def test_a_relation_that_cannot_be_joined_is_told_in_a_sentence(
@@ -438,10 +438,10 @@ def test_rows_that_come_between_two_cycles_are_joined_from_then_on(tmp_path: Pat
     predicate = Predicate.parse("k", None)
     job = Job(*as_streams(f"sqlite:{place}:r", s, predicate), predicate, AllWindow())
     store = CodedStore(job, job.r.store)
-    before = store.read(0, store.places)
+    before = store.read(0, store.positions)
     with database(place, "INSERT INTO r VALUES ('late')", "DELETE FROM r WHERE k = 'a'"):
         pass
-    after = store.read(0, store.places)
+    after = store.read(0, store.positions)
     store.close()
     words = store.s_words.tolist()
     assert [words.index(word) for word in before.keys if word in words] == [0, 2]

@@ -32,8 +32,8 @@ def rows_of(store: Store, step: int) -> tuple[list[int], list[int], list[tuple[A
     keys: list[int] = []
     rows: list[int] = []
     kept: list[tuple[Any, ...]] = []
-    for first in range(0, store.places, step):
-        part = store.read(first, min(first + step, store.places))
+    for first in range(0, store.positions, step):
+        part = store.read(first, min(first + step, store.positions))
         keys += part.keys.view(np.int64).tolist()
         rows += part.rows.tolist()
         places = part.first + np.arange(len(part))[:, None] * part.stride
@@ -121,7 +121,7 @@ def test_a_column_that_is_missing_is_named_with_what_there_is(kind: str, tmp_pat
 @pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_a_key_that_is_no_whole_number_is_refused(kind: str, tmp_path: Path) -> None:
     place = relation(kind, tmp_path, {"k": np.arange(4) / 2})
-    with pytest.raises(InputError, match=r"column 'k' is \w+; it must hold whole numbers"):
+    with pytest.raises(InputError, match=r"column 'k' is \w+; it must hold integers"):
         open_store(kind, place, Projection("k"))
 
 
@@ -130,7 +130,7 @@ def test_a_key_that_is_no_whole_number_is_refused(kind: str, tmp_path: Path) -> 
 )
 def test_text_cannot_be_kept(kind: str, tmp_path: Path) -> None:
     place = relation(kind, tmp_path, {"k": np.arange(2), "t": ["a", "bcd"]})
-    with pytest.raises(InputError, match=r"'t' .*leave it out of the projection$"):
+    with pytest.raises(InputError, match=r"'t' .*drop it from the projection$"):
         open_store(kind, place, Projection("k", ("t",)))
 
 
@@ -301,7 +301,7 @@ def test_rows_that_are_gone_leave_the_numbers_of_others(tmp_path: Path, postgres
         ('table = "r"', r'must say uri = "postgresql://..." and table = "..."$'),
         ("=", "does not say where a table is"),
         ('uri = "{}"\ntable = "nowhere"', "nowhere"),
-        ('uri = "{}"\ntable = "plain"', "has no primary key of one whole number: type ALTER TABLE"),
+        ('uri = "{}"\ntable = "plain"', "has no primary key of one integer: type ALTER TABLE"),
         ('uri = "postgresql://postgres@127.0.0.1:1/x"\ntable = "r"', "(?i)connect"),
     ],
 )

@@ -78,7 +78,7 @@ def test_an_engine_that_keeps_up_with_nothing_is_given_up(monkeypatch: pytest.Mo
     monkeypatch.setattr(run, "run", Modelled(10, 100_000))
     found = sustained.search(join_of(job_of()), 0.05, NO_MATCHES, lambda _: None)
     assert found.best is None
-    assert len(found.attempts) == sustained.MOST_REPLAYS
+    assert len(found.attempts) == sustained.MAX_REPLAYS
 
 
 def test_every_replay_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_the_verb_finds_a_rate_and_checks_it(
         "window": "count:10",
     }
     (tmp_path / "workload.json").write_text(json.dumps(description))
-    monkeypatch.setattr(sustained, "LEAST_S", 0.0)
+    monkeypatch.setattr(sustained, "MIN_REPLAY_S", 0.0)
     words = ["rate", str(tmp_path), "--engines", "kang,ibwj-pim", "--threads", "1"]
     status = main([*words, "--precision", "0.5", "--json"])
     found = json.loads(capsys.readouterr().out)

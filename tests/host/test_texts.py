@@ -1,4 +1,4 @@
-"""Texts as bytes are found where Python's dictionary finds them."""
+"""Strings as bytes are found where Python's dictionary finds them."""
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamjoin.engines.semi.keys import ABSENT, Dictionary
 from streamjoin.errors import InputError
-from streamjoin.inputs.strings import Texts
+from streamjoin.inputs.strings import Strings
 
 SHORT = st.text(st.sampled_from("ab\0é漢\ud800"), max_size=3)
 KINDS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
@@ -51,7 +51,7 @@ def test_arrows_texts_are_read_where_they_lie_in_slices_and_chunks(kind: pa.Data
     table = pa.table({"k": column})
     _, columns = compared(table, Projection(compared=("k",)), np.arange(5), Path("r"))
     held, missing = columns["k"]
-    assert isinstance(held, Texts)
+    assert isinstance(held, Strings)
     assert held.objects().tolist() == texts[1:]
     assert missing is None
     assert Dictionary(objects(["one", ""]), None).ranks(held, None).tolist() == [0, -1, 1, -1, 0]
@@ -59,5 +59,5 @@ def test_arrows_texts_are_read_where_they_lie_in_slices_and_chunks(kind: pa.Data
 
 def test_bytes_that_are_no_text_are_refused() -> None:
     broken = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff"]).buffers()[1:]])
-    with pytest.raises(InputError, match=r"^r: column 'k' holds text that is not UTF-8$"):
-        Texts.of_arrow(broken, "k", "r")
+    with pytest.raises(InputError, match=r"^r: column 'k' holds strings that are not UTF-8$"):
+        Strings.of_arrow(broken, "k", "r")

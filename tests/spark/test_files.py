@@ -110,7 +110,7 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
         (path, ["k"], "time", "there is no arrival column 'time'"),
         (tmp_path / "back", ["k"], None, "ts goes back at row 2 of .*back"),
         (tmp_path / "types", ["k"], None, "types/part-001.parquet: its columns have other types"),
-        (tmp_path / "null", ["k"], None, "'ts' has no value at row 0: leave such rows out"),
+        (tmp_path / "null", ["k"], None, "'ts' has no value at row 0: remove such rows"),
     ):
         with pytest.raises(InputError, match=message) as caught:
             open_stream(where, columns, Arrivals.parse(ts).r)

@@ -422,8 +422,8 @@ def test_files_may_order_columns_otherwise_and_be_written_under_hidden_names(
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
-        (("string", "int64"), "r: 'k' is text, s: 'k' is whole; both must be whole numbers"),
-        (("double", "double"), "for real numbers take band k=k:0:0"),
+        (("string", "int64"), "r: 'k' is string, s: 'k' is integer; both must be integers"),
+        (("double", "double"), "for floating-point numbers take band k=k:0:0"),
     ],
 )
 def test_columns_that_never_compare_are_refused_before_a_batch(

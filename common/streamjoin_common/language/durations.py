@@ -38,7 +38,7 @@ def parse_duration(text: str) -> int:
     length_us, rest = divmod(scaled, int(10 ** len(fraction)))
     if rest or not 1 <= length_us < MAX_US:
         raise InputError(
-            "a duration is a whole number of microseconds above 0 and below 2**62, not "
+            "a duration is an integer number of microseconds above 0 and below 2**62, not "
             f"{shown(text)}"
         )
     return length_us
@@ -64,7 +64,7 @@ def parse_lateness(text: str | None) -> int | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise InputError(f"lateness must be a text such as '10ms', not {text!r}")
+        raise InputError(f"lateness must be a string such as '10ms', not {text!r}")
     return parse_duration(text)
 
 

@@ -161,35 +161,35 @@ def check_kinds(term: Term, r_kind: str, s_kind: str, r_source: str, s_source: s
     ----------
     term : Equi or Band
     r_kind, s_kind : str
-        What the columns hold: ``"whole"`` numbers, ``"real"`` numbers, ``"text"``, ``"a time"`` or
-        ``"a duration"``.
+        What the columns hold: ``"integer"``, ``"floating-point"``, ``"string"``, ``"timestamp"`` or
+        ``"duration"``.
     r_source, s_source : str
         What errors call the inputs.
 
     Raises
     ------
     InputError
-        If the kinds do not go together, or not with the term.
+        If the kinds do not compare with each other, or not under the term.
     """
     names = f"{r_source}: {term.r_column!r} is {r_kind}, {s_source}: {term.s_column!r} is {s_kind}"
     if isinstance(term, Equi):
-        if "real" in {r_kind, s_kind}:
+        if "floating-point" in {r_kind, s_kind}:
             raise InputError(
-                f"{names}; equality is for whole numbers and text: for real numbers take "
-                f"band {term.r_column}={term.s_column}:0:0, or make whole numbers of them"
+                f"{names}; equality is for integers and strings: for floating-point numbers take "
+                f"band {term.r_column}={term.s_column}:0:0, or make integers of them"
             )
         if r_kind != s_kind:
-            raise InputError(f"{names}; both must be whole numbers, both text or both times")
+            raise InputError(f"{names}; both must be integers, both strings or both timestamps")
         return
     sides = ((r_source, term.r_column, r_kind), (s_source, term.s_column, s_kind))
     for source, column, kind in sides:
-        if kind not in {"whole", "real"}:
+        if kind not in {"integer", "floating-point"}:
             raise InputError(f"{source}: column {column!r} is {kind}; a band needs numbers")
     if r_kind != s_kind:
         raise InputError(f"{names}; a band needs two columns of the same kind")
-    if r_kind == "whole" and not (isinstance(term.lo, int) and isinstance(term.hi, int)):
+    if r_kind == "integer" and not (isinstance(term.lo, int) and isinstance(term.hi, int)):
         raise InputError(
-            f"band {term.text}: the columns hold whole numbers, so the widths must too"
+            f"band {term.text}: the columns hold integers, so the widths must be integers too"
         )
 
 
@@ -214,7 +214,7 @@ def _texts(given: str | list[str] | None, name: str) -> list[str]:
         return []
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{name} must be a text or a list of texts, not {given!r}")
+        raise InputError(f"{name} must be a string or a list of strings, not {given!r}")
     return list(texts)
 
 

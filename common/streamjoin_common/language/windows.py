@@ -14,7 +14,7 @@ _COUNT = re.compile(r"[1-9][0-9]{0,399}")
 
 def _check(value: object, what: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < MAX_US:
-        raise InputError(f"{what} must be a whole number from 1 to below 2**62, not {value!r}")
+        raise InputError(f"{what} must be an integer from 1 to below 2**62, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -130,5 +130,5 @@ def parse_window(text: str) -> Window:
 
 def _tuples(text: str) -> int:
     if not _COUNT.fullmatch(text):
-        raise InputError(f"a count is a whole number above 0, not {shown(text)}; write it as 1024")
+        raise InputError(f"a count is an integer above 0, not {shown(text)}; write it as 1024")
     return int(text)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 SAMPLE_TUPLES = 1 << 20
 STEPS = 50
-MOST_TUPLES = 1e13
+MAX_LOOP_TUPLES = 1e13
+"""Maximum stream tuples in the queue that the search tries."""
 NEARLY = 0.999
 """Of a budget's best rate: longer queues than it takes are not worth their latency."""
 
@@ -112,7 +113,7 @@ class Model:
 
     def memory_for(self, rate: float) -> Forecast | None:
         """Least memory for a rate (equations 5 and 6); None if no memory is enough."""
-        if self.with_tuples(MOST_TUPLES).rate < rate:
+        if self.with_tuples(MAX_LOOP_TUPLES).rate < rate:
             return None
         return self._search(lambda found: found.rate < rate)
 
@@ -140,7 +141,7 @@ class Model:
         return Forecast(memory + buffers, a_loop / loop_ns * 1e9, share, loop_ns / 1e3)
 
     def _search(self, too_few: Callable[[Forecast], bool]) -> Forecast:
-        low, high = 1.0, MOST_TUPLES
+        low, high = 1.0, MAX_LOOP_TUPLES
         for _ in range(STEPS):
             middle = (low * high) ** 0.5
             if too_few(self.with_tuples(middle)):

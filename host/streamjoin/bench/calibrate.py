@@ -31,11 +31,12 @@ TUPLES = (2_000, 20_000, 200_000, 2_000_000)
 DUPLICATIONS = (1, 4, 10, 40, 100)
 SKEWS = (0.6, 1.0, 1.4)
 EAGER_TUPLES = 200_000
-MOST_PAIRS = 20_000_000
+MAX_PAIRS = 20_000_000
+"""Maximum pairs of a join that is measured."""
 ROUNDS = 3
 LONGEST_ROUND_TUPLES = 100_000
-MOST_REPEATS = 5
-"""Small inputs are joined several times in a round, until about so many tuples are joined."""
+MAX_REPEATS = 5
+"""Maximum times that a small input is joined in a round of the measurement."""
 
 ProgressCallback = Callable[[int, int], None]
 
@@ -110,7 +111,7 @@ def _lazy_inputs() -> Iterator[Job]:
     rng = np.random.default_rng(1)
     for tuples in TUPLES:
         for duplication in DUPLICATIONS:
-            if tuples // 2 * duplication <= MOST_PAIRS:
+            if tuples // 2 * duplication <= MAX_PAIRS:
                 yield _job(*(_duplicated(rng, tuples // 2, duplication) for _ in range(2)))
         for skew in SKEWS:
             foreign = _zipf(rng, tuples // 2, skew)
@@ -143,7 +144,7 @@ def _job(r_keys: Any, s_keys: Any) -> Job:
 def _measure(asked: Job, engines: tuple[str, ...]) -> Point:
     """Time the engines in turns; a result that differs from the others is an error."""
     jobs = {name: run.complete(catalog.get(name), asked, {}) for name in engines}
-    repeats = max(1, min(MOST_REPEATS, LONGEST_ROUND_TUPLES // max(1, asked.tuples)))
+    repeats = max(1, min(MAX_REPEATS, LONGEST_ROUND_TUPLES // max(1, asked.tuples)))
     seconds: dict[str, list[float]] = {name: [] for name in engines}
     digests: dict[str, str] = {}
     for number in range(ROUNDS + 1):

@@ -139,7 +139,7 @@ def _one(table: Mapping[str, Any], place: str, points: Entrants) -> Claim:
             raise InputError(f"{place}: has no key {key!r}; it takes {', '.join(_KEYS)}")
     for key in _TEXTS:
         if not isinstance(table.get(key), str):
-            raise InputError(f"{place}: {key} must be a text, not {table.get(key)!r}")
+            raise InputError(f"{place}: {key} must be a string, not {table.get(key)!r}")
     published = table.get("published")
     if isinstance(published, bool) or not isinstance(published, int | float) or published <= 0:
         raise InputError(f"{place}: published must be a ratio above 0, not {published!r}")

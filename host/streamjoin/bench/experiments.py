@@ -117,7 +117,7 @@ def read(name: str, size: str) -> Experiment:
             raise InputError(f"{path}: has no key {key!r}; it takes {', '.join(KEYS)}")
     for key in ("title", "source", "limit"):
         if not isinstance(plain.get(key), str):
-            raise InputError(f"{path}: {key} must be a text, not {plain.get(key)!r}")
+            raise InputError(f"{path}: {key} must be a string, not {plain.get(key)!r}")
     against = plain.get("against", LIMITS[0])
     if against not in LIMITS:
         raise InputError(f"{path}: against must be one of {', '.join(LIMITS)}, not {against!r}")
@@ -190,7 +190,7 @@ def _points(table: dict[str, Any], place: str) -> list[Point]:
     sweep = table.pop("sweep", {})
     family = table.pop("name", None)
     if not isinstance(family, str):
-        raise InputError(f"{place}: name must be a text, not {family!r}")
+        raise InputError(f"{place}: name must be a string, not {family!r}")
     if not isinstance(sweep, dict) or not all(
         isinstance(values, list) and values for values in sweep.values()
     ):

@@ -78,15 +78,15 @@ def as_table(table: Mapping[str, Any], folder: Path, threads: int) -> Comparison
 
 
 _TABLE_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "name": (str, "a text"),
-    "kind": (str, "a text"),
-    "seed": (int, "a whole number"),
+    "name": (str, "a string"),
+    "kind": (str, "a string"),
+    "seed": (int, "an integer"),
     "params": (dict, "a table"),
     "engines": (list, "a list of names"),
-    "window": (str, "a text"),
-    "rounds": (int, "a whole number"),
-    "threads": (int, "a whole number"),
-    "arrival": (str, "a text"),
+    "window": (str, "a string"),
+    "rounds": (int, "an integer"),
+    "threads": (int, "an integer"),
+    "arrival": (str, "a string"),
     "speedup": ((int, float), "a number"),
     "knobs": (dict, "a table for each engine"),
 }
@@ -102,7 +102,7 @@ def check_table(table: Mapping[str, Any], place: str) -> None:
             raise InputError(f"{place}: {name} must be {what}, not {value!r}")
     for name, value in table.get("params", {}).items():
         if not isinstance(value, int | float | str):
-            raise InputError(f"{place}: params.{name} must be a number or a text, not {value!r}")
+            raise InputError(f"{place}: params.{name} must be a number or a string, not {value!r}")
     engines = table.get("engines")
     if not engines or not all(isinstance(name, str) for name in engines):
         raise InputError(f"{place}: engines must be a list of names, as ['kang']")

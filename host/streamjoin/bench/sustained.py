@@ -17,13 +17,13 @@ GROWTH = 0.02
 """Share of the arrivals by which the queue may have grown at the end."""
 
 GRACE_S = 0.02
-"""What any engine may be behind: a batch, a scheduler's slice."""
+"""Seconds that any engine may be behind: a batch, a slice of the scheduler."""
 
-LEAST_S = 0.5
-"""Shorter than this a run says little about a queue."""
+MIN_REPLAY_S = 0.5
+"""Minimum length of a replay in seconds: a shorter one says little about a queue."""
 
-MOST_REPLAYS = 8
-"""Without both one that was kept up with and one that was not."""
+MAX_REPLAYS = 8
+"""Maximum replays while all of them, or none, were kept up with."""
 
 CLIMB = 1.25
 """Next rate by the last where the engine has kept up with every one."""
@@ -125,13 +125,13 @@ def search(
     attempts: list[Attempt] = []
     low, high, rate = 0.0, float("inf"), throughput
     while high - low > precision * high or high == float("inf"):
-        if len(attempts) == MOST_REPLAYS and (not low or high == float("inf")):
+        if len(attempts) == MAX_REPLAYS and (not low or high == float("inf")):
             break
-        if job.tuples / rate < LEAST_S:
+        if job.tuples / rate < MIN_REPLAY_S:
             raise InputError(
                 f"{job.tuples} tuples are over in {job.tuples / rate:.2g} s at the "
                 f"{rate:,.3g} tuples/s that {join.engine.name} has to try: generate "
-                f"{int(rate * LEAST_S) + 1} at least"
+                f"{int(rate * MIN_REPLAY_S) + 1} at least"
             )
         outcome = join.arriving("replay", rate / natural).run()
         join.verify(outcome, expected)

@@ -34,7 +34,7 @@ example:
 FILE_HELP = "a Parquet file or folder, Arrow IPC or CSV"
 R_HELP = (
     f"R: {FILE_HELP}; or, for a semi-stream join, a relation in a store that is read there: "
-    "KIND:PLACE[:TABLE], as sqlite:planes.db:planes or postgres:postgresql://host/db:planes "
+    "KIND:LOCATION[:TABLE], as sqlite:planes.db:planes or postgres:postgresql://host/db:planes "
     f"(kinds: {', '.join(KINDS)})"
 )
 
@@ -62,7 +62,7 @@ class JoinVerb:
         parser.add_argument(
             "--lateness",
             metavar="DUR",
-            help="put tuples in order that are so late at most, leave out and count the others; "
+            help="put tuples that are at most this late in order, drop and count later ones; "
             "default: refuse arrival times that go back",
         )
         options.add_running(parser)
@@ -130,7 +130,7 @@ def _targets(args: argparse.Namespace, r: Path | Relation, s: Path) -> list[Path
     if len(set(targets)) < len(targets):
         raise InputError("--output and --metrics name the same file")
     for target in targets:
-        read = {s.resolve(), (r if isinstance(r, Path) else Path(r.place)).resolve()}
+        read = {s.resolve(), (r if isinstance(r, Path) else Path(r.location)).resolve()}
         if target.resolve() in read:
             raise InputError(f"{target}: is an input; it would be overwritten")
         if read.intersection(target.resolve().parents):
@@ -141,7 +141,7 @@ def _targets(args: argparse.Namespace, r: Path | Relation, s: Path) -> list[Path
 def _say_late(*streams: Stream) -> None:
     for stream in streams:
         if stream.late:
-            say(f"{stream.source}: {stream.late} tuples came too late and are left out")
+            say(f"{stream.source}: {stream.late} tuples arrived too late and are dropped")
 
 
 def _say_arrival(job: Job, args: argparse.Namespace) -> None:

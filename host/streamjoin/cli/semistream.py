@@ -149,7 +149,7 @@ def calibrate(args: argparse.Namespace) -> int:
         if reason is None:
             kinds.append(kind)
         else:
-            say(f"{kind} is left out: {reason}")
+            say(f"{kind} is skipped: {reason}")
     with progress("calibrating stores") as told:
         document = measure(told, kinds)
     path = cost.calibrated_path()

@@ -19,7 +19,14 @@ from streamjoin_common.language.durations import MAX_US
 Column = NDArray[Any]
 Missing = NDArray[np.bool_] | None
 
-KINDS = {"i": "whole", "u": "whole", "f": "real", "O": "text", "M": "a time", "m": "a duration"}
+KINDS = {
+    "i": "integer",
+    "u": "integer",
+    "f": "floating-point",
+    "O": "string",
+    "M": "timestamp",
+    "m": "duration",
+}
 """What a join column holds, by its NumPy kind."""
 
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -35,7 +42,9 @@ def column_kind(dtype: "np.dtype[Any]", name: str, source: str) -> str:
         If it is nothing that can be joined on.
     """
     if dtype.kind not in KINDS or (dtype.kind == "f" and dtype.itemsize > 8):
-        raise InputError(f"{source}: column {name!r} is {dtype}; join columns are numbers or text")
+        raise InputError(
+            f"{source}: column {name!r} is {dtype}; join columns are numbers or strings"
+        )
     return KINDS[dtype.kind]
 
 
@@ -71,7 +80,7 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     return _arrow_values(pa, filled, kind, name, source), missing
 
 
-def python_texts(array: Any) -> Column:
+def python_strings(array: Any) -> Column:
     """Make Python's texts of Arrow's; those that are alike are one object."""
     coded = array.dictionary_encode()
     texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)[:-1]
@@ -87,14 +96,16 @@ def _is_key(pa: Any, kind: Any) -> bool:
 def _arrow_values(pa: Any, column: Any, kind: Any, name: str, source: str) -> Column:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         try:
-            return python_texts(column.combine_chunks())
+            return python_strings(column.combine_chunks())
         except UnicodeDecodeError:
-            raise InputError(f"{source}: column {name!r} holds text that is not UTF-8") from None
+            raise InputError(
+                f"{source}: column {name!r} holds strings that are not UTF-8"
+            ) from None
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return _nanoseconds(np.asarray(column.to_numpy()), name, source)
     if pa.types.is_integer(kind):
         return np.asarray(column.to_numpy())
-    raise InputError(f"{source}: column {name!r} is {kind}; join columns are numbers or text")
+    raise InputError(f"{source}: column {name!r} is {kind}; join columns are numbers or strings")
 
 
 def numpy_column(values: Any, name: str, source: str) -> tuple[Column, Missing]:
@@ -131,7 +142,7 @@ def numpy_column(values: Any, name: str, source: str) -> tuple[Column, Missing]:
         if wrong is not None:
             raise InputError(
                 f"{source}: column {name!r} holds {column[wrong]!r} at row {wrong}, which is no "
-                "text; give numbers as a numeric array"
+                "string; give numbers as a numeric array"
             )
     if column.dtype.kind in "mM":
         nothing = np.isnat(column)
@@ -151,7 +162,7 @@ def _nanoseconds(column: Column, name: str, source: str) -> Column:
     if beyond.size:
         row = beyond[0]
         raise InputError(
-            f"{source}: column {name!r} at row {row} is no time that fits in nanoseconds"
+            f"{source}: column {name!r} at row {row} is no timestamp that fits in nanoseconds"
         )
     return fine
 
@@ -194,7 +205,7 @@ def numpy_arrivals(values: Any, name: str, source: str, unit: str | None = None)
     """
     if np.ma.is_masked(values):
         row = int(np.flatnonzero(np.ma.getmaskarray(values))[0])
-        raise InputError(f"{source}: {name} has no value at row {row}: leave such rows out")
+        raise InputError(f"{source}: {name} has no value at row {row}: remove such rows")
     ts = np.asarray(values)
     if ts.ndim != 1:
         raise InputError(f"{source}: {name} must have one dimension, not {ts.ndim}")
@@ -206,12 +217,12 @@ def numpy_arrivals(values: Any, name: str, source: str, unit: str | None = None)
         own, units = np.datetime_data(ts.dtype)
         if np.isnat(ts).any():
             row = int(np.flatnonzero(np.isnat(ts))[0])
-            raise InputError(f"{source}: {name} has no value at row {row}: leave such rows out")
+            raise InputError(f"{source}: {name} has no value at row {row}: remove such rows")
         if own not in {"ns", *MICROSECONDS} or units != 1:
             raise InputError(f"{source}: {name} must hold times in s, ms, us or ns, not {ts.dtype}")
         return _microseconds(ts.astype(np.int64), own, name, source)
     if ts.dtype.kind not in "iu":
-        raise InputError(f"{source}: {name} must hold whole microseconds, not {ts.dtype}")
+        raise InputError(f"{source}: {name} must hold integer microseconds, not {ts.dtype}")
     return _microseconds(ts, unit or "us", name, source)
 
 
@@ -228,6 +239,4 @@ def _microseconds(values: Column, unit: str, name: str, source: str) -> Int64s:
 def _no_nulls(column: Any, name: str, source: str) -> None:
     if column.null_count:
         row = np.flatnonzero(column.is_null().to_numpy())[0]
-        raise InputError(
-            f"{source}: column {name!r} has no value at row {row}: leave such rows out"
-        )
+        raise InputError(f"{source}: column {name!r} has no value at row {row}: remove such rows")

@@ -17,8 +17,8 @@ DATABASES = frozenset({".db", ".sqlite", ".sqlite3", ".duckdb"})
 
 DEFAULT_ARRIVAL = ArrivalColumn()
 
-EXACT_REAL = 1 << 53
-"""Whole numbers above it have no exact real number: what CSV calls real may have lost digits."""
+MAX_EXACT_INTEGER = 1 << 53
+"""Integers above it may lose digits when CSV reads them as floating-point numbers."""
 
 
 def arrow() -> Any:
@@ -150,10 +150,10 @@ def _read_csv(path: Path, columns: list[str] | None) -> "pa.Table":
     for name in set(columns or ()) & set(table.column_names):
         if table.column_names.count(name) > 1 or not types.is_floating(table[name].type):
             continue
-        most = pc.max(pc.abs(table[name])).as_py()
-        if most is not None and most > EXACT_REAL:
+        largest = pc.max(pc.abs(table[name])).as_py()
+        if largest is not None and largest > MAX_EXACT_INTEGER:
             raise InputError(
-                f"{path}: column {name!r} holds numbers above 2**53, which CSV's real numbers "
-                "cannot hold exactly: store it as Parquet"
+                f"{path}: column {name!r} holds numbers above 2**53, which the "
+                "floating-point numbers of CSV cannot hold exactly: store it as Parquet"
             )
     return table

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError
-from streamjoin.inputs.columns import python_texts
+from streamjoin.inputs.columns import python_strings
 from streamjoin.inputs.files import arrow
 
 
 @dataclass(frozen=True)
-class Texts:
-    """Texts in UTF-8, one behind the other.
+class Strings:
+    """Strings in UTF-8, one behind the other.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Texts:
     """That of a column of Python's texts, for which it stands."""
 
     @classmethod
-    def of_arrow(cls, column: Any, name: str, source: str) -> "Texts":
+    def of_arrow(cls, column: Any, name: str, source: str) -> "Strings":
         """View an Arrow column of texts; what is missing is any text.
 
         Raises
@@ -43,11 +43,13 @@ class Texts:
         try:
             texts.validate(full=True)
         except pa.ArrowInvalid:
-            raise InputError(f"{source}: column {name!r} holds text that is not UTF-8") from None
+            raise InputError(
+                f"{source}: column {name!r} holds strings that are not UTF-8"
+            ) from None
         return cls._of_array(texts)
 
     @classmethod
-    def of_objects(cls, values: NDArray[Any]) -> "Texts":
+    def of_objects(cls, values: NDArray[Any]) -> "Strings":
         """Copy Python's texts; half a surrogate pair, which no store holds, is kept as it is."""
         pa = arrow()
         try:
@@ -57,7 +59,7 @@ class Texts:
             return cls._of_array(pa.array(encoded, pa.large_binary()))
 
     @classmethod
-    def _of_array(cls, texts: Any) -> "Texts":
+    def _of_array(cls, texts: Any) -> "Strings":
         _, places, data = texts.buffers()
         if not len(texts):
             return cls(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint8))
@@ -71,13 +73,13 @@ class Texts:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def copy(self) -> "Texts":
+    def copy(self) -> "Strings":
         """Their bytes alone, in memory of their own."""
         first, end = int(self.offsets[0]), int(self.offsets[-1])
-        return Texts(self.offsets - first, self.data[first:end].copy())
+        return Strings(self.offsets - first, self.data[first:end].copy())
 
     def objects(self) -> NDArray[Any]:
         """Python's texts."""
         pa = arrow()
         places, data = pa.py_buffer(self.offsets), pa.py_buffer(self.data)
-        return python_texts(pa.LargeStringArray.from_buffers(len(self), places, data))
+        return python_strings(pa.LargeStringArray.from_buffers(len(self), places, data))

@@ -37,8 +37,8 @@ from streamjoin_common.language.durations import MAX_US, parse_lateness
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 
-MOST_WAITING = 1 << 24
-"""Tuples that may wait to be joined; pushing more is refused."""
+MAX_WAITING_TUPLES = 1 << 24
+"""Maximum tuples that wait to be joined; pushing more is refused."""
 
 ROUND_TUPLES = 1 << 17
 """Maximum arrivals of a round: their matches are in memory together."""
@@ -115,7 +115,7 @@ class StreamJoiner:
         self._lock = threading.RLock()
         self._ended = self._prepared = False
         self._rounds = self._pairs = self._digest = 0
-        self._round_tuples = MOST_WAITING
+        self._round_tuples = MAX_WAITING_TUPLES
         # Refuses early what does not fit together.
         self._knobs = run.complete(self._engine, self._job(*self._joining(None, None)), knobs).knobs
 
@@ -148,7 +148,9 @@ class StreamJoiner:
         try:
             reached_us = operator.index(ts_us)
         except TypeError:
-            raise InputError(f"advance takes whole microseconds, not {ts_us!r}") from None
+            raise InputError(
+                f"advance takes an integer number of microseconds, not {ts_us!r}"
+            ) from None
         with self._lock:
             self._r.state, self._s.state = self._r.reached(reached_us), self._s.reached(reached_us)
 
@@ -226,9 +228,10 @@ class StreamJoiner:
                 self._keep(side, batch)
 
     def _keep(self, side: Side, batch: Batch) -> None:
-        if self._waiting + batch.rows > MOST_WAITING:
+        if self._waiting + batch.rows > MAX_WAITING_TUPLES:
             raise InputError(
-                f"{side.name}: {self._waiting} tuples wait to be joined and {MOST_WAITING} may: "
+                f"{side.name}: {self._waiting} tuples wait to be joined, the maximum is "
+                f"{MAX_WAITING_TUPLES}: "
                 "take results(), or call advance() for a stream that is silent"
             )
         stamped = batch.ts is None
@@ -328,7 +331,7 @@ class StreamJoiner:
         self._digest = (self._digest + digest) % (1 << 64)
         room = min(each for each in (fitting, self._max_pairs, 1 << 62) if each is not None)
         if len(matches) * ROOM <= room:
-            self._round_tuples = min(2 * self._round_tuples, MOST_WAITING)
+            self._round_tuples = min(2 * self._round_tuples, MAX_WAITING_TUPLES)
         return matches
 
     def _joining(self, r_ready: Held | None, s_ready: Held | None) -> tuple[Held, Held]:

@@ -19,8 +19,8 @@ from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.durations import MAX_US
 from streamjoin_common.language.windows import Window
 
-MOST_CHUNKS = 64
-"""Pieces of a window's Arrow table beyond which they are copied into one."""
+MAX_WINDOW_CHUNKS = 64
+"""Maximum chunks of a window's Arrow table; beyond them they are copied into one."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class Side:
         if layout is None or any(table is None for table in tables):
             return None
         table = arrow().concat_tables([layout.fit(table) for table in tables])
-        chunked = table.num_columns and table.column(0).num_chunks > MOST_CHUNKS
+        chunked = table.num_columns and table.column(0).num_chunks > MAX_WINDOW_CHUNKS
         return table.combine_chunks() if chunked else table
 
 

@@ -25,43 +25,43 @@ class ArrowStore(Store):
     def _open(self) -> None:
         pa = arrow()
         try:
-            self._source = pa.memory_map(str(self.place))
+            self._source = pa.memory_map(str(self.location))
             self._mapped_bytes = os.fstat(self._source.fileno()).st_size
             self._table: Any = pa.ipc.open_file(self._source).read_all()
         except (OSError, pa.ArrowException) as error:
             reason = in_one_line(error)
-            raise InputError(f"{self.place}: cannot be read as Arrow IPC: {reason}") from None
+            raise InputError(f"{self.location}: cannot be read as Arrow IPC: {reason}") from None
         self.names = list(self._table.schema.names)
-        self.dtype = batches.layout(self._table.schema, self.projection, self.place)
+        self.dtype = batches.layout(self._table.schema, self.projection, self.location)
         self._table = self._table.select(self.projection.names)
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """Rows of the file."""
         return int(self._table.num_rows)
 
     def read(self, first: int, end: int) -> Partition:
         """View the rows; keys and numbers are copied, which reads them from disk here and now."""
-        stretch, numbers = self._stretch(first, end)
-        found = batches.partition(stretch, self.projection, self.dtype, numbers, self.place)
+        part, numbers = self._part(first, end)
+        found = batches.partition(part, self.projection, self.dtype, numbers, self.location)
         return Partition(
             np.array(found.keys), np.array(found.rows), found.payload, found.first, found.stride
         )
 
     def columns(self, first: int, end: int) -> tuple[Words, Columns]:
         """Copy the rows."""
-        stretch, numbers = self._stretch(first, end)
-        numbers, columns = batches.compared(stretch, self.projection, numbers, self.place)
+        part, numbers = self._part(first, end)
+        numbers, columns = batches.compared(part, self.projection, numbers, self.location)
         return np.array(numbers), {
             name: (values.copy(), missing) for name, (values, missing) in columns.items()
         }
 
-    def _stretch(self, first: int, end: int) -> tuple[Any, Words]:
+    def _part(self, first: int, end: int) -> tuple[Any, Words]:
         # What lies behind a file's end cannot be touched: the system would end the process.
         if os.fstat(self._source.fileno()).st_size < self._mapped_bytes:
-            raise StoreError(f"{self.place}: has been cut short since it was opened")
-        stretch = self._table.slice(first, end - first)
-        return stretch, batches.consecutive(first, stretch.num_rows)
+            raise StoreError(f"{self.location}: has been cut short since it was opened")
+        part = self._table.slice(first, end - first)
+        return part, batches.consecutive(first, part.num_rows)
 
     def close(self) -> None:
         """Unmap; what was handed out keeps its own hold."""
@@ -69,9 +69,11 @@ class ArrowStore(Store):
         self._source.close()
 
     @classmethod
-    def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
+    def write(
+        cls, location: Path, record_batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema"
+    ) -> None:
         """Write a relation."""
         pa = arrow()
-        with pa.OSFile(str(place), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for stretch in stretches:
-                writer.write_batch(stretch)
+        with pa.OSFile(str(location), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for batch in record_batches:
+                writer.write_batch(batch)

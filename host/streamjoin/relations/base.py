@@ -1,9 +1,9 @@
-"""What every store offers: rows by their place, as keys, row numbers and packed bytes.
+"""What every store offers: rows by their position, as keys, row numbers and packed bytes.
 
 A semi-stream join scans its relation in a cycle and assumes nothing about order or index. It asks
-for places ``first`` to below ``end``; a place is a position that a row keeps while it is there (a
-row number, a rowid), so that a cycle's partitions hold the same places in every cycle, and a read
-that failed is repeated without a row being lost or met twice.
+for positions ``first`` to below ``end``. A position is a number that a row keeps while it is there
+(a row number, a rowid): a cycle's partitions hold the same positions in every cycle, and a read
+that failed is repeated without a row being lost or read twice.
 """
 
 from abc import ABC, abstractmethod
@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs.strings import Texts
+from streamjoin.inputs.strings import Strings
 from streamjoin.relations import queries
 
 Result = TypeVar("Result")
 Words = NDArray[np.uint64]
-Columns = Mapping[str, tuple[NDArray[Any] | Texts, NDArray[np.bool_] | None]]
+Columns = Mapping[str, tuple[NDArray[Any] | Strings, NDArray[np.bool_] | None]]
 """Columns as a join compares them: values, and which are missing."""
 
 WORD_BYTES = 8
 
-KEY_TYPES = "whole numbers of up to 64 bits"
+KEY_TYPES = "integers of at most 64 bits"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Projection:
         What is kept of a row, in this order; every one of a fixed width and without missing
         values.
     row : str or None
-        The column with the number by which results name a row; None for its place in the store.
+        The column with the number by which results name a row; None for its position in the store.
     compared : tuple of str
         Columns of any type that can be joined on, which :meth:`Store.columns` reads.
     """
@@ -94,7 +94,7 @@ class Store(ABC):
 
     Parameters
     ----------
-    place : Path
+    location : Path
         The file or folder.
     projection : Projection
         What is read of it.
@@ -117,8 +117,8 @@ class Store(ABC):
 
     kind: ClassVar[str]
 
-    def __init__(self, place: Path, projection: Projection, table: str | None = None) -> None:
-        self.place, self.projection, self.table = place, projection, table
+    def __init__(self, location: Path, projection: Projection, table: str | None = None) -> None:
+        self.location, self.projection, self.table = location, projection, table
         self.dtype = np.dtype([])
         self.names: list[str] = []
         self._open()
@@ -126,7 +126,7 @@ class Store(ABC):
     @property
     def address(self) -> str:
         """What opens it again."""
-        return str(self.place)
+        return str(self.location)
 
     @property
     def payload_words(self) -> int:
@@ -145,15 +145,15 @@ class Store(ABC):
 
     @property
     @abstractmethod
-    def places(self) -> int:
-        """How many places there are now, free ones among them."""
+    def positions(self) -> int:
+        """How many positions there are now, free ones among them."""
 
     @abstractmethod
     def read(self, first: int, end: int) -> Partition:
-        """Read the rows at places ``first`` to below ``end``."""
+        """Read the rows at positions ``first`` to below ``end``."""
 
     def columns(self, first: int, end: int) -> tuple[Words, Columns]:
-        """Read the compared columns of the rows at places ``first`` to below ``end``.
+        """Read the compared columns of the rows at positions ``first`` to below ``end``.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class Store(ABC):
         UnsupportedError
             If the store reads keys alone, as one that does not come with this package may.
         """
-        raise UnsupportedError(f"{self.place}: a store of kind {self.kind} reads keys alone")
+        raise UnsupportedError(f"{self.location}: a store of kind {self.kind} reads keys alone")
 
     @abstractmethod
     def _open(self) -> None:
@@ -191,7 +191,7 @@ class Store(ABC):
     def _bounded(self, query: Callable[[], Result], what: str) -> Result:
         """Run a query so that signals and a deadline end it; ``what`` it does is for the error."""
         return queries.run_with_deadline(
-            query, self.interrupt, queries.DEADLINE_S, f"{self.place}: {what}"
+            query, self.interrupt, queries.DEADLINE_S, f"{self.location}: {what}"
         )
 
     def reopen(self) -> None:
@@ -207,8 +207,8 @@ class Store(ABC):
         self._open()
         if before.itemsize and self.dtype != before:
             raise InputError(
-                f"{self.place}: the kept columns were {_told(before)} and are {_told(self.dtype)} "
-                "now: start the join anew"
+                f"{self.location}: the kept columns were {_listed(before)} and are now "
+                f"{_listed(self.dtype)}: start the join anew"
             )
 
 
@@ -233,5 +233,5 @@ def key_words(keys: NDArray[Any]) -> Words:
     return np.ascontiguousarray(keys, dtype=wide).view(np.uint64)
 
 
-def _told(dtype: "np.dtype[Any]") -> str:
+def _listed(dtype: "np.dtype[Any]") -> str:
     return ", ".join(f"{name} {dtype[name]}" for name in dtype.names or ()) or "none"

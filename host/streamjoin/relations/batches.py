@@ -10,7 +10,7 @@ from streamjoin.errors import InputError
 from streamjoin.inputs.columns import arrow_column
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.payload import plain_column
-from streamjoin.inputs.strings import Texts
+from streamjoin.inputs.strings import Strings
 from streamjoin.relations.base import (
     KEY_TYPES,
     WORD_BYTES,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def needed(schema: "pa.Schema", projection: Projection, place: Path) -> "pa.Schema":
+def needed(schema: "pa.Schema", projection: Projection, location: Path) -> "pa.Schema":
     """Say which of a relation's columns are read, in the projection's order.
 
     Raises
@@ -38,16 +38,16 @@ def needed(schema: "pa.Schema", projection: Projection, place: Path) -> "pa.Sche
     """
     for name in projection.names:
         if name not in schema.names:
-            raise refuse_column(place, name, schema.names)
+            raise refuse_column(location, name, schema.names)
         if schema.names.count(name) > 1:
             raise InputError(
-                f"{place}: the column {name!r} occurs {schema.names.count(name)} times"
+                f"{location}: the column {name!r} occurs {schema.names.count(name)} times"
             )
     chosen: pa.Schema = arrow().schema([schema.field(name) for name in projection.names])
     return chosen
 
 
-def layout(schema: "pa.Schema", projection: Projection, place: Path) -> "np.dtype[Any]":
+def layout(schema: "pa.Schema", projection: Projection, location: Path) -> "np.dtype[Any]":
     """Check a relation's columns and say how the kept ones are packed.
 
     Raises
@@ -56,11 +56,11 @@ def layout(schema: "pa.Schema", projection: Projection, place: Path) -> "np.dtyp
         If a column is missing or of a type that cannot be a key or be kept.
     """
     types = arrow().types
-    schema = needed(schema, projection, place)
+    schema = needed(schema, projection, location)
     for name in projection.whole:
         if not types.is_integer(schema.field(name).type):
             kind = schema.field(name).type
-            raise InputError(f"{place}: column {name!r} is {kind}; it must hold {KEY_TYPES}")
+            raise InputError(f"{location}: column {name!r} is {kind}; it must hold {KEY_TYPES}")
     fields = []
     for name in projection.columns:
         kind = schema.field(name).type
@@ -76,8 +76,8 @@ def layout(schema: "pa.Schema", projection: Projection, place: Path) -> "np.dtyp
             fields.append((name, "uint8"))
         else:
             raise InputError(
-                f"{place}: column {name!r} is {kind}; only columns of a fixed width can be kept: "
-                "leave it out of the projection"
+                f"{location}: column {name!r} is {kind}; only columns of a fixed width can be "
+                "kept: drop it from the projection"
             )
     return packed(fields)
 
@@ -88,19 +88,23 @@ def consecutive(first: int, rows: int) -> Words:
 
 
 def partition(
-    table: "pa.Table", projection: Projection, dtype: "np.dtype[Any]", numbers: Words, place: Path
+    table: "pa.Table",
+    projection: Projection,
+    dtype: "np.dtype[Any]",
+    numbers: Words,
+    location: Path,
 ) -> Partition:
-    """Turn a stretch of a relation into a partition, without copying what lies right.
+    """Turn a part of a relation into a partition, without copying what lies right.
 
     Parameters
     ----------
     table : pyarrow.Table
-        The stretch.
+        The part.
     projection, dtype
         What is kept, and how :func:`layout` packs it.
     numbers : ndarray of uint64, shape (rows,)
-        Places of the stretch's rows.
-    place : Path
+        Places of the part's rows.
+    location : Path
         For errors.
     """
     assert projection.key is not None
@@ -112,28 +116,28 @@ def partition(
         key = table.column(projection.key)
     rows = numbers
     if projection.row is not None:
-        rows = key_words(_values(table, projection.row, place))
+        rows = key_words(_values(table, projection.row, location))
     keys = key_words(key.to_numpy())
     if not dtype.itemsize or not table.num_rows:
         return Partition(keys, rows, np.zeros(1, dtype=np.uint64))
-    as_it_lies = _mapped(table, projection, dtype, place)
+    as_it_lies = _mapped(table, projection, dtype, location)
     if as_it_lies is not None:
         return Partition(keys, rows, as_it_lies, 0, dtype.itemsize // WORD_BYTES)
     kept = np.zeros(table.num_rows, dtype=dtype)
     for name in projection.columns:
-        kept[name] = _values(table, name, place, dtype[name])
+        kept[name] = _values(table, name, location, dtype[name])
     words = kept.view(np.uint64).reshape(-1)
     return Partition(keys, rows, words, 0, dtype.itemsize // WORD_BYTES)
 
 
 def compared(
-    table: "pa.Table", projection: Projection, numbers: Words, place: Path
+    table: "pa.Table", projection: Projection, numbers: Words, location: Path
 ) -> tuple[Words, Columns]:
-    """Turn a stretch of a relation into columns that a join compares, whatever their types.
+    """Turn a part of a relation into columns that a join compares, whatever their types.
 
     Parameters
     ----------
-    table, projection, numbers, place
+    table, projection, numbers, location
         As for :func:`partition`.
 
     Raises
@@ -142,38 +146,40 @@ def compared(
         If a column is of a type that cannot be joined on.
     """
     pa = arrow()
-    columns = {name: _compared(pa, table.column(name), name, place) for name in projection.compared}
+    columns = {
+        name: _compared(pa, table.column(name), name, location) for name in projection.compared
+    }
     if projection.row is not None:
-        numbers = key_words(_values(table, projection.row, place))
+        numbers = key_words(_values(table, projection.row, location))
     return numbers, columns
 
 
-def _compared(pa: Any, column: Any, name: str, place: Path) -> tuple[Any, Any]:
+def _compared(pa: Any, column: Any, name: str, location: Path) -> tuple[Any, Any]:
     """One column; texts stay where they are."""
     column = plain_column(column)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return arrow_column(pa, column, name, str(place))
+        return arrow_column(pa, column, name, str(location))
     missing = np.asarray(column.is_null().to_numpy()) if column.null_count else None
-    return Texts.of_arrow(column, name, str(place)), missing
+    return Strings.of_arrow(column, name, str(location)), missing
 
 
 def fixed_blobs(schema: "pa.Schema", one: "pa.Table") -> "pa.Schema":
     """Give blobs of a database the length of the first row's."""
     pa = arrow()
-    for place, field in enumerate(schema):
+    for index, field in enumerate(schema):
         if pa.types.is_binary(field.type) and one.num_rows:
-            width = len(one.column(place)[0].as_py() or b"")
-            schema = schema.set(place, pa.field(field.name, pa.binary(width)))
+            width = len(one.column(index)[0].as_py() or b"")
+            schema = schema.set(index, pa.field(field.name, pa.binary(width)))
     return schema
 
 
 def _mapped(
-    table: "pa.Table", projection: Projection, dtype: "np.dtype[Any]", place: Path
+    table: "pa.Table", projection: Projection, dtype: "np.dtype[Any]", location: Path
 ) -> Words | None:
     """Return the payload as it lies in the table where it is one column of whole words."""
     if len(projection.columns) != 1:
         return None
-    values = _values(table, projection.columns[0], place, dtype[0])
+    values = _values(table, projection.columns[0], location, dtype[0])
     if values.dtype.itemsize != dtype.itemsize or not values.flags.c_contiguous:
         return None
     if values.ctypes.data % WORD_BYTES:
@@ -181,12 +187,12 @@ def _mapped(
     return np.asarray(values.view(np.uint64).reshape(-1))
 
 
-def _values(table: "pa.Table", name: str, place: Path, kind: Any = None) -> Any:
+def _values(table: "pa.Table", name: str, location: Path, kind: Any = None) -> Any:
     """Return a column's values; fixed binaries as opaque bytes."""
     pa = arrow()
     column: Any = table.column(name)
     if column.null_count:
-        raise InputError(f"{place}: column {name!r} has a missing value, which cannot be kept")
+        raise InputError(f"{location}: column {name!r} has a missing value, which cannot be kept")
     if kind is not None and np.dtype(kind).kind == "V":
         width = np.dtype(kind).itemsize
         if not pa.types.is_fixed_size_binary(column.type):
@@ -205,21 +211,21 @@ def _values(table: "pa.Table", name: str, place: Path, kind: Any = None) -> Any:
 
 
 class SelectingStore(Store):
-    """A store that selects ranges of places as Arrow tables."""
+    """A store that selects ranges of positions as Arrow tables."""
 
     @abstractmethod
     def rows(self, first: int, end: int) -> "tuple[pa.Table, Words]":
-        """Select the rows at places ``first`` to below ``end``; return their places beside them."""
+        """Select the rows at positions ``first`` to below ``end``, and their positions."""
 
     def read(self, first: int, end: int) -> Partition:
         """Make a partition of a range."""
         table, numbers = self.rows(first, end)
         try:
-            return partition(table, self.projection, self.dtype, numbers, self.place)
+            return partition(table, self.projection, self.dtype, numbers, self.location)
         except arrow().ArrowException as error:
-            raise InputError(f"{self.place}: {error}") from None
+            raise InputError(f"{self.location}: {error}") from None
 
     def columns(self, first: int, end: int) -> tuple[Words, Columns]:
         """Take a range's columns as they are."""
         table, numbers = self.rows(first, end)
-        return compared(table, self.projection, numbers, self.place)
+        return compared(table, self.projection, numbers, self.location)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-_PLACES = {
+_CLASSES = {
     "arrow": "arrow:ArrowStore",
     "parquet": "parquet:ParquetStore",
     "raw": "raw:RawStore",
@@ -23,7 +23,7 @@ _PLACES = {
     "duckdb": "duckdb:DuckDbStore",
     "postgres": "postgres:PostgresStore",
 }
-KINDS = tuple(_PLACES)
+KINDS = tuple(_CLASSES)
 SUFFIXES = {
     "arrow": ".arrow",
     "parquet": "",
@@ -35,8 +35,9 @@ SUFFIXES = {
 OWN = Projection(key="key", row="row", columns=("payload",))
 """Of the relations that :func:`write_store` makes."""
 
-STRETCH_ROWS = 1 << 16
-LEAST_ROW_BYTES = 2 * WORD_BYTES
+RANGE_ROWS = 1 << 16
+MIN_ROW_BYTES = 2 * WORD_BYTES
+"""Minimum bytes of a row: its key and its number."""
 
 
 def store_class(kind: str) -> Any:
@@ -47,14 +48,14 @@ def store_class(kind: str) -> Any:
     InputError
         If there is none.
     """
-    if kind not in _PLACES:
+    if kind not in _CLASSES:
         raise InputError(f"there is no store {kind!r}; choose one of {', '.join(KINDS)}")
-    module, _, name = _PLACES[kind].partition(":")
+    module, _, name = _CLASSES[kind].partition(":")
     return getattr(import_module(f"streamjoin.relations.{module}"), name)
 
 
 def open_store(
-    kind: str, place: Path | str, projection: Projection, table: str | None = None
+    kind: str, location: Path | str, projection: Projection, table: str | None = None
 ) -> Store:
     """Open a relation.
 
@@ -62,7 +63,7 @@ def open_store(
     ----------
     kind : str
         One of :data:`KINDS`.
-    place : Path or str
+    location : Path or str
         File or folder; for PostgreSQL the server's address, or the file that says it.
     projection : Projection
         What is read of it.
@@ -74,7 +75,7 @@ def open_store(
     InputError
         If it cannot be opened, or lacks what the projection names.
     """
-    store: Store = store_class(kind)(place, projection, table)
+    store: Store = store_class(kind)(location, projection, table)
     return store
 
 
@@ -100,31 +101,31 @@ def write_store(
     """
     words = _filler_words(row_bytes)
     kept = words if kept_bytes is None else min(words, _filler_words(kept_bytes))
-    place = folder / f"r{SUFFIXES[kind]}"
+    location = folder / f"r{SUFFIXES[kind]}"
     pa = arrow()
     fields = [("key", pa.int64()), ("row", pa.int64())]
     for name, width in (("payload", kept), ("left_out", words - kept)):
         if width:
             fields.append((name, pa.binary(width * WORD_BYTES)))
     schema = pa.schema(fields)
-    store_class(kind).write(place, _stretches(keys, schema), schema)
+    store_class(kind).write(location, _record_batches(keys, schema), schema)
     own = OWN if kept else Projection(key="key", row="row")
-    return open_store(kind, place, own)
+    return open_store(kind, location, own)
 
 
 def _filler_words(row_bytes: int) -> int:
-    return max(0, -(-(row_bytes - LEAST_ROW_BYTES) // WORD_BYTES))
+    return max(0, -(-(row_bytes - MIN_ROW_BYTES) // WORD_BYTES))
 
 
-def _stretches(keys: Words, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
+def _record_batches(keys: Words, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
     pa = arrow()
     fillers = [field.type for field in list(schema)[2:]]
     words = sum(each.byte_width for each in fillers) // WORD_BYTES
     noise = np.random.default_rng(len(keys)).integers(
-        0, 1 << 64, (STRETCH_ROWS, words), dtype=np.uint64
+        0, 1 << 64, (RANGE_ROWS, words), dtype=np.uint64
     )
-    for first in range(0, len(keys), STRETCH_ROWS):
-        piece = keys[first : first + STRETCH_ROWS].view(np.int64)
+    for first in range(0, len(keys), RANGE_ROWS):
+        piece = keys[first : first + RANGE_ROWS].view(np.int64)
         columns = [pa.array(piece), pa.array(np.arange(first, first + len(piece)))]
         if words:
             noise[: len(piece), 0] = np.arange(first, first + len(piece))

@@ -11,12 +11,14 @@ MAX_POSITIONS_PER_ROW = 100
 """Positions per row beyond which a scan by position would read almost nothing."""
 
 
-def refuse_column(place: Path, name: str, have: list[str]) -> InputError:
+def refuse_column(location: Path, name: str, have: list[str]) -> InputError:
     """Say that a column is missing."""
-    return InputError(f"{place}: there is no column {name!r}; it has {', '.join(have) or 'none'}")
+    return InputError(
+        f"{location}: there is no column {name!r}; it has {', '.join(have) or 'none'}"
+    )
 
 
-def choose_table(place: Path, asked: str | None, have: list[str]) -> str:
+def choose_table(location: Path, asked: str | None, have: list[str]) -> str:
     """Say which of a database's tables is meant.
 
     Raises
@@ -27,18 +29,18 @@ def choose_table(place: Path, asked: str | None, have: list[str]) -> str:
     listed = ", ".join(have) or "none"
     if asked is not None:
         if asked not in have:
-            raise InputError(f"{place}: there is no table {asked!r}; it has {listed}")
+            raise InputError(f"{location}: there is no table {asked!r}; it has {listed}")
         return asked
     if OWN_TABLE in have:
         return OWN_TABLE
     if len(have) == 1:
         return have[0]
     if not have:
-        raise InputError(f"{place}: holds no table")
-    raise InputError(f"{place}: holds the tables {listed}: name one of them behind a colon")
+        raise InputError(f"{location}: holds no table")
+    raise InputError(f"{location}: holds the tables {listed}: name one of them behind a colon")
 
 
-def check_magic(place: Path, magic: bytes, at: int, what: str) -> None:
+def check_magic(location: Path, magic: bytes, at: int, what: str) -> None:
     """Refuse a file that does not begin as a database of its kind does.
 
     Raises
@@ -46,23 +48,23 @@ def check_magic(place: Path, magic: bytes, at: int, what: str) -> None:
     InputError
         If it is not there, or is something else.
     """
-    if not place.is_file():
-        raise InputError(f"{place}: there is no such file")
+    if not location.is_file():
+        raise InputError(f"{location}: there is no such file")
     try:
-        with place.open("rb") as file:
+        with location.open("rb") as file:
             head = file.read(at + len(magic))
     except OSError as error:
-        raise InputError(f"{place}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{location}: cannot be read: {error.strerror}") from None
     if head and head[at:] != magic:
-        raise InputError(f"{place}: is no {what} database")
+        raise InputError(f"{location}: is no {what} database")
 
 
-def check_density(place: Path, rows: int, least: int, most: int, begin: int) -> None:
+def check_density(location: Path, rows: int, least: int, most: int, begin: int) -> None:
     """Refuse a relation of which a scan by position would mostly read nothing.
 
     Parameters
     ----------
-    place : Path
+    location : Path
         For the error.
     rows : int
         How many there are, counted up to :func:`enough_rows` of ``most``.
@@ -79,7 +81,7 @@ def check_density(place: Path, rows: int, least: int, most: int, begin: int) -> 
     if rows and (least < begin or rows < enough_rows(most)):
         counted = rows if rows < enough_rows(most) else f"at least {rows}"
         raise InputError(
-            f"{place}: {counted} rows are numbered from {least} to {most}; number them from "
+            f"{location}: {counted} rows are numbered from {least} to {most}; number them from "
             f"{begin} on without large gaps, as a copy of the table does"
         )
 
@@ -89,11 +91,11 @@ def enough_rows(most: int) -> int:
     return max(1, -(-most // MAX_POSITIONS_PER_ROW) - 1)
 
 
-def no_places(place: Path, table: str) -> InputError:
-    """Say that rows cannot be read by their place."""
+def no_positions(location: Path, table: str) -> InputError:
+    """Say that rows cannot be read by their position."""
     return InputError(
-        f"{place}: rows of {table!r} have no rowid, as it is a view or made without: type CREATE "
-        f"TABLE copy AS SELECT * FROM {quoted(table)} and join the copy"
+        f"{location}: rows of {table!r} have no rowid, as it is a view or made without: type "
+        f"CREATE TABLE copy AS SELECT * FROM {quoted(table)} and join the copy"
     )
 
 

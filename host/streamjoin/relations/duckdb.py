@@ -10,7 +10,7 @@ from streamjoin.errors import InputError, StoreError, UnavailableError, in_one_l
 from streamjoin.inputs.files import arrow
 from streamjoin.relations import batches
 from streamjoin.relations.base import Projection, Words
-from streamjoin.relations.checks import OWN_TABLE, check_magic, choose_table, no_places, quoted
+from streamjoin.relations.checks import OWN_TABLE, check_magic, choose_table, no_positions, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
 
 
 class DuckDbStore(batches.SelectingStore):
-    """A table of a DuckDB file; a place is a rowid.
+    """A table of a DuckDB file; a position is a rowid.
 
     DuckDB locks a file that is open for writing elsewhere: the relation does not change while it
     is joined. Blobs take the length of the first row's. The database reaches no file but its own,
@@ -37,21 +37,21 @@ class DuckDbStore(batches.SelectingStore):
 
     kind: ClassVar[str] = "duckdb"
 
-    def __init__(self, place: Path, projection: Projection, table: str | None = None) -> None:
+    def __init__(self, location: Path, projection: Projection, table: str | None = None) -> None:
         if not find_spec("duckdb"):
             raise UnavailableError("DuckDB is not installed: type pip install duckdb")
         self._connection: Any = None
-        super().__init__(place, projection, table)
+        super().__init__(location, projection, table)
 
     def _open(self) -> None:
         import duckdb
 
-        check_magic(self.place, b"DUCK", 8, "DuckDB")
+        check_magic(self.location, b"DUCK", 8, "DuckDB")
         try:
             self._bounded(self._describe, "looking at its tables and columns")
         except duckdb.Error as error:
             self.close()
-            raise StoreError(f"{self.place}: {in_one_line(error)}") from None
+            raise StoreError(f"{self.location}: {in_one_line(error)}") from None
         except BaseException:
             self.close()
             raise
@@ -59,28 +59,30 @@ class DuckDbStore(batches.SelectingStore):
     def _describe(self) -> None:
         import duckdb
 
-        self._connection = duckdb.connect(str(self.place), read_only=True, config=LOCKED)
-        self._connection.execute("SET enable_progress_bar = false")
-        self._connection.execute("SET lock_configuration = true")
+        self._connection = duckdb.connect(str(self.location), read_only=True, config=LOCKED)
+        locked = self._connection.execute("SELECT current_setting('lock_configuration')").fetchone()
+        if not locked[0]:  # else a connection to the same file, open in this process, has locked it
+            self._connection.execute("SET enable_progress_bar = false")
+            self._connection.execute("SET lock_configuration = true")
         kinds = dict(
             self._connection.execute(
                 "SELECT table_name, table_type FROM information_schema.tables"
                 " WHERE table_schema = current_schema() ORDER BY table_name"
             ).fetchall()
         )
-        self.table = choose_table(self.place, self.table, list(kinds))
+        self.table = choose_table(self.location, self.table, list(kinds))
         if kinds[self.table] != "BASE TABLE":  # before anything of a view runs
-            raise no_places(self.place, self.table)
+            raise no_positions(self.location, self.table)
         self._from = quoted(self.table)
         one = self._table(f"SELECT * FROM {self._from} LIMIT 1")
         self.names = list(one.schema.names)
         if "rowid" in map(str.lower, self.names):
             raise InputError(
-                f"{self.place}: table {self.table!r} has a column 'rowid', which hides where rows "
-                "lie: rename it"
+                f"{self.location}: table {self.table!r} has a column 'rowid', which hides where "
+                "rows lie: rename it"
             )
         schema = batches.fixed_blobs(one.schema, one)
-        self.dtype = batches.layout(schema, self.projection, self.place)
+        self.dtype = batches.layout(schema, self.projection, self.location)
         listed = ", ".join(quoted(name) for name in self.projection.names)
         self._query = f"SELECT rowid, {listed} FROM {self._from}"
 
@@ -91,14 +93,14 @@ class DuckDbStore(batches.SelectingStore):
         import duckdb
 
         if self._connection is None:
-            raise StoreError(f"{self.place}: is closed")
+            raise StoreError(f"{self.location}: is closed")
         try:
             return self._bounded(lambda: self._table(query), what)
         except duckdb.Error as error:
-            raise StoreError(f"{self.place}: {in_one_line(error)}") from None
+            raise StoreError(f"{self.location}: {in_one_line(error)}") from None
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """One more than the highest rowid."""
         table = self._ask(f"SELECT max(rowid) FROM {self._from}", "looking for its last row")
         most = table.column(0)[0].as_py()
@@ -122,16 +124,18 @@ class DuckDbStore(batches.SelectingStore):
             self._connection = None
 
     @classmethod
-    def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
+    def write(
+        cls, location: Path, record_batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema"
+    ) -> None:
         """Write a relation as table ``r``."""
         import duckdb
 
         pa = arrow()
-        connection = duckdb.connect(str(place))
+        connection = duckdb.connect(str(location))
         try:
             connection.execute("SET threads = 1")
             connection.execute("SET enable_progress_bar = false")
-            reader = pa.RecordBatchReader.from_batches(schema, stretches)
+            reader = pa.RecordBatchReader.from_batches(schema, record_batches)
             connection.from_arrow(reader).create(OWN_TABLE)
         finally:
             connection.close()

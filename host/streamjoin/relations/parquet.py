@@ -34,7 +34,11 @@ class ParquetStore(Store):
         self._firsts = [0]
         self._decoded: tuple[int, Any] = (-1, None)
         try:
-            paths = sorted(self.place.glob("*.parquet")) if self.place.is_dir() else [self.place]
+            paths = (
+                sorted(self.location.glob("*.parquet"))
+                if self.location.is_dir()
+                else [self.location]
+            )
             for path in paths:
                 file = pq.ParquetFile(path)
                 self._files.append(file)
@@ -44,38 +48,39 @@ class ParquetStore(Store):
                     self._firsts.append(self._firsts[-1] + rows)
         except (OSError, pa.ArrowException) as error:
             raise InputError(
-                f"{self.place}: cannot be read as Parquet: {in_one_line(error)}"
+                f"{self.location}: cannot be read as Parquet: {in_one_line(error)}"
             ) from None
         if not self._files:
-            raise InputError(f"{self.place}: holds no file that ends in .parquet")
+            raise InputError(f"{self.location}: holds no file that ends in .parquet")
         self.names = list(self._files[0].schema_arrow.names)
         schemas = [
-            batches.needed(file.schema_arrow, self.projection, self.place) for file in self._files
+            batches.needed(file.schema_arrow, self.projection, self.location)
+            for file in self._files
         ]
         try:  # numbers of several widths, times of several units, a file without any value
             self._schema = pa.unify_schemas(schemas, promote_options="permissive")
         except pa.ArrowException as error:
             raise InputError(
-                f"{self.place}: its files do not go together: {in_one_line(error)}"
+                f"{self.location}: its files do not go together: {in_one_line(error)}"
             ) from None
-        self.dtype = batches.layout(self._schema, self.projection, self.place)
+        self.dtype = batches.layout(self._schema, self.projection, self.location)
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """Rows of all files."""
         return self._firsts[-1]
 
     def read(self, first: int, end: int) -> Partition:
         """Decode the row groups that hold these rows."""
-        table, numbers = self._stretch(first, end)
-        return batches.partition(table, self.projection, self.dtype, numbers, self.place)
+        table, numbers = self._part(first, end)
+        return batches.partition(table, self.projection, self.dtype, numbers, self.location)
 
     def columns(self, first: int, end: int) -> tuple[Words, Columns]:
         """Decode the row groups that hold these rows."""
-        table, numbers = self._stretch(first, end)
-        return batches.compared(table, self.projection, numbers, self.place)
+        table, numbers = self._part(first, end)
+        return batches.compared(table, self.projection, numbers, self.location)
 
-    def _stretch(self, first: int, end: int) -> tuple[Any, Words]:
+    def _part(self, first: int, end: int) -> tuple[Any, Words]:
         pa = arrow()
         pieces, at = [], first
         while at < end:
@@ -95,12 +100,12 @@ class ParquetStore(Store):
             try:
                 table = self._files[file].read_row_group(group, columns=names).select(names)
             except (OSError, pa.ArrowException) as error:
-                raise StoreError(f"{self.place}: cannot be read: {in_one_line(error)}") from None
+                raise StoreError(f"{self.location}: cannot be read: {in_one_line(error)}") from None
             if table.schema != self._schema:
                 try:
                     table = table.cast(self._schema)
                 except pa.ArrowException as error:
-                    raise InputError(f"{self.place}: {in_one_line(error)}") from None
+                    raise InputError(f"{self.location}: {in_one_line(error)}") from None
             self._decoded = (number, table)
         return self._decoded[1]
 
@@ -111,11 +116,13 @@ class ParquetStore(Store):
         self._decoded = (-1, None)
 
     @classmethod
-    def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
+    def write(
+        cls, location: Path, record_batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema"
+    ) -> None:
         """Write a relation as a folder of one file."""
         import pyarrow.parquet as pq
 
-        place.mkdir()
-        with pq.ParquetWriter(place / "part-0.parquet", schema, use_dictionary=False) as writer:
-            for stretch in stretches:
-                writer.write_batch(stretch, row_group_size=ROW_GROUP_ROWS)
+        location.mkdir()
+        with pq.ParquetWriter(location / "part-0.parquet", schema, use_dictionary=False) as writer:
+            for batch in record_batches:
+                writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)

@@ -1,6 +1,6 @@
 """Table of a PostgreSQL server, by ranges of its primary key, over a real connection.
 
-The place is the server's address, ``postgresql://user@host:5432/database``, or a small TOML file
+The location is the server's address, ``postgresql://user@host:5432/database``, or a small TOML file
 that stands for the relation as a file does elsewhere::
 
     uri = "postgresql://user@host:5432/database"
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SERVER = "STREAMJOIN_POSTGRES"
 """Names the server on which relations are written: ``postgresql://localhost/database``."""
 
-PLACE = "streamjoin_place"
+POSITION_COLUMN = "streamjoin_place"
 """Primary key of the tables that are written here."""
 
 CONNECT_S = 5
@@ -48,38 +48,40 @@ NO_DRIVER = "ADBC is not installed: type pip install adbc-driver-postgresql"
 
 
 class PostgresStore(batches.SelectingStore):
-    """A table with a primary key of whole numbers from 0 on; a place is its value.
+    """A table with a primary key of whole numbers from 0 on; a position is its value.
 
-    A row keeps its place whatever is updated, and a read sees what was committed when it began.
+    A row keeps its position whatever is updated, and a read sees what was committed when it began.
     Binary columns take the length of the first row's.
     """
 
     kind: ClassVar[str] = "postgres"
 
-    def __init__(self, place: Path | str, projection: Projection, table: str | None = None) -> None:
+    def __init__(
+        self, location: Path | str, projection: Projection, table: str | None = None
+    ) -> None:
         if find_spec("adbc_driver_postgresql") is None:
             raise UnavailableError(NO_DRIVER)
         self._connection: Any = None
         self._cursor: Any = None
-        self._server: Address | None = Address.of(str(place)) if is_address(place) else None
+        self._server: Address | None = Address.of(str(location)) if is_address(location) else None
         self._from_file = self._server is None
         self._own = False
-        shown = self._server.shown if self._server else place
+        shown = self._server.shown if self._server else location
         super().__init__(Path(shown), projection, table)
 
     @property
     def address(self) -> str:
         """The server's address with its password, or the file that says it."""
         if self._from_file or self._server is None:
-            return str(self.place)
+            return str(self.location)
         return self._server.text
 
     def _open(self) -> None:
         if self._from_file:
-            self._server, table, self._own = _written(self.place)
+            self._server, table, self._own = _written(self.location)
             self.table = self.table or table
         assert self._server is not None
-        self._connection = _connect(self._server, self.place)
+        self._connection = _connect(self._server, self.location)
         try:
             self._checked(self._describe, "looking at its tables and columns")
         except BaseException:
@@ -92,7 +94,7 @@ class PostgresStore(batches.SelectingStore):
         try:
             return self._bounded(query, what)
         except _errors() as error:
-            raise _failure(error, self._server, self.place) from None
+            raise _failure(error, self._server, self.location) from None
 
     def _describe(self) -> None:
         pa = arrow()
@@ -106,15 +108,15 @@ class PostgresStore(batches.SelectingStore):
         keys = found.to_pylist()
         if len(keys) != 1 or not pa.types.is_integer(one.schema.field(keys[0]).type):
             raise InputError(
-                f"{self.place}: table {self.table!r} has no primary key of one whole number: type "
-                f"ALTER TABLE {self._from} ADD COLUMN {PLACE} bigint GENERATED ALWAYS AS "
+                f"{self.location}: table {self.table!r} has no primary key of one integer: type "
+                f"ALTER TABLE {self._from} ADD COLUMN {POSITION_COLUMN} bigint GENERATED ALWAYS AS "
                 "IDENTITY (MINVALUE 0) PRIMARY KEY"
             )
         self._key = quoted(keys[0])
         schema = batches.fixed_blobs(one.schema, one)
-        shown = pa.schema([field for field in schema if field.name != PLACE])
+        shown = pa.schema([field for field in schema if field.name != POSITION_COLUMN])
         self.names = list(shown.names)
-        self.dtype = batches.layout(shown, self.projection, self.place)
+        self.dtype = batches.layout(shown, self.projection, self.location)
         listed = ", ".join([self._key, *map(quoted, self.projection.names)])
         self._query = f"SELECT {listed} FROM {self._from}"
         extent = self._ask(
@@ -124,7 +126,7 @@ class PostgresStore(batches.SelectingStore):
         if most is not None:
             first = f"SELECT 1 FROM {self._from} LIMIT {enough_rows(most + 1)}"
             rows = self._ask(f"SELECT count(*) FROM ({first}) AS counted").column(0)[0].as_py()
-            check_density(self.place, rows, least, most + 1, 0)
+            check_density(self.location, rows, least, most + 1, 0)
 
     def _found(self) -> str:
         """Name the table for SQL: as it is called, or with its schema before a dot."""
@@ -139,11 +141,11 @@ class PostgresStore(batches.SelectingStore):
             f"{schema}.{name}" if schema else name: (schema, name)
             for schema, name in zip(*(column.to_pylist() for column in listed.columns), strict=True)
         }
-        self.table = choose_table(self.place, self.table, list(known))
+        self.table = choose_table(self.location, self.table, list(known))
         return ".".join(quoted(part) for part in known[self.table] if part)
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """One more than the highest value of the primary key."""
         query = f"SELECT coalesce(max({self._key}), -1)::bigint FROM {self._from}"
         most = self._checked(lambda: self._ask(query), "looking for its last row")
@@ -160,7 +162,7 @@ class PostgresStore(batches.SelectingStore):
 
     def _ask(self, query: str) -> Any:
         if self._connection is None:
-            raise StoreError(f"{self.place}: is closed")
+            raise StoreError(f"{self.location}: is closed")
         try:
             with self._connection.cursor() as cursor:
                 self._cursor = cursor
@@ -185,7 +187,7 @@ class PostgresStore(batches.SelectingStore):
         """Drop the table, if it was written by :meth:`write`."""
         if self._own and self.table is not None and self._server is not None:
             statement = f"DROP TABLE IF EXISTS {quoted(self.table)}"
-            _execute(self._server, self.place, lambda cursor: cursor.execute(statement))
+            _execute(self._server, self.location, lambda cursor: cursor.execute(statement))
 
     @classmethod
     def unwritable(cls) -> str | None:
@@ -199,34 +201,38 @@ class PostgresStore(batches.SelectingStore):
         return None
 
     @classmethod
-    def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
+    def write(
+        cls, location: Path, record_batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema"
+    ) -> None:
         """Write a relation as a new table of the server that :data:`SERVER` names."""
         reason = cls.unwritable()
         if reason is not None:
             raise UnavailableError(reason)
         server = Path(f"the server that {SERVER} names")
         table = f"streamjoin_{uuid.uuid4().hex}"
-        numbered = schema.append(arrow().field(PLACE, arrow().int64()))
-        reader = arrow().RecordBatchReader.from_batches(numbered, _numbered(stretches, numbered))
+        numbered = schema.append(arrow().field(POSITION_COLUMN, arrow().int64()))
+        reader = arrow().RecordBatchReader.from_batches(
+            numbered, _numbered(record_batches, numbered)
+        )
 
         def write(cursor: Any) -> None:
             cursor.adbc_ingest(table, reader, mode="create")
-            cursor.execute(f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY ({PLACE})")
+            cursor.execute(f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY ({POSITION_COLUMN})")
             cursor.execute(f"VACUUM ANALYZE {quoted(table)}")
 
         _execute(_named_server(), server, write)
-        place.write_text(f"table = {json.dumps(table)}\nown = true\n")
+        location.write_text(f"table = {json.dumps(table)}\nown = true\n")
 
 
 def _numbered(
-    stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema"
+    record_batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema"
 ) -> "Iterator[pa.RecordBatch]":
     pa = arrow()
     first = 0
-    for stretch in stretches:
-        places = pa.array(np.arange(first, first + stretch.num_rows))
-        yield pa.record_batch([*stretch.columns, places], schema=schema)
-        first += stretch.num_rows
+    for batch in record_batches:
+        positions = pa.array(np.arange(first, first + batch.num_rows))
+        yield pa.record_batch([*batch.columns, positions], schema=schema)
+        first += batch.num_rows
 
 
 def _named_server() -> Address:
@@ -237,7 +243,7 @@ def _named_server() -> Address:
         raise InputError(f"{SERVER}: {error}") from None
 
 
-def _written(place: Path) -> tuple[Address, str, bool]:
+def _written(location: Path) -> tuple[Address, str, bool]:
     """Read where a table is.
 
     Raises
@@ -246,20 +252,20 @@ def _written(place: Path) -> tuple[Address, str, bool]:
         If the file is not there or does not say it.
     """
     try:
-        said = read_toml(place)
+        said = read_toml(location)
     except OSError:
-        raise InputError(f"{place}: there is no such file") from None
+        raise InputError(f"{location}: there is no such file") from None
     except DocumentError as error:
-        raise InputError(f"{place}: does not say where a table is: {error.reason}") from None
+        raise InputError(f"{location}: does not say where a table is: {error.reason}") from None
     uri, table, own = said.get("uri"), said.get("table"), said.get("own") is True
     if isinstance(table, str) and own and uri is None:  # written here, without the server's secrets
         return _named_server(), table, own
     if not isinstance(uri, str) or not isinstance(table, str):
-        raise InputError(f'{place}: must say uri = "postgresql://..." and table = "..."')
+        raise InputError(f'{location}: must say uri = "postgresql://..." and table = "..."')
     try:
         return Address.of(uri), table, own
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(f"{location}: {error}") from None
 
 
 def _errors() -> tuple[type[Exception], ...]:
@@ -269,12 +275,12 @@ def _errors() -> tuple[type[Exception], ...]:
     return (adbc_driver_manager.Error, arrow().ArrowException)
 
 
-def _failure(error: Exception, server: Address, place: Path) -> StoreError:
+def _failure(error: Exception, server: Address, location: Path) -> StoreError:
     said = Exception(server.hide(str(error)))  # before it is cut, perhaps within a secret
-    return StoreError(f"{place}: {in_one_line(said)}")
+    return StoreError(f"{location}: {in_one_line(said)}")
 
 
-def _connect(server: Address, place: Path) -> Any:
+def _connect(server: Address, location: Path) -> Any:
     import adbc_driver_postgresql.dbapi
 
     uri = server.uri(
@@ -286,21 +292,21 @@ def _connect(server: Address, place: Path) -> Any:
             lambda: adbc_driver_postgresql.dbapi.connect(uri, autocommit=True),
             None,
             MAX_CONNECT_S,
-            f"{place}: connecting",
+            f"{location}: connecting",
         )
     except _errors() as error:
-        raise _failure(error, server, place) from None
+        raise _failure(error, server, location) from None
 
 
-def _execute(server: Address, place: Path, work: "Callable[[Any], Any]") -> None:
+def _execute(server: Address, location: Path, work: "Callable[[Any], Any]") -> None:
     """Do something on a server, over a connection of its own."""
     try:
-        with _connect(server, place) as connection, connection.cursor() as cursor:
+        with _connect(server, location) as connection, connection.cursor() as cursor:
             queries.run_with_deadline(
-                lambda: work(cursor), cursor.adbc_cancel, queries.DEADLINE_S, f"{place}: writing"
+                lambda: work(cursor), cursor.adbc_cancel, queries.DEADLINE_S, f"{location}: writing"
             )
     except _errors() as error:
-        raise _failure(error, server, place) from None
+        raise _failure(error, server, location) from None
 
 
 def _text(value: str) -> str:

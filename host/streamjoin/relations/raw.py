@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 SECTOR_BYTES = 4096
 """What offsets, lengths and addresses of direct reads must be multiples of."""
 
-MOST_ROW_BYTES = 1 << 30
+MAX_ROW_BYTES = 1 << 30
+"""Maximum bytes of a row in a raw file."""
 
-MOST_SPARE = 4
-"""Buffers that are kept for further reads: a new one costs a page fault for every 4 KiB of it."""
+MAX_SPARE_BUFFERS = 4
+"""Maximum buffers kept for further reads: a new one costs a page fault for every 4 KiB."""
 
 
 class RawStore(Store):
@@ -58,12 +59,12 @@ class RawStore(Store):
     def _open(self) -> None:
         self._file = -1
         self._spare: list[mmap.mmap] = []
-        description = Path(f"{self.place}.json")
+        description = Path(f"{self.location}.json")
         try:
             fields = [(str(name), str(kind)) for name, kind in read_json(description)]
             self._row = np.dtype(fields)
-            if self._row.hasobject or not 0 < self._row.itemsize <= MOST_ROW_BYTES:
-                raise ValueError(f"a row takes 1 to {MOST_ROW_BYTES} bytes, none of them an object")
+            if self._row.hasobject or not 0 < self._row.itemsize <= MAX_ROW_BYTES:
+                raise ValueError(f"a row takes 1 to {MAX_ROW_BYTES} bytes, none of them an object")
         except (OSError, ValueError, TypeError, SyntaxError) as error:  # NumPy evaluates types
             raise InputError(
                 f"{description}: does not describe the columns: {error}; it must hold them as in "
@@ -72,29 +73,29 @@ class RawStore(Store):
         self.names = list(self._row.names or ())
         for name in self.projection.names:
             if name not in (self._row.names or ()):
-                raise refuse_column(self.place, name, list(self._row.names or ()))
+                raise refuse_column(self.location, name, list(self._row.names or ()))
         for name in self.projection.whole:
             if self._row[name].kind not in "iu":
                 kind = self._row[name]
                 raise InputError(
-                    f"{self.place}: column {name!r} is {kind}; it must hold {KEY_TYPES}"
+                    f"{self.location}: column {name!r} is {kind}; it must hold {KEY_TYPES}"
                 )
         self.dtype = packed([(name, self._row[name]) for name in self.projection.columns])
         flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
         try:
             try:
-                self._file = os.open(self.place, flags | getattr(os, "O_DIRECT", 0))
+                self._file = os.open(self.location, flags | getattr(os, "O_DIRECT", 0))
                 self.direct = hasattr(os, "O_DIRECT")
                 os.preadv(self._file, [mmap.mmap(-1, SECTOR_BYTES)], 0)
             except OSError:  # a file system in memory has no direct reads
                 self._close_file()
-                self._file = os.open(self.place, flags)
+                self._file = os.open(self.location, flags)
                 self.direct = False
         except OSError as error:
-            raise InputError(f"{self.place}: cannot be read: {error.strerror}") from None
+            raise InputError(f"{self.location}: cannot be read: {error.strerror}") from None
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """Whole rows of the file."""
         return os.fstat(self._file).st_size // self._row.itemsize
 
@@ -121,7 +122,7 @@ class RawStore(Store):
     def columns(self, first: int, end: int) -> tuple[Words, Columns]:
         """Read the rows; texts of a fixed width end before their first zero."""
         _, rows, numbers = self._rows(first, end)
-        source = str(self.place)
+        source = str(self.location)
         return numbers, {
             name: numpy_column(rows[name], name, source) for name in self.projection.compared
         }
@@ -138,7 +139,7 @@ class RawStore(Store):
             got = os.preadv(self._file, [memoryview(memory)[done:length]], start + done)
             done += got
             if got == 0 or (got % SECTOR_BYTES and done < high - start):
-                raise StoreError(f"{self.place}: ends before row {end - 1}")
+                raise StoreError(f"{self.location}: ends before row {end - 1}")
         if not self.direct:
             os.posix_fadvise(self._file, start, length, os.POSIX_FADV_DONTNEED)
         whole = np.frombuffer(memory, dtype=np.uint8)  # the base of all that is made of it
@@ -183,7 +184,9 @@ class RawStore(Store):
             self._file = -1
 
     @classmethod
-    def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
+    def write(
+        cls, location: Path, record_batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema"
+    ) -> None:
         """Write a relation of numbers and fixed binaries."""
         fields: list[tuple[str, Any]] = []
         for field in schema:
@@ -191,12 +194,12 @@ class RawStore(Store):
             opaque = str(field.type).startswith("fixed_size_binary")
             kind = f"V{wide}" if opaque else np.dtype(field.type.to_pandas_dtype()).str
             fields.append((field.name, kind))
-        Path(f"{place}.json").write_text(json.dumps(fields))
-        with place.open("wb") as sink:
-            for stretch in stretches:
-                rows = np.empty(stretch.num_rows, dtype=np.dtype(fields))
+        Path(f"{location}.json").write_text(json.dumps(fields))
+        with location.open("wb") as sink:
+            for batch in record_batches:
+                rows = np.empty(batch.num_rows, dtype=np.dtype(fields))
                 for name, kind in fields:
-                    column: Any = stretch.column(name)
+                    column: Any = batch.column(name)
                     rows[name] = (
                         np.frombuffer(column.buffers()[1], dtype=kind)[: len(column)]
                         if kind.startswith("V")
@@ -207,5 +210,5 @@ class RawStore(Store):
 
 def _give_back(spare: list[mmap.mmap], memory: mmap.mmap) -> None:
     """Keep a buffer that nothing refers to any more."""
-    if len(spare) < MOST_SPARE:
+    if len(spare) < MAX_SPARE_BUFFERS:
         spare.append(memory)

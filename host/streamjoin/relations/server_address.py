@@ -112,15 +112,15 @@ def split_table(text: str) -> tuple[str, str]:
     InputError
         If no table is named, or what stands behind the last colon may be part of a password.
     """
-    place, _, table = text.rpartition(":")
-    address_ends_secret = re.search(r"(?i)(password|secret)\w*\s*=\s*[^\s&']*$", place)
+    location, _, table = text.rpartition(":")
+    address_ends_secret = re.search(r"(?i)(password|secret)\w*\s*=\s*[^\s&']*$", location)
     whole = re.fullmatch(r"[^/@=?\]]+", table) is not None
-    if not is_address(place) or not whole or address_ends_secret:
+    if not is_address(location) or not whole or address_ends_secret:
         raise InputError(
             f"postgres:{shown(text)}: names no table: write its name behind a colon, as "
             "postgres:postgresql://host/database:planes; a password comes before the database"
         )
-    return place, table
+    return location, table
 
 
 def _uri_parts(text: str) -> dict[str, str] | None:

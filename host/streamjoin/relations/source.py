@@ -1,4 +1,4 @@
-"""Where a relation lies that is in a store already, as users write it: ``KIND:PLACE[:TABLE]``.
+"""Where a relation lies that is in a store already, as users write it: ``KIND:LOCATION[:TABLE]``.
 
 Examples: ``sqlite:planes.db:planes``, ``parquet:planes``, ``postgres:postgresql://host/db:planes``.
 """
@@ -15,7 +15,7 @@ from streamjoin.relations.server_address import Address, is_address, shown, spli
 DATABASES = ("sqlite", "duckdb", "postgres")
 """Kinds that hold relations by the names of tables."""
 
-FORM = "KIND:PLACE[:TABLE], as sqlite:planes.db:planes"
+FORM = "KIND:LOCATION[:TABLE], as sqlite:planes.db:planes"
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,12 +26,12 @@ class Relation:
     ----------
     kind : str
         One of :data:`streamjoin.relations.KINDS`.
-    place : str
+    location : str
         File or folder; for PostgreSQL the server's address, or the file that says it.
     table : str or None
         Of a database; None where it holds only one.
     row : str or None
-        The column with the number by which results name a row; None for its place.
+        The column with the number by which results name a row; None for its position.
 
     Raises
     ------
@@ -40,7 +40,7 @@ class Relation:
     """
 
     kind: str
-    place: str
+    location: str
     table: str | None = None
     row: str | None = None
 
@@ -48,32 +48,34 @@ class Relation:
         if self.kind not in KINDS:
             kinds = ", ".join(KINDS)
             raise InputError(f"there is no store {shown(self.kind)!r}; choose one of {kinds}")
-        if is_address(self.place):
+        if is_address(self.location):
             if self.kind != "postgres":
                 raise InputError(
                     f"{self.kind}: takes a file, and this is the address of a PostgreSQL server: "
                     "write postgres:ADDRESS:TABLE"
                 )
-            Address.of(self.place)
-        elif self.kind == "postgres" and not Path(self.place).exists():
-            if addresses.is_file_name(self.place):
-                raise InputError(f"{self.place}: there is no such file")
+            Address.of(self.location)
+        elif self.kind == "postgres" and not Path(self.location).exists():
+            if addresses.is_file_name(self.location):
+                raise InputError(f"{self.location}: there is no such file")
             raise InputError(
                 "postgres: takes an address or a TOML file, and this is neither: write "
                 f"postgres:{addresses.FORM}:TABLE"
             )
         if self.table is not None and self.kind not in DATABASES:
-            raise InputError(f"{self.place}: {self.kind} holds one relation, so no table is named")
+            raise InputError(
+                f"{self.location}: {self.kind} holds one relation, so no table is named"
+            )
 
     def __repr__(self) -> str:
-        said = f"kind={self.kind!r}, place={shown(self.place)!r}"
+        said = f"kind={self.kind!r}, location={shown(self.location)!r}"
         return f"Relation({said}, table={self.table!r}, row={self.row!r})"
 
     @property
     def text(self) -> str:
         """As users write it, without a password."""
         table = f":{self.table}" if self.table is not None else ""
-        return f"{self.kind}:{shown(self.place)}{table}"
+        return f"{self.kind}:{shown(self.location)}{table}"
 
     def open(self, projection: Projection) -> Store:
         """Open it.
@@ -83,12 +85,12 @@ class Relation:
         InputError, StoreError, UnavailableError
             If it is not there, does not answer, lacks a table or a column, or a package is missing.
         """
-        place: Path | str = self.place if is_address(self.place) else Path(self.place)
-        if isinstance(place, Path) and not place.exists():
-            raise InputError(f"{place}: there is no such file")
-        if isinstance(place, Path) and not (place.is_file() or place.is_dir()):
-            raise InputError(f"{place}: is no regular file")
-        return open_store(self.kind, place, projection, self.table)
+        location: Path | str = self.location if is_address(self.location) else Path(self.location)
+        if isinstance(location, Path) and not location.exists():
+            raise InputError(f"{location}: there is no such file")
+        if isinstance(location, Path) and not (location.is_file() or location.is_dir()):
+            raise InputError(f"{location}: is no regular file")
+        return open_store(self.kind, location, projection, self.table)
 
 
 GIVEN = (Relation, Store, str)
@@ -96,17 +98,17 @@ GIVEN = (Relation, Store, str)
 
 
 def relation(given: Relation | Store | str) -> Relation:
-    """Take a relation's text, or an open store, whose place, table and row numbers are taken.
+    """Take a relation's text, or an open store, whose location, table and row numbers are taken.
 
     Raises
     ------
     InputError
-        If the text does not say kind and place.
+        If the text does not say kind and location.
 
     Examples
     --------
     >>> relation("sqlite:planes.db:planes")
-    Relation(kind='sqlite', place='planes.db', table='planes', row=None)
+    Relation(kind='sqlite', location='planes.db', table='planes', row=None)
     """
     if isinstance(given, Relation):
         return given
@@ -141,10 +143,10 @@ def source(text: str) -> Path | Relation:
         return relation(text)
     if is_address(text):
         raise _without_kind()
-    place, colon, _ = text.rpartition(":")
-    if colon and Path(place).is_file() and not Path(text).exists():
+    location, colon, _ = text.rpartition(":")
+    if colon and Path(location).is_file() and not Path(text).exists():
         raise InputError(
-            f"{text}: say which kind of store {place} is, as sqlite:{text} or duckdb:{text}"
+            f"{text}: say which kind of store {location} is, as sqlite:{text} or duckdb:{text}"
         )
     return Path(text)
 

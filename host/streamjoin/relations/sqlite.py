@@ -23,7 +23,7 @@ from streamjoin.relations.checks import (
     check_magic,
     choose_table,
     enough_rows,
-    no_places,
+    no_positions,
     quoted,
     refuse_column,
 )
@@ -37,24 +37,24 @@ TIMEOUT_S = 2.0
 
 
 class SqliteStore(Store):
-    """A table of an SQLite file; a place is a rowid, less one.
+    """A table of an SQLite file; a position is a rowid, less one.
 
-    A row keeps its place while others come and go. The types of columns are those of the first row
-    that has a value; every row must hold the same.
+    A row keeps its position while others are inserted and deleted. The types of columns are
+    those of the first row that has a value; every row must hold the same.
     """
 
     kind: ClassVar[str] = "sqlite"
 
-    def __init__(self, place: Path, projection: Projection, table: str | None = None) -> None:
+    def __init__(self, location: Path, projection: Projection, table: str | None = None) -> None:
         self._connection: sqlite3.Connection | None = None
         self._compared: dict[str, str] = {}
-        super().__init__(place, projection, table)
+        super().__init__(location, projection, table)
 
     def _open(self) -> None:
-        check_magic(self.place, b"SQLite format 3\0", 0, "SQLite")
+        check_magic(self.location, b"SQLite format 3\0", 0, "SQLite")
         try:
             self._connection = sqlite3.connect(
-                f"{self.place.resolve().as_uri()}?mode=ro",
+                f"{self.location.resolve().as_uri()}?mode=ro",
                 uri=True,
                 timeout=TIMEOUT_S,
                 check_same_thread=False,  # queries run in threads of their own, one at a time
@@ -63,7 +63,7 @@ class SqliteStore(Store):
             self._bounded(lambda: self._describe(connection), "looking at its tables and columns")
         except sqlite3.DatabaseError as error:
             self.close()
-            raise StoreError(f"{self.place}: {error}") from None
+            raise StoreError(f"{self.location}: {error}") from None
         except BaseException:
             self.close()
             raise
@@ -76,16 +76,16 @@ class SqliteStore(Store):
             )
             if not str(name).startswith("sqlite_")
         }
-        self.table = choose_table(self.place, self.table, list(kinds))
+        self.table = choose_table(self.location, self.table, list(kinds))
         if kinds[self.table] == "view":  # before anything of it runs
-            raise no_places(self.place, self.table)
+            raise no_positions(self.location, self.table)
         self._from = quoted(self.table)
         described = connection.execute(f"PRAGMA table_xinfo({self._from})")
         have = [str(row[1]) for row in described if row[6] != 1]  # generated ones too, not hidden
         self.names = have
         for name in self.projection.names:
             if name not in have:
-                raise refuse_column(self.place, name, have)
+                raise refuse_column(self.location, name, have)
         names = self.projection.names
         self._check_dense(connection, have)
         listed = ", ".join(map(self._column, names))
@@ -103,7 +103,7 @@ class SqliteStore(Store):
             if not isinstance(values[name], int):
                 kind = type(values[name]).__name__
                 raise InputError(
-                    f"{self.place}: column {name!r} is {kind}; it must hold {KEY_TYPES}"
+                    f"{self.location}: column {name!r} is {kind}; it must hold {KEY_TYPES}"
                 )
         self.dtype = packed(
             [(name, self._kind(name, values[name])) for name in self.projection.columns]
@@ -124,8 +124,8 @@ class SqliteStore(Store):
         value = one[0] if one else 0
         if type(value) not in kinds:
             raise InputError(
-                f"{self.place}: column {name!r} holds {type(value).__name__}; join columns are "
-                "numbers or text"
+                f"{self.location}: column {name!r} holds {type(value).__name__}; join columns are "
+                "numbers or strings"
             )
         return kinds[type(value)]
 
@@ -135,8 +135,8 @@ class SqliteStore(Store):
             return f"V{len(value)}"
         if type(value) not in kinds:
             raise InputError(
-                f"{self.place}: column {name!r} holds {type(value).__name__}; only numbers and "
-                "blobs of one length can be kept: leave it out of the projection"
+                f"{self.location}: column {name!r} holds {type(value).__name__}; only numbers and "
+                "blobs of one length can be kept: drop it from the projection"
             )
         return kinds[type(value)]
 
@@ -144,7 +144,7 @@ class SqliteStore(Store):
         assert self.table is not None
         free = {"rowid", "_rowid_", "oid"} - {name.lower() for name in have}
         if not free:
-            raise no_places(self.place, self.table)
+            raise no_positions(self.location, self.table)
         self._place = min(free)
         lowest, highest = (
             f"(SELECT {which}({self._place}) FROM {self._from})" for which in ("min", "max")
@@ -154,14 +154,14 @@ class SqliteStore(Store):
         except sqlite3.OperationalError as error:
             if "no such column" not in str(error):
                 raise
-            raise no_places(self.place, self.table) from None
+            raise no_positions(self.location, self.table) from None
         if most is not None:
             counted = f"SELECT count(*) FROM (SELECT 1 FROM {self._from} LIMIT ?)"
             (rows,) = connection.execute(counted, (enough_rows(most),)).fetchone()
-            check_density(self.place, rows, least, most, 1)
+            check_density(self.location, rows, least, most, 1)
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """The highest rowid."""
         asked = f"SELECT max({self._place}) FROM {self._from}"
         (most,) = self._execute(asked, (), "looking for its last row")[0]
@@ -169,14 +169,14 @@ class SqliteStore(Store):
 
     def read(self, first: int, end: int) -> Partition:
         """Select a range of rowids."""
-        places, columns = self._rows(first, end)
+        positions, columns = self._rows(first, end)
         key = self.projection.key
         assert key is not None
-        columns[""] = places
+        columns[""] = positions
         if None in columns[key]:
-            present = [place for place, value in enumerate(columns[key]) if value is not None]
+            present = [row for row, value in enumerate(columns[key]) if value is not None]
             columns = {
-                name: tuple(values[place] for place in present) for name, values in columns.items()
+                name: tuple(values[row] for row in present) for name, values in columns.items()
             }
         keys = key_words(self._array(key, columns[key], "int64"))
         row = self.projection.row
@@ -193,10 +193,10 @@ class SqliteStore(Store):
 
     def columns(self, first: int, end: int) -> tuple[Words, Columns]:
         """Select a range of rowids."""
-        places, columns = self._rows(first, end)
+        positions, columns = self._rows(first, end)
         row = self.projection.row
         numbers = (
-            self._numbers(places)
+            self._numbers(positions)
             if row is None
             else key_words(self._array(row, columns[row], "int64"))
         )
@@ -206,12 +206,12 @@ class SqliteStore(Store):
         """Return the rowids, and the columns by name."""
         found = self._execute(self._query, (first, end), f"reading rows {first} to {end - 1}")
         names = self.projection.names
-        places, *columns = zip(*found, strict=True) if found else [()] * (len(names) + 1)
-        return places, dict(zip(names, columns, strict=True))
+        positions, *columns = zip(*found, strict=True) if found else [()] * (len(names) + 1)
+        return positions, dict(zip(names, columns, strict=True))
 
     @staticmethod
-    def _numbers(places: tuple[Any, ...]) -> Words:
-        return key_words(np.array(places, dtype=np.int64) - 1)
+    def _numbers(positions: tuple[Any, ...]) -> Words:
+        return key_words(np.array(positions, dtype=np.int64) - 1)
 
     def _values(self, name: str, values: tuple[Any, ...]) -> tuple[Any, Any]:
         missing = None
@@ -229,14 +229,14 @@ class SqliteStore(Store):
         wrong = next((value for value in values if type(value) is not allowed), None)
         if wrong is not None or set(map(type, values)) - {allowed}:
             raise InputError(
-                f"{self.place}: column {name!r} holds {wrong!r} where {allowed.__name__} was "
+                f"{self.location}: column {name!r} holds {wrong!r} where {allowed.__name__} was "
                 "expected: every row must hold the same type"
             )
         if dtype.kind != "V":
             return np.array(values, dtype=dtype)
         if set(map(len, values)) - {dtype.itemsize}:
             raise InputError(
-                f"{self.place}: column {name!r} holds blobs that are not all {dtype.itemsize} "
+                f"{self.location}: column {name!r} holds blobs that are not all {dtype.itemsize} "
                 "bytes long"
             )
         return np.frombuffer(b"".join(values), dtype=dtype)
@@ -244,11 +244,11 @@ class SqliteStore(Store):
     def _execute(self, query: str, parameters: tuple[int, ...], what: str) -> list[Any]:
         connection = self._connection
         if connection is None:
-            raise StoreError(f"{self.place}: is closed")
+            raise StoreError(f"{self.location}: is closed")
         try:
             return self._bounded(lambda: connection.execute(query, parameters).fetchall(), what)
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"{self.place}: {error}") from None
+            raise StoreError(f"{self.location}: {error}") from None
 
     def interrupt(self) -> None:
         """Interrupt the query that runs."""
@@ -262,16 +262,18 @@ class SqliteStore(Store):
             self._connection = None
 
     @classmethod
-    def write(cls, place: Path, stretches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> None:
+    def write(
+        cls, location: Path, record_batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema"
+    ) -> None:
         """Write a relation as table ``r``."""
         names = ", ".join(quoted(name) for name in schema.names)
         marks = ", ".join("?" for _ in schema.names)
-        connection = sqlite3.connect(place)
+        connection = sqlite3.connect(location)
         try:
             with connection:
                 connection.execute(f"CREATE TABLE {OWN_TABLE} ({names})")
-                for stretch in stretches:
-                    rows = zip(*(column.to_pylist() for column in stretch.columns), strict=True)
+                for batch in record_batches:
+                    rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
                     connection.executemany(f"INSERT INTO {OWN_TABLE} VALUES ({marks})", rows)
         finally:
             connection.close()

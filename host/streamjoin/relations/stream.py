@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from streamjoin.errors import InputError
 from streamjoin.inputs.columns import numpy_arrivals
 from streamjoin.inputs.files import require_columns
-from streamjoin.inputs.strings import Texts
+from streamjoin.inputs.strings import Strings
 from streamjoin.relations import Projection, Relation, Store
 from streamjoin.relations.base import Columns, Words
 from streamjoin.tuples import Int64s, Rows, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
 
-MOST_PLACES = 1 << 31
-"""Row numbers of results are 32 bits, as those of files."""
+MAX_POSITIONS = 1 << 31
+"""Maximum positions of a relation, exclusive: results number rows with 32 bits."""
 
-STRETCH_ROWS = 1 << 16
-SAMPLE_STRETCHES, SAMPLE_ROWS = 16, 128
+RANGE_ROWS = 1 << 16
+SAMPLE_RANGES, SAMPLE_ROWS = 16, 128
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class StoredRelation:
         The join columns.
     ts_column : str or None
         The arrival column, which tells a row's tumbling window; None where there is none.
-    places : int
+    positions : int
         When it was first looked at.
     ts_unit : str or None
         Unit of arrival times that are integers; None is microseconds.
@@ -44,7 +44,7 @@ class StoredRelation:
     relation: Relation
     columns: tuple[str, ...]
     ts_column: str | None
-    places: int
+    positions: int
     ts_unit: str | None = None
 
     @classmethod
@@ -54,19 +54,20 @@ class StoredRelation:
         Raises
         ------
         InputError, StoreError, UnavailableError
-            If it cannot be opened, lacks a column, or has too many places.
+            If it cannot be opened, lacks a column, or has too many positions.
         """
         store = relation.open(Projection(row=relation.row, compared=tuple(columns)))
         try:
             known = require_columns(list(store.names), columns, arrival, relation.text)
-            places = store.places
+            positions = store.positions
         finally:
             store.close()
-        if places >= MOST_PLACES:
+        if positions >= MAX_POSITIONS:
             raise InputError(
-                f"{relation.text}: {places} places; fewer than {MOST_PLACES} can be numbered"
+                f"{relation.text}: {positions} positions; fewer than {MAX_POSITIONS} can be "
+                "numbered"
             )
-        return cls(relation, tuple(columns), known, places, arrival.unit)
+        return cls(relation, tuple(columns), known, positions, arrival.unit)
 
     def open(self, with_ts: bool) -> Store:
         """Open it for its join columns, and its arrival times where they matter."""
@@ -77,35 +78,35 @@ class StoredRelation:
     def stream(self) -> Stream:
         """Read all of it, as the oracle needs it: in the order of its arrival times."""
         return self._read(
-            (first, min(first + STRETCH_ROWS, self.places))
-            for first in range(0, self.places, STRETCH_ROWS)
+            (first, min(first + RANGE_ROWS, self.positions))
+            for first in range(0, self.positions, RANGE_ROWS)
         )
 
     def sample(self) -> tuple[Stream, float]:
-        """Read some of it, from all over; and which share of its places that is."""
-        if self.places <= SAMPLE_STRETCHES * SAMPLE_ROWS:
+        """Read some of it, from all over; and which share of its positions that is."""
+        if self.positions <= SAMPLE_RANGES * SAMPLE_ROWS:
             return self.stream(), 1.0
-        apart = self.places // SAMPLE_STRETCHES
-        firsts = range(0, apart * SAMPLE_STRETCHES, apart)
+        apart = self.positions // SAMPLE_RANGES
+        firsts = range(0, apart * SAMPLE_RANGES, apart)
         found = self._read((first, first + SAMPLE_ROWS) for first in firsts)
-        return found, SAMPLE_STRETCHES * SAMPLE_ROWS / self.places
+        return found, SAMPLE_RANGES * SAMPLE_ROWS / self.positions
 
     def samples(self, rng: np.random.Generator, count: int) -> tuple[int, list[Stream]]:
         """Read blocks that are drawn, each anew from all; and say how many blocks there are."""
-        blocks = -(-self.places // SAMPLE_ROWS)
+        blocks = -(-self.positions // SAMPLE_ROWS)
         firsts = rng.integers(0, max(1, blocks), count) * SAMPLE_ROWS
         parts = self._parts(
-            (first, min(first + SAMPLE_ROWS, self.places)) for first in firsts.tolist()
+            (first, min(first + SAMPLE_ROWS, self.positions)) for first in firsts.tolist()
         )
         return blocks, [self._stream([part]) for part in parts]
 
-    def _read(self, stretches: Iterable[tuple[int, int]]) -> Stream:
-        return self._stream(self._parts(stretches))
+    def _read(self, ranges: Iterable[tuple[int, int]]) -> Stream:
+        return self._stream(self._parts(ranges))
 
-    def _parts(self, stretches: Iterable[tuple[int, int]]) -> list[tuple[Words, Columns]]:
+    def _parts(self, ranges: Iterable[tuple[int, int]]) -> list[tuple[Words, Columns]]:
         store = self.open(with_ts=True)
         try:
-            parts = [store.columns(first, end) for first, end in stretches]
+            parts = [store.columns(first, end) for first, end in ranges]
             return parts or [store.columns(0, 0)]
         finally:
             store.close()
@@ -156,7 +157,7 @@ def stored_stream(relation: Relation, columns: list[str], arrival: ArrivalColumn
         As :meth:`StoredRelation.of`.
     """
     stored = StoredRelation.of(relation, columns, arrival)
-    at_rest = np.broadcast_to(np.zeros(1, dtype=np.int64), (stored.places,))
+    at_rest = np.broadcast_to(np.zeros(1, dtype=np.int64), (stored.positions,))
     return StoredStream({}, at_rest, relation.text, store=stored)
 
 
@@ -173,16 +174,16 @@ def arrivals(
     if name is None:
         return np.zeros(rows, dtype=np.int64)
     values, missing = columns[name]
-    if isinstance(values, Texts):
+    if isinstance(values, Strings):
         values = values.objects()
     if missing is not None:
         values = np.ma.MaskedArray(values, missing)
     return numpy_arrivals(values, name, source, unit)
 
 
-def _joined(parts: list[tuple[NDArray[Any] | Texts, NDArray[np.bool_] | None]]) -> Any:
-    """Put stretches of a column together."""
-    held = [part.objects() if isinstance(part, Texts) else part for part, _ in parts]
+def _joined(parts: list[tuple[NDArray[Any] | Strings, NDArray[np.bool_] | None]]) -> Any:
+    """Concatenate parts of a column."""
+    held = [part.objects() if isinstance(part, Strings) else part for part, _ in parts]
     values = np.concatenate(held)
     if all(mask is None for _, mask in parts):
         return values, None

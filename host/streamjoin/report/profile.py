@@ -20,9 +20,11 @@ Floats = NDArray[np.float64]
 SLOTS = 200
 """Points of a curve over time, and bars of a histogram of values."""
 
-SKEW_RANKS = 1000
-LEAST_COUNT = 20
-"""A Zipf exponent is estimated from so many frequent keys at most, each seen so often at least."""
+MAX_SKEW_KEYS = 1000
+"""Maximum keys from which a Zipf exponent is estimated, the most frequent ones."""
+
+MIN_KEY_COUNT = 20
+"""Minimum tuples of each of these keys."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +162,8 @@ def zipf_exponent(counts: Counts) -> float | None:
     float or None
         0 to 4; None where fewer than five keys occur often enough.
     """
-    head = counts[:SKEW_RANKS]
-    head = head[head >= LEAST_COUNT].astype(np.float64)
+    head = counts[:MAX_SKEW_KEYS]
+    head = head[head >= MIN_KEY_COUNT].astype(np.float64)
     if len(head) < 5:
         return None
     places = np.log(np.arange(1, len(head) + 1))

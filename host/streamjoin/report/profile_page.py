@@ -27,7 +27,8 @@ AXIS_PX = 64
 LEGEND_PX = 24
 LEFT_PX = 76.0
 RIGHT_PX = 24.0
-MOST_RANKS = 400
+MAX_RANKS = 400
+"""Maximum points of the curve of keys by rank."""
 
 
 def figures(profile: Profile) -> list[tuple[str, list[str]]]:
@@ -119,7 +120,7 @@ def _ranks(profile: Profile) -> Chart | None:
         return None
     curves = {}
     for stream in drawn:
-        ranks = np.unique(np.geomspace(1, stream.keys, MOST_RANKS).astype(np.int64))
+        ranks = np.unique(np.geomspace(1, stream.keys, MAX_RANKS).astype(np.int64))
         curves[stream.name] = (ranks, stream.frequencies[ranks - 1])
     most = max(stream.keys for stream in drawn)
     return _chart(

@@ -62,9 +62,9 @@ class _Fields:
 
     def text(self, name: str, *, required: bool = False) -> None:
         """Require a string; an empty one counts as absent."""
-        value = self._found(name, "a text", required)
+        value = self._found(name, "a string", required)
         if value is not None and (not isinstance(value, str) or (required and not value)):
-            self.refuse(name, "a text", value)
+            self.refuse(name, "a string", value)
 
     def choice(self, name: str, choices: tuple[str, ...], *, required: bool = False) -> None:
         """Require one of a few words."""

@@ -19,7 +19,7 @@ from streamjoin.engines.semi import cost
 from streamjoin.errors import InputError, StoreError
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.relations import KINDS, Store, write_store
-from streamjoin.relations.catalog import LEAST_ROW_BYTES
+from streamjoin.relations.catalog import MIN_ROW_BYTES
 from streamjoin_common.language.windows import TumblingWindow
 from streamjoin_common.storage import TemporaryFolder
 
@@ -187,9 +187,9 @@ class SemiStreamEngine(Engine):
         r_keys, s_keys = join_keys(job)
         kind, row_bytes = str(job.knobs["store"]), int(job.knobs["r_bytes"])
         kept_bytes = int(job.knobs["kept_bytes"]) or row_bytes
-        if not LEAST_ROW_BYTES <= kept_bytes <= row_bytes:
+        if not MIN_ROW_BYTES <= kept_bytes <= row_bytes:
             raise InputError(
-                f"kept_bytes must be 0 or from {LEAST_ROW_BYTES} to r_bytes, {row_bytes}, "
+                f"kept_bytes must be 0 or from {MIN_ROW_BYTES} to r_bytes, {row_bytes}, "
                 f"not {kept_bytes}"
             )
         report(f"writing R to {kind}, {len(r_keys)} rows of {row_bytes} bytes")
@@ -248,7 +248,7 @@ class SemiStreamEngine(Engine):
         budget: int | None = knobs["memory_kib"] * 1024
         if not budget:
             width = knobs["r_bytes"] if job.r.in_memory else store.read_bytes
-            relation_bytes = store.places * width
+            relation_bytes = store.positions * width
             by_default = max(LEAST_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
             budget = None if job.arrival == "replay" else by_default
         if budget is not None:
@@ -258,7 +258,7 @@ class SemiStreamEngine(Engine):
             costs, _ = cost.load(store.kind)
             memory = budget or LEAST_DEFAULT_BYTES
             rows = cost.best_partition_rows(costs, memory, store.read_bytes)
-        rows = min(rows, max(1, store.places))
+        rows = min(rows, max(1, store.positions))
         return Settings(
             budget,
             rows,
@@ -277,7 +277,7 @@ class SemiStreamEngine(Engine):
         sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]))
         of_row = sizes.record + sizes.value + sizes.entry + 2 * store.read_bytes
         of_stream = sizes.node + sizes.entry
-        everything = max(1, job.s.rows) * of_stream + max(1, store.places) * of_row
+        everything = max(1, job.s.rows) * of_stream + max(1, store.positions) * of_row
         return ENOUGH_BYTES + 2 * int(everything)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamjoin.engines.job import Job
 from streamjoin.engines.kernels import strings as texts
 from streamjoin.errors import InputError
-from streamjoin.inputs.strings import Texts
+from streamjoin.inputs.strings import Strings
 from streamjoin.relations import Partition, Projection, Store
 from streamjoin.relations.base import Columns, Words, key_words
 from streamjoin.relations.stream import StoredRelation, arrivals
@@ -48,7 +48,9 @@ class Dictionary:
         present = values if missing is None else values[~missing]
         self.is_text = values.dtype.kind == "O"
         if self.is_text:
-            self._known = Texts.of_objects(np.array([*dict.fromkeys(present.tolist()), None])[:-1])
+            self._known = Strings.of_objects(
+                np.array([*dict.fromkeys(present.tolist()), None])[:-1]
+            )
             self._slots = np.zeros(1 << (2 * len(self._known)).bit_length(), dtype=np.uint64)
             texts.enter(self._known.offsets, self._known.data, self._slots)
         else:
@@ -58,11 +60,11 @@ class Dictionary:
     def __len__(self) -> int:
         return len(self._known) if self.is_text else len(self._values)
 
-    def ranks(self, values: Values | Texts, missing: Missing) -> Ranks:
+    def ranks(self, values: Values | Strings, missing: Missing) -> Ranks:
         """Rank of each value; :data:`ABSENT` for others, and for those that are missing."""
         found = np.full(len(values), ABSENT)
         if self.is_text:
-            held = values if isinstance(values, Texts) else Texts.of_objects(values)
+            held = values if isinstance(values, Strings) else Strings.of_objects(values)
             known = self._known
             texts.look_up(held.offsets, held.data, known.offsets, known.data, self._slots, found)
         elif len(self._values):
@@ -156,7 +158,7 @@ class KeyCoder:
         alike = (values.dtype.kind == "u") == (s[0][0].dtype.kind == "u")
         return alike or not (key_words(s[0][0]) >= SIGN).any()
 
-    def _ranks(self, columns: Sequence[tuple[Values | Texts, Missing]], *, learn: bool) -> Ranks:
+    def _ranks(self, columns: Sequence[tuple[Values | Strings, Missing]], *, learn: bool) -> Ranks:
         """Rank of each row's values together; the stream's are learnt."""
         ranks, *more = (
             each.ranks(*column) for each, column in zip(self._dictionaries, columns, strict=True)
@@ -168,7 +170,7 @@ class KeyCoder:
             ranks = _among(self._combined[place], wide)
         return ranks
 
-    def _checked(self, columns: Columns, place: int) -> tuple[Values | Texts, Missing]:
+    def _checked(self, columns: Columns, place: int) -> tuple[Values | Strings, Missing]:
         name = self._columns[place]
         values, missing = columns[name]
         values = _plain(values)
@@ -203,13 +205,13 @@ class CodedStore(Store):
     def __init__(self, job: Job, stored: StoredRelation) -> None:
         self._inner: Store = stored.open(with_ts=isinstance(job.window, TumblingWindow))
         try:
-            _, first = self._inner.columns(0, min(FIRST_ROWS, self._inner.places))
+            _, first = self._inner.columns(0, min(FIRST_ROWS, self._inner.positions))
             self._coder = KeyCoder(job, stored, first)
         except BaseException:
             self._inner.close()
             raise
         self.s_words = self._coder.s_words
-        super().__init__(self._inner.place, Projection())
+        super().__init__(self._inner.location, Projection())
 
     @property
     def kind(self) -> str:  # type: ignore[override]  # that of what it reads
@@ -217,9 +219,9 @@ class CodedStore(Store):
         return self._inner.kind
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """Places that there are now."""
-        return self._inner.places
+        return self._inner.positions
 
     @property
     def read_bytes(self) -> int:
@@ -231,8 +233,8 @@ class CodedStore(Store):
         numbers, columns = self._inner.columns(first, end)
         if len(numbers) and int(numbers.max()) >= MOST_NUMBERS:
             raise InputError(
-                f"{self.place}: row number {int(numbers.view(np.int64).max())} does not fit into "
-                "32 bits: name rows by a smaller number"
+                f"{self.location}: row number {int(numbers.view(np.int64).max())} does not "
+                "fit into 32 bits: name rows by a smaller number"
             )
         return Partition(self._coder.words(columns), numbers, np.zeros(1, dtype=np.uint64))
 
@@ -252,9 +254,9 @@ class CodedStore(Store):
         self._inner.close()
 
 
-def _plain(values: Values | Texts) -> Values | Texts:
+def _plain(values: Values | Strings) -> Values | Strings:
     """Times as whole numbers of nanoseconds."""
-    if isinstance(values, Texts):
+    if isinstance(values, Strings):
         return values
     return values.view(np.int64) if values.dtype.kind in "mM" else values
 

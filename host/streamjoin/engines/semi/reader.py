@@ -87,7 +87,7 @@ class Reader:
                 if time.monotonic() > patient_until:
                     self._store.interrupt()
                     raise DeadlineError(
-                        f"{self._store.place}: {self._at} could not be read within "
+                        f"{self._store.location}: {self._at} could not be read within "
                         f"{self._deadline_s:g} s{self._trouble}"
                     )
                 self._changed.wait(POLL_S)
@@ -123,7 +123,9 @@ class Reader:
         except StreamJoinError as error:
             self._fail(error)
         except Exception as error:  # a thread must not die in silence
-            self._fail(StoreError(f"{self._store.place}: {self._at} could not be read: {error!r}"))
+            self._fail(
+                StoreError(f"{self._store.location}: {self._at} could not be read: {error!r}")
+            )
 
     def _hand_over(self, found: Stretch) -> None:
         """Wait until the last one was taken, and this one is waited for or taken."""
@@ -153,7 +155,7 @@ class Reader:
             try:
                 if broken:
                     self._store.reopen()
-                places = self._store.places
+                places = self._store.positions
                 end = max(first, min(first + self._rows, places))
                 return self._store.read(first, end), places
             except InputError as error:
@@ -166,7 +168,7 @@ class Reader:
             self.retries += 1
             if self._stopping.is_set() or time.monotonic() > give_up:
                 raise StoreError(
-                    f"{self._store.place}: {self._at} could not be read for "
+                    f"{self._store.location}: {self._at} could not be read for "
                     f"{self._deadline_s:g} s: {reason}"
                 ) from None
             self._stopping.wait(pause_s)

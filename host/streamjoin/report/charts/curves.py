@@ -20,7 +20,8 @@ PLOT_PX = 250
 LEGEND_ROW_PX = 20
 NOTE_PX = 14
 AXIS_PX = 68
-MOST_CHARACTERS = 40
+MAX_LABEL_CHARACTERS = 40
+"""Maximum characters for which a legend entry makes room."""
 
 
 def _points(result: Result) -> list[tuple[float, float]]:
@@ -84,7 +85,7 @@ def draw_legend(figure: Figure, format_: Format, results: Sequence[Result], top:
 def _columns(format_: Format, results: Sequence[Result]) -> int:
     """Legend columns that leave every entry its room."""
     texts = [text for r in results for text in (_entry(r), *(note for note, _ in r.notes))]
-    characters = min(MOST_CHARACTERS, max(map(len, texts)))
+    characters = min(MAX_LABEL_CHARACTERS, max(map(len, texts)))
     return max(1, min(4, int(format_.width_px / (characters * format_.small_px * 0.61 + 50))))
 
 

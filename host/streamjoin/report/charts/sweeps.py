@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from streamjoin.report.results import Result, WorkloadResults
 
-LEAST_VALUES = 2
+MIN_VALUES = 2
+"""Minimum values of a setting that make a chart."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def sweeps(groups: Sequence[WorkloadResults]) -> list[Sweep]:
     return [
         _sweep(*key, points)
         for key, points in found.items()
-        if len({value for value, _ in points}) >= LEAST_VALUES
+        if len({value for value, _ in points}) >= MIN_VALUES
     ]
 
 
