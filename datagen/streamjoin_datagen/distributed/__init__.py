@@ -1,7 +1,7 @@
 """Old module names of :mod:`streamjoin_spark`, kept for one release.
 
-Each module here imports nothing by name, as data generation does not know the joins on Spark; it
-forwards what it is asked for and reports the new name.
+A module here finds the new one by its name at run time, as data generation must not import the
+joins on Spark. It returns the new module's values and reports the new name.
 """
 
 import importlib
