@@ -4,11 +4,11 @@ from streamjoin_common.errors import InputError, StreamJoinError
 
 
 class SpecError(InputError):
-    """What the user asked for is not a workload; one sentence says what would be right."""
+    """The request is no workload; one sentence says what would be right."""
 
 
 class GenerationError(StreamJoinError, RuntimeError):
-    """Writing a workload failed for a reason outside what the user asked for."""
+    """Writing a workload failed for a reason outside the request."""
 
 
 def require(ok: bool, name: str, requirement: str, value: object) -> None:

@@ -116,7 +116,7 @@ class WorkloadSpec:
         raise NotImplementedError
 
     def estimated_pairs(self) -> float | None:
-        """Pairs that the workload's own window is expected to have; None where nobody knows."""
+        """Expected pairs under the workload's own window; None if unknown."""
         raise NotImplementedError
 
     def _check_seed_and_window(self, window: str) -> None:

@@ -29,7 +29,7 @@ class Job:
 
     @property
     def announcement(self) -> str:
-        """What is said where no progress bar is shown."""
+        """Line that is printed where no progress bar is shown."""
         doing = "generating" if self.known["kind"] in SPECS else "importing"
         return f"{doing} {self.known['name']}{' with Spark' if self.needs_spark else ''}"
 

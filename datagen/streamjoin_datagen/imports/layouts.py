@@ -116,8 +116,8 @@ def _parquet(path: Path, names: tuple[str, ...], wanted: list[str]) -> pa.Table:
     try:
         return pq.read_table(path, columns=list(names)).select(list(names)).rename_columns(wanted)
     except (pa.ArrowInvalid, KeyError, OSError) as error:
-        said = str(error).splitlines()[0].rstrip(". ")
-        raise SpecError(f"{path} must have the columns {', '.join(names)}: {said}") from error
+        reason = str(error).splitlines()[0].rstrip(". ")
+        raise SpecError(f"{path} must have the columns {', '.join(names)}: {reason}") from error
 
 
 def _text(path: Path, columns: Mapping[str, int]) -> pa.Table:
@@ -143,6 +143,6 @@ def _text(path: Path, columns: Mapping[str, int]) -> pa.Table:
                 ),
             )
     except (pa.ArrowInvalid, OSError, EOFError, lzma.LZMAError) as error:
-        said = str(error).splitlines()[0].rstrip(". ")
-        raise SpecError(f"{path} cannot be read as text columns: {said}") from error
+        reason = str(error).splitlines()[0].rstrip(". ")
+        raise SpecError(f"{path} cannot be read as text columns: {reason}") from error
     return table.rename_columns(list(columns))

@@ -55,8 +55,8 @@ def _check_parts(folder: Path) -> None:
         try:
             schema = pq.read_schema(part).remove_metadata()
         except (pa.ArrowInvalid, OSError) as error:
-            said = str(error).splitlines()[0].rstrip(". ")
-            raise SpecError(f"{part} cannot be read as parquet: {said}") from error
+            reason = str(error).splitlines()[0].rstrip(". ")
+            raise SpecError(f"{part} cannot be read as parquet: {reason}") from error
         first = first or schema
         if schema != first:
             raise SpecError(
@@ -75,8 +75,8 @@ def _read(kind: str, path: Path, reader: Callable[[Path], pa.Table]) -> pa.Table
     try:
         table = reader(path)
     except (pa.ArrowInvalid, OSError) as error:
-        said = str(error).splitlines()[0].rstrip(". ")
-        raise SpecError(f"{path} cannot be read as {kind}: {said}") from error
+        reason = str(error).splitlines()[0].rstrip(". ")
+        raise SpecError(f"{path} cannot be read as {kind}: {reason}") from error
     twice = {name for name in table.column_names if table.column_names.count(name) > 1}
     if twice:
         raise SpecError(f"{path}: the column {min(twice)!r} occurs twice")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class DebsSpec(StudySpec):
     """DEBS: posts R(k, v) and comments S(k, v) of the same users, both at rest.
 
-    Said by the study: everything at rest, high duplication in both streams, less skew than
+    From the study: everything at rest, high duplication in both streams, less skew than
     Stock. Read off its published settings: a million posts and as many comments with 251,033,140
     pairs. Assumed: a Zipf exponent of 0.3, and then 4767 users give that many pairs.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class RovioSpec(StudySpec):
     """Rovio: advertisements R(k, price) and purchases S(k, price) of a game's users.
 
-    Said by the study: a low and steady arrival rate (figure 3), high duplication, little skew.
+    From the study: a low and steady arrival rate (figure 3), high duplication, little skew.
     Read off its published file of six seconds: 58,300 tuples, joined with themselves, in batches
     of 100 every 10.3 ms; 160 keys whose frequencies fall from 900 to 8 about as the power 1.79
     of the remaining ranks, which gives the file's 36,002,768 pairs; prices 0 to 999.

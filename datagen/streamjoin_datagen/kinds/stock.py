@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class StockSpec(StudySpec):
     """Stock: trades R(k, v) and quotes S(k, v) of the same stocks.
 
-    Said by the study: a low arrival rate, spikes (many tuples at one time, figure 3), skewed
+    From the study: a low arrival rate, spikes (many tuples at one time, figure 3), skewed
     keys, low duplication. Read off its published files of one second: 60,527 and 77,227 tuples,
     984 stocks, arrivals at 74 and 84 of the 1000 milliseconds, mostly the same ones, with counts
     as dispersed as exponential ones; 15,598,112 pairs, which is a Zipf exponent of 0.615.

@@ -1,7 +1,7 @@
 """Generators in the likeness of the IaWJ study's four real workloads (section 4.2.1).
 
 What the study says of them is in each class; figures that it does not name are read off
-the files that its authors published, and said to be so. The rows themselves are random: only
+the files that its authors published, and marked so. The rows themselves are random: only
 these figures are the real data's.
 """
 

@@ -75,8 +75,8 @@ def _part(scale_factor: float, stream: str, parts: int, part: int) -> pa.Table:
             raise GenerationError(f"{PROGRAM} did not end within {DEADLINE_S:g} s") from None
         made = sorted(folder.rglob("*.parquet"))
         if done.returncode or len(made) != 1:
-            said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-            raise GenerationError(f"{PROGRAM} ended with {done.returncode}: {said}")
+            reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            raise GenerationError(f"{PROGRAM} ended with {done.returncode}: {reason}")
         wanted = _COLUMNS[stream]
         table = pq.ParquetFile(made[0]).read(columns=list(wanted))
         return table.select(list(wanted)).cast(pa.schema(wanted))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class YsbSpec(StudySpec):
     """YSB: campaigns R(k, v) at rest, advertisement events S(k, ad, event).
 
-    Said by the study: 1000 campaigns, a stream of events at a high, even rate, no key twice in
+    From the study: 1000 campaigns, a stream of events at a high, even rate, no key twice in
     R, high duplication in S. Assumed: every event's advertisement is drawn uniformly, as Yahoo's
     generator does, and 10,000 events a millisecond.
 

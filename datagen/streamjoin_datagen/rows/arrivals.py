@@ -58,7 +58,7 @@ class Poisson:
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """Whole numbers of rows at given times.
+    """Given numbers of rows at given times.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Values that are a function of (seed, stream, column, row number), alike on every machine.
 
-Nothing here has state: row ``i`` of a column has the same value whichever rows are asked for
+Nothing here has state: row ``i`` of a column has the same value whichever rows are made
 together, so a workload does not depend on how it is split. Real-valued functions are built from
 IEEE additions, multiplications, divisions and integer operations only, each of which is rounded
 in one way everywhere; NumPy's own ``log`` and ``exp`` may differ in the last bit between

@@ -32,16 +32,16 @@ def check_spark_url(spark_url: str) -> str:
             f"spark://HOST:PORT, not {spark_url!r}"
         )
     others = [address.rpartition(":") for address in match[3].split(",")[1:]]
-    said = ""
+    reason = ""
     for host, port in [(match[1], match[2]), *((host, port) for host, _, port in others)]:
         try:
             address = (host, int(port))
             with socket.create_connection(address, timeout=ANSWER_DEADLINE_S) as connected:
                 return str(connected.getsockname()[0])
         except (OSError, OverflowError) as error:
-            said = str(getattr(error, "strerror", None) or error)
+            reason = str(getattr(error, "strerror", None) or error)
     raise GenerationError(
-        f"the Spark URL {spark_url} cannot be reached within {ANSWER_DEADLINE_S:g} s: {said}"
+        f"the Spark URL {spark_url} cannot be reached within {ANSWER_DEADLINE_S:g} s: {reason}"
     )
 
 

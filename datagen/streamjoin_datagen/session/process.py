@@ -64,8 +64,8 @@ def connection(
     until = time.monotonic() + deadline_s
     while not (folder / "connection").is_file():
         if process.poll() is not None:
-            said = _first_complaint((folder / "java.log").read_text(errors="replace"))
-            raise GenerationError(f"Spark's Java process ended with {process.returncode}: {said}")
+            reason = _first_complaint((folder / "java.log").read_text(errors="replace"))
+            raise GenerationError(f"Spark's Java process ended with {process.returncode}: {reason}")
         if time.monotonic() > until:
             raise GenerationError(
                 f"Spark's Java process did not start within {deadline_s:g} s: "
@@ -78,7 +78,7 @@ def connection(
 
 
 def _first_complaint(log: str) -> str:
-    """First line that Java or Spark said, banners and the start script's own trouble aside."""
+    """Return the first line of Java's or Spark's output that is neither a banner nor a warning."""
     aside = ("Picked up ", "WARNING: ", "Using Spark's ", "Setting ", "To adjust ")
     for line in log.splitlines():
         if line.strip() and not line.startswith(aside) and "/bin/spark-class: " not in line:

@@ -20,7 +20,7 @@ def collected(frame: "DataFrame") -> list[Any]:
     InputError, UnsupportedError
         If a worker refused the input: its own sentence.
     EngineError
-        If the job failed otherwise, with what it said in a line.
+        If the job failed otherwise, with its reason in a line.
     """
     try:
         return frame.collect()

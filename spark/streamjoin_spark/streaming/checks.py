@@ -1,4 +1,4 @@
-"""What a streaming join is asked for, and whether its folders are its own."""
+"""The request for a streaming join: read, checked, and compared with the folders' earlier one."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ _BATCH = re.compile(r"\.?batch=([0-9]+)")
 
 
 class Asked:
-    """What a streaming join is asked for.
+    """The request for a streaming join.
 
     Attributes
     ----------

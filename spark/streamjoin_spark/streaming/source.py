@@ -1,6 +1,6 @@
 """What a batch brings to a streaming join: the names of files, or rows.
 
-Of folders Spark is asked for names alone: it says which files are a batch's, once and for all,
+Of folders Spark lists names alone: it decides which files are a batch's, once and for all,
 and the tuples never pass through the JVM. A small batch is then joined by the driver itself, a
 larger one by the workers, each reading the files for its classes. Rows of other sources are
 sent to the workers of their classes by Spark's shuffle.
@@ -35,7 +35,7 @@ _SPECIAL = re.compile(r"[\\{}\[\]*?]")
 """Characters of a folder's name that Spark would take for a pattern."""
 
 _FILE = "path string, modificationTime timestamp, length long, content binary"
-"""What Spark makes of a file; the content is not read where nobody asks for it."""
+"""What Spark makes of a file; the content is not read unless it is selected."""
 
 BEAT = 2
 """Side of what is sent to every class, so that all take part; R is 0, S is 1."""
