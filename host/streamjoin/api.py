@@ -91,7 +91,7 @@ def joined_table(*sides: tuple[Any, Rows, str]) -> "pa.Table":
 
 
 def as_window(window: Window | str | None) -> Window:
-    """Take a window, its text, or None for all."""
+    """Parse a window; None is the complete window."""
     if window is None:
         return AllWindow()
     if isinstance(window, str):
@@ -153,8 +153,8 @@ def join(
         What arrival times count that are integers: ``"s"``, ``"ms"``, ``"us"`` (the default) or
         ``"ns"``.
     lateness : str, optional
-        Put tuples in order that are so late at most (``"10ms"``); later ones are left out and
-        counted in ``metrics["late"]``. Arrival times that go back are refused by default.
+        Maximum lateness of tuples that are put in order (``"10ms"``); later ones are dropped and
+        counted in ``metrics["late"]``. Arrival times that decrease are refused by default.
     backend : str, optional
         Where a hardware engine runs.
     knobs : dict, optional

@@ -59,7 +59,7 @@ class Outcome:
     Attributes
     ----------
     pairs : Pairs
-        By place in the job's streams, which are in arrival order.
+        By position in the job's streams, which are in arrival order.
     """
 
     job: Job
@@ -236,13 +236,13 @@ def environment() -> dict[str, Any]:
 @functools.cache
 def _versions() -> tuple[tuple[str, str], ...]:
     """Versions of what a figure may depend on: looked up once, a millisecond for each."""
-    found = []
+    versions = []
     for name in PACKAGES:
         try:
-            found.append((name, version(name)))
+            versions.append((name, version(name)))
         except PackageNotFoundError:
             continue
-    return tuple(found)
+    return tuple(versions)
 
 
 @functools.cache

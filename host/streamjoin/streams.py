@@ -38,7 +38,7 @@ def read_streams(
         The arrival columns, and which window needs them. By default ``ts`` where there is one;
         data without one is at rest.
     lateness_us : int, optional
-        Put tuples in order that are so late at most, and leave out and count the others.
+        Maximum lateness of tuples that are put in order; later ones are dropped and counted.
 
     Raises
     ------

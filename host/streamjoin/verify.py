@@ -63,7 +63,7 @@ def _right_pairs(job: Job, on_progress: ProgressCallback | None) -> tuple[Pairs,
 
 
 def refuse(job: Job) -> None:
-    """Refuse to verify a join that is told to leave pairs out.
+    """Refuse to verify a join whose knobs drop pairs.
 
     Raises
     ------
@@ -100,17 +100,17 @@ def check_order(pairs: Pairs, job: Job, promise: str) -> None:
     if promise == "none" or len(pairs) < 2:
         return
     r_positions, s_positions = arrival_positions(job.r.ts, job.s.ts)
-    r_places, s_places = r_positions[pairs.r_rows], s_positions[pairs.s_rows]
-    later, earlier = np.maximum(r_places, s_places), np.minimum(r_places, s_places)
+    r_order, s_order = r_positions[pairs.r_rows], s_positions[pairs.s_rows]
+    later, earlier = np.maximum(r_order, s_order), np.minimum(r_order, s_order)
     back = later[1:] < later[:-1]
     if promise == "inner":
         back |= (later[1:] == later[:-1]) & (earlier[1:] < earlier[:-1])
     if back.any():
-        place = int(np.flatnonzero(back)[0]) + 1
-        here = slice(place, place + 1)
+        index = int(np.flatnonzero(back)[0]) + 1
+        here = slice(index, index + 1)
         named = job.named(Pairs(pairs.r_rows[here], pairs.s_rows[here]))
         pair = (int(named.r_rows[0]), int(named.s_rows[0]))
-        raise MismatchError(f"result {place}, (r_row, s_row) = {pair}, breaks order {promise}")
+        raise MismatchError(f"result {index}, (r_row, s_row) = {pair}, breaks order {promise}")
 
 
 def check(pairs: Pairs, right: Pairs, engine: str) -> None:

@@ -171,7 +171,7 @@ def test_a_sliding_window_gets_the_engine_for_what_an_arrival_meets(
     job = Job(r, s, Predicate.parse(band=band), parse_window(window))
     advice = advise(job)
     assert advice.engine == choose(job).name == engine
-    met = dict(advice.features.told())
+    met = dict(advice.features.table_rows())
     assert met["tuples, R and S"] == "30,000, 30,000"
     assert isinstance(advice.features, sliding.SlidingFeatures)
     length = int("".join(filter(str.isdigit, window)))

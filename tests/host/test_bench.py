@@ -305,12 +305,12 @@ def test_semi_stream_joins_are_held_against_the_scan_of_their_store(
         "semi_stream": {"store": "raw", "loops": 50_000, "work": work},
     }
     nothing = {"n_r": 0, "n_s": 0, "pairs": 0}
-    assert limit.least_s(nothing, record, 1) == pytest.approx(50_000 * 100 * 120 / 5e9)
-    assert limit.least_s(nothing, record, 1) > 0
+    assert limit.min_s(nothing, record, 1) == pytest.approx(50_000 * 100 * 120 / 5e9)
+    assert limit.min_s(nothing, record, 1) > 0
     assert asked == [("raw", 120, 120)]
     assert list(limit.rates) == ["bytes read of raw, rows=120, kept=120"]
     record["knobs"]["kept_bytes"] = 16
-    limit.least_s(nothing, record, 1)
+    limit.min_s(nothing, record, 1)
     assert asked[1:] == [("raw", 120, 16)]
 
 

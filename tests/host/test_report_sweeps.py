@@ -29,7 +29,7 @@ def test_names_keep_their_order_and_nothing_is_drawn_between_them():
     groups = swept("store", "sqlite", "arrow", "raw")
     (sweep,) = sweeps(groups)
     assert not sweep.ordered
-    assert [sweep.told(value) for value, _ in sweep.points] == ["sqlite", "arrow", "raw"]
+    assert [sweep.tick(value) for value, _ in sweep.points] == ["sqlite", "arrow", "raw"]
     told = "64 k tuples/s at sqlite, 128 k tuples/s at arrow, 192 k tuples/s at raw"
     assert f"ssbj: {told}" in service_rates(groups)
 
@@ -55,7 +55,7 @@ def test_what_is_not_all_numbers_is_names(values):
     groups = swept("knob", *values)
     (sweep,) = sweeps(groups)
     assert not sweep.ordered
-    assert [sweep.told(value) for value, _ in sweep.points] == [str(value) for value in values]
+    assert [sweep.tick(value) for value, _ in sweep.points] == [str(value) for value in values]
     assert f"at {values[1]}" in service_rates(groups)
 
 

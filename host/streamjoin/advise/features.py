@@ -66,7 +66,7 @@ class Features:
         """Plain JSON values."""
         return asdict(self)
 
-    def told(self) -> list[tuple[str, str]]:
+    def table_rows(self) -> list[tuple[str, str]]:
         """Names and values, for a table."""
         rate = "at rest"
         if self.r_rate is not None and self.s_rate is not None:

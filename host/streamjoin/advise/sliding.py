@@ -69,7 +69,7 @@ class SlidingFeatures:
         """Plain JSON values."""
         return asdict(self)
 
-    def told(self) -> list[tuple[str, str]]:
+    def table_rows(self) -> list[tuple[str, str]]:
         """Names and values, for a table."""
         return [
             ("tuples, R and S", f"{self.r_tuples:,}, {self.s_tuples:,}"),

@@ -68,14 +68,14 @@ class Point:
         }
 
 
-def calibrate(threads: int, told: ProgressCallback) -> dict[str, Any]:
+def calibrate(threads: int, on_progress: ProgressCallback) -> dict[str, Any]:
     """Measure and fit.
 
     Parameters
     ----------
     threads : int
         The most threads; one is measured too.
-    told : callable
+    on_progress : callable
         Told ``(done, total)`` points.
 
     Returns
@@ -90,12 +90,12 @@ def calibrate(threads: int, told: ProgressCallback) -> dict[str, Any]:
     total = len(counts) * (len(inputs) + len(eager_inputs))
     lazy, eager = [], []
     for done, (job, count) in enumerate(itertools.product(inputs, counts)):
-        told(done, total)
+        on_progress(done, total)
         lazy.append(_measure(replace(job, threads=count), LAZY))
     for done, (job, count) in enumerate(itertools.product(eager_inputs, counts)):
-        told(len(lazy) + done, total)
+        on_progress(len(lazy) + done, total)
         eager.append(_measure(replace(job, threads=count), EAGER))
-    told(total, total)
+    on_progress(total, total)
     fitted = fit(lazy, eager)
     worst, mean = regret(lazy, fitted)
     return {

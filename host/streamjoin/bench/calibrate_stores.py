@@ -31,7 +31,7 @@ STEPS = 4000
 ProgressCallback = Callable[[int, int], None]
 
 
-def calibrate(told: ProgressCallback, kinds: Iterable[str] = KINDS) -> dict[str, Any]:
+def calibrate(on_progress: ProgressCallback, kinds: Iterable[str] = KINDS) -> dict[str, Any]:
     """Measure and fit.
 
     Returns
@@ -54,7 +54,7 @@ def calibrate(told: ProgressCallback, kinds: Iterable[str] = KINDS) -> dict[str,
     for kind in chosen:
         runs = []
         for skew, rows, kib, width in settings:
-            told(done, total)
+            on_progress(done, total)
             done += 1
             for engine in ("meshjoin", "ssbj"):
                 knobs = {
@@ -67,7 +67,7 @@ def calibrate(told: ProgressCallback, kinds: Iterable[str] = KINDS) -> dict[str,
                 runs.append({**_measure(engine, skew, knobs), **knobs, "skew": skew})
         costs[kind] = fit(runs).to_dict()
         evidence += runs
-    told(total, total)
+    on_progress(total, total)
     return {
         "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "environment": run.environment(),
@@ -88,8 +88,13 @@ def _measure(name: str, skew: float, knobs: dict[str, Any]) -> dict[str, Any]:
     job = Job(streams[0], streams[1], Predicate.parse(on="k"), AllWindow())
     engine = catalog.get(name)
     outcome = run.run(engine, run.complete(engine, job, knobs))
-    told = outcome.metrics["semi_stream"]
-    return {"engine": name, **told["work"], "loop_us": told["loop_us"], "read_us": told["read_us"]}
+    metrics = outcome.metrics["semi_stream"]
+    return {
+        "engine": name,
+        **metrics["work"],
+        "loop_us": metrics["loop_us"],
+        "read_us": metrics["read_us"],
+    }
 
 
 def fit(runs: list[dict[str, Any]]) -> Costs:

@@ -133,23 +133,23 @@ def read(tables: Any, path: str, points: Entrants) -> tuple[Claim, ...]:
     )
 
 
-def _one(table: Mapping[str, Any], place: str, points: Entrants) -> Claim:
+def _one(table: Mapping[str, Any], where: str, points: Entrants) -> Claim:
     for key in table:
         if key not in _KEYS:
-            raise InputError(f"{place}: has no key {key!r}; it takes {', '.join(_KEYS)}")
+            raise InputError(f"{where}: has no key {key!r}; it takes {', '.join(_KEYS)}")
     for key in _TEXTS:
         if not isinstance(table.get(key), str):
-            raise InputError(f"{place}: {key} must be a string, not {table.get(key)!r}")
+            raise InputError(f"{where}: {key} must be a string, not {table.get(key)!r}")
     published = table.get("published")
     if isinstance(published, bool) or not isinstance(published, int | float) or published <= 0:
-        raise InputError(f"{place}: published must be a ratio above 0, not {published!r}")
+        raise InputError(f"{where}: published must be a ratio above 0, not {published!r}")
     of, by = table.get("of", MEASURES[0]), table.get("by", "median")
     for key, value, choices in (("of", of, MEASURES), ("by", by, tuple(RULES))):
         if value not in choices:
-            raise InputError(f"{place}: {key} must be one of {', '.join(choices)}, not {value!r}")
+            raise InputError(f"{where}: {key} must be one of {', '.join(choices)}, not {value!r}")
     for key in ("where", "over_where"):
         if not isinstance(table.get(key, {}), dict):
-            raise InputError(f"{place}: {key} must be a table of settings, not {table[key]!r}")
+            raise InputError(f"{where}: {key} must be a table of settings, not {table[key]!r}")
     claim = Claim(
         table["text"],
         float(published),
@@ -162,22 +162,22 @@ def _one(table: Mapping[str, Any], place: str, points: Entrants) -> Claim:
         by,
     )
     mine = [(engines, settings) for family, engines, settings in points if family == claim.workload]
-    _check_points(claim, place, mine)
+    _check_points(claim, where, mine)
     return claim
 
 
 def _check_points(
-    claim: Claim, place: str, mine: Sequence[tuple[Sequence[str], Mapping[str, Any]]]
+    claim: Claim, where: str, mine: Sequence[tuple[Sequence[str], Mapping[str, Any]]]
 ) -> None:
     """Refuse a claim of engines and settings that the points of its workload do not have."""
     for engine in (claim.engine, claim.over):
         if not any(engine in engines for engines, _ in mine):
-            raise InputError(f"{place}: no point of {claim.workload!r} runs {engine!r}")
+            raise InputError(f"{where}: no point of {claim.workload!r} runs {engine!r}")
     swept = {"threads", *(name for _, settings in mine for name in settings)}
     for name in (*claim.where, *claim.over_where):
         if name not in swept:
             have = ", ".join(sorted(swept))
-            raise InputError(f"{place}: {claim.workload!r} has no setting {name!r}; it has {have}")
+            raise InputError(f"{where}: {claim.workload!r} has no setting {name!r}; it has {have}")
 
 
 def _alike(record: Mapping[str, Any], other: Mapping[str, Any], of: str) -> bool:

@@ -88,9 +88,9 @@ def compare(
     workloads, records = [], []
     for comparison in comparisons:
         say(f"{comparison.name}: {comparison.predicate.text}, window {comparison.window.text}")
-        workload, found = compare_one(comparison, show, say)
+        workload, its_records = compare_one(comparison, show, say)
         workloads.append(workload)
-        records += found
+        records += its_records
     return document(title, command, workloads, records)
 
 
@@ -220,7 +220,7 @@ def _revision() -> str:
     """Revision of the source where it is a checkout, with a plus where it was changed."""
     here = Path(__file__).parent
     try:
-        found = subprocess.run(
+        done = subprocess.run(
             ["git", "describe", "--always", "--dirty=+"],
             cwd=here,
             capture_output=True,
@@ -230,4 +230,4 @@ def _revision() -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return found.stdout.strip()
+    return done.stdout.strip()

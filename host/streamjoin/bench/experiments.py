@@ -186,34 +186,34 @@ def _sized(value: Any, size: str) -> Any:
     return [_sized(inner, size) for inner in value] if isinstance(value, list) else value
 
 
-def _points(table: dict[str, Any], place: str) -> list[Point]:
+def _points(table: dict[str, Any], where: str) -> list[Point]:
     sweep = table.pop("sweep", {})
     family = table.pop("name", None)
     if not isinstance(family, str):
-        raise InputError(f"{place}: name must be a string, not {family!r}")
+        raise InputError(f"{where}: name must be a string, not {family!r}")
     if not isinstance(sweep, dict) or not all(
         isinstance(values, list) and values for values in sweep.values()
     ):
-        raise InputError(f"{place}: sweep must be a table of lists, not {sweep!r}")
+        raise InputError(f"{where}: sweep must be a table of lists, not {sweep!r}")
     points = []
     for values in itertools.product(*sweep.values()):
         settings = dict(zip(sweep, values, strict=True))
-        settled = deepcopy(table)
-        for where, value in settings.items():
-            together = value if isinstance(value, dict) and value else {where: value}
+        completed = deepcopy(table)
+        for setting, value in settings.items():
+            together = value if isinstance(value, dict) and value else {setting: value}
             for path, one in together.items():
-                _put(settled, path.split("."), one, f"{place}: sweep {path}")
+                _put(completed, path.split("."), one, f"{where}: sweep {path}")
             settings[where] = next(iter(together.values()))
-        short = [f"{where.rpartition('.')[2]}={value}" for where, value in settings.items()]
-        points.append(Point(" ".join([family, *short]), family, settings, settled))
+        short = [f"{where.rpartition('.')[2]}={value}" for setting, value in settings.items()]
+        points.append(Point(" ".join([family, *short]), family, settings, completed))
     return points
 
 
-def _put(table: dict[str, Any], path: list[str], value: Any, place: str) -> None:
+def _put(table: dict[str, Any], path: list[str], value: Any, where: str) -> None:
     for step in path[:-1]:
         inner = table.setdefault(step, {})
         if not isinstance(inner, dict):
-            raise InputError(f"{place}: {step} is not a table")
+            raise InputError(f"{where}: {step} is not a table")
         table = inner
     table[path[-1]] = value
 

@@ -65,9 +65,9 @@ class Kept:
             raise NotThePointError("holds another point")
         return {"workload": plain["workload"], "records": plain["records"]}
 
-    def write(self, found: Mapping[str, Any]) -> None:
+    def write(self, content: Mapping[str, Any]) -> None:
         """Keep a point, whole or not at all."""
-        plain = {"point": self.identity, **found}
+        plain = {"point": self.identity, **content}
         text = json.dumps({**plain, "check": check_of(plain)}, indent=1) + "\n"
         storage.write_text(self.path, text)
 

@@ -16,7 +16,7 @@ from streamjoin_common.documents import read_json
 
 
 @dataclass(frozen=True)
-class Place:
+class RunFolders:
     """Where a run keeps its things.
 
     Attributes
@@ -53,20 +53,20 @@ class Limit:
         self.against = against
         self.rates: dict[str, float] = {}
 
-    def least_s(self, workload: Mapping[str, Any], record: Mapping[str, Any], terms: int) -> float:
+    def min_s(self, workload: Mapping[str, Any], record: Mapping[str, Any], terms: int) -> float:
         """Return the seconds below which no engine can do what a record says that it did."""
         if self.against == "comparisons":
             rate = self._rate(f"comparisons, terms={terms}", lambda: limits.comparison_rate(terms))
             return float(workload["comparisons"] / rate / record["threads"])
         if self.against == "store" and "semi_stream" in record:
-            told, knobs = record["semi_stream"], record["knobs"]
+            metrics, knobs = record["semi_stream"], record["knobs"]
             row_bytes = int(knobs["r_bytes"])
-            how = told["store"], row_bytes, int(knobs["kept_bytes"]) or row_bytes
+            how = metrics["store"], row_bytes, int(knobs["kept_bytes"]) or row_bytes
             rate = self._rate(
                 "bytes read of {}, rows={}, kept={}".format(*how), lambda: limits.store_rate(*how)
             )
-            work = told["work"]
-            return float(told["loops"] * work["rows"] * work["row_bytes"] / rate)
+            work = metrics["work"]
+            return float(metrics["loops"] * work["rows"] * work["row_bytes"] / rate)
         least = limits.least_bytes(workload["n_r"] + workload["n_s"], workload["pairs"])
         return least / self._rate("bytes copied", limits.copy_bandwidth)
 
@@ -92,7 +92,7 @@ def check(experiment: Experiment, size: str) -> None:
 
 def run_experiment(
     experiment: Experiment,
-    place: Place,
+    run_at: RunFolders,
     command: str,
     show: ShowProgress,
     say: Callable[[str], None],
@@ -103,7 +103,7 @@ def run_experiment(
     ----------
     experiment : Experiment
         What to run.
-    place : Place
+    run_at : RunFolders
         Where.
     command : str
         How to repeat it.
@@ -115,39 +115,39 @@ def run_experiment(
     dict
         The content of ``records.json``.
     """
-    done = place.out / points.FOLDER
+    done = run_at.out / points.FOLDER
     done.mkdir(parents=True, exist_ok=True)
-    suite = place.out / "suite.toml"
+    suite = run_at.out / "suite.toml"
     storage.write_text(suite, experiments.suite_text(experiment.name, experiment.points))
     keys = list(dict.fromkeys(point.data_key for point in experiment.points))
-    folders = dict(zip(keys, generate(suite, place.data), strict=True))
+    folders = dict(zip(keys, generate(suite, run_at.data), strict=True))
     limit = Limit(experiment.against)
     workloads, records = [], []
-    told: set[str] = set()
+    said: set[str] = set()
     files: set[Path] = set()
 
     def once(text: str) -> None:
-        if text not in told:
-            told.add(text)
+        if text not in said:
+            said.add(text)
             say(text)
 
     for number, point in enumerate(experiment.points, start=1):
         folder = folders[point.data_key]
         described = read_json(folder / "workload.json")
-        kept = points.kept(done, experiment, point, described, place.threads)
+        kept = points.kept(done, experiment, point, described, run_at.threads)
         files.add(kept.path)
         progress = f"{number} of {len(experiment.points)}: {point.label}"
-        found = points.read_or_say(kept, say)
-        if found is None:
+        content = points.read_or_say(kept, say)
+        if content is None:
             say(progress)
-            comparison = replace(as_table(point.table, folder, place.threads), name=point.label)
-            found = _measure(comparison, point, limit, show, once)
-            if all(record["status"] == "ok" for record in found["records"]):
-                kept.write(found)
+            comparison = replace(as_table(point.table, folder, run_at.threads), name=point.label)
+            content = _measure(comparison, point, limit, show, once)
+            if all(record["status"] == "ok" for record in content["records"]):
+                kept.write(content)
         else:
             say(f"{progress} (done before)")
-        workloads.append(found["workload"])
-        records += found["records"]
+        workloads.append(content["workload"])
+        records += content["records"]
     points.say_unused(done, files, say)
     whole = document(experiment.title, command, workloads, records)
     whole["experiment"] = {
@@ -175,6 +175,6 @@ def _measure(
         record |= {"family": point.family, "settings": dict(point.settings)}
         wall_s = (record.get("wall_s") or {}).get("median")
         if wall_s and comparison.arrival == "instant" and record["platform"] != "fpga":
-            least_s = limit.least_s(workload, record, len(comparison.predicate.terms))
+            least_s = limit.min_s(workload, record, len(comparison.predicate.terms))
             record["share_of_limit"] = least_s / wall_s
     return {"workload": workload, "records": records}

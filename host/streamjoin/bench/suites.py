@@ -92,36 +92,36 @@ _TABLE_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-def check_table(table: Mapping[str, Any], place: str) -> None:
+def check_table(table: Mapping[str, Any], where: str) -> None:
     """Refuse a suite's table before anything is generated for it."""
     for name, value in table.items():
         if name not in _TABLE_TYPES:
-            raise InputError(f"{place}: has no key {name!r}; it takes {', '.join(_TABLE_TYPES)}")
+            raise InputError(f"{where}: has no key {name!r}; it takes {', '.join(_TABLE_TYPES)}")
         types, what = _TABLE_TYPES[name]
         if not isinstance(value, types) or isinstance(value, bool):
-            raise InputError(f"{place}: {name} must be {what}, not {value!r}")
+            raise InputError(f"{where}: {name} must be {what}, not {value!r}")
     for name, value in table.get("params", {}).items():
         if not isinstance(value, int | float | str):
-            raise InputError(f"{place}: params.{name} must be a number or a string, not {value!r}")
+            raise InputError(f"{where}: params.{name} must be a number or a string, not {value!r}")
     engines = table.get("engines")
     if not engines or not all(isinstance(name, str) for name in engines):
-        raise InputError(f"{place}: engines must be a list of names, as ['kang']")
+        raise InputError(f"{where}: engines must be a list of names, as ['kang']")
     if len(set(engines)) < len(engines):
-        raise InputError(f"{place}: engines must be different names, not {engines}")
+        raise InputError(f"{where}: engines must be different names, not {engines}")
     for name in engines:
         catalog.get(name)
-    _check_values(table, place)
+    _check_values(table, where)
     for name, knobs in table.get("knobs", {}).items():
         if not isinstance(knobs, dict):
-            raise InputError(f"{place}: knobs.{name} must be a table, not {knobs!r}")
+            raise InputError(f"{where}: knobs.{name} must be a table, not {knobs!r}")
         catalog.get(name).settle(knobs)
 
 
-def _check_values(table: Mapping[str, Any], place: str) -> None:
+def _check_values(table: Mapping[str, Any], where: str) -> None:
     """Refuse values of the right type that no run takes."""
     rounds = table.get("rounds", DEFAULT_ROUNDS)
     if not 1 <= rounds <= MAX_ROUNDS:
-        raise InputError(f"{place}: rounds must be 1 to {MAX_ROUNDS}, not {rounds}")
+        raise InputError(f"{where}: rounds must be 1 to {MAX_ROUNDS}, not {rounds}")
     try:
         if "window" in table:
             parse_window(table["window"])
@@ -132,7 +132,7 @@ def _check_values(table: Mapping[str, Any], place: str) -> None:
             arrival=table.get("arrival", "instant"),
         )
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(f"{where}: {error}") from None
 
 
 def generate(path: Path, data: Path) -> list[Path]:

@@ -88,7 +88,7 @@ def _plain(advice: Advice, source: str) -> dict[str, Any]:
 
 
 def _print(advice: Advice, source: str) -> None:
-    print_table(["feature", "estimate"], [list(row) for row in advice.features.told()])
+    print_table(["feature", "estimate"], [list(row) for row in advice.features.table_rows()])
     print_table(
         ["step", "because"],
         [[str(step), reason] for step, reason in enumerate(advice.reasons, start=1)],
@@ -101,8 +101,8 @@ def _calibrate(args: argparse.Namespace) -> int:
 
     if args.what is not None:
         raise InputError("--calibrate measures the machine and takes no workload folder")
-    with progress("calibrating") as told:
-        document = calibrate(args.threads, told)
+    with progress("calibrating") as on_progress:
+        document = calibrate(args.threads, on_progress)
     path = thresholds.calibrated_path()
     thresholds.save(document, path)
     if args.json:

@@ -61,7 +61,7 @@ class BenchVerb:
         say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
         try:
             records = runner.run_experiment(
-                experiment, runner.Place(out, args.data, args.threads), command, progress, say
+                experiment, runner.RunFolders(out, args.data, args.threads), command, progress, say
             )
         except KeyboardInterrupt:
             say(f"finished points are kept in {out}; to go on, type {command}")

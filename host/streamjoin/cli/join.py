@@ -76,7 +76,7 @@ class JoinVerb:
         predicate, window = options.predicate(args), parse_window(args.window)
         knobs = options.knobs(args)
         if args.engine != "auto":
-            catalog.get(args.engine)  # a wrong name is told before anything is read
+            catalog.get(args.engine)  # a wrong name is reported before anything is read
         r_source, s_source = source(args.r), source(args.s)
         if not isinstance(s_source, Path):
             raise InputError(f"--s {s_source.text}: {ONLY_R}")
@@ -199,7 +199,7 @@ def _print(metrics: dict[str, object]) -> None:
         clock = f"{clock_hz / 1e6:g} MHz, {metrics['clock_source']}"
         rows += [["cycles", str(metrics["cycles"])], ["clock", clock]]
     if "semi_stream" in metrics:
-        rows += semistream.told(metrics["semi_stream"])
+        rows += semistream.metric_rows(metrics["semi_stream"])
     counters = metrics["counters"]
     if isinstance(counters, dict):
         rows += [[name.replace("_", " "), si(count)] for name, count in counters.items()]
@@ -210,12 +210,12 @@ def _print(metrics: dict[str, object]) -> None:
 
 def _memory(metrics: dict[str, object]) -> str:
     peak, held = metrics["peak_bytes"], metrics["structure_bytes"]
-    told = [
+    parts = [
         f"{count / 2**20:.0f} MiB {what}"
         for count, what in ((peak, "at the peak"), (held, "of it the engine's own structures"))
         if isinstance(count, int)
     ]
-    return ", ".join(told) or "-"
+    return ", ".join(parts) or "-"
 
 
 VERB = JoinVerb()

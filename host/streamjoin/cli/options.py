@@ -98,10 +98,10 @@ def knobs(args: argparse.Namespace) -> dict[str, Any]:
     InputError
         If one is not ``KNOB=VALUE``.
     """
-    found = {}
+    knobs = {}
     for text in args.set:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
             raise InputError(f"--set takes KNOB=VALUE, as cores=16, not {text!r}")
-        found[name] = value
-    return found
+        knobs[name] = value
+    return knobs

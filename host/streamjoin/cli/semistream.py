@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def told(metrics: Any) -> list[list[str]]:
+def metric_rows(metrics: Any) -> list[list[str]]:
     """What a semi-stream join's metrics say, as rows of a table."""
     held, budget = metrics["memory_bytes"], metrics["budget_bytes"]
     by_name = [
@@ -66,7 +66,7 @@ def told(metrics: Any) -> list[list[str]]:
 
 
 def _service_rate(rate: float | None) -> str:
-    return "too few cycles to tell" if rate is None else si(rate, "tuples/s")
+    return "too few cycles to say" if rate is None else si(rate, "tuples/s")
 
 
 def asked(args: argparse.Namespace) -> bool:
@@ -150,8 +150,8 @@ def calibrate(args: argparse.Namespace) -> int:
             kinds.append(kind)
         else:
             say(f"{kind} is skipped: {reason}")
-    with progress("calibrating stores") as told:
-        document = measure(told, kinds)
+    with progress("calibrating stores") as on_progress:
+        document = measure(on_progress, kinds)
     path = cost.calibrated_path()
     thresholds.save(document, path)
     if args.json:

@@ -39,16 +39,16 @@ class StatsVerb:
         workload = read_workload(args.what, ("oracle",), 1)
         r, s = read_streams(workload.r, workload.s, workload.predicate)
         workload.check_rows(r.rows, s.rows)
-        found = profile(r, s, workload.predicate)
+        measured = profile(r, s, workload.predicate)
         described = read_json(args.what / "workload.json")
         if args.out:
-            write_page(render_profile(described, found), args.out)
+            write_page(render_profile(described, measured), args.out)
             say(f"the page is {args.out}")
         if args.json:
-            streams = {stream.name.lower(): stream.plain() for stream in found.streams}
+            streams = {stream.name.lower(): stream.plain() for stream in measured.streams}
             print_json({"workload": workload.name, **streams})
         else:
-            rows = [[name, *texts] for name, texts in figures(found)]
+            rows = [[name, *texts] for name, texts in figures(measured)]
             print_table([workload.name, "R", "S"], rows, numeric={"R", "S"})
         return 0
 

@@ -93,13 +93,13 @@ def print_table(
             shown.remove(headings.index(name))
             dropped.append(" ".join(name.split()))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place in shown:
-        justify: JustifyMethod = "right" if headings[place] in numeric else "left"
-        table.add_column(headings[place], justify=justify, no_wrap=headings[place] not in folding)
+    for index in shown:
+        justify: JustifyMethod = "right" if headings[index] in numeric else "left"
+        table.add_column(headings[index], justify=justify, no_wrap=headings[index] not in folding)
     for row in rows:
-        table.add_row(*(row[place] for place in shown))
+        table.add_row(*(row[index] for index in shown))
     width = _table_width(headings, rows, shown)
-    if any(headings[place] in folding for place in shown):
+    if any(headings[index] in folding for index in shown):
         width = min(width, max(room, _table_width(headings, rows, shown, folding)))
     wide = Console(highlight=False, markup=False, width=width)
     with wide.capture() as captured:
@@ -115,10 +115,10 @@ def _table_width(
 ) -> int:
     """Width that the columns need, those that fold at their narrowest."""
     widths = []
-    for place in shown:
-        lines = [line for row in [headings, *rows] for line in row[place].split("\n")]
+    for index in shown:
+        lines = [line for row in [headings, *rows] for line in row[index].split("\n")]
         width = max(map(len, lines))
-        widths.append(min(width, MIN_FOLDED_COLUMNS) if headings[place] in folding else width)
+        widths.append(min(width, MIN_FOLDED_COLUMNS) if headings[index] in folding else width)
     return sum(widths) + 3 * len(shown)
 
 

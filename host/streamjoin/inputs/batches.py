@@ -56,17 +56,17 @@ class Batch:
     table: Any
     hint: str | None = None
 
-    def take(self, places: NDArray[Any] | slice) -> "Batch":
-        """Return the tuples at these places."""
-        ts = None if self.ts is None else self.ts[places]
-        missing = None if self.missing is None else self.missing[places]
-        columns = {name: column[places] for name, column in self.columns.items()}
+    def take(self, selected: NDArray[Any] | slice) -> "Batch":
+        """Return the tuples of these row numbers, or of this slice."""
+        ts = None if self.ts is None else self.ts[selected]
+        missing = None if self.missing is None else self.missing[selected]
+        columns = {name: column[selected] for name, column in self.columns.items()}
         table = self.table
-        if table is not None and isinstance(places, slice):
-            table = table.slice(places.start, places.stop - places.start)
+        if table is not None and isinstance(selected, slice):
+            table = table.slice(selected.start, selected.stop - selected.start)
         elif table is not None:
-            table = take(table, places)
-        rows = places.stop - places.start if isinstance(places, slice) else len(places)
+            table = take(table, selected)
+        rows = selected.stop - selected.start if isinstance(selected, slice) else len(selected)
         return Batch(columns, ts, rows, missing, table)
 
     def stream(self, source: str, lateness_us: int | None = None) -> Stream:
@@ -77,7 +77,7 @@ class Batch:
         source : str
             What errors call it.
         lateness_us : int, optional
-            Tuples that are so late at most are put in order; the others are left out and counted.
+            Maximum lateness of tuples that are put in order; later ones are dropped and counted.
 
         Raises
         ------
@@ -130,12 +130,12 @@ def from_arrow(table: "pa.Table", columns: list[str], arrival: ArrivalColumn, so
     """Take an Arrow table, keeping the table for late materialisation."""
     pa = arrow()
     name = require_columns(table.column_names, columns, arrival, source)
-    found = {name: arrow_column(pa, table.column(name), name, source) for name in columns}
+    columns_by_name = {name: arrow_column(pa, table.column(name), name, source) for name in columns}
     ts = hint = None
     if name is not None:
         ts = arrow_arrivals(pa, table.column(name), name, source, arrival.unit)
         hint = _hint(ts, arrival, source, pa.types.is_integer(table.column(name).type))
-    return _batch(found, ts, table.num_rows, table, hint)
+    return _batch(columns_by_name, ts, table.num_rows, table, hint)
 
 
 def from_arrays(
@@ -143,15 +143,17 @@ def from_arrays(
 ) -> Batch:
     """Take NumPy arrays by column name."""
     name = require_columns(list(data), columns, arrival, source)
-    found = {name: numpy_column(data[name], name, source) for name in columns}
+    columns_by_name = {name: numpy_column(data[name], name, source) for name in columns}
     ts = hint = None
     if name is not None:
         ts = numpy_arrivals(data[name], name, source, arrival.unit)
         hint = _hint(ts, arrival, source, np.asarray(data[name]).dtype.kind in "iu")
-    lengths = {len(array) for array, _ in found.values()} | ({len(ts)} if ts is not None else set())
+    lengths = {len(array) for array, _ in columns_by_name.values()} | (
+        {len(ts)} if ts is not None else set()
+    )
     if len(lengths) > 1:
         raise InputError(f"{source}: the columns have different lengths: {sorted(lengths)}")
-    return _batch(found, ts, lengths.pop(), None, hint)
+    return _batch(columns_by_name, ts, lengths.pop(), None, hint)
 
 
 def _hint(ts: Int64s, arrival: ArrivalColumn, source: str, counted: bool) -> str | None:
@@ -171,16 +173,16 @@ def _table(data: Any, name: str) -> "pa.Table":
 
 
 def _batch(
-    found: dict[str, tuple[NDArray[Any], Missing]],
+    columns_by_name: dict[str, tuple[NDArray[Any], Missing]],
     ts: Int64s | None,
     rows: int,
     table: Any,
     hint: str | None,
 ) -> Batch:
     # In a conjunction one missing value is enough: the row matches nothing.
-    masks = [missing for _, missing in found.values() if missing is not None]
+    masks = [missing for _, missing in columns_by_name.values() if missing is not None]
     missing = np.logical_or.reduce(masks) if masks else None
-    arrays = {name: column for name, (column, _) in found.items()}
+    arrays = {name: column for name, (column, _) in columns_by_name.items()}
     return Batch(
         arrays, None if ts is None else ts.astype(np.int64, copy=False), rows, missing, table, hint
     )

@@ -1,9 +1,9 @@
 """One column at a time: from Arrow and NumPy to what engines and oracle compare.
 
-Numbers keep their type and share memory where they can; text becomes Python strings (their number,
-not their bytes, is held), times become numpy times in nanoseconds, so that units cannot mix. A
-real number that is missing becomes NaN; for other types a mask tells which values are missing, and
-what stands in their place means nothing.
+Numbers keep their type and share memory where they can. Strings become Python strings; equal ones
+are one object. Timestamps and durations become those of NumPy in nanoseconds, so that units cannot
+mix. A missing floating-point number becomes NaN. For other types a mask marks the missing values;
+what the column holds there means nothing.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Late tuples: put in order within a lateness, counted beyond it.
 
-A tuple is late where its stream has shown a later arrival time already. Within the lateness it
-takes its place; beyond it, its place has been joined past, and it is left out and counted.
+A tuple is late if its stream has already shown a later arrival time. Within the lateness it is put
+in order. Beyond the lateness later tuples have been joined already: it is dropped and counted.
 Which tuples are beyond does not depend on how a stream is cut into batches.
 """
 
@@ -17,12 +17,12 @@ LONG_AGO = -(1 << 62)
 
 
 def beyond(ts: Int64s, lateness_us: int, newest_us: int = LONG_AGO) -> NDArray[np.bool_]:
-    """Tell which tuples come too late to be put in order.
+    """Mark the tuples that arrive too late to be put in order.
 
     Parameters
     ----------
     ts : ndarray of int64
-        Arrival times in microseconds, in the order in which tuples came.
+        Arrival times in microseconds, in the order in which tuples arrived.
     lateness_us : int
         How far a tuple may be behind the newest before it.
     newest_us : int

@@ -60,10 +60,10 @@ class Strings:
 
     @classmethod
     def _of_array(cls, texts: Any) -> "Strings":
-        _, places, data = texts.buffers()
+        _, offsets_buffer, data = texts.buffers()
         if not len(texts):
             return cls(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint8))
-        offsets = np.frombuffer(places, dtype=np.int64)
+        offsets = np.frombuffer(offsets_buffer, dtype=np.int64)
         nothing = np.zeros(0, dtype=np.uint8)
         return cls(
             offsets[texts.offset : texts.offset + len(texts) + 1],
@@ -81,5 +81,5 @@ class Strings:
     def objects(self) -> NDArray[Any]:
         """Python's texts."""
         pa = arrow()
-        places, data = pa.py_buffer(self.offsets), pa.py_buffer(self.data)
-        return python_strings(pa.LargeStringArray.from_buffers(len(self), places, data))
+        offsets_buffer, data = pa.py_buffer(self.offsets), pa.py_buffer(self.data)
+        return python_strings(pa.LargeStringArray.from_buffers(len(self), offsets_buffer, data))

@@ -1,4 +1,4 @@
-"""Joining while tuples come: push batches of both streams, pull the pairs that they complete.
+"""Joining while tuples arrive: push batches of both streams, pull the pairs that they complete.
 
 Both streams have one arrival order, by arrival time. A tuple is joined once no tuple that belongs
 before it can still come: as soon as the other stream, too, has shown that time (or
@@ -48,7 +48,7 @@ ROOM = 4
 
 
 class StreamJoiner:
-    """A join of two streams while they come.
+    """A join of two streams while they arrive.
 
     Several threads may push, and another one take the results: a push waits for a round to end.
     What is pushed is copied.
@@ -58,8 +58,8 @@ class StreamJoiner:
     on, band, window, engine, threads, order, ts, ts_unit, knobs
         As :func:`streamjoin.join`; the engine is one of sliding windows, ``kang`` for ``auto``.
     lateness : str, optional
-        Put tuples in order that are so late at most (``"10ms"``). Later ones are left out and
-        counted in ``metrics["late"]``. Arrival times that go back are refused by default.
+        Maximum lateness of tuples that are put in order (``"10ms"``). Later ones are dropped and
+        counted in ``metrics["late"]``. Arrival times that decrease are refused by default.
     max_pairs : int, optional
         Maximum pairs of a round, and so of each :class:`Matches`; by default, and at most, as many
         as the free memory holds. A round that has more is cut into smaller ones.
@@ -136,14 +136,14 @@ class StreamJoiner:
         self._push(self._s, data)
 
     def advance(self, ts_us: int) -> None:
-        """Say that no tuple of either stream with an arrival time before this one will come.
+        """Say that no tuple of either stream with an arrival time before this one will arrive.
 
         Without that, a stream that is silent holds the other one's tuples back.
 
         Raises
         ------
         InputError
-            If it is no whole number of microseconds.
+            If it is no integer.
         """
         try:
             reached_us = operator.index(ts_us)
@@ -155,7 +155,7 @@ class StreamJoiner:
             self._r.state, self._s.state = self._r.reached(reached_us), self._s.reached(reached_us)
 
     def end(self) -> None:
-        """Say that no more tuples will come: :meth:`results` then gives all that is left."""
+        """Say that no more tuples will arrive: :meth:`results` then joins all that is left."""
         with self._lock:
             self._ended = True
 
@@ -258,7 +258,7 @@ class StreamJoiner:
         return agreed_types(self._r.state.types, self._s.state.types, self._predicate)
 
     def _ready(self, count: int) -> tuple[Held | None, Held | None]:
-        """Return what no tuple that is still to come can precede, the first so many tuples."""
+        """Return what no tuple that is still to arrive can precede, the first so many tuples."""
         r_last_us = s_last_us = MAX_US
         if not self._ended:
             r_last_us = min(self._r.frontier_us, self._s.frontier_us)

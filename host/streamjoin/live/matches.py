@@ -25,7 +25,7 @@ class Matches:
     """
 
     def __init__(self, job: Job, tables: tuple[Any, Any], pairs: Pairs) -> None:
-        self._tables, self._places = tables, pairs
+        self._tables, self._positions = tables, pairs
         self.r_rows, self.s_rows = job.r.named(pairs.r_rows), job.s.named(pairs.s_rows)
         self.ts: Int64s = np.maximum(job.r.ts[pairs.r_rows], job.s.ts[pairs.s_rows])
 
@@ -53,5 +53,5 @@ class Matches:
         InputError
             If what was pushed is not Arrow data, or two columns would get the same name.
         """
-        (r_table, s_table), places = self._tables, self._places
-        return joined_table((r_table, places.r_rows, r_suffix), (s_table, places.s_rows, s_suffix))
+        (r_table, s_table), pairs = self._tables, self._positions
+        return joined_table((r_table, pairs.r_rows, r_suffix), (s_table, pairs.s_rows, s_suffix))

@@ -31,9 +31,9 @@ class Held:
     ts: Int64s
     numbers: Int64s
 
-    def take(self, places: Any) -> "Held":
-        """Return the tuples at these places, a slice or row numbers."""
-        return Held(self.batch.take(places), self.ts[places], self.numbers[places])
+    def take(self, selected: Any) -> "Held":
+        """Return the tuples of these row numbers, or of this slice."""
+        return Held(self.batch.take(selected), self.ts[selected], self.numbers[selected])
 
     def stream(self, source: str) -> Stream:
         """Make a stream of them, as engines take it."""
@@ -44,12 +44,12 @@ class Held:
 
 @dataclass(frozen=True)
 class State:
-    """What a stream has come to: a call that fails leaves it as it was, for it is replaced whole.
+    """The state of a stream: a call that fails leaves it as it was, for it is replaced whole.
 
     Attributes
     ----------
     pushed, late : int
-        Tuples pushed so far, and how many of them came too late.
+        Tuples pushed so far, and how many of them arrived too late.
     newest_us : int
         The newest arrival time so far.
     types : mapping of str to dtype, or None
@@ -110,7 +110,7 @@ class Side:
 
     @property
     def frontier_us(self) -> int:
-        """No tuple that is still to come arrives before this time."""
+        """No further tuple arrives before this time."""
         return self.state.newest_us - (self._lateness_us or 0)
 
     def read(self, data: Any) -> Batch:

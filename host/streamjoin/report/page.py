@@ -181,8 +181,8 @@ def _run_view(index: int, title: str, run: dict[str, Any]) -> dict[str, Any]:
         "groups": groups,
         "verdict": summarize(groups),
         "workloads": [
-            _workload_view(f"run{index + 1}-w{place + 1}", found)
-            for place, found in enumerate(groups)
+            _workload_view(f"run{index + 1}-w{index_in_run + 1}", found)
+            for index_in_run, found in enumerate(groups)
         ],
         "engines": len({r.record["engine"] for r in results}),
         "simulates": any(not result.measured for result in results),

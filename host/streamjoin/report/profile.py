@@ -111,15 +111,15 @@ def profile(r: Stream, s: Stream, predicate: Predicate) -> Profile:
     end = max((int(ts[-1]) for ts in times), default=0)
     edges = _edges(values)
     found = []
-    for place, stream in enumerate((r, s)):
-        counts = np.sort(np.unique(codes[place], return_counts=True)[1])[::-1]
+    for index, stream in enumerate((r, s)):
+        counts = np.sort(np.unique(codes[index], return_counts=True)[1])[::-1]
         partnered = None
         if is_equi and stream.rows:
-            partnered = float(np.isin(codes[place], codes[1 - place]).mean())
+            partnered = float(np.isin(codes[index], codes[1 - index]).mean())
         found.append(
             StreamProfile(
-                name="RS"[place],
-                column=", ".join(columns[place] if is_equi else columns[place][:1]),
+                name="RS"[index],
+                column=", ".join(columns[index] if is_equi else columns[index][:1]),
                 rows=stream.rows,
                 keys=len(counts),
                 duplication=stream.rows / max(1, len(counts)),
@@ -129,7 +129,7 @@ def profile(r: Stream, s: Stream, predicate: Predicate) -> Profile:
                 span_s=(end - start) / 1e6,
                 instants=int(np.count_nonzero(np.diff(stream.ts)) + 1) if stream.rows else 0,
                 frequencies=counts,
-                histogram=_histogram(values[place], edges),
+                histogram=_histogram(values[index], edges),
                 **_rates(stream, start, end),
             )
         )

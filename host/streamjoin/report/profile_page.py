@@ -177,9 +177,9 @@ def _chart(
         width = format_.width_px - LEFT_PX - RIGHT_PX
         axes = add_axes(figure, LEFT_PX, LEGEND_PX, width, PLOT_PX)
         _plot(axes, list(curves.items()), format_, scale, steps=steps, tick=tick)
-        for place, name in enumerate(curves):
-            colour, dash, _ = series_style(place)
-            left = 0.02 + 0.14 * place
+        for index, name in enumerate(curves):
+            colour, dash, _ = series_style(index)
+            left = 0.02 + 0.14 * index
             axes.plot([left, left + 0.05], [1.06] * 2, color=colour, linestyle=dash, linewidth=2,
                       transform=axes.transAxes, clip_on=False)  # fmt: skip
             axes.text(left + 0.06, 1.06, name, fontsize=format_.small_px, color=sentinel("ink"),
@@ -213,8 +213,8 @@ def _plot(
     axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
     axes.tick_params(axis="y", labelsize=format_.small_px)
     axes.grid(axis="y", color=sentinel("rule"), linewidth=1)
-    for place, (name, (x, y)) in enumerate(curves):
-        colour, dash, _ = series_style(place)
+    for index, (name, (x, y)) in enumerate(curves):
+        colour, dash, _ = series_style(index)
         points = (np.repeat(x, 2)[1:-1], np.repeat(y, 2)) if steps else (x, y)
         lines = axes.plot(*points, color=colour, linestyle=dash, linewidth=1.6)
         lines[0].set_gid(f"mark-{name}")

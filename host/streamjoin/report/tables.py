@@ -260,15 +260,15 @@ def comparison(groups: Sequence[Sequence[WorkloadResults]]) -> list[ComparisonRo
         result, and only where the workload's pairs, digest and arrival are the same in both, and
         both figures were measured or come from the same clock.
     """
-    places: dict[tuple[str, str], list[tuple[dict[str, Any], Result] | None]] = {}
+    rows_by_key: dict[tuple[str, str], list[tuple[dict[str, Any], Result] | None]] = {}
     for index, groups_of_run in enumerate(groups):
         for found in groups_of_run:
             for result in found.results:
                 key = (str(found.workload["name"]), result.label)
-                columns = places.setdefault(key, [None] * len(groups))
+                columns = rows_by_key.setdefault(key, [None] * len(groups))
                 columns[index] = (found.workload, result)
     rows = []
-    for (name, label), columns in places.items():
+    for (name, label), columns in rows_by_key.items():
         filled = [column for column in columns if column]
         same = len({_input_of(workload) for workload, _ in filled}) == 1
         sound = [

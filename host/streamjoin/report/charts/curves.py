@@ -62,9 +62,9 @@ def draw_legend(figure: Figure, format_: Format, results: Sequence[Result], top:
     axes.set_ylim(height, 0)
     axes.set_axis_off()
     room = int((column_px - 44) / (format_.small_px * 0.61))
-    for place, result in enumerate(results):
-        left = (place % columns) * column_px
-        y = sum(heights[: place // columns]) + LEGEND_ROW_PX / 2
+    for index, result in enumerate(results):
+        left = (index % columns) * column_px
+        y = sum(heights[: index // columns]) + LEGEND_ROW_PX / 2
         colour, dash, marker = style(result)
         if _points(result):
             axes.plot([left + 2, left + 30], [y, y], color=colour, linestyle=dash, linewidth=2)

@@ -59,7 +59,7 @@ class Sweep:
         others = f" ({self.others})" if self.others else ""
         return f"{self.family} against {self.setting}{others}"
 
-    def told(self, value: float) -> str:
+    def tick(self, value: float) -> str:
         """Write a value."""
         return self.names.get(value, f"{value:g}")
 
@@ -241,7 +241,7 @@ def _chart(key: str, sweep: Sweep, measure: Measure) -> Chart | None:
         return figure
 
     said = [
-        f"{result.label}: " + ", ".join(f"{tick(y)} at {sweep.told(x)}" for x, y in points)
+        f"{result.label}: " + ", ".join(f"{tick(y)} at {sweep.tick(x)}" for x, y in points)
         for result, points in lines
     ]
     alt = f"{title} against {sweep.setting}: {'; '.join(said)}.".replace(units.NBSP, " ")
@@ -267,7 +267,7 @@ def _scale_x(axes: Axes, format_: Format, values: Sequence[float], sweep: Sweep)
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     drawn = values if sweep.ordered else [1.0]  # places of names have no scale
-    scale = scale_for(drawn, sweep.told, sweep.setting)
+    scale = scale_for(drawn, sweep.tick, sweep.setting)
     apply_scale(axes, scale, format_)
     low, high = min(values), max(values)
     if not sweep.ordered:
@@ -276,7 +276,7 @@ def _scale_x(axes: Axes, format_: Format, values: Sequence[float], sweep: Sweep)
         room = 0.03 * (high - low)
         axes.set_xlim(low - room, high + room)
     axes.xaxis.set_major_locator(FixedLocator(sorted(set(values))))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: sweep.told(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: sweep.tick(value)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.tick_params(axis="x", pad=10)
 
