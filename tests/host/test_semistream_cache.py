@@ -175,7 +175,7 @@ def test_the_table_of_values_grows_where_most_of_them_stay_and_within_the_budget
     hot, even = rng.integers(0, 150, 60_000), rng.integers(0, 3000, 60_000)
     sizes = []
     for keys in (hot, even):
-        pairs, join = joined(store, PushFeed(keys.tolist()), settings(120_000, 100), carry=False)
+        pairs, join = joined(store, PushFeed(keys.tolist()), settings(120_000, 100))
         assert len(pairs.found) == len(set(pairs.found)) == len(keys)
         assert join.tables.nbytes + 2 * 100 * store.row_bytes <= 120_000
         sizes.append((len(join.tables.values), join.tables.pages))
@@ -199,7 +199,7 @@ def test_values_leave_room_for_stream_tuples_however_wide_those_are() -> None:
     rng = np.random.default_rng(15)
     store, feed = ListStore(list(range(60)) * 3), PushFeed(rng.integers(0, 60, 12_000).tolist())
     feed.words, feed.payload = 49, np.zeros(49, dtype=np.uint64)
-    pairs, join = joined(store, feed, settings(24_000, 30, switching_factor=0.1), carry=False)
+    pairs, join = joined(store, feed, settings(24_000, 30, switching_factor=0.1))
     assert sorted(pairs.found) == expected(store.keys, feed.keys)
     assert len(join.tables.values) > join.tables.pages
 

@@ -1,7 +1,5 @@
 """The memory of a semi-stream join: one arena for both hash tables, within one budget."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,6 +52,11 @@ GROWTH = 1.25
 START_BYTES = 1 << 20
 
 NO_LIMIT = (1 << 63) - 1
+
+
+Uint64s = NDArray[np.uint64]
+Uint32s = NDArray[np.uint32]
+Shared = tuple[Uint64s, Uint64s, Uint64s, Uint64s, Uint32s, Uint32s, Uint32s, Uint32s, Uint32s]
 
 
 class Tables:
@@ -125,8 +128,8 @@ class Tables:
         self._spare_entries = int(self.numbers[SLOTS] * (MOST_LOAD - LOAD))
 
     @property
-    def shared(self) -> tuple[NDArray[Any], ...]:
-        """What every kernel takes, in its order."""
+    def shared(self) -> Shared:
+        """Arrays that every kernel takes, in the order of its parameters."""
         queue, record_pages, free_pages = self._lists
         return (
             self.numbers,
