@@ -13,7 +13,7 @@ from tests.host.semistream import ByHand, ListStore, PushFeed, expected, joined,
 from streamjoin.engines.kernels.semi import layout as kernels
 from streamjoin.engines.kernels.semi import migration
 from streamjoin.engines.semi import tables as semi_tables
-from streamjoin.engines.semi.settings import LEAST_TABLE_BYTES, LEAST_TUPLES
+from streamjoin.engines.semi.settings import LEAST_TUPLES, MIN_TABLE_BYTES
 
 ROWS = 8
 MOST_TUPLES = 4000
@@ -187,7 +187,7 @@ def test_the_table_of_values_grows_where_most_of_them_stay_and_within_the_budget
 
 def test_a_value_that_needs_very_many_tuples_to_pass_is_cached_once_it_has_them() -> None:
     """As it must with wide rows, narrow tuples and much hysteresis."""
-    hot, each = 3, 2 * migration.MOST_NODES
+    hot, each = 3, 2 * migration.MAX_NODES
     hand = ByHand(list(range(40)), settings(10_000_000, ROWS, switching_factor=2500.0), 60 * each)
     for _ in range(7):  # nominated in the fourth, loaded in the fifth
         hand.cycle(hot, each)
@@ -215,7 +215,7 @@ def test_tables_of_any_widths_stay_within_any_budget_that_is_accepted(
     wide: int, kept: int, times: float, caching: bool
 ) -> None:
     widest = 8 * max(kernels.NODE_HEADER + wide, 1 + kept)
-    budget = int((LEAST_TABLE_BYTES + LEAST_TUPLES * widest) * times)
+    budget = int((MIN_TABLE_BYTES + LEAST_TUPLES * widest) * times)
     tables = semi_tables.Tables(wide, kept, budget, caching)
     assert tables.nbytes <= budget
     assert tables.pages >= 8

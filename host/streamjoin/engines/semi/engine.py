@@ -26,7 +26,7 @@ from streamjoin_common.storage import TemporaryFolder
 DEFAULT_SHARE = 0.1
 """Of R's bytes: the budget of a stream that arrives all at once where none is named."""
 
-LEAST_DEFAULT_BYTES = 1 << 20
+MIN_DEFAULT_BYTES = 1 << 20
 ENOUGH_BYTES = 1 << 20
 """Of a budget, beside what tuples take."""
 
@@ -249,14 +249,14 @@ class SemiStreamEngine(Engine):
         if not budget:
             width = knobs["r_bytes"] if job.r.in_memory else store.read_bytes
             relation_bytes = store.places * width
-            by_default = max(LEAST_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
+            by_default = max(MIN_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
             budget = None if job.arrival == "replay" else by_default
         if budget is not None:
             budget = min(budget, self._most_bytes(job, store))
         rows = knobs["partition_rows"]
         if not rows:
             costs, _ = cost.load(store.kind)
-            memory = budget or LEAST_DEFAULT_BYTES
+            memory = budget or MIN_DEFAULT_BYTES
             rows = cost.best_partition_rows(costs, memory, store.read_bytes)
         rows = min(rows, max(1, store.places))
         return Settings(

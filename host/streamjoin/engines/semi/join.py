@@ -43,11 +43,11 @@ LOOP_TUPLES = 1 << 18
 """Most stream tuples of a loop: results are handed over, and the partition waits, no longer."""
 
 OUTPUT_PAIRS = 1 << 17
-LEAST_ROOM_PAIRS = 1 << 13
+MIN_ROOM_PAIRS = 1 << 13
 RESERVE_EVERY = 16
 """Loops of a cycle after which the pages that the cache will want are counted again."""
 
-MOST_POINTS = 512
+MAX_POINTS = 512
 
 Uint32s = NDArray[np.uint32]
 Sink = Callable[[Uint32s, Uint32s], None]
@@ -152,7 +152,7 @@ class SemiStreamJoin:
         records = float(self.cache.counts()["records"]) if self.cache is not None else 0.0
         point = [self._meter.now_us(), float(self._taken), float(numbers[FROM_CACHE]), records]
         self.tally.curve.append(point)
-        if len(self.tally.curve) > MOST_POINTS:
+        if len(self.tally.curve) > MAX_POINTS:
             self.tally.curve = self.tally.curve[::2]
 
     def _expire_before(self, entered: tuple[int, int]) -> None:
@@ -245,7 +245,7 @@ class SemiStreamJoin:
         if pairs:
             self._sink(self._out_r[:pairs], self._out_s[:pairs])
             self._out_r, self._out_s = self._out_r[pairs:], self._out_s[pairs:]
-        if len(self._out_r) < LEAST_ROOM_PAIRS:
+        if len(self._out_r) < MIN_ROOM_PAIRS:
             self._out_r, self._out_s = _new_output()
 
     def _timed(self, step: str) -> Timed:

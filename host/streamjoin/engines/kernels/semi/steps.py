@@ -27,9 +27,9 @@ from streamjoin.engines.kernels.semi.layout import (
     LOADING,
     LOW,
     MATCHED,
+    MAX_ENTRIES,
     MISSED,
     MISSING,
-    MOST_ENTRIES,
     NEXT,
     NEXT_AT,
     NEXT_LEFT,
@@ -180,7 +180,7 @@ def take(
             status = AT_QUOTA
             break
         if not known and (
-            numbers[ENTRIES] >= numbers[MOST_ENTRIES]
+            numbers[ENTRIES] >= numbers[MAX_ENTRIES]
             or directory[slots + U64(OVERFLOW - 1)] != EMPTY
         ):
             status = NO_ENTRY
