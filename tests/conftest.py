@@ -72,7 +72,7 @@ def pytest_unconfigure() -> None:
 @pytest.fixture(autouse=True)
 def _threads_share_however_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have index joins share what is too little to be worth it: tests provoke their races."""
-    monkeypatch.setattr(mergetrees, "LEAST_SHARED", 0)
+    monkeypatch.setattr(mergetrees, "MIN_SHARED", 0)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from streamjoin_common.free_memory import SHARE, available_bytes
 
 __all__ = ["SHARE", "ResidentSet", "available_bytes", "input_bytes", "keep_one_arena"]
 
-MOST_POINTS = 200
+MAX_POINTS = 200
 FIRST_STEP_S = 0.005
 _STATUS = Path("/proc/self/status")
 _STATM = Path("/proc/self/statm")
@@ -60,7 +60,7 @@ class ResidentSet:
         step_s = FIRST_STEP_S
         while not self._stopped.wait(step_s):
             self._note()
-            if len(self.curve) >= MOST_POINTS:
+            if len(self.curve) >= MAX_POINTS:
                 self.curve = self.curve[1::2]
                 step_s *= 2
 

@@ -12,6 +12,7 @@ from streamjoin.engines.kernels.semi import layout as kernels
 from streamjoin.engines.semi.join import SemiStreamJoin
 from streamjoin.engines.semi.reader import Stretch
 from streamjoin.engines.semi.settings import Settings
+from streamjoin.engines.semi.tables import Tables
 from streamjoin.metrics import Meter
 from streamjoin.relations import Partition, Projection, Store
 from streamjoin.relations.base import packed
@@ -71,14 +72,9 @@ class Pairs:
 
     def __init__(self) -> None:
         self.found: list[tuple[int, int]] = []
-        self.payload: list[tuple[int, ...]] = []
 
-    def __call__(
-        self, r_rows: NDArray[np.uint32], s_rows: NDArray[np.uint32], payload: Words | None
-    ) -> None:
+    def __call__(self, r_rows: NDArray[np.uint32], s_rows: NDArray[np.uint32]) -> None:
         self.found += zip(r_rows.tolist(), s_rows.tolist(), strict=True)
-        if payload is not None:
-            self.payload += map(tuple, payload.tolist())
 
 
 class ByHand:
@@ -99,7 +95,7 @@ class ByHand:
         self.feed = PushFeed([0] * most, arrived=0, live=True)
         self.pairs, meter = Pairs(), Meter()
         meter.start()
-        self.join = SemiStreamJoin(self.store, self.feed, chosen, meter, self.pairs, carry=False)
+        self.join = SemiStreamJoin(self.store, self.feed, chosen, meter, self.pairs)
         self._rows, self._most = chosen.partition_rows, most
         self._index, self._partitions = 0, 0
 
@@ -143,13 +139,28 @@ class ByHand:
         return int(states[0]) if len(states) else kernels.FREE
 
 
-def joined(
-    store: Store, feed: PushFeed, settings: Settings, carry: bool = True
-) -> tuple[Pairs, SemiStreamJoin]:
+def cached_records(tables: Tables) -> list[list[int]]:
+    """Records of all values in the cache: row number and payload words."""
+    numbers, arena, _, _, values, _, _, record_pages, _ = tables.shared
+    joins = (values[:, kernels.STATE] == kernels.CACHED) & (
+        values[:, kernels.SEEN] != kernels.BROKEN
+    )
+    first, count = values[joins, kernels.FIRST], values[joins, kernels.RECORDS]
+    log2, words = int(numbers[kernels.PAGE_RECORDS_LOG2]), int(numbers[kernels.RECORD_WORDS])
+    records = []
+    for start, many in zip(first.tolist(), count.tolist(), strict=True):
+        for number in range(start, start + many):
+            page = int(record_pages[number >> log2])
+            at = page * int(numbers[kernels.PAGE_WORDS]) + (number & ((1 << log2) - 1)) * words
+            records.append(arena[at : at + words].tolist())
+    return records
+
+
+def joined(store: Store, feed: PushFeed, settings: Settings) -> tuple[Pairs, SemiStreamJoin]:
     """Run a join to its end."""
     pairs, meter = Pairs(), Meter()
     meter.start()
-    join = SemiStreamJoin(store, feed, settings, meter, pairs, carry=carry)
+    join = SemiStreamJoin(store, feed, settings, meter, pairs)
     try:
         join.run()
     finally:

@@ -66,7 +66,7 @@ def test_a_chain_is_exact_under_every_order_of_its_steps(
     for number in range(CASES):
         rng = np.random.default_rng(SEED + number)
         monkeypatch.setattr(chain, "RING_MESSAGES", int(rng.integers(1, 5)))
-        monkeypatch.setattr(store, "LEAST_SLOTS", 1)
+        monkeypatch.setattr(store, "MIN_SLOTS", 1)
         r, s = (cases.stream_of(rng, source, int(rng.integers(1, 40))) for source in ("r", "s"))
         threads = int(rng.integers(1, 6, endpoint=True))
         asked = Job(r, s, cases.EQUI, cases.window_of(rng, 12), threads=threads)

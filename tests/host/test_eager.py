@@ -43,8 +43,8 @@ KEYS = {
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make small inputs take many batches and overflow the output."""
     monkeypatch.setattr(eager, "BATCH_ROWS", 64)
-    monkeypatch.setattr(eager, "LEAST_ROOM", 4)
-    monkeypatch.setattr("streamjoin.engines.intra.window.LEAST_ROOM", 8)
+    monkeypatch.setattr(eager, "MIN_ROOM", 4)
+    monkeypatch.setattr("streamjoin.engines.intra.window.MIN_ROOM", 8)
     monkeypatch.setattr("streamjoin.engines.intra.window.OUTPUT_PAIRS", 64)
 
 

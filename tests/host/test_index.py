@@ -33,7 +33,7 @@ BAND = Predicate.parse(band="k=k:2:3")
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make small inputs merge often and overflow the output."""
-    monkeypatch.setattr(mergetrees, "LEAST_MERGED", 1)
+    monkeypatch.setattr(mergetrees, "MIN_MERGED", 1)
     monkeypatch.setattr(ibwj, "OUTPUT_PAIRS", 8)
 
 
@@ -279,7 +279,7 @@ def test_threads_join_in_and_leave_as_batches_grow_and_shrink(name: str, keys: s
 def test_one_thread_works_alone_where_merges_are_small(
     least: int, at_work: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mergetrees, "LEAST_SHARED", least)
+    monkeypatch.setattr(mergetrees, "MIN_SHARED", least)
     seen = set()
     each = Crew.each
 

@@ -56,7 +56,7 @@ def test_a_curve_of_any_length_has_few_points() -> None:
         watched = memory.ResidentSet()
         time.sleep(0.5)
         watched.stop()
-    assert 2 < len(watched.curve) <= memory.MOST_POINTS + 1
+    assert 2 < len(watched.curve) <= memory.MAX_POINTS + 1
     assert threading.active_count() == before
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from tests.host.semistream import ListStore, PushFeed, expected, joined, settings
+from tests.host.semistream import ListStore, PushFeed, cached_records, expected, joined, settings
 
 import streamjoin as sj
 from streamjoin.errors import InputError
@@ -54,9 +54,9 @@ def test_heavy_duplicates_and_misses_are_joined_exactly(
     caching: bool, r_keys: list[int], s_keys: list[int], rows: int, memory: int | None
 ) -> None:
     store, feed = ListStore(r_keys), PushFeed(s_keys)
-    pairs, _ = joined(store, feed, settings(memory, rows, caching=caching))
+    pairs, join = joined(store, feed, settings(memory, rows, caching=caching))
     assert sorted(pairs.found) == expected(store.keys, feed.keys)
-    assert all(row == kept[0] for (row, _), kept in zip(pairs.found, pairs.payload, strict=True))
+    assert all(row == kept for row, kept, _ in cached_records(join.tables))
 
 
 def test_keys_that_differ_in_their_upper_half_only_are_different() -> None:
@@ -183,7 +183,7 @@ def test_hot_keys_that_change_are_evicted_and_replaced() -> None:
     first = zipf(rng, 400, 60_000)
     second = 399 - zipf(rng, 400, 60_000)
     feed = PushFeed(np.concatenate([first, second]).tolist())
-    pairs, join = joined(store, feed, settings(40_000, 40, eviction_cycles=4), carry=False)
+    pairs, join = joined(store, feed, settings(40_000, 40, eviction_cycles=4))
     told = join.details()
     assert told["evicted_values"] > 0
     cached = join.tables.value_keys[join.tables.values[:, 0] == 3]
@@ -241,7 +241,7 @@ def test_the_chunk_grows_with_the_arrival_rate(engine: str) -> None:
 
 def test_a_stream_faster_than_the_service_waits_and_the_backlog_is_told() -> None:
     store, feed = ListStore(list(range(3000))), PushFeed(list(range(3000)) * 4, live=True)
-    pairs, join = joined(store, feed, settings(30_000, 100, caching=False), carry=False)
+    pairs, join = joined(store, feed, settings(30_000, 100, caching=False))
     assert len(pairs.found) == 12_000
     assert join.details()["most_waiting_tuples"] == 12_000
     assert join.details()["shed_tuples"] == 0
@@ -249,9 +249,7 @@ def test_a_stream_faster_than_the_service_waits_and_the_backlog_is_told() -> Non
 
 def test_what_is_shed_is_counted_and_nothing_else_is_lost() -> None:
     store, feed = ListStore(list(range(3000))), PushFeed(list(range(3000)) * 4, live=True)
-    pairs, join = joined(
-        store, feed, settings(30_000, 100, caching=False, shed_beyond=5000), carry=False
-    )
+    pairs, join = joined(store, feed, settings(30_000, 100, caching=False, shed_beyond=5000))
     told = join.details()
     assert told["shed_tuples"] == 7000
     assert len(pairs.found) == 12_000 - 7000

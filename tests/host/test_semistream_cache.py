@@ -13,7 +13,7 @@ from tests.host.semistream import ByHand, ListStore, PushFeed, expected, joined,
 from streamjoin.engines.kernels.semi import layout as kernels
 from streamjoin.engines.kernels.semi import migration
 from streamjoin.engines.semi import tables as semi_tables
-from streamjoin.engines.semi.settings import LEAST_TABLE_BYTES, LEAST_TUPLES
+from streamjoin.engines.semi.settings import LEAST_TUPLES, MIN_TABLE_BYTES
 
 ROWS = 8
 MOST_TUPLES = 4000
@@ -175,7 +175,7 @@ def test_the_table_of_values_grows_where_most_of_them_stay_and_within_the_budget
     hot, even = rng.integers(0, 150, 60_000), rng.integers(0, 3000, 60_000)
     sizes = []
     for keys in (hot, even):
-        pairs, join = joined(store, PushFeed(keys.tolist()), settings(120_000, 100), carry=False)
+        pairs, join = joined(store, PushFeed(keys.tolist()), settings(120_000, 100))
         assert len(pairs.found) == len(set(pairs.found)) == len(keys)
         assert join.tables.nbytes + 2 * 100 * store.row_bytes <= 120_000
         sizes.append((len(join.tables.values), join.tables.pages))
@@ -187,7 +187,7 @@ def test_the_table_of_values_grows_where_most_of_them_stay_and_within_the_budget
 
 def test_a_value_that_needs_very_many_tuples_to_pass_is_cached_once_it_has_them() -> None:
     """As it must with wide rows, narrow tuples and much hysteresis."""
-    hot, each = 3, 2 * migration.MOST_NODES
+    hot, each = 3, 2 * migration.MAX_NODES
     hand = ByHand(list(range(40)), settings(10_000_000, ROWS, switching_factor=2500.0), 60 * each)
     for _ in range(7):  # nominated in the fourth, loaded in the fifth
         hand.cycle(hot, each)
@@ -199,7 +199,7 @@ def test_values_leave_room_for_stream_tuples_however_wide_those_are() -> None:
     rng = np.random.default_rng(15)
     store, feed = ListStore(list(range(60)) * 3), PushFeed(rng.integers(0, 60, 12_000).tolist())
     feed.words, feed.payload = 49, np.zeros(49, dtype=np.uint64)
-    pairs, join = joined(store, feed, settings(24_000, 30, switching_factor=0.1), carry=False)
+    pairs, join = joined(store, feed, settings(24_000, 30, switching_factor=0.1))
     assert sorted(pairs.found) == expected(store.keys, feed.keys)
     assert len(join.tables.values) > join.tables.pages
 
@@ -215,7 +215,7 @@ def test_tables_of_any_widths_stay_within_any_budget_that_is_accepted(
     wide: int, kept: int, times: float, caching: bool
 ) -> None:
     widest = 8 * max(kernels.NODE_HEADER + wide, 1 + kept)
-    budget = int((LEAST_TABLE_BYTES + LEAST_TUPLES * widest) * times)
+    budget = int((MIN_TABLE_BYTES + LEAST_TUPLES * widest) * times)
     tables = semi_tables.Tables(wide, kept, budget, caching)
     assert tables.nbytes <= budget
     assert tables.pages >= 8

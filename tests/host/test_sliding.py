@@ -46,7 +46,7 @@ def _any_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
         good(threads)
 
     monkeypatch.setattr(Crew, "check", dawdling)
-    monkeypatch.setattr(store, "LEAST_SLOTS", 8)  # so that what is stored has to move
+    monkeypatch.setattr(store, "MIN_SLOTS", 8)  # so that what is stored has to move
 
 
 def case_of(seed: int, engine: Engine) -> Job:

@@ -8,7 +8,7 @@ from streamjoin.errors import DeadlineError
 LOOK_S = 0.05
 """Seconds between looks at the counters while nothing comes."""
 
-MOST_LOOK_S = 10 * LOOK_S
+MAX_LOOK_S = 10 * LOOK_S
 """Most that the time to a look counts for: a program that was held up itself has seen nothing."""
 
 
@@ -57,7 +57,7 @@ class Watch:
         if seen != self._seen:
             self._seen, self._quiet_s = seen, 0.0
             return
-        self._quiet_s += min(passed_s, MOST_LOOK_S)
+        self._quiet_s += min(passed_s, MAX_LOOK_S)
         if self._quiet_s > self._limit_s:
             raise DeadlineError(
                 f"the design took no tuple and gave no result for {self._quiet_s:.1f} s: "

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import Codes
 from streamjoin.engines.intra.window import (
-    LEAST_ROOM,
+    MIN_ROOM,
     Emitter,
     IntraWindowEngine,
     WindowTuples,
@@ -131,7 +131,7 @@ class StampedEmitter:
         if upto > self.at:
             self.at = upto
             self._stamps.append((upto, self.meter.now_us()))
-            if len(self.out_r) - upto < LEAST_ROOM:
+            if len(self.out_r) - upto < MIN_ROOM:
                 self.flush()
 
     def flush(self) -> None:

@@ -22,7 +22,7 @@ from streamjoin.tuples import Int64s
 OUTPUT_PAIRS = 1 << 20
 """Pairs that a thread has room for: large enough for huge pages, small enough to be back soon."""
 
-LEAST_ROOM = 1024
+MIN_ROOM = 1024
 """With room for fewer a thread is given a new buffer."""
 
 
@@ -65,8 +65,8 @@ class Emitter:
 
     def buffer(self, likely: int) -> tuple[Codes, Codes]:
         """Give room for matches, of which about that many may come in all."""
-        if self._out.shape[1] < LEAST_ROOM:
-            self._out = np.empty((2, min(OUTPUT_PAIRS, max(LEAST_ROOM, likely))), dtype=np.uint32)
+        if self._out.shape[1] < MIN_ROOM:
+            self._out = np.empty((2, min(OUTPUT_PAIRS, max(MIN_ROOM, likely))), dtype=np.uint32)
         return self._out[0], self._out[1]
 
     def emit(

@@ -38,11 +38,11 @@ from streamjoin.engines.semi.tables import Tables
 INCREMENTING, SWITCHING, PHASE_OUT = 1, 2, 0
 """Remainders of the cycle's number by 3."""
 
-LEAST_NODE_PAGES = 4
-LEAST_NODE_SHARE = 1 / 16
+MIN_NODE_PAGES = 4
+MIN_NODE_SHARE = 1 / 16
 """Of the arena, what the cache leaves to H_S."""
 
-MOST_GAPS = 1 / 8
+MAX_GAPS = 1 / 8
 """Share of the cache's records that may be gaps before they are closed."""
 
 Chosen = NDArray[np.uint32]
@@ -190,7 +190,7 @@ class Cache:
     def _room_pages(self) -> int:
         """Pages that the cache may still take."""
         tables = self._tables
-        kept = max(LEAST_NODE_PAGES, int(tables.pages * LEAST_NODE_SHARE))
+        kept = max(MIN_NODE_PAGES, int(tables.pages * MIN_NODE_SHARE))
         return max(0, tables.pages - kept - tables.record_pages_used)
 
     def _demote(self, chosen: NDArray[np.int64]) -> int:
@@ -203,7 +203,7 @@ class Cache:
         values = tables.values
         held = np.flatnonzero((values[:, STATE] == CACHED) | (values[:, STATE] == LOADING))
         used = int(values[held, RECORDS].sum())
-        if tables.records - used <= MOST_GAPS * tables.records:
+        if tables.records - used <= MAX_GAPS * tables.records:
             return
         order = held[np.argsort(values[held, FIRST], kind="stable")].astype(np.uint32)
         tables.records = int(migration.compact(order, *tables.shared))

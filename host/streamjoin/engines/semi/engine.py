@@ -26,7 +26,7 @@ from streamjoin_common.storage import TemporaryFolder
 DEFAULT_SHARE = 0.1
 """Of R's bytes: the budget of a stream that arrives all at once where none is named."""
 
-LEAST_DEFAULT_BYTES = 1 << 20
+MIN_DEFAULT_BYTES = 1 << 20
 ENOUGH_BYTES = 1 << 20
 """Of a budget, beside what tuples take."""
 
@@ -34,6 +34,7 @@ OF_A_COPY = frozenset({"store", "r_bytes", "kept_bytes"})
 """Knobs that say how R is written."""
 
 Words = NDArray[np.uint64]
+Uint32s = NDArray[np.uint32]
 
 _KNOBS = (
     Knob("store", "arrow", "Where R lies.", choices=KINDS),
@@ -197,17 +198,16 @@ class SemiStreamEngine(Engine):
 
     def _warm_up(self, job: Job, store: Store) -> None:
         """Compile the kernels, or load them from the cache, by calling each with nothing to do."""
-        from streamjoin.engines.kernels.semi import migration
-        from streamjoin.engines.kernels.semi import steps as semisteps
+        from streamjoin.engines.kernels.semi import expiry, migration, steps
         from streamjoin.engines.semi.tables import Tables
 
         tables = Tables(_stream_words(job), store.payload_words, 1 << 16, caching=True)
         nothing, room = np.zeros(0, dtype=np.uint64), np.zeros(1, dtype=np.uint32)
         payload = np.zeros(_stream_words(job), dtype=np.uint64)
-        outs: tuple[NDArray[Any], ...] = (room, room.copy(), np.zeros(0, dtype=np.uint64))
-        semisteps.take(nothing, 0, 0, payload, *tables.shared, *outs)
-        semisteps.probe(nothing, nothing, nothing, 0, 0, *tables.shared, *outs)
-        semisteps.expire(0, 0, *tables.shared)
+        outs = (room, room.copy())
+        steps.take(nothing, 0, 0, payload, *tables.shared, *outs)
+        steps.probe(nothing, nothing, nothing, 0, 0, *tables.shared, *outs)
+        expiry.expire(0, 0, *tables.shared)
         migration.nominate(0, *tables.shared)
         migration.demote(room[:0].copy(), *tables.shared)
         migration.compact(room[:0].copy(), *tables.shared)
@@ -219,7 +219,7 @@ class SemiStreamEngine(Engine):
         store = prepared.relation.store
         feed = JobFeed(job, prepared.s_keys, _stream_words(job), meter)
 
-        def sink(r_rows: Any, s_rows: Any, _: Any) -> None:
+        def sink(r_rows: Uint32s, s_rows: Uint32s) -> None:
             meter.emit(r_rows, s_rows)
             meter.progress(min(job.tuples, join.tally.taken), job.tuples)
 
@@ -249,14 +249,14 @@ class SemiStreamEngine(Engine):
         if not budget:
             width = knobs["r_bytes"] if job.r.in_memory else store.read_bytes
             relation_bytes = store.positions * width
-            by_default = max(LEAST_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
+            by_default = max(MIN_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
             budget = None if job.arrival == "replay" else by_default
         if budget is not None:
             budget = min(budget, self._most_bytes(job, store))
         rows = knobs["partition_rows"]
         if not rows:
             costs, _ = cost.load(store.kind)
-            memory = budget or LEAST_DEFAULT_BYTES
+            memory = budget or MIN_DEFAULT_BYTES
             rows = cost.best_partition_rows(costs, memory, store.read_bytes)
         rows = min(rows, max(1, store.positions))
         return Settings(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.semi import steps as semisteps
+from streamjoin.engines.kernels.semi import expiry, steps
 from streamjoin.engines.kernels.semi.layout import (
     AT,
     FROM_CACHE,
@@ -43,14 +43,14 @@ LOOP_TUPLES = 1 << 18
 """Most stream tuples of a loop: results are handed over, and the partition waits, no longer."""
 
 OUTPUT_PAIRS = 1 << 17
-LEAST_ROOM_PAIRS = 1 << 13
+MIN_ROOM_PAIRS = 1 << 13
 RESERVE_EVERY = 16
 """Loops of a cycle after which the pages that the cache will want are counted again."""
 
-MOST_POINTS = 512
+MAX_POINTS = 512
 
-Words = NDArray[np.uint64]
-Sink = Callable[[NDArray[np.uint32], NDArray[np.uint32], Words | None], None]
+Uint32s = NDArray[np.uint32]
+Sink = Callable[[Uint32s, Uint32s], None]
 
 
 class SemiStreamJoin:
@@ -67,9 +67,7 @@ class SemiStreamJoin:
     meter : Meter
         Clock and phases.
     sink : callable
-        Given rows of R, rows of S and, with ``carry``, the kept columns of each pair's master row.
-    carry : bool
-        Whether the sink wants those.
+        Called with the rows of R and of S of pairs.
     """
 
     def __init__(
@@ -79,8 +77,6 @@ class SemiStreamJoin:
         settings: Settings,
         meter: Meter,
         sink: Sink,
-        *,
-        carry: bool = False,
     ) -> None:
         self._store, self._feed, self._settings = store, feed, settings
         self._meter, self._sink = meter, sink
@@ -93,12 +89,11 @@ class SemiStreamJoin:
             else None
         )
         self.tally = Tally()
-        self._carried = store.payload_words if carry else 0
         self._chunks: deque[tuple[tuple[int, int], int]] = deque()
         self._reserved_pages = 0
         self._left_over = 0.0
         self._cycle = 0
-        self._out_r, self._out_s, self._out_payload = self._new_output()
+        self._out_r, self._out_s = _new_output()
 
     def run(self) -> None:
         """Join until the stream has ended and its last tuple has seen all of R."""
@@ -157,7 +152,7 @@ class SemiStreamJoin:
         records = float(self.cache.counts()["records"]) if self.cache is not None else 0.0
         point = [self._meter.now_us(), float(self._taken), float(numbers[FROM_CACHE]), records]
         self.tally.curve.append(point)
-        if len(self.tally.curve) > MOST_POINTS:
+        if len(self.tally.curve) > MAX_POINTS:
             self.tally.curve = self.tally.curve[::2]
 
     def _expire_before(self, entered: tuple[int, int]) -> None:
@@ -167,7 +162,7 @@ class SemiStreamJoin:
             _, upto = self._chunks.popleft()
         if upto is not None:
             cycle = self._cycle if self.cache is not None else 0
-            semisteps.expire(upto, cycle, *self.tables.shared)
+            expiry.expire(upto, cycle, *self.tables.shared)
 
     def _quota(self, partitions: int) -> int:
         """Tuples that H_S may take now: the chunk's size."""
@@ -202,11 +197,11 @@ class SemiStreamJoin:
         numbers[QUOTA] = min(NO_LIMIT, int(numbers[NEXT]) + self._quota(partitions))
         numbers[PLACE], numbers[WITHIN] = self._taken, 0
         while True:
-            found, status = semisteps.take(
-                feed.keys, end, 0, feed.payload, *tables.shared, *self._room()
+            pairs, status = steps.take(
+                feed.keys, end, 0, feed.payload, *tables.shared, self._out_r, self._out_s
             )
-            self._written(found)
-            self.tally.cached_pairs += found
+            self._emit(pairs)
+            self.tally.cached_pairs += pairs
             self.tally.taken = int(numbers[PLACE])
             if status in {NO_PAGE, NO_ENTRY} and tables.grows:
                 tables.grow()
@@ -223,17 +218,18 @@ class SemiStreamJoin:
         numbers[PLACE], numbers[WITHIN], numbers[AT] = 0, 0, 0
         status = FULL_OUTPUT
         while status == FULL_OUTPUT:
-            found, status = semisteps.probe(
+            pairs, status = steps.probe(
                 rows.keys,
                 rows.rows,
                 rows.payload,
                 rows.first,
                 rows.stride,
                 *self.tables.shared,
-                *self._room(),
+                self._out_r,
+                self._out_s,
             )
-            self._written(found)
-            self.tally.pairs += found
+            self._emit(pairs)
+            self.tally.pairs += pairs
 
     def _shed(self) -> None:
         """Drop the oldest of what waits beyond the limit, and count it."""
@@ -244,26 +240,13 @@ class SemiStreamJoin:
             self.tally.shed += waiting - limit
             self.tally.taken += waiting - limit
 
-    def _room(self) -> tuple[NDArray[Any], ...]:
-        return self._out_r, self._out_s, self._out_payload
-
-    def _written(self, found: int) -> None:
-        """Hand over what a kernel wrote; its room is not used again."""
-        if found:
-            words = found * self._carried
-            payload = self._out_payload[:words].reshape(found, -1) if self._carried else None
-            self._sink(self._out_r[:found], self._out_s[:found], payload)
-            self._out_r, self._out_s = self._out_r[found:], self._out_s[found:]
-            self._out_payload = self._out_payload[words:]
-        if len(self._out_r) < LEAST_ROOM_PAIRS:
-            self._out_r, self._out_s, self._out_payload = self._new_output()
-
-    def _new_output(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Words]:
-        return (
-            np.empty(OUTPUT_PAIRS, dtype=np.uint32),
-            np.empty(OUTPUT_PAIRS, dtype=np.uint32),
-            np.empty(OUTPUT_PAIRS * self._carried, dtype=np.uint64),
-        )
+    def _emit(self, pairs: int) -> None:
+        """Hand over the pairs that a kernel wrote; their memory is not written again."""
+        if pairs:
+            self._sink(self._out_r[:pairs], self._out_s[:pairs])
+            self._out_r, self._out_s = self._out_r[pairs:], self._out_s[pairs:]
+        if len(self._out_r) < MIN_ROOM_PAIRS:
+            self._out_r, self._out_s = _new_output()
 
     def _timed(self, step: str) -> Timed:
         return Timed(self._meter, self.tally.step_ns, step)
@@ -312,3 +295,7 @@ class SemiStreamJoin:
                 "broken_values": cache.broken,
             }
         return told
+
+
+def _new_output() -> tuple[Uint32s, Uint32s]:
+    return np.empty(OUTPUT_PAIRS, dtype=np.uint32), np.empty(OUTPUT_PAIRS, dtype=np.uint32)

@@ -29,7 +29,7 @@ ABSENT = texts.UNKNOWN
 
 SIGN = np.uint64(1 << 63)
 FIRST_ROWS = 1 << 10
-MOST_NUMBERS = 1 << 32
+MAX_NUMBERS = 1 << 32
 """Row numbers of results are 32 bits."""
 
 
@@ -231,7 +231,7 @@ class CodedStore(Store):
     def read(self, first: int, end: int) -> Partition:
         """Read rows, and make words of their join columns."""
         numbers, columns = self._inner.columns(first, end)
-        if len(numbers) and int(numbers.max()) >= MOST_NUMBERS:
+        if len(numbers) and int(numbers.max()) >= MAX_NUMBERS:
             raise InputError(
                 f"{self.location}: row number {int(numbers.view(np.int64).max())} does not "
                 "fit into 32 bits: name rows by a smaller number"

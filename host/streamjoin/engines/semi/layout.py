@@ -14,7 +14,7 @@ LOAD = 0.75
 ENTRY_BYTES = WORD_BYTES / LOAD
 """Of a join value in the directory."""
 
-MOST_LOAD = 0.9
+MAX_LOAD = 0.9
 """That share where values were given entries later."""
 
 PAGE_NUMBER_BYTES = 3 * 4
@@ -23,7 +23,7 @@ PAGE_NUMBER_BYTES = 3 * 4
 PARTLY_FILLED = 3
 """Pages that are filled in part: the queue's first and last, the last of the records."""
 
-LEAST_PAGES = 8
+MIN_PAGES = 8
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def page_records_log2(budget: float, node_words: int, record_words: int) -> int:
     """
     log2 = least = max(0, (-(-node_words // record_words) - 1).bit_length())
     best, best_waste = least, 1.0
-    while whole_page_bytes(record_words << log2, node_words) * LEAST_PAGES <= budget:
+    while whole_page_bytes(record_words << log2, node_words) * MIN_PAGES <= budget:
         words = record_words << log2
         waste = (words % node_words) / words + PAGE_NUMBER_BYTES / (words * WORD_BYTES)
         waste += PARTLY_FILLED * words * WORD_BYTES / budget

@@ -10,7 +10,7 @@ from streamjoin.errors import InputError
 from streamjoin.relations import Store
 
 Words = NDArray[np.uint64]
-LEAST_TABLE_BYTES = 1 << 13
+MIN_TABLE_BYTES = 1 << 13
 LEAST_TUPLES = 17
 """Of the wider side, beside that: of eight pages each takes fewer than two."""
 
@@ -91,7 +91,7 @@ class Settings:
             return None
         buffers = 2 * self.partition_rows * store.read_bytes
         left = self.memory_bytes - buffers
-        least = LEAST_TABLE_BYTES + LEAST_TUPLES * max(store.row_bytes, node_bytes)
+        least = MIN_TABLE_BYTES + LEAST_TUPLES * max(store.row_bytes, node_bytes)
         if left < least:
             raise InputError(
                 f"a budget of {self.memory_bytes} bytes does not hold two disk buffers of "

@@ -1,7 +1,5 @@
 """The memory of a semi-stream join: one arena for both hash tables, within one budget."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +11,7 @@ from streamjoin.engines.kernels.semi.layout import (
     FREE_PAGES,
     FREE_VALUES,
     KEPT_VALUES,
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     NEXT,
     NODE_HEADER,
     NODE_WORDS,
@@ -32,9 +30,9 @@ from streamjoin.engines.kernels.semi.layout import (
 )
 from streamjoin.engines.semi.layout import (
     ENTRY_BYTES,
-    LEAST_PAGES,
     LOAD,
-    MOST_LOAD,
+    MAX_LOAD,
+    MIN_PAGES,
     WORD_BYTES,
     page_records_log2,
     whole_page_bytes,
@@ -44,7 +42,7 @@ FIRST_VALUES = 16
 FIRST_VALUES_SHARE = 1 / 256
 """Of a budget, for the table of values before there is use for more."""
 
-MOST_VALUES_SHARE = 1 / 8
+MAX_VALUES_SHARE = 1 / 8
 """Of a budget, for the table of values at most: of each, twice its bytes are saved, or it goes."""
 
 FIXED_BYTES = (semistream.OVERFLOW + 3 + NUMBERS) * WORD_BYTES + 3 * 4
@@ -54,6 +52,11 @@ GROWTH = 1.25
 START_BYTES = 1 << 20
 
 NO_LIMIT = (1 << 63) - 1
+
+
+Uint64s = NDArray[np.uint64]
+Uint32s = NDArray[np.uint32]
+Shared = tuple[Uint64s, Uint64s, Uint64s, Uint64s, Uint32s, Uint32s, Uint32s, Uint32s, Uint32s]
 
 
 class Tables:
@@ -95,9 +98,9 @@ class Tables:
         self.page_words = record_words << log2
         self.page_bytes = self.page_words * WORD_BYTES
         page_nodes = self.page_words // node_words
-        most_values = int(budget * MOST_VALUES_SHARE) // VALUE_BYTES if caching else 1
+        most_values = int(budget * MAX_VALUES_SHARE) // VALUE_BYTES if caching else 1
         self._most_values = max(value_count, most_values)
-        pages = max(LEAST_PAGES, int(left / whole_page_bytes(self.page_words, node_words)))
+        pages = max(MIN_PAGES, int(left / whole_page_bytes(self.page_words, node_words)))
         self.numbers = np.zeros(NUMBERS, dtype=np.uint64)
         for place, number in (
             (NODE_WORDS, node_words),
@@ -122,11 +125,11 @@ class Tables:
         self._add_values(value_count)
         self._add_pages(pages)
         self._make_directory(int((pages * page_nodes + value_count) / LOAD) + 2)
-        self._spare_entries = int(self.numbers[SLOTS] * (MOST_LOAD - LOAD))
+        self._spare_entries = int(self.numbers[SLOTS] * (MAX_LOAD - LOAD))
 
     @property
-    def shared(self) -> tuple[NDArray[Any], ...]:
-        """What every kernel takes, in its order."""
+    def shared(self) -> Shared:
+        """Arrays that every kernel takes, in the order of its parameters."""
         queue, record_pages, free_pages = self._lists
         return (
             self.numbers,
@@ -190,9 +193,9 @@ class Tables:
     def grow(self) -> None:
         """Make what is short larger; only without a budget."""
         if self.free_pages == 0:
-            self._add_pages(max(LEAST_PAGES, int(self.pages * (GROWTH - 1))))
+            self._add_pages(max(MIN_PAGES, int(self.pages * (GROWTH - 1))))
         overflown = self._directory[-2] != semistream.EMPTY
-        if overflown or self.numbers[ENTRIES] >= self.numbers[MOST_ENTRIES]:
+        if overflown or self.numbers[ENTRIES] >= self.numbers[MAX_ENTRIES]:
             old = self._directory
             self._make_directory(int(self.numbers[SLOTS] * GROWTH) + 2)
             migration.rehash(old, self.numbers, self._directory, self._arena, self._value_keys)
@@ -212,7 +215,7 @@ class Tables:
                 -(-count * VALUE_BYTES // self.page_bytes),
                 -(-(count - self._spare_entries) // int(self.numbers[PAGE_NODES])),
             )
-            spare = self.pages - self.record_pages_used - LEAST_PAGES
+            spare = self.pages - self.record_pages_used - MIN_PAGES
             self.pages -= max(0, min(wanted, spare // 2))
             self.numbers[PAGE_LIMIT] = self.pages
             free_pages, free = self._lists[2], self.free_pages
@@ -242,7 +245,7 @@ class Tables:
         entries = given_up * int(self.numbers[PAGE_NODES])
         values = min(given_up * self.page_bytes // VALUE_BYTES, entries + self._spare_entries)
         self._spare_entries -= max(0, values - entries)
-        self.numbers[MOST_ENTRIES] += np.uint64(max(0, values - entries))
+        self.numbers[MAX_ENTRIES] += np.uint64(max(0, values - entries))
         self._arena.resize(self.pages * self.page_words, refcheck=False)
         self._add_values(values)
 
@@ -308,4 +311,4 @@ class Tables:
         whole = slots + semistream.OVERFLOW + 1
         self._directory = np.full(whole, semistream.EMPTY, dtype=np.uint64)
         self.numbers[SLOTS] = slots
-        self.numbers[MOST_ENTRIES] = int(slots * LOAD)
+        self.numbers[MAX_ENTRIES] = int(slots * LOAD)

@@ -48,17 +48,17 @@ Places = NDArray[np.uint64]
 NO_PLACES: Places = np.empty(0, dtype=np.uint64)
 NO_CODES: Codes = np.empty(0, dtype=np.uint32)
 
-LEAST_MERGED = 256
+MIN_MERGED = 256
 """A merge is not worth its call for fewer tuples, however small the window."""
 
-LEAST_SHARED = 1 << 14
+MIN_SHARED = 1 << 14
 """Tuples of a merge for which threads share an index: for fewer they would spend their time on
 meeting before and after merges, and one alone is faster."""
 
 TASKS_EACH = 4
 """Tasks of a batch for which it is worth to wake up another thread."""
 
-MOST_DEPTH = 6
+MAX_DEPTH = 6
 NEVER = (1 << 64) - 1
 RATIOS = ("1/8", "1", "1/2", "1/4", "1/16", "1/32", "1/64", "1/128")
 
@@ -121,8 +121,8 @@ class MergeTreeIndex(WindowIndex):
         self._join, self._state = mergejoin, mergetrees
         self._btree, self._immutable = btree, immutable
         self._columns, self._depth, self._task = columns, depth, task
-        self._limits = [max(LEAST_MERGED, int(ratio * tuples)) for tuples in live]
-        if max(self._limits) < LEAST_SHARED:
+        self._limits = [max(MIN_MERGED, int(ratio * tuples)) for tuples in live]
+        if max(self._limits) < MIN_SHARED:
             threads = 1
         self._threads = [_Thread(number, task) for number in range(threads)]
         self._shared = threads > 1
@@ -379,7 +379,7 @@ class PimTreeJoin(MergeTreeJoin):
     name: ClassVar[str] = "ibwj-pim"
     knobs: ClassVar[tuple[Knob, ...]] = (
         MERGE_RATIO,
-        Knob("insertion_depth", 2, "Depth whose nodes have a mutable tree each.", 0, MOST_DEPTH),
+        Knob("insertion_depth", 2, "Depth whose nodes have a mutable tree each.", 0, MAX_DEPTH),
         TASK,
         BATCH,
     )

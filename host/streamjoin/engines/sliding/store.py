@@ -11,7 +11,7 @@ from streamjoin.tuples import Int64s
 if TYPE_CHECKING:
     from streamjoin.engines.kernels.sliding.scan import Arrivals
 
-LEAST_SLOTS = 1024
+MIN_SLOTS = 1024
 
 Place = TypeVar("Place", int, Int64s)
 
@@ -28,7 +28,7 @@ class _Side:
 
         self._codes, self._number, self._cores, self._lanes = codes, number, cores, LANES
         self.base = self._start = self._end = 0
-        self.parts = self._arrays(LEAST_SLOTS)
+        self.parts = self._arrays(MIN_SLOTS)
 
     def _arrays(self, slots: int) -> tuple[Codes, ...]:
         # A vector may read what is behind the last tuple; what it finds there is dropped.

@@ -29,7 +29,7 @@ from streamjoin.metrics import Meter
 if TYPE_CHECKING:
     from streamjoin.engines.kernels.trees.probing import Arrivals, Columns
 
-MOST_LINKS = 64
+MAX_LINKS = 64
 
 
 class _Resumed(WindowIndex):
@@ -134,7 +134,7 @@ class ChainJoin(IndexJoin):
     name: ClassVar[str] = "ibwj-chain"
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("chain", "ib", "ib freezes full sub-indexes, b does not.", choices=("ib", "b")),
-        Knob("chain_length", 2, "Sub-indexes that cover a window.", 2, MOST_LINKS),
+        Knob("chain_length", 2, "Sub-indexes that cover a window.", 2, MAX_LINKS),
         BATCH,
     )
 

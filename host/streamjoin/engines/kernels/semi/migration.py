@@ -40,7 +40,7 @@ from streamjoin.engines.kernels.semi.layout import (
     remove,
 )
 
-MOST_NODES = 1 << 12
+MAX_NODES = 1 << 12
 """Join values with more nodes are alike for :func:`nominate`."""
 
 
@@ -67,18 +67,18 @@ def nominate(
         Join values that found no free value.
     """
     fewest = U64(more_than + 1)
-    least = min(fewest, U64(MOST_NODES))
-    having = np.zeros(MOST_NODES + 1, dtype=np.uint64)
+    least = min(fewest, U64(MAX_NODES))
+    having = np.zeros(MAX_NODES + 1, dtype=np.uint64)
     for slot in range(U64(len(directory))):
         nodes = _nominee_nodes(directory[slot], arena)
         if nodes >= fewest:
-            having[min(nodes, U64(MOST_NODES))] += U64(1)
+            having[min(nodes, U64(MAX_NODES))] += U64(1)
     nominees = having.sum()
     # All from `least` nodes on get a value, and as many as are left of those with one node less.
     left, left_out = numbers[FREE_VALUES], U64(0)
     if nominees > left:
         left_out = nominees - left
-        least = U64(MOST_NODES + 1)
+        least = U64(MAX_NODES + 1)
         while having[least - U64(1)] <= left:
             least -= U64(1)
             left -= having[least]
@@ -89,7 +89,7 @@ def nominate(
         nodes = _nominee_nodes(entry, arena)
         if nodes < fewest:
             continue
-        counted = min(nodes, U64(MOST_NODES))
+        counted = min(nodes, U64(MAX_NODES))
         if counted + U64(1) == least and left > U64(0):
             left -= U64(1)
         elif counted < least:

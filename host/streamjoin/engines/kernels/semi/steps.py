@@ -1,15 +1,12 @@
-"""The steps of a loop of a semi-stream join: take tuples, look rows up, let tuples expire.
+"""The steps of a loop of a semi-stream join: take tuples, look rows up.
 
 See :mod:`streamjoin.engines.kernels.semi.layout` for the tables.
 """
 
-import numpy as np
-
-from streamjoin.engines.kernels.jit import inlined, kernel
+from streamjoin.engines.kernels.jit import kernel
 from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
 from streamjoin.engines.kernels.semi.layout import (
     ABSENT,
-    ABSENT_NODES,
     AT,
     AT_QUOTA,
     BROKEN,
@@ -23,18 +20,16 @@ from streamjoin.engines.kernels.semi.layout import (
     FIRST_PAGE,
     FREE,
     FREE_PAGES,
-    FREE_VALUES,
     FROM_CACHE,
     FULL_OUTPUT,
     HALF,
     HEAD,
-    KEPT_VALUES,
     LOADING,
     LOW,
     MATCHED,
+    MAX_ENTRIES,
     MISSED,
     MISSING,
-    MOST_ENTRIES,
     NEXT,
     NEXT_AT,
     NEXT_LEFT,
@@ -47,7 +42,6 @@ from streamjoin.engines.kernels.semi.layout import (
     OLDEST_AT,
     OLDEST_LEFT,
     OVERFLOW,
-    PAGE_LIMIT,
     PAGE_NODES,
     PAGE_RECORDS_LOG2,
     PAGE_WORDS,
@@ -57,7 +51,6 @@ from streamjoin.engines.kernels.semi.layout import (
     RECORD_WORDS,
     RECORDS,
     SEEN,
-    SINCE,
     SLOTS,
     SPECIAL,
     STATE,
@@ -72,8 +65,6 @@ from streamjoin.engines.kernels.semi.layout import (
     _home,
     _tag,
     insert,
-    new_value,
-    remove,
 )
 
 
@@ -94,7 +85,6 @@ def take(
     free_pages: Codes,
     out_r: Codes,
     out_s: Codes,
-    out_payload: Words,
 ) -> tuple[int, int]:
     """Cache phase: join stream tuples with the cache, put those that it lacks into H_S.
 
@@ -112,8 +102,6 @@ def take(
         The tables.
     out_r, out_s : ndarray of uint32
         Receive rows of R and S.
-    out_payload : ndarray of uint64
-        Receives the records' payloads where it is not empty.
 
     Returns
     -------
@@ -126,7 +114,6 @@ def take(
     page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
     log2 = numbers[PAGE_RECORDS_LOG2]
     mask = (U64(1) << log2) - U64(1)
-    carried = record_words - U64(1) if len(out_payload) else U64(0)
     stream_words = node_words - U64(NODE_HEADER)
     shared = U64(len(stream_payload)) == stream_words
     place, last = numbers[PLACE], U64(end)
@@ -171,8 +158,6 @@ def take(
                     at = page * page_words + (number & mask) * record_words
                     out_r[found] = U32(arena[at])
                     out_s[found] = U32(U64(first_row) + place)
-                    for word in range(carried):
-                        out_payload[found * carried + word] = arena[at + U64(1) + word]
                     found += U64(1)
                 if upto < many:
                     numbers[WITHIN] = upto
@@ -195,7 +180,7 @@ def take(
             status = AT_QUOTA
             break
         if not known and (
-            numbers[ENTRIES] >= numbers[MOST_ENTRIES]
+            numbers[ENTRIES] >= numbers[MAX_ENTRIES]
             or directory[slots + U64(OVERFLOW - 1)] != EMPTY
         ):
             status = NO_ENTRY
@@ -254,7 +239,6 @@ def probe(
     free_pages: Codes,
     out_r: Codes,
     out_s: Codes,
-    out_payload: Words,
 ) -> tuple[int, int]:
     """Disk phase: look the rows of a partition up in H_S, from ``numbers[PLACE]`` on.
 
@@ -266,7 +250,7 @@ def probe(
     r_keys, r_rows, payload, first, stride
         The partition.
     numbers, arena, directory, value_keys, values, free_values, queue, record_pages, free_pages
-    out_r, out_s, out_payload
+    out_r, out_s
         As for :func:`take`.
 
     Returns
@@ -278,7 +262,6 @@ def probe(
     record_words, log2 = numbers[RECORD_WORDS], numbers[PAGE_RECORDS_LOG2]
     mask = (U64(1) << log2) - U64(1)
     words = record_words - U64(1)
-    carried = words if len(out_payload) else U64(0)
     place, last = numbers[PLACE], U64(len(r_keys))
     found, room = U64(0), U64(len(out_r))
     while place < last:
@@ -336,8 +319,6 @@ def probe(
             link = arena[at + U64(1)]
             out_r[found] = U32(r_rows[place])
             out_s[found] = U32(link & LOW)
-            for word in range(carried):
-                out_payload[found * carried + word] = payload[source + word]
             found += U64(1)
             at = link >> HALF
         numbers[WITHIN], numbers[AT] = left - upto, at
@@ -347,86 +328,3 @@ def probe(
         place += U64(1)
     numbers[PLACE] = place
     return int(found), DONE
-
-
-@kernel
-def expire(
-    upto: int,
-    cycle: int,
-    numbers: Words,
-    arena: Words,
-    directory: Words,
-    value_keys: Words,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
-) -> None:
-    """Delete the oldest nodes up to a sequence number; give emptied pages back.
-
-    A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if others
-    of the same value wait, the value is kept as absent: the more there are, the fewer free values
-    need be left. Where there is none for it, those that come while the others wait are spared.
-    """
-    slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
-    while numbers[OLDEST] < U64(upto):
-        at = numbers[OLDEST_AT]
-        if numbers[OLDEST_LEFT] > U64(2 * AHEAD):
-            far, near = at + U64(2 * AHEAD) * node_words, at + U64(AHEAD) * node_words
-            prefetch(directory, _home(_hash(arena[far]), slots))
-            entry = directory[_home(_hash(arena[near]), slots)]
-            if entry & SPECIAL == U64(0):
-                prefetch(arena, entry & LOW)
-        key = arena[at]
-        tag = _hash(key)
-        slot = _home(tag, slots)
-        while _tag(directory[slot]) < tag:
-            slot += U64(1)
-        while _tag(directory[slot]) == tag:
-            entry = directory[slot]
-            if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
-                break
-            slot += U64(1)
-        entry = directory[slot]
-        if entry & SPECIAL:
-            values[entry & LOW, NODES] -= U32(1)
-        else:
-            newest = entry & LOW
-            count = arena[newest + U64(2)]
-            nodes = count & COUNT_MASK
-            missing = cycle > 0 and nodes >= U64(ABSENT_NODES)
-            missing &= count & (MATCHED | MISSING) == U64(0)
-            if missing and nodes * numbers[FREE_VALUES] > U64(ABSENT_NODES) * numbers[KEPT_VALUES]:
-                value = new_value(numbers, value_keys, values, free_values, key)
-                values[value, STATE], values[value, SINCE] = U32(ABSENT), U32(cycle)
-                values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes - U64(1))
-                directory[slot] = SPECIAL | tag << HALF | value
-            elif nodes > U64(1):
-                if missing:
-                    count |= MISSING
-                arena[newest + U64(2)] = count - U64(1)
-            else:
-                remove(directory, slots, slot)
-                numbers[ENTRIES] -= U64(1)
-        numbers[OLDEST] += U64(1)
-        numbers[OLDEST_LEFT] -= U64(1)
-        numbers[OLDEST_AT] = at + node_words
-        if numbers[OLDEST_LEFT] == U64(0):
-            _next_page(numbers, queue, free_pages, page_words)
-    if numbers[OLDEST] == numbers[NEXT] and numbers[PAGES_USED] > U64(0):
-        _next_page(numbers, queue, free_pages, page_words)  # a page that is half full, and empty
-        numbers[NEXT_LEFT] = U64(0)
-
-
-@inlined
-def _next_page(numbers: Words, queue: Codes, free_pages: Codes, page_words: np.uint64) -> None:
-    page = queue[numbers[FIRST_PAGE]]
-    if U64(page) < numbers[PAGE_LIMIT]:
-        free_pages[numbers[FREE_PAGES]] = page
-        numbers[FREE_PAGES] += U64(1)
-    numbers[PAGES_USED] -= U64(1)
-    behind = numbers[FIRST_PAGE] + U64(1)
-    numbers[FIRST_PAGE] = U64(0) if behind == U64(len(queue)) else behind
-    numbers[OLDEST_AT] = U64(queue[numbers[FIRST_PAGE]]) * page_words
-    numbers[OLDEST_LEFT] = numbers[PAGE_NODES]

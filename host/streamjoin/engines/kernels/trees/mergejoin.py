@@ -48,11 +48,11 @@ DONE, FULL, MERGE, STOPPED, TAKEN = 0, 1, 2, 3, 4
 
 PENDING_ROWS = U64(64)
 
-MOST_LEAD = U64(1 << 11)
+MAX_LEAD = U64(1 << 11)
 """Arrivals between the edge and a new task above which a thread gives way to those behind: what
 lies there is compared one by one."""
 
-MOST_TURNS = 64
+MAX_TURNS = 64
 """Times that it does for one task: a thread that has failed never moves the edge."""
 OFFSET_BITS = U64(44)
 
@@ -87,9 +87,9 @@ def _take(
             return STOPPED, total
         while load_acquire(state, PENDING) < state[PENDING_END]:
             _insert_pending(columns, index)
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_TURNS):
             next_task = min(load_acquire(state, NEXT), total)
-            if next_task <= load_acquire(state, EDGE) * size + MOST_LEAD:
+            if next_task <= load_acquire(state, EDGE) * size + MAX_LEAD:
                 break
             give_way()
     for stream in range(U64(2)):
