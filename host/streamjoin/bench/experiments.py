@@ -203,8 +203,8 @@ def _points(table: dict[str, Any], where: str) -> list[Point]:
             together = value if isinstance(value, dict) and value else {setting: value}
             for path, one in together.items():
                 _put(completed, path.split("."), one, f"{where}: sweep {path}")
-            settings[where] = next(iter(together.values()))
-        short = [f"{where.rpartition('.')[2]}={value}" for setting, value in settings.items()]
+            settings[setting] = next(iter(together.values()))
+        short = [f"{setting.rpartition('.')[2]}={value}" for setting, value in settings.items()]
         points.append(Point(" ".join([family, *short]), family, settings, completed))
     return points
 
