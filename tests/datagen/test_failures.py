@@ -51,7 +51,7 @@ def harmed(path, schema, blocks):
 
 generating.write_part = harmed
 spec = make_spec("micro", 5, {"rate_r": 5, "rate_s": 4, "arrivals": "poisson"})
-with spark_session(2, master=master) as session:
+with spark_session(2, spark_url=master) as session:
     generating.generate(spec, out, session, part_rows=700, partitions=4)
 files = sorted(file for file in out.rglob("*") if file.is_file())
 digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
@@ -173,7 +173,7 @@ session.connected = lambda process, master, _: connected(process, master, 2)  # 
 with socket.create_server(("127.0.0.1", 0)) as mute:
     master = f"spark://127.0.0.1:{mute.getsockname()[1]}"
     try:
-        with session.spark_session(master=master):
+        with session.spark_session(spark_url=master):
             pass
     except Exception as error:
         print(type(error).__name__, str(error).replace(master, "MASTER"))

@@ -296,7 +296,7 @@ def test_what_cannot_be_streamed_is_refused(session: Session, tmp_path: Path) ->
         (moving, {"window": "all"}, UnsupportedError, "needs a window that time ends"),
         (moving, {"window": "count:4"}, UnsupportedError, "needs a window that time ends"),
         (still, {"window": "time:1s"}, InputError, "r: is no streaming DataFrame"),
-        (moving, {"window": "time:1s", "row": "x"}, InputError, "needs a column 'x' of whole"),
+        (moving, {"window": "time:1s", "row": "x"}, InputError, "needs a column 'x' of integers"),
         (moving, {"window": "time:1s", "out": tmp_path}, InputError, "something else"),
     ):
         with pytest.raises(error, match=message):
