@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from streamjoin_common.contract import LayoutField, beat_bits
 
-Words = NDArray[np.uint32]
+Uint32s = NDArray[np.uint32]
 Bytes = NDArray[np.uint8]
 
 
-def pack(layout: tuple[LayoutField, ...], columns: Mapping[str, Words], rows: int) -> Bytes:
+def pack(layout: tuple[LayoutField, ...], columns: Mapping[str, Uint32s], rows: int) -> Bytes:
     """Pack columns into little-endian beats.
 
     Parameters
@@ -36,7 +36,7 @@ def pack(layout: tuple[LayoutField, ...], columns: Mapping[str, Words], rows: in
     return np.ascontiguousarray(packed[:, : beat_bits(layout) // 8])
 
 
-def unpack(layout: tuple[LayoutField, ...], beats: Bytes) -> dict[str, Words]:
+def unpack(layout: tuple[LayoutField, ...], beats: Bytes) -> dict[str, Uint32s]:
     """Take the fields out of little-endian beats, each as uint32, shape (rows,)."""
     padded = np.zeros((len(beats), beats.shape[1] + 8), dtype=np.uint8)
     padded[:, : beats.shape[1]] = beats

@@ -33,7 +33,7 @@ ENOUGH_BYTES = 1 << 20
 OF_A_COPY = frozenset({"store", "r_bytes", "kept_bytes"})
 """Knobs that say how R is written."""
 
-Words = NDArray[np.uint64]
+Uint64s = NDArray[np.uint64]
 Uint32s = NDArray[np.uint32]
 
 _KNOBS = (
@@ -61,7 +61,7 @@ class _Relation:
         weakref.finalize(self, _drop, store, folder)
 
 
-def _written(kind: str, keys: Words, row_bytes: int, kept_bytes: int) -> _Relation:
+def _written(kind: str, keys: Uint64s, row_bytes: int, kept_bytes: int) -> _Relation:
     folder = TemporaryFolder("store")
     try:
         store = write_store(kind, folder.path, keys, row_bytes, kept_bytes)
@@ -87,7 +87,7 @@ _relations: "weakref.WeakValueDictionary[tuple[Any, ...], _Relation]"
 _relations = weakref.WeakValueDictionary()
 
 
-def _relation(kind: str, keys: Words, row_bytes: int, kept_bytes: int) -> _Relation:
+def _relation(kind: str, keys: Uint64s, row_bytes: int, kept_bytes: int) -> _Relation:
     """Return the store of these keys, made if there is none yet."""
     import hashlib
 
@@ -103,13 +103,13 @@ class Prepared(NamedTuple):
     """What a run needs besides the job: R's open store, and the keys of S."""
 
     relation: _Relation
-    s_keys: Words
+    s_keys: Uint64s
 
 
 class JobFeed:
     """S of a job as it arrives."""
 
-    def __init__(self, job: Job, keys: Words, words: int, meter: Meter) -> None:
+    def __init__(self, job: Job, keys: Uint64s, words: int, meter: Meter) -> None:
         self.keys, self.words = keys, words
         self.payload = np.zeros(words, dtype=np.uint64)
         self.live = job.arrival == "replay"
@@ -128,7 +128,7 @@ class JobFeed:
             self._meter.sleep_until_us(float(self._due_us[taken]))
 
 
-def join_keys(job: Job) -> tuple[Words, Words]:
+def join_keys(job: Job) -> tuple[Uint64s, Uint64s]:
     """Keys of R and S; under a tumbling window its number is a part of them."""
     r_codes, s_codes = encode_stream_keys(job.r, job.s, job.predicate)
     r_keys, s_keys = r_codes.astype(np.uint64), s_codes.astype(np.uint64)

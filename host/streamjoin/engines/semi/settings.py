@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamjoin.errors import InputError
 from streamjoin.relations import Store
 
-Words = NDArray[np.uint64]
+Uint64s = NDArray[np.uint64]
 MIN_TABLE_BYTES = 1 << 13
 LEAST_TUPLES = 17
 """Of the wider side, beside that: of eight pages each takes fewer than two."""
@@ -30,8 +30,8 @@ class Feed(Protocol):
         Whether tuples arrive in their own time, rather than all at once.
     """
 
-    keys: Words
-    payload: Words
+    keys: Uint64s
+    payload: Uint64s
     words: int
     live: bool
 

@@ -39,8 +39,8 @@ from streamjoin.engines.kernels.semi.layout import (
     U32,
     U64,
     Codes,
+    Uint64s,
     Values,
-    Words,
     _hash,
     _home,
     _tag,
@@ -53,10 +53,10 @@ from streamjoin.engines.kernels.semi.layout import (
 def expire(
     upto: int,
     cycle: int,
-    numbers: Words,
-    arena: Words,
-    directory: Words,
-    value_keys: Words,
+    numbers: Uint64s,
+    arena: Uint64s,
+    directory: Uint64s,
+    value_keys: Uint64s,
     values: Values,
     free_values: Codes,
     queue: Codes,
@@ -120,7 +120,7 @@ def expire(
 
 
 @inlined
-def _next_page(numbers: Words, queue: Codes, free_pages: Codes, page_words: np.uint64) -> None:
+def _next_page(numbers: Uint64s, queue: Codes, free_pages: Codes, page_words: np.uint64) -> None:
     page = queue[numbers[FIRST_PAGE]]
     if U64(page) < numbers[PAGE_LIMIT]:
         free_pages[numbers[FREE_PAGES]] = page

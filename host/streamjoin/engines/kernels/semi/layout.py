@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.jit import inlined, kernel
 
-Words = NDArray[np.uint64]
+Uint64s = NDArray[np.uint64]
 Codes = NDArray[np.uint32]
 Values = NDArray[np.uint32]
 
@@ -115,10 +115,10 @@ def _home(tag: np.uint64, slots: np.uint64) -> np.uint64:
 
 @kernel
 def find(
-    directory: Words,
+    directory: Uint64s,
     slots: np.uint64,
-    arena: Words,
-    value_keys: Words,
+    arena: Uint64s,
+    value_keys: Uint64s,
     key: np.uint64,
     tag: np.uint64,
 ) -> np.uint64:
@@ -141,7 +141,7 @@ def find(
 
 
 @kernel
-def insert(directory: Words, slot: np.uint64, entry: np.uint64) -> None:
+def insert(directory: Uint64s, slot: np.uint64, entry: np.uint64) -> None:
     """Enter where :func:`find` said, and move what is behind on by one."""
     carried = entry
     while carried != EMPTY:
@@ -150,7 +150,7 @@ def insert(directory: Words, slot: np.uint64, entry: np.uint64) -> None:
 
 
 @kernel
-def remove(directory: Words, slots: np.uint64, slot: np.uint64) -> None:
+def remove(directory: Uint64s, slots: np.uint64, slot: np.uint64) -> None:
     """Empty a slot and shift back what had to step over it."""
     while True:
         behind = directory[slot + U64(1)]
@@ -163,7 +163,7 @@ def remove(directory: Words, slots: np.uint64, slot: np.uint64) -> None:
 
 @inlined
 def new_value(
-    numbers: Words, value_keys: Words, values: Values, free_values: Codes, key: np.uint64
+    numbers: Uint64s, value_keys: Uint64s, values: Values, free_values: Codes, key: np.uint64
 ) -> np.uint64:
     """Take a free value, of which there must be one, for a join value; its columns are 0."""
     numbers[FREE_VALUES] -= U64(1)

@@ -31,8 +31,8 @@ from streamjoin.engines.kernels.semi.layout import (
     U32,
     U64,
     Codes,
+    Uint64s,
     Values,
-    Words,
     _hash,
     find,
     insert,
@@ -47,10 +47,10 @@ MAX_NODES = 1 << 12
 @kernel
 def nominate(
     more_than: int,
-    numbers: Words,
-    arena: Words,
-    directory: Words,
-    value_keys: Words,
+    numbers: Uint64s,
+    arena: Uint64s,
+    directory: Uint64s,
+    value_keys: Uint64s,
     values: Values,
     free_values: Codes,
     queue: Codes,
@@ -103,7 +103,7 @@ def nominate(
 
 
 @inlined
-def _nominee_nodes(entry: np.uint64, arena: Words) -> np.uint64:
+def _nominee_nodes(entry: np.uint64, arena: Uint64s) -> np.uint64:
     """Nodes of a plain join value with a row in R; 0 for any other entry."""
     if entry & SPECIAL:  # of an empty slot, too
         return U64(0)
@@ -114,10 +114,10 @@ def _nominee_nodes(entry: np.uint64, arena: Words) -> np.uint64:
 @kernel
 def demote(
     chosen: Codes,
-    numbers: Words,
-    arena: Words,
-    directory: Words,
-    value_keys: Words,
+    numbers: Uint64s,
+    arena: Uint64s,
+    directory: Uint64s,
+    value_keys: Uint64s,
     values: Values,
     free_values: Codes,
     queue: Codes,
@@ -144,10 +144,10 @@ def demote(
 @kernel
 def compact(
     order: Codes,
-    numbers: Words,
-    arena: Words,
-    directory: Words,
-    value_keys: Words,
+    numbers: Uint64s,
+    arena: Uint64s,
+    directory: Uint64s,
+    value_keys: Uint64s,
     values: Values,
     free_values: Codes,
     queue: Codes,
@@ -181,7 +181,9 @@ def compact(
 
 
 @kernel
-def rehash(old: Words, numbers: Words, directory: Words, arena: Words, value_keys: Words) -> None:
+def rehash(
+    old: Uint64s, numbers: Uint64s, directory: Uint64s, arena: Uint64s, value_keys: Uint64s
+) -> None:
     """Enter all entries of an old directory into a new, empty one."""
     slots = numbers[SLOTS]
     for entry in old:
