@@ -26,7 +26,7 @@ stderr = Console(stderr=True, highlight=False)
 
 def say(text: str) -> None:
     """Print a message to stderr, without secrets."""
-    stderr.print(printable(redacted(text), "\n"), markup=False, soft_wrap=True)
+    stderr.print(printable(redacted(text)), markup=False, soft_wrap=True)
 
 
 @contextmanager
