@@ -207,7 +207,7 @@ ARRAY_MUTATIONS = {
     ),
     "turn-one-late": Mutation(
         Fault(
-            "rtl.chain.subwindow",
+            "rtl.turn",
             "Mux(self.mine, self.cores - 1, left - 1)",
             "Mux(self.mine, self.cores, left - 1)",
             "a core's turn comes one tuple late",
