@@ -22,6 +22,11 @@ _PATTERNS = (
         re.compile(r"(?i)(postgres(?:ql)?:/+[^\s:@/?'\"]*):(?!\d{1,5}(?!\w)).*"),
         rf"\1:{HIDDEN}",
     ),
+    # user:password@host of any other scheme, or of none
+    (
+        re.compile(r"(^|[\s'\"/(=])[^\s:@/'\"]+:[^\s@/'\"]+@(?=[\w\[%])", re.MULTILINE),
+        rf"\1{HIDDEN}@",
+    ),
     # what follows a question mark, where any keyword may be percent-encoded
     (re.compile(r"(?i)(postgres(?:ql)?:/+[^\s?'\"]*\?).*"), rf"\1{HIDDEN}"),
     # password=... of a connection string, up to its next keyword or the end of the line
@@ -50,6 +55,8 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     --------
     >>> redacted("postgresql://me:letmein@host/db: cannot be reached")
     'postgresql://***@host/db: cannot be reached'
+    >>> redacted("mysql+driver:/me:letmein@host/db: there is no such file")
+    'mysql+driver:/***@host/db: there is no such file'
     >>> redacted("role 'me' with letmein is refused", ["letmein"])
     "role 'me' with *** is refused"
     """

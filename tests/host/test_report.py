@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.host import report_samples as samples
@@ -672,3 +673,11 @@ def test_runs_on_different_inputs_are_not_compared():
     (row,) = comparison([group(samples.run([samples.record()])), group(other)])
     assert row.ratios == ("", "")
     assert row.remark == "not the same input or arrival in all runs"
+
+
+def test_an_integer_beyond_all_floating_point_numbers_is_refused(tmp_path: Path) -> None:
+    run = samples.mixed_run()
+    run["records"][0]["progress"][1] = [1, 10**400]
+    (tmp_path / "records.json").write_text(json.dumps(run))
+    with pytest.raises(RecordsError, match="progress"):
+        read_records(tmp_path)

@@ -156,7 +156,7 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
         raise InputError(f"{path}: is not a workload's description: {error}") from None
 
 
-MAX_NAME_CHARACTERS = 1024
+MAX_NAME_CHARACTERS = 255
 """Maximum length of the name of a workload's file, below its folder."""
 
 
@@ -172,11 +172,17 @@ def inside(folder: Path, name: str) -> Path:
     """
     if len(name) > MAX_NAME_CHARACTERS:
         raise ValueError(f"{name[:40]!r}... is too long for the name of a file")
-    path, root = folder / name, folder.resolve()
-    for each in (path, *(sorted(path.rglob("*")) if path.is_dir() else ())):
-        if not each.resolve().is_relative_to(root):
+    path = folder / name
+    try:
+        root = folder.resolve()
+        held = [path, *(sorted(path.rglob("*")) if path.is_dir() else ())]
+        ends = [each.resolve() for each in held]
+    except (OSError, RuntimeError) as error:  # a loop of symbolic links is a RuntimeError
+        raise ValueError(f"{name!r} cannot be followed: {error}") from None
+    for end in ends:
+        if not end.is_relative_to(root):
             raise ValueError(
-                f"{name!r} leads out of the folder, to {each.resolve()}: join that file with  "
+                f"{name!r} leads out of the folder, to {end}: join that file with  "
                 "streamjoin join, which names it"
             )
     return path

@@ -8,7 +8,7 @@ and range, or one sentence names the file, the field and what would be right.
 from __future__ import annotations
 
 import json
-import math
+import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,7 +35,7 @@ def _count(value: object) -> bool:
 def _number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return math.isfinite(value) and value >= 0
+    return 0 <= value <= sys.float_info.max
 
 
 class _Fields:
