@@ -434,7 +434,7 @@ sys.exit(main(sys.argv[2:]))
             "hw is not installed: type pip install 'streamjoin[hw]'",
         ),
         (
-            "streamjoin_datagen",
+            "streamjoin_spark",
             "spark-join --help",
             "spark-join is not installed: type pip install 'streamjoin[datagen]'",
         ),
