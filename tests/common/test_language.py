@@ -184,7 +184,7 @@ def test_windows_are_accepted_by_all_or_none(tmp_path: Path) -> None:
         what: dict[str, Any] = {"ts": None, "ts_unit": None, "row": "row", "path": "auto"}
         return opened_inputs(path, path, on="k", band=None, window=text, per_task=1, **what)
 
-    @settings(max_examples=40)  # each opens a file
+    @settings(max_examples=40, deadline=None)  # each opens a file
     @given(NEAR_WINDOWS)
     def agree(text: str) -> None:
         readers: list[Reads] = [

@@ -159,9 +159,9 @@ def test_times_are_compared_in_one_unit() -> None:
     micros = pa.table({"k": pa.array([1000, 1_000_000], pa.timestamp("us"))})
     assert pairs_of(millis, micros, on="k") == [(0, 1), (1, 0)]
     spans = pa.table({"k": pa.array([1000, 1], pa.duration("ms"))})
-    with pytest.raises(sj.InputError, match="'k' is a time, s: 'k' is a duration"):
+    with pytest.raises(sj.InputError, match="'k' is timestamp, s: 'k' is duration"):
         sj.join(millis, spans, on="k")
-    with pytest.raises(sj.InputError, match="column 'k' is a time; a band needs numbers"):
+    with pytest.raises(sj.InputError, match="column 'k' is timestamp; a band needs numbers"):
         sj.join(millis, micros, band="k=k:0:0")
     far = pa.table({"k": pa.array([10**13], pa.timestamp("s"))})
     with pytest.raises(sj.InputError, match="at row 0 is no timestamp that fits in nanoseconds"):
@@ -305,7 +305,7 @@ def test_table_never_loses_a_column() -> None:
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ({"window": 2}, "window must be a window such as sj.CountWindow(2) or its text, not 2"),
+        ({"window": 2}, "window must be a window such as sj.CountWindow(2) or a string, not 2"),
         ({"order": "foo"}, "order must be one of none, outer, inner, not 'foo'"),
         ({"threads": "2"}, "threads must be an integer from 1 to 1024, not '2'"),
         ({"threads": 10**9}, "threads must be an integer from 1 to 1024, not 1000000000"),
