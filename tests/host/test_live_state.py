@@ -259,8 +259,8 @@ def test_a_single_tuple_with_too_many_pairs_is_refused_and_waits(bound: str) -> 
 def test_a_round_that_runs_out_of_memory_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     good = Kang.run
 
-    def greedy(self: Kang, job: Any, meter: Meter) -> None:
-        good(self, job, meter)
+    def greedy(self: Kang, job: Any, prepared: Any, meter: Meter) -> None:
+        good(self, job, prepared, meter)
         if job.tuples - sum(job.carried) > 3:
             raise MemoryError
 
