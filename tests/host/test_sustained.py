@@ -44,7 +44,7 @@ class Modelled:
         self.capacity, self.at_rest = capacity, at_rest
         self.rates: list[float] = []
 
-    def __call__(self, _engine: Any, job: Job, **_: Any) -> Any:
+    def __call__(self, _engine: Any, job: Job, *_: Any, **__: Any) -> Any:
         if job.arrival == "instant":
             metrics = {"throughput_tuples_per_s": self.at_rest}
         else:
