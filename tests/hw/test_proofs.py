@@ -87,7 +87,7 @@ def test_a_fault_is_there_inside_and_gone_outside() -> None:
 @pytest.mark.parametrize("text", ["no such text", "self"])
 def test_a_fault_that_fits_nowhere_or_twice_is_refused(text: str) -> None:
     with (
-        pytest.raises(FaultError, match=rf"^'{text}' must be in the module streams once, not "),
+        pytest.raises(FaultError, match=rf"^'{text}' must be in the module rtl.streams once, not "),
         applied(Fault("rtl.streams", text, "other", "nothing")),
     ):
         raise AssertionError("a fault that does not fit was applied")

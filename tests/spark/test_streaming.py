@@ -267,6 +267,8 @@ def test_a_batch_whose_pairs_are_there_and_whose_record_is_not_is_done_again(
             run(session, tmp_path, on="k", window="time:90us")
     assert (tmp_path / "pairs" / f"batch={batch}").is_dir()
     assert last_record(tmp_path / "checkpoint" / FOLDER)["batch"] == batch - 1
+    # As a driver leaves it that is killed while it writes a batch's pairs.
+    (tmp_path / "pairs" / ".streamjoin-0123456789ab.draft" / "new").mkdir(parents=True)
     run(session, tmp_path, on="k", window="time:90us")
     right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:90us"))
     verify.check(found(tmp_path), right, "stream")

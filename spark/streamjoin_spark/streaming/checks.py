@@ -9,6 +9,7 @@ import numpy as np
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.inputs.agreement import comparable
 from streamjoin.tuples import Stream
+from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
@@ -16,8 +17,8 @@ from streamjoin_common.language.windows import AllWindow, CountWindow, Window, p
 from streamjoin_spark.batch.files import footer
 from streamjoin_spark.streaming.state import FOLDER, last_record, record_path
 
-_BATCH = re.compile(r"\.?batch=([0-9]+)")
-"""A batch's pairs, and before they are whole."""
+_BATCH = re.compile(r"batch=([0-9]+)")
+"""A batch's pairs."""
 
 
 class Asked:
@@ -107,13 +108,12 @@ def check_folders(what: Asked, out: Path, checkpoint: Path) -> None:
 def _check_out(out: Path, checkpoint: Path, before: dict[str, Any]) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: is a file; a result is a folder")
-    folders = (
-        {path.name: _BATCH.fullmatch(path.name) for path in out.iterdir()} if out.exists() else {}
-    )
-    others = [name for name, batch in folders.items() if batch is None]
+    names = [path.name for path in out.iterdir()] if out.exists() else []
+    batches = {name: _BATCH.fullmatch(name) for name in names if not storage.is_draft(name)}
+    others = [name for name, batch in batches.items() if batch is None]
     if others:
         raise InputError(f"--out {out}: holds something else than a result, {others[0]}")
-    numbers = [int(batch[1]) for name, batch in folders.items() if batch and name[0] != "."]
+    numbers = [int(batch[1]) for batch in batches.values() if batch]
     newest = max(numbers, default=-1)
     # The batch after the last that is done may have shown its pairs, if Spark had begun it.
     done = int(before["batch"])
