@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamjoin import oracle
+from streamjoin import estimate, oracle
 from streamjoin.engines import catalog
 from streamjoin.engines.arrivals import scan_ranges
 from streamjoin.engines.job import Job
@@ -35,7 +35,14 @@ class Expected:
 
 
 def expected(job: Job, on_progress: ProgressCallback | None = None) -> Expected:
-    """Compute the right result of a join."""
+    """Compute the right result of a join.
+
+    Raises
+    ------
+    TooLargeError
+        If it has certainly more pairs than there is memory for.
+    """
+    estimate.check_fits(job)
     if isinstance(job.r, StoredStream):
         job = replace(job, r=job.r.store.stream().with_times_as_numbers())
     pairs, oracle_name = _right_pairs(job, on_progress)

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -368,3 +369,39 @@ def test_only_one_of_many_is_in_a_lock(tmp_path: Path) -> None:
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
     assert owned.LOCK_NAME
+
+
+def test_what_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for target in (tmp_path, tmp_path / "new", tmp_path / "a" / "b" / "c.html", tmp_path / "file"):
+        storage.check_writable(target)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+    below = tmp_path / "file" / "a" / "b.html"
+    with pytest.raises(StorageError, match=r"Not a directory\): name a place whose folders are"):
+        storage.check_writable(below)
+
+
+@pytest.mark.parametrize("flag", [0, os.ST_RDONLY])
+def test_a_closed_or_read_only_folder_is_refused_by_its_reason(
+    flag: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # to root everything else is open
+    monkeypatch.setattr(os, "statvfs", lambda _: mock.Mock(f_flag=flag))
+    reason = "Read-only file system" if flag else "Permission denied"
+    with pytest.raises(StorageError, match=rf"^{tmp_path}/a/b cannot be written \({reason}\)"):
+        storage.check_writable(tmp_path / "a" / "b")
+
+
+def test_folders_above_files_that_were_not_written_go(tmp_path: Path) -> None:
+    targets = [tmp_path / "a" / "b" / "one", tmp_path / "c" / "two"]
+
+    def fail() -> None:
+        with storage.new_files(targets, parents=True) as drafts:
+            drafts[0].write_text("x")
+            raise ValueError("half done")
+
+    with pytest.raises(ValueError, match="half done"):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+    storage.write_text(targets[0], "x", parents=True)
+    assert [path.name for path in tmp_path.rglob("*")] == ["a", "b", "one"]

@@ -489,6 +489,7 @@ def test_a_wrong_result_has_no_figure_and_is_not_kept(little: Path, data: Path) 
     [
         ('title = "A little one"', "title = 5", "title must be a string, not 5"),
         ("baseline", "base", "has no key 'base'"),
+        ("[[workload]]", "[[workload]]\nfull = 1\n[[workload]]", "workload 1: must be a table"),
         ("[[workload]]", "[workload]", "must hold [[workload]] tables"),
         ('name = "pairs"', "", "name must be a string, not None"),
         ("= [2, 4]", "= 2", "sweep must be a table of lists"),

@@ -464,3 +464,25 @@ def test_a_module_of_our_own_that_is_missing_is_no_users_mistake(
 
     with pytest.raises(ModuleNotFoundError):
         running(monkeypatch, work)
+
+
+def test_a_module_of_python_that_is_missing_is_not_to_be_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work() -> None:
+        raise ModuleNotFoundError("No module named 'fcntl'", name="fcntl")
+
+    assert running(monkeypatch, work) == 1
+    said = capsys.readouterr().err
+    assert (
+        said
+        == "streamjoin: fcntl is a module of Python that this Python does not have: repair it\n"
+    )
+
+
+def test_a_long_value_is_not_repeated_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "x" * 100_000
+    assert main(["join", "--r", f"{name}.csv", "--s", "s.csv", "--on", "k"]) == 2
+    said = capsys.readouterr().err
+    assert len(said) < 700
+    assert "(100" in said

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamjoin as sj
-from streamjoin import estimate, memory
+from streamjoin import estimate, memory, verify
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
@@ -268,3 +268,9 @@ def test_the_command_line_takes_a_maximum(
     assert main([*compared, str(tmp_path / "all"), "--max-pairs", "10000"]) == 0
     records = json.loads((tmp_path / "all" / "records.json").read_text())
     assert "--max-pairs 10000" in records["command"]
+
+
+def test_a_right_result_that_surely_does_not_fit_is_not_computed() -> None:
+    job = job_of(same_keys(20_000), same_keys(20_000))
+    with memory_for(10**6), pytest.raises(TooLargeError, match="narrow the predicate"):
+        verify.expected(job)

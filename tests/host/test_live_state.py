@@ -276,3 +276,53 @@ def test_a_round_that_runs_out_of_memory_is_cut(monkeypatch: pytest.MonkeyPatch)
 def test_a_joiner_refuses_a_maximum_without_sense() -> None:
     with pytest.raises(InputError, match=r"^max_pairs must be an integer of at least 1, not 0$"):
         sj.StreamJoiner(on="k", max_pairs=0)
+
+
+WIDER = {
+    "strings": (pa.string(), pa.large_string(), ["a", None]),
+    "bytes": (pa.binary(), pa.large_binary(), [b"a", None]),
+    "integers": (pa.int16(), pa.int64(), [-3, None]),
+    "unsigned": (pa.uint8(), pa.uint32(), [3, None]),
+    "floats": (pa.float32(), pa.float64(), [0.5, None]),
+    "lists": (pa.list_(pa.string()), pa.large_list(pa.large_string()), [["a"], None]),
+    "nothing in lists": (pa.list_(pa.null()), pa.list_(pa.int32()), [[], None]),
+}
+
+
+@pytest.mark.parametrize("wide_first", [False, True])
+@pytest.mark.parametrize("name", WIDER)
+def test_a_column_takes_the_wider_of_two_types(name: str, wide_first: bool) -> None:
+    narrow, wide, values = WIDER[name]
+    kinds = [wide, narrow, wide] if wide_first else [narrow, wide, narrow]
+    with sj.StreamJoiner(on="k", window="all") as joiner:
+        for number, kind in enumerate(kinds):
+            keys = np.arange(2) + 2 * number
+            batch = pa.table({"k": keys, "p": pa.array(values, kind)})
+            joiner.push_r(batch)
+            joiner.push_s(batch)
+        joiner.end()
+        tables = [matches.table() for matches in joiner.results()]
+    rows = sorted((row["k_r"], row["p_r"]) for table in tables for row in table.to_pylist())
+    assert rows == list(enumerate(values * 3))
+    assert {table.schema.field("p_s").type for table in tables} == {wide}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.array([1]), pa.array(["a"])),
+        (pa.array([1]), pa.array([0.5])),
+        (pa.array(["a"]), pa.array([b"a"])),
+        (pa.array([1], pa.int32()), pa.array([1], pa.uint32())),
+        (pa.array([[1]]), pa.array([["a"]])),
+        (pa.array([1], pa.timestamp("us")), pa.array([1], pa.timestamp("ns"))),
+    ],
+)
+def test_a_column_of_a_type_that_does_not_hold_the_other_is_refused(one: Any, other: Any) -> None:
+    with sj.StreamJoiner(on="k", window="all") as joiner:
+        joiner.push_r(pa.table({"k": [1], "p": one}))
+        for _ in range(2):
+            with pytest.raises(InputError, match=r"column 'p' is .* in this batch and was"):
+                joiner.push_r(pa.table({"k": [1], "p": other}))
+        joiner.push_s(pa.table({"k": [1], "p": one}))
+        assert sum(len(matches) for matches in joiner.results()) == 1

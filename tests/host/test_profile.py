@@ -116,3 +116,47 @@ def test_what_is_no_workload_is_one_sentence(
     assert shown == (
         f"streamjoin: {tmp_path}: there is no workload.json; make one with  streamjoin data\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"seed": "x"}, "seed must be an integer, not 'x'"),
+        ({"params": [1]}, "params must be a table, not [1]"),
+        ({"window": "time:1ms"}, "window time:1ms needs arrival times"),
+    ],
+)
+def test_a_damaged_description_is_one_sentence(
+    change: dict[str, Any], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, page = described_otherwise(tmp_path, change), tmp_path / "page.html"
+    assert main(["stats", str(folder), "-o", str(page)]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert not page.exists()
+
+
+def test_what_a_description_may_lack_is_not_on_the_page(tmp_path: Path) -> None:
+    folder, page = (
+        described_otherwise(tmp_path, {"seed": None, "params": None}),
+        tmp_path / "p.html",
+    )
+    assert main(["stats", str(folder), "-o", str(page)]) == 0
+    assert "Parameters" not in page.read_text()
+
+
+def test_control_characters_of_names_do_not_reach_a_page(tmp_path: Path) -> None:
+    folder, page = described_otherwise(tmp_path, {"name": "a\x1b[2J\x07"}), tmp_path / "p.html"
+    assert main(["stats", str(folder), "-o", str(page)]) == 0
+    text = page.read_text()
+    assert "a\\x1b[2J\\x07" in text
+    assert not set(map(chr, [*range(9), *range(11, 32), 127])) & set(text)
+
+
+def described_otherwise(folder: Path, change: dict[str, Any]) -> Path:
+    made = workload(folder / "w", {"k": [1, 2]}, {"k": [2]})
+    path = made / "workload.json"
+    plain = {**json.loads(path.read_text()), **change}
+    path.write_text(json.dumps({key: value for key, value in plain.items() if value is not None}))
+    return made

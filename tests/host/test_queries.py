@@ -185,7 +185,7 @@ def test_rows_far_apart_are_refused_and_dense_ones_counted_no_further_than_neede
     with pytest.raises(InputError, match="1 rows are numbered from 500 to 500; number them from 1"):
         open_store("sqlite", sparse, Projection("k"))
     below = table_in("sqlite", tmp_path / "b.db", "UPDATE t SET rowid = -5")
-    with pytest.raises(InputError, match="are numbered from -5 to -5; number them from 1"):
+    with pytest.raises(InputError, match="rows are numbered from -5 on; number them from 1 on"):
         open_store("sqlite", below, Projection("k"))
     dense = table_in("sqlite", tmp_path / "d.db", "UPDATE t SET rowid = 200")
     open_store("sqlite", dense, Projection("k")).close()
@@ -207,4 +207,16 @@ def test_stores_without_queries_are_left_alone(tmp_path: Path) -> None:
     store: Store = open_store("sqlite", table_in("sqlite", tmp_path / "r.db"), Projection("k"))
     store.interrupt()  # nothing runs: the next query is not affected
     assert store.positions == 1
+    store.close()
+
+
+def test_rows_numbered_from_0_on_are_read_from_0_on(tmp_path: Path) -> None:
+    made = ["CREATE TABLE n (id INTEGER PRIMARY KEY, k)", "DROP TABLE t"]
+    rows = [f"INSERT INTO n VALUES ({number}, {10 * number})" for number in range(300)]
+    location = table_in("sqlite", tmp_path / "n.db", *made, *rows)
+    store = open_store("sqlite", location, Projection("k"))
+    assert store.positions == 300
+    read = [store.read(first, min(first + 70, 300)) for first in range(0, 300, 70)]
+    assert [key for part in read for key in part.keys.tolist()] == [10 * n for n in range(300)]
+    assert [row for part in read for row in part.rows.tolist()] == list(range(300))
     store.close()

@@ -382,3 +382,26 @@ def test_rates_are_a_row_for_each_load(capsys: pytest.CaptureFixture[str]) -> No
     ]
     assert all(row["cycles_per_tuple"] >= max(1, row["owed_per_tuple"]) for row in rows)
     assert {row["verdict"] for row in rows} == {"exact"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verilog", "--preset", "tiny", "--out"),
+        ("animate", "--preset", "tiny", "--out"),
+        ("model", "--preset", "tiny", "--out"),
+        ("simulate", "--preset", "tiny", "--waves"),
+        ("synth", "--preset", "tiny", "--target", "ecp5-85k", "--out"),
+        ("synth", "--preset", "tiny", "--target", "ecp5-85k", "--record"),
+        ("bitstream", "--board", "ulx3s-85f", "--out"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("streamjoin_hw.cli.design_from", lambda *_: pytest.fail("worked"))
+    with pytest.raises(StorageError, match="Not a directory"):
+        run(*words, str(tmp_path / "file" / "out"))
+    with pytest.raises(UsageError, match=f"^{words[-1]} must name a path, not nothing$"):
+        run(*words, "")

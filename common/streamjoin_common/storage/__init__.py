@@ -17,6 +17,7 @@ against a loss of power:
 """
 
 from streamjoin_common.storage.atomic import (
+    check_writable,
     is_draft,
     make_folder,
     new_file,
@@ -32,6 +33,7 @@ __all__ = [
     "CacheError",
     "StorageError",
     "TemporaryFolder",
+    "check_writable",
     "is_draft",
     "lock",
     "make_folder",

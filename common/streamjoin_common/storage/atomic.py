@@ -24,15 +24,45 @@ def is_draft(name: str) -> bool:
     return _DRAFT.fullmatch(name) is not None
 
 
-def write_text(target: Path, text: str) -> None:
+def check_writable(target: Path) -> None:
+    """Refuse a file or folder that could not be written, before anything is computed.
+
+    Neither it nor the folders above it need be there.
+
+    Raises
+    ------
+    StorageError
+        If the lowest folder above it that is there is none, or must not be written.
+    """
+    path = target.absolute()
+    folder = next(each for each in (path, *path.parents) if os.path.lexists(each))
+    if folder == path and not path.is_dir():
+        folder = path.parent
+    if not folder.is_dir():
+        raise refused(target, errno.ENOTDIR)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+        raise refused(target, errno.EROFS if read_only else errno.EACCES)
+
+
+def write_text(target: Path, text: str, *, parents: bool = False) -> None:
     """Write a text file in UTF-8, whole or not at all.
+
+    Parameters
+    ----------
+    target : Path
+        The file.
+    text : str
+        Its content.
+    parents : bool
+        As for :func:`new_files`.
 
     Raises
     ------
     StorageError
         If it cannot be written.
     """
-    with new_file(target) as draft:
+    with new_files([target], parents=parents) as (draft,):
         draft.write_text(text, encoding="utf-8")
 
 
@@ -58,8 +88,19 @@ def new_file(target: Path, *, tidy: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def new_files(targets: list[Path], *, tidy: bool = True) -> Iterator[list[Path]]:
+def new_files(
+    targets: list[Path], *, tidy: bool = True, parents: bool = False
+) -> Iterator[list[Path]]:
     """Give a path of the same name to write to for each file; none appears before all are whole.
+
+    Parameters
+    ----------
+    targets : list of Path
+        The files.
+    tidy : bool
+        As for :func:`new_file`.
+    parents : bool
+        Whether to make folders above them that are not there; if the block fails they are removed.
 
     Raises
     ------
@@ -68,8 +109,16 @@ def new_files(targets: list[Path], *, tidy: bool = True) -> Iterator[list[Path]]
     """
     for target in targets:
         _check_file(target)
+    above = [
+        folder
+        for target in targets
+        for folder in target.absolute().parents
+        if parents and not folder.exists()
+    ]
     folders: dict[Path, OwnedFolder] = {}
     try:
+        for target in targets if parents else ():
+            make_folder(target.parent, named=target)
         for target in targets:
             if target.parent not in folders:
                 folders[target.parent] = _draft(target, target.parent, tidy=tidy)
@@ -89,6 +138,14 @@ def new_files(targets: list[Path], *, tidy: bool = True) -> Iterator[list[Path]]
     finally:
         for owned in folders.values():
             owned.remove()
+        _remove_empty(above)
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders that were made for something that was not written, the lowest first."""
+    for folder in folders:
+        with suppress(OSError):  # it holds something, or is not there
+            folder.rmdir()
 
 
 def _check_file(target: Path) -> None:
@@ -175,9 +232,7 @@ def new_folder(
             owned.remove()
     finally:
         if not path.exists():
-            with suppress(OSError):  # somebody else may use one by now
-                for folder in above:
-                    folder.rmdir()
+            _remove_empty(above)
 
 
 def _give_name(

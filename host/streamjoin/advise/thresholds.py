@@ -109,5 +109,4 @@ def load() -> tuple[Thresholds, Path]:
 
 def save(document: dict[str, Any], path: Path) -> None:
     """Write thresholds with their evidence, whole or not at all."""
-    storage.make_folder(path.parent)
-    storage.write_text(path, json.dumps(document, indent=1) + "\n")
+    storage.write_text(path, json.dumps(document, indent=1) + "\n", parents=True)

@@ -186,7 +186,9 @@ def _sized(value: Any, size: str) -> Any:
     return [_sized(inner, size) for inner in value] if isinstance(value, list) else value
 
 
-def _points(table: dict[str, Any], where: str) -> list[Point]:
+def _points(table: Any, where: str) -> list[Point]:
+    if not isinstance(table, dict):
+        raise InputError(f"{where}: must be a table at each size, not {table!r:.40}")
     sweep = table.pop("sweep", {})
     family = table.pop("name", None)
     if not isinstance(family, str):

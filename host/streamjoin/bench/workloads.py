@@ -40,6 +40,10 @@ class Comparison:
         A window and the pairs that the generator counted for it.
     max_pairs : int, optional
         Pairs beyond which a run ends; given, no estimate refuses it.
+    seed : int, optional
+        Seed of generated data.
+    params : mapping of str to number or str
+        Parameters of generated data.
 
     Raises
     ------
@@ -63,6 +67,8 @@ class Comparison:
     rows: tuple[int, int] | None = None
     expected: tuple[str, int] | None = None
     max_pairs: int | None = None
+    seed: int | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.engines or len(set(self.engines)) < len(self.engines):
@@ -137,6 +143,11 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
     try:
         if plain["format"] != FORMAT:
             raise ValueError(f"format must be {FORMAT}, not {plain['format']!r}")
+        seed, params = plain.get("seed"), plain.get("params") or {}
+        if not isinstance(seed, int | None):
+            raise ValueError(f"seed must be an integer, not {seed!r:.40}")
+        if not isinstance(params, dict):
+            raise ValueError(f"params must be a table, not {params!r:.40}")
         predicate = Predicate.parse(plain["predicate"].get("on"), plain["predicate"].get("band"))
         expected = plain.get("expected")
         return Comparison(
@@ -151,6 +162,8 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
             threads=threads,
             rows=(int(plain["r"]["rows"]), int(plain["s"]["rows"])),
             expected=(str(expected["window"]), int(expected["pairs"])) if expected else None,
+            seed=seed,
+            params=params,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: is not a workload's description: {error}") from None

@@ -7,6 +7,7 @@ Other distributions of this project add verbs through the entry-point group
 
 import argparse
 import os
+import re
 import signal
 import sys
 import threading
@@ -67,9 +68,18 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
+MAX_SHOWN_CHARACTERS = 600
+"""Maximum length of a word in a sentence; of a longer one the beginning is shown."""
+
+
 def _complain(sentence: str, who: str = "streamjoin", keep: str = "") -> None:
     """Print a sentence to stderr, without the secrets that an argument or a library may hold."""
-    sys.stderr.write(f"{who}: {printable(redacted(sentence), keep)}\n")
+    shown = re.sub(
+        rf"\S{{{MAX_SHOWN_CHARACTERS},}}",
+        lambda word: f"{word[0][:100]}... ({len(word[0])} characters)",
+        redacted(sentence),
+    )
+    sys.stderr.write(f"{who}: {printable(shown, keep)}\n")
 
 
 def _give_up_stdout() -> None:
@@ -182,6 +192,8 @@ def _known(error: Exception, verb: str | None) -> tuple[str, int] | None:
         package = (error.name or "").partition(".")[0]
         if not package or package in PACKAGES:
             return None
+        if package in sys.stdlib_module_names:
+            return f"{package} is a module of Python that this Python does not have: repair it", 1
         extra = EXTRAS.get(verb or "")
         what = f"'streamjoin[{extra}]'" if extra else package
         return f"{package} is not installed, which {verb} needs: type pip install {what}", 2

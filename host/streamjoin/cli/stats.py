@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 
 from streamjoin.cli.terminal import print_json, print_table, say
-from streamjoin_common.documents import read_json
 
 EPILOG = """\
 examples:
@@ -37,12 +36,11 @@ class StatsVerb:
         if args.out:
             check_target(args.out, (".html",), "-o")
         workload = read_workload(args.what, ("oracle",), 1)
-        r, s = read_streams(workload.r, workload.s, workload.predicate)
+        r, s = read_streams(workload.r, workload.s, workload.predicate, workload.request.arrivals)
         workload.check_rows(r.rows, s.rows)
         measured = profile(r, s, workload.predicate)
-        described = read_json(args.what / "workload.json")
         if args.out:
-            write_page(render_profile(described, measured), args.out)
+            write_page(render_profile(workload, measured), args.out)
             say(f"the page is {args.out}")
         if args.json:
             streams = {stream.name.lower(): stream.plain() for stream in measured.streams}

@@ -1,10 +1,13 @@
 """What the Arrow tables of a live stream have in common: a schema that grows types with values."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
 from streamjoin.inputs.files import arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -33,18 +36,22 @@ class Layout:
         Raises
         ------
         InputError
-            If it has other columns, or a column with values of another type.
+            If it has other columns, or a column with values of a type that neither holds the
+            values of the type before nor is held by it, as 32-bit integers are by 64-bit ones.
         """
         other, fields, valued = Layout.of(self._in_order(table, source)), [], []
         for before, now, had, has in zip(
             self.schema, other.schema, self.valued, other.valued, strict=True
         ):
-            if before.type != now.type and had and has:
-                raise InputError(
-                    f"{source}: column {now.name!r} is {now.type} in this batch and was "
-                    f"{before.type} in the batches before"
-                )
             known = now if has and not had else before
+            if before.type != now.type and had and has:
+                wide = _wider(arrow(), before.type, now.type)
+                if wide is None:
+                    raise InputError(
+                        f"{source}: column {now.name!r} is {now.type} in this batch and was "
+                        f"{before.type} in the batches before"
+                    )
+                known = before.with_type(wide)
             both = before.nullable or now.nullable or before.type != now.type
             fields.append(known.with_nullable(both))
             valued.append(had or has)
@@ -56,9 +63,12 @@ class Layout:
             return table
         pa, columns = arrow(), []
         for field, column in zip(self.schema, self._in_order(table, "").columns, strict=True):
-            same = column.type == field.type
-            nothing = None if same else pa.nulls(len(column), field.type)
-            columns.append(column if same else pa.chunked_array([nothing]))
+            if column.type == field.type:
+                columns.append(column)
+            elif _has_value(column):
+                columns.append(column.cast(field.type))
+            else:
+                columns.append(pa.chunked_array([pa.nulls(len(column), field.type)]))
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def _in_order(self, table: Any, source: str) -> Any:
@@ -73,3 +83,32 @@ class Layout:
 
 def _has_value(column: Any) -> bool:
     return bool(column.null_count < len(column))
+
+
+def _wider(pa: Any, one: Any, other: Any) -> Any:
+    """Return the type that holds every value of two types, or None."""
+    schemas = [pa.schema([("column", kind)]) for kind in (one, other)]
+    try:
+        wide = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return None
+    return wide if all(_holds(pa.types, wide, kind) for kind in (one, other)) else None
+
+
+def _holds(types: Any, wide: Any, kind: Any) -> bool:
+    """Say whether a type holds every value of another one, so that casts cannot fail."""
+    if wide == kind or types.is_null(kind):
+        return True
+    families: tuple[Callable[[Any], bool], ...] = (
+        types.is_signed_integer,
+        types.is_unsigned_integer,
+        types.is_floating,
+        lambda each: types.is_string(each) or types.is_large_string(each),
+        lambda each: types.is_binary(each) or types.is_large_binary(each),
+    )
+    if any(is_of(wide) and is_of(kind) for is_of in families):
+        return True
+    inside = range(kind.num_fields) if kind.num_fields == wide.num_fields else ()
+    return bool(inside) and all(
+        _holds(types, wide.field(index).type, kind.field(index).type) for index in inside
+    )

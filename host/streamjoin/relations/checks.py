@@ -59,7 +59,7 @@ def check_magic(location: Path, magic: bytes, at: int, what: str) -> None:
         raise InputError(f"{location}: is no {what} database")
 
 
-def check_density(location: Path, rows: int, least: int, most: int, begin: int) -> None:
+def check_density(location: Path, rows: int, lowest: int, highest: int, first: int) -> None:
     """Refuse a relation of which a scan by position would mostly read nothing.
 
     Parameters
@@ -67,28 +67,32 @@ def check_density(location: Path, rows: int, least: int, most: int, begin: int) 
     location : Path
         For the error.
     rows : int
-        How many there are, counted up to :func:`enough_rows` of ``most``.
-    least, most : int
+        How many there are, counted up to :func:`enough_rows` of the numbers from ``first`` on.
+    lowest, highest : int
         The first row's number and the last one's.
-    begin : int
-        The lowest that may be.
+    first : int
+        The number of position 0.
 
     Raises
     ------
     InputError
-        If it is sparse, or a number is below ``begin``.
+        If it is sparse, or a number is below ``first``.
     """
-    if rows and (least < begin or rows < enough_rows(most)):
-        counted = rows if rows < enough_rows(most) else f"at least {rows}"
+    if rows and lowest < first:
         raise InputError(
-            f"{location}: {counted} rows are numbered from {least} to {most}; number them from "
-            f"{begin} on without large gaps, as a copy of the table does"
+            f"{location}: rows are numbered from {lowest} on; number them from {first} on, as a "
+            "copy of the table does"
+        )
+    if rows and rows < enough_rows(highest - first + 1):
+        raise InputError(
+            f"{location}: {rows} rows are numbered from {lowest} to {highest}; number them from "
+            f"{first} on without large gaps, as a copy of the table does"
         )
 
 
-def enough_rows(most: int) -> int:
-    """Rows from which on a relation with this highest number is dense enough."""
-    return max(1, -(-most // MAX_POSITIONS_PER_ROW) - 1)
+def enough_rows(numbers: int) -> int:
+    """Rows from which on a relation with a span of so many numbers is dense enough."""
+    return max(1, -(-numbers // MAX_POSITIONS_PER_ROW) - 1)
 
 
 def no_positions(location: Path, table: str) -> InputError:

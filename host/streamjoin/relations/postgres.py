@@ -126,7 +126,7 @@ class PostgresStore(batches.SelectingStore):
         if most is not None:
             first = f"SELECT 1 FROM {self._from} LIMIT {enough_rows(most + 1)}"
             rows = self._ask(f"SELECT count(*) FROM ({first}) AS counted").column(0)[0].as_py()
-            check_density(self.location, rows, least, most + 1, 0)
+            check_density(self.location, rows, least, most, 0)
 
     def _found(self) -> str:
         """Name the table for SQL: as it is called, or with its schema before a dot."""

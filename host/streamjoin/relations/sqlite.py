@@ -37,10 +37,10 @@ TIMEOUT_S = 2.0
 
 
 class SqliteStore(Store):
-    """A table of an SQLite file; a position is a rowid, less one.
+    """A table of an SQLite file; a position is a rowid less one, or a rowid if the lowest is 0.
 
-    A row keeps its position while others are inserted and deleted. The types of columns are
-    those of the first row that has a value; every row must hold the same.
+    A row keeps its position while others are inserted and deleted, the one of rowid 0 apart. The
+    types of columns are those of the first row that has a value; every row must hold the same.
     """
 
     kind: ClassVar[str] = "sqlite"
@@ -48,6 +48,7 @@ class SqliteStore(Store):
     def __init__(self, location: Path, projection: Projection, table: str | None = None) -> None:
         self._connection: sqlite3.Connection | None = None
         self._compared: dict[str, str] = {}
+        self._first = 1
         super().__init__(location, projection, table)
 
     def _open(self) -> None:
@@ -91,7 +92,7 @@ class SqliteStore(Store):
         listed = ", ".join(map(self._column, names))
         self._query = (
             f"SELECT {self._place}, {listed} FROM {self._from}"
-            f" WHERE {self._place} > ? AND {self._place} <= ?"
+            f" WHERE {self._place} >= ? AND {self._place} < ?"
         )
         key = self.projection.key
         present = f"{self._column(key)} IS NOT NULL" if key is not None else "1"
@@ -156,16 +157,17 @@ class SqliteStore(Store):
                 raise
             raise no_positions(self.location, self.table) from None
         if most is not None:
+            self._first = 0 if least == 0 else 1
             counted = f"SELECT count(*) FROM (SELECT 1 FROM {self._from} LIMIT ?)"
             (rows,) = connection.execute(counted, (enough_rows(most),)).fetchone()
-            check_density(self.location, rows, least, most, 1)
+            check_density(self.location, rows, least, most, self._first)
 
     @property
     def positions(self) -> int:
-        """The highest rowid."""
+        """Positions up to the highest rowid."""
         asked = f"SELECT max({self._place}) FROM {self._from}"
         (most,) = self._execute(asked, (), "looking for its last row")[0]
-        return int(most or 0)
+        return 0 if most is None else int(most) - self._first + 1
 
     def read(self, first: int, end: int) -> Partition:
         """Select a range of rowids."""
@@ -204,14 +206,14 @@ class SqliteStore(Store):
 
     def _rows(self, first: int, end: int) -> tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]:
         """Return the rowids, and the columns by name."""
-        found = self._execute(self._query, (first, end), f"reading rows {first} to {end - 1}")
+        rowids = (first + self._first, end + self._first)
+        found = self._execute(self._query, rowids, f"reading rows {first} to {end - 1}")
         names = self.projection.names
         positions, *columns = zip(*found, strict=True) if found else [()] * (len(names) + 1)
         return positions, dict(zip(names, columns, strict=True))
 
-    @staticmethod
-    def _numbers(positions: tuple[Any, ...]) -> Words:
-        return key_words(np.array(positions, dtype=np.int64) - 1)
+    def _numbers(self, rowids: tuple[Any, ...]) -> Words:
+        return key_words(np.array(rowids, dtype=np.int64) - self._first)
 
     def _values(self, name: str, values: tuple[Any, ...]) -> tuple[Any, Any]:
         missing = None

@@ -26,6 +26,9 @@ RUN_PAGE = "report.html"
 
 TEMPLATES = Path(__file__).parent / "templates"
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What a browser hides or refuses; names from files may hold it."""
+
 DEFINITIONS = (
     (
         "Agrees",
@@ -306,6 +309,5 @@ def write_page(page: str, out: Path) -> None:
     InputError
         If it cannot be written where it is wanted.
     """
-    out = Path(out)
-    storage.make_folder(out.parent, named=out)
-    storage.write_text(out, page)
+    shown = _CONTROL.sub(lambda mark: mark[0].encode("unicode_escape").decode(), page)
+    storage.write_text(Path(out), shown, parents=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from streamjoin.bench.workloads import Comparison
     from streamjoin.report.profile import Profile, StreamProfile
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -57,13 +58,13 @@ def _number(value: float | None, form: str) -> str:
     return units.MISSING if value is None else format(value, form)
 
 
-def render_profile(workload: Mapping[str, Any], profile: Profile) -> str:
+def render_profile(workload: Comparison, profile: Profile) -> str:
     """Render one self-contained HTML page.
 
     Parameters
     ----------
-    workload : mapping
-        What ``workload.json`` says.
+    workload : Comparison
+        The workload.
     profile : Profile
         Of the workload's inputs.
     """
@@ -76,11 +77,10 @@ def render_profile(workload: Mapping[str, Any], profile: Profile) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    expected = workload.get("expected")
+    window, pairs = workload.expected or ("", 0)
     return environment.get_template("profile.html").render(
         workload=workload,
-        predicate=" and ".join(text for texts in workload["predicate"].values() for text in texts),
-        pairs=f"{expected['pairs']:,} pairs under {expected['window']}" if expected else None,
+        pairs=f"{pairs:,} pairs under {window}" if workload.expected else None,
         figures=figures(profile),
         charts=[chart for chart in _charts(profile) if chart],
         light=variables(dark=False),

@@ -22,9 +22,12 @@ def check_run_folder(out: Path, say: Callable[[str], None]) -> None:
     ------
     InputError
         If the folder holds something else.
+    StorageError
+        If it cannot be written.
     """
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: is a file; a run is a folder")
+    storage.check_writable(out)
     if (out / RECORDS).is_file():
         _complete(out, say)
         return
@@ -50,8 +53,7 @@ def write_run(records: dict[str, Any], out: Path, say: Callable[[str], None]) ->
     was drawn from, so that one that is missing or older is noticed and drawn by
     :func:`check_run_folder` or ``streamjoin report``.
     """
-    storage.make_folder(out)
-    storage.write_text(out / RECORDS, json.dumps(records, indent=1) + "\n")
+    storage.write_text(out / RECORDS, json.dumps(records, indent=1) + "\n", parents=True)
     page = out / RUN_PAGE
     try:
         write_report([out], page)

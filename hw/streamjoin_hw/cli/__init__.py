@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from streamjoin_common import storage
 from streamjoin_common.contract import ParameterError, active_cores
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
@@ -46,9 +47,21 @@ PROGRESS_LEAST_TUPLES = 2000
 """Inputs below this end too soon for a progress bar to be of use."""
 
 
+OUTPUT_FLAGS = ("out", "waves", "record")
+"""Flags of the actions that name what is written."""
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Refuse what cannot be written before anything is computed."""
+    for flag in OUTPUT_FLAGS:
+        name = getattr(arguments, flag, None)
+        if name == "":
+            raise UsageError(f"--{flag} must name a path, not nothing")
+        if name is not None:
+            storage.check_writable(Path(name))
+
+
 def _out(arguments: argparse.Namespace) -> Path | None:
-    if arguments.out == "":
-        raise UsageError("--out must name a path, not nothing")
     return None if arguments.out is None else Path(arguments.out)
 
 
@@ -305,6 +318,7 @@ class HardwareVerb:
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the chosen action; returns the exit status."""
+        _check_outputs(arguments)
         status: int = arguments.action_run(arguments)
         return status
 

@@ -68,8 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.seed < 0:
         raise UsageError(f"--seed must be at least 0, not {arguments.seed}")
-    if arguments.out == "":
-        raise UsageError("--out must name a folder, not nothing")
     load = Load(window, arguments.match_rate, "uniform", arguments.tuples, arguments.seed)
     with stages(f"{len(designs)} points") as tell:
         record = study(designs, Setting(load, throughput, clock_hz), tell=tell)
@@ -121,7 +119,6 @@ def _speed(arguments: argparse.Namespace) -> tuple[float | None, float | None]:
 def _write(folder: Path, record: str, page: str) -> None:
     from streamjoin_common import storage
 
-    storage.make_folder(folder)
-    storage.write_text(folder / RECORD_NAME, record)
+    storage.write_text(folder / RECORD_NAME, record, parents=True)
     storage.write_text(folder / PAGE_NAME, page)
     say(f"wrote {folder / PAGE_NAME}")

@@ -55,8 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
     base = design_from(arguments.preset, [*arguments.param, f"cores={counts[0]}"])
     for cores in counts:
         dataclasses.replace(base, cores=cores)
-    if arguments.out == "":
-        raise UsageError("--out must name a folder, not nothing")
     from streamjoin_common import storage
     from streamjoin_hw.studies.synth.scale import sweep
 

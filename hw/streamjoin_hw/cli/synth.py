@@ -124,8 +124,6 @@ def run(arguments: argparse.Namespace) -> int:
     target = target_of(arguments)
     settings = settings_of(arguments)
     params = design_from(arguments.preset, arguments.param)
-    if arguments.out == "":
-        raise UsageError("--out must name a folder, not nothing")
     from streamjoin_hw.studies.synth.record import record, write_record
 
     with stages(f"synthesising for {target.name}") as tell:

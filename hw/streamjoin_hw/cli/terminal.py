@@ -22,8 +22,7 @@ def write_text(text: str, file: Path | None) -> None:
     if file is None:
         sys.stdout.write(text)
         return
-    storage.make_folder(file.parent, named=file)
-    storage.write_text(file, text)
+    storage.write_text(file, text, parents=True)
     say(f"wrote {file}")
 
 

@@ -130,8 +130,9 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
         If the folder or a file cannot be written.
     """
     text = verilog_text(params, board=board)
-    storage.make_folder(folder)
     path = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME)
-    storage.write_text(path, text)
-    storage.write_text(folder / MANIFEST_NAME, json.dumps(manifest(params), indent=2) + "\n")
+    described = json.dumps(manifest(params), indent=2) + "\n"
+    with storage.new_files([path, folder / MANIFEST_NAME], parents=True) as drafts:
+        for draft, content in zip(drafts, (text, described), strict=True):
+            draft.write_text(content, encoding="utf-8")
     return path

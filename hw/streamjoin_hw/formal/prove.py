@@ -135,8 +135,7 @@ def run(name: str, *, depth: int | None = None, quick: bool = False, kept: Path)
         trace = None
         if outcome.trace is not None:
             trace = kept / f"{name}.vcd"
-            storage.make_folder(kept)
-            with storage.new_file(trace) as draft:
+            with storage.new_files([trace], parents=True) as (draft,):
                 shutil.copyfile(outcome.trace, draft)
         faulty = _examined(name, proof.fault, max(proof.depth, proof.fault_depth), folder / "fault")
     method = "structure" if proof.paths else "induction" if proof.inductive else "bounded"

@@ -37,8 +37,7 @@ def record_waves(workload: Workload, file: Path, **pauses: Any) -> tuple[Recordi
         If the design does not end the input.
     """
     save = file.with_suffix(".gtkw")
-    storage.make_folder(file.parent, named=file)
-    with storage.new_files([file, save]) as (made, made_save):
+    with storage.new_files([file, save], parents=True) as (made, made_save):
         recording = record(workload, waves=made, **pauses)
         # The save file names its dump; the two stay together wherever they are moved.
         text = re.sub(
