@@ -32,7 +32,7 @@ _PATTERNS = (
     # password=... of a connection string, up to its next keyword or the end of the line
     (
         re.compile(
-            r"(?i)(\w*(?:password|secret)\w*\s*=\s*)(?!\s)"
+            r"(?i)((?:password|secret)\w*\s*=\s*)(?!\s)"
             r"(?:'(?:[^'\\]|\\.)*'(?=\s|$)|.*?(?=\s+[a-z_]+\s*=|$))",
             re.MULTILINE,
         ),

@@ -68,14 +68,21 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-MAX_SHOWN_CHARACTERS = 600
+MAX_WORD_CHARACTERS = 600
 """Maximum length of a word in a sentence; of a longer one the beginning is shown."""
+
+MAX_SENTENCE_CHARACTERS = 10_000
+"""Maximum length of a sentence; of a longer one the words that fit are shown."""
 
 
 def _complain(sentence: str, who: str = "streamjoin", keep: str = "") -> None:
     """Print a sentence to stderr, without the secrets that an argument or a library may hold."""
+    if len(sentence) > MAX_SENTENCE_CHARACTERS:
+        # Whole words: half an address could hide from the patterns that find passwords.
+        words = sentence[:MAX_SENTENCE_CHARACTERS].rpartition(" ")[0]
+        sentence = f"{words} ... ({len(sentence)} characters)"
     shown = re.sub(
-        rf"\S{{{MAX_SHOWN_CHARACTERS},}}",
+        rf"\S{{{MAX_WORD_CHARACTERS},}}",
         lambda word: f"{word[0][:100]}... ({len(word[0])} characters)",
         redacted(sentence),
     )
