@@ -48,16 +48,16 @@ class SparkSql(SparkEngine):
     def join(self, session: "Session", folder: Path, job: Job, meter: Meter) -> None:
         """Write the join's row numbers and times to Parquet."""
         with meter.phase("probe"):
-            found = own_plan(
+            pairs_frame = own_plan(
                 session.spark.read.parquet(str(folder / "r")),
                 session.spark.read.parquet(str(folder / "s")),
                 job,
             )
             if job.threads < session.threads:
-                found = found.coalesce(job.threads)
+                pairs_frame = pairs_frame.coalesce(job.threads)
             pairs = folder / "pairs"
             shutil.rmtree(pairs, ignore_errors=True)
-            found.write.option("compression", "none").parquet(str(pairs))
+            pairs_frame.write.option("compression", "none").parquet(str(pairs))
 
     def follower(self, session: "Session", job: Job) -> "Follower":
         """Join the folders by Spark's own join of streams."""

@@ -74,7 +74,7 @@ def calibrate(threads: int, on_progress: ProgressCallback) -> dict[str, Any]:
     Parameters
     ----------
     threads : int
-        The most threads; one is measured too.
+        Maximum threads; one is measured too.
     on_progress : callable
         Told ``(done, total)`` points.
 

@@ -137,8 +137,8 @@ def _least(columns: list[NDArray[np.float64]], right: NDArray[np.float64]) -> li
     scale = np.maximum(np.linalg.norm(left, axis=0), 1e-30)
     left /= scale
     target = right * weights
-    found = np.maximum(np.linalg.lstsq(left, target, rcond=None)[0], 0.0)
+    costs = np.maximum(np.linalg.lstsq(left, target, rcond=None)[0], 0.0)
     step = 1.0 / np.linalg.norm(left, 2) ** 2
     for _ in range(STEPS):
-        found = np.maximum(found - step * (left.T @ (left @ found - target)), 0.0)
-    return [float(value) for value in found / scale]
+        costs = np.maximum(costs - step * (left.T @ (left @ costs - target)), 0.0)
+    return [float(value) for value in costs / scale]

@@ -202,9 +202,9 @@ def _fits(record: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
 
 def _measured(record: Mapping[str, Any], of: str) -> float | None:
     if of == "latency":
-        found = (record.get("latency_us") or {}).get("p95")
+        value = (record.get("latency_us") or {}).get("p95")
     elif of == "service_rate":
-        found = (record.get("semi_stream") or {}).get("service_rate_tuples_per_s")
+        value = (record.get("semi_stream") or {}).get("service_rate_tuples_per_s")
     else:
-        found = (record.get("throughput_tuples_per_s") or {}).get("median")
-    return None if found is None else float(found)
+        value = (record.get("throughput_tuples_per_s") or {}).get("median")
+    return None if value is None else float(value)

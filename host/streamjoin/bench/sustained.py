@@ -60,7 +60,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Sustained:
-    """What a search has found.
+    """Result of a search.
 
     Attributes
     ----------

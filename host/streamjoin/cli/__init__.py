@@ -276,9 +276,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def _load(name: str) -> Any:
     if name in OWN_VERBS:
         return import_module(f"streamjoin.cli.{name}").VERB
-    found: tuple[EntryPoint, ...] = tuple(entry_points(group="streamjoin.verbs", name=name))
+    entries: tuple[EntryPoint, ...] = tuple(entry_points(group="streamjoin.verbs", name=name))
     try:
-        return found[0].load()
+        return entries[0].load()
     except (IndexError, ModuleNotFoundError) as error:
         package = (getattr(error, "name", None) or "streamjoin").partition(".")[0]
         if package not in PACKAGES:

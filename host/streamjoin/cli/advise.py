@@ -108,8 +108,8 @@ def _calibrate(args: argparse.Namespace) -> int:
     if args.json:
         print_json(document)
         return 0
-    found, regret = document["thresholds"], document["regret"]
-    print_table(["threshold", "value"], [[name, str(value)] for name, value in found.items()])
+    values, regret = document["thresholds"], document["regret"]
+    print_table(["threshold", "value"], [[name, str(value)] for name, value in values.items()])
     say(
         f"over {len(document['evidence'])} measured points the tree's choice takes at most "
         f"{regret['max']:.2f} times, on average {regret['mean']:.2f} times, the best engine's time"

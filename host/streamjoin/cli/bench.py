@@ -78,9 +78,9 @@ class BenchVerb:
 def _list(args: argparse.Namespace) -> int:
     rows = []
     for name in experiments.names():
-        found = {size: experiments.read(name, size) for size in experiments.SIZES}
-        points = {size: len(each.points) for size, each in found.items()}
-        about = found["full"]
+        sized = {size: experiments.read(name, size) for size in experiments.SIZES}
+        points = {size: len(each.points) for size, each in sized.items()}
+        about = sized["full"]
         rows.append({"experiment": name, **points, "source": about.source, "title": about.title})
     if args.json:
         print_json(rows)
@@ -161,8 +161,8 @@ def _print_results(baseline: str, serves: bool, results: figures.Results) -> Non
 
 
 def _service_rate(result: Result) -> float | None:
-    found = (result.record.get("semi_stream") or {}).get("service_rate_tuples_per_s")
-    return None if found is None else float(found)
+    rate = (result.record.get("semi_stream") or {}).get("service_rate_tuples_per_s")
+    return None if rate is None else float(rate)
 
 
 def _print_claims(claims: list[dict[str, Any]]) -> None:

@@ -54,8 +54,8 @@ def latency_headings(results: Results, names: Sequence[str]) -> list[str]:
 
     There is none where no result has latencies.
     """
-    found = {result.latency_from for _, result in results if result.latency_us}
-    origins = [origin for origin in ORIGINS if origin in found]
+    present = {result.latency_from for _, result in results if result.latency_us}
+    origins = [origin for origin in ORIGINS if origin in present]
     return [f"{name}\n{_short(origin)}" for origin in origins for name in names]
 
 

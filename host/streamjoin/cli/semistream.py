@@ -101,17 +101,17 @@ def forecast(job: Job, args: argparse.Namespace) -> int:
 
     values, sizes = values_of(job), layout_bytes(int(knobs["r_bytes"]), int(knobs["s_bytes"]))
     relation_bytes = values.r_rows * sizes.row
-    found: dict[str, Forecast | None] = {}
+    forecasts: dict[str, Forecast | None] = {}
     most_rows = max(1, values.r_rows)
     for name, caching in ENGINES:
         if args.memory_kib is not None:
             budget = args.memory_kib * 1024
             rows = min(cost.best_partition_rows(costs, budget, sizes.row), most_rows)
-            found[name] = Model(values, sizes, costs, rows, caching).rate_for(budget)
+            forecasts[name] = Model(values, sizes, costs, rows, caching).rate_for(budget)
         else:
             rows = min(cost.best_partition_rows(costs, relation_bytes / 10, sizes.row), most_rows)
-            found[name] = Model(values, sizes, costs, rows, caching).memory_for(args.rate)
-    plain = [_plain(name, each, relation_bytes) for name, each in found.items()]
+            forecasts[name] = Model(values, sizes, costs, rows, caching).memory_for(args.rate)
+    plain = [_plain(name, each, relation_bytes) for name, each in forecasts.items()]
     if args.json:
         print_json({"store": store, "constants": str(path), "forecasts": plain})
         return 0
@@ -167,14 +167,14 @@ def calibrate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _plain(name: str, found: Forecast | None, relation_bytes: int) -> dict[str, Any]:
-    if found is None:
+def _plain(name: str, forecast: Forecast | None, relation_bytes: int) -> dict[str, Any]:
+    if forecast is None:
         return {"engine": name, "memory_bytes": None}
     return {
         "engine": name,
-        "memory_bytes": found.memory_bytes,
-        "share_of_r": found.memory_bytes / relation_bytes if relation_bytes else None,
-        "rate_tuples_per_s": found.rate,
-        "cache_share": found.cache_share,
-        "loop_us": found.loop_us,
+        "memory_bytes": forecast.memory_bytes,
+        "share_of_r": forecast.memory_bytes / relation_bytes if relation_bytes else None,
+        "rate_tuples_per_s": forecast.rate,
+        "cache_share": forecast.cache_share,
+        "loop_us": forecast.loop_us,
     }

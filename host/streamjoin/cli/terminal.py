@@ -19,7 +19,7 @@ from streamjoin_common.redaction import redacted
 ProgressCallback = Callable[[int, int], None]
 
 PATIENCE_S = 2.0
-"""How long work may take before a log without a terminal is told about it."""
+"""Seconds of work after which a log without a terminal reports progress."""
 
 stderr = Console(stderr=True, highlight=False)
 
@@ -63,7 +63,7 @@ MAX_PIPED_COLUMNS = 160
 """Width in characters beyond which cells fold where stdout is no terminal."""
 
 MIN_FOLDED_COLUMNS = 20
-"""Width in characters of a column that folds, at the least."""
+"""Minimum width of a column that folds, in characters."""
 
 
 def print_table(

@@ -43,9 +43,9 @@ class ArrowStore(Store):
     def read(self, first: int, end: int) -> Partition:
         """View the rows; keys and numbers are copied, which reads them from disk here and now."""
         part, numbers = self._part(first, end)
-        found = batches.partition(part, self.projection, self.dtype, numbers, self.location)
+        read = batches.partition(part, self.projection, self.dtype, numbers, self.location)
         return Partition(
-            np.array(found.keys), np.array(found.rows), found.payload, found.first, found.stride
+            np.array(read.keys), np.array(read.rows), read.payload, read.first, read.stride
         )
 
     def columns(self, first: int, end: int) -> tuple[Words, Columns]:

@@ -165,7 +165,7 @@ class Store(ABC):
         Raises
         ------
         UnsupportedError
-            If the store reads keys alone, as one that does not come with this package may.
+            If the store reads keys alone, as one of another package may.
         """
         raise UnsupportedError(f"{self.location}: a store of kind {self.kind} reads keys alone")
 

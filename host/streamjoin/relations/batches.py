@@ -155,7 +155,7 @@ def compared(
 
 
 def _compared(pa: Any, column: Any, name: str, location: Path) -> tuple[Any, Any]:
-    """One column; texts stay where they are."""
+    """One column; strings are not copied."""
     column = plain_column(column)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return arrow_column(pa, column, name, str(location))

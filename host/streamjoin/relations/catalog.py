@@ -96,7 +96,7 @@ def write_store(
         Bytes of a row: key and row number take 16, filler the rest, rounded up to whole words. The
         filler cannot be compressed, and begins with the row's number.
     kept_bytes : int or None
-        Bytes of a row that the store is opened with, the others are a column that is left out
+        Bytes of a row that the store is opened with, the others are a column that is not read
         (SSBJ, section 5, projection); None keeps all.
     """
     words = _filler_words(row_bytes)

@@ -103,8 +103,8 @@ class DuckDbStore(batches.SelectingStore):
     def positions(self) -> int:
         """One more than the highest rowid."""
         table = self._ask(f"SELECT max(rowid) FROM {self._from}", "looking for its last row")
-        most = table.column(0)[0].as_py()
-        return 0 if most is None else int(most) + 1
+        highest = table.column(0)[0].as_py()
+        return 0 if highest is None else int(highest) + 1
 
     def rows(self, first: int, end: int) -> tuple[Any, Words]:
         """Select a range of rowids."""

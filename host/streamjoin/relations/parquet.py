@@ -94,7 +94,7 @@ class ParquetStore(Store):
     def _group(self, number: int) -> Any:
         pa = arrow()
         if self._decoded[0] != number:
-            self._decoded = (-1, None)  # the old one goes before the new one comes
+            self._decoded = (-1, None)  # the old one is freed before the new one is read
             file, group = self._groups[number]
             names = self.projection.names
             try:

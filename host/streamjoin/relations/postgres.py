@@ -7,7 +7,7 @@ that stands for the relation as a file does elsewhere::
     table = "flights"
 
 What libpq takes for granted (``PGUSER``, ``PGPASSWORD``, a password file) counts here too. Rows
-come as Arrow batches over the server's binary copy, by ADBC.
+arrive as Arrow batches over the server's binary copy, by ADBC.
 """
 
 import json
@@ -99,13 +99,13 @@ class PostgresStore(batches.SelectingStore):
     def _describe(self) -> None:
         pa = arrow()
         self._from = self._found()
-        found = self._ask(
+        key_columns = self._ask(
             "SELECT a.attname FROM pg_index i JOIN pg_attribute a"
             " ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)"
             f" WHERE i.indisprimary AND i.indrelid = to_regclass({_text(self._from)})"
         ).column(0)
         one = self._ask(f"SELECT * FROM {self._from} LIMIT 1")
-        keys = found.to_pylist()
+        keys = key_columns.to_pylist()
         if len(keys) != 1 or not pa.types.is_integer(one.schema.field(keys[0]).type):
             raise InputError(
                 f"{self.location}: table {self.table!r} has no primary key of one integer: type "
@@ -122,11 +122,11 @@ class PostgresStore(batches.SelectingStore):
         extent = self._ask(
             f"SELECT min({self._key})::bigint, max({self._key})::bigint FROM {self._from}"
         )
-        least, most = (column[0].as_py() for column in extent.columns)
-        if most is not None:
-            first = f"SELECT 1 FROM {self._from} LIMIT {enough_rows(most + 1)}"
+        lowest, highest = (column[0].as_py() for column in extent.columns)
+        if highest is not None:
+            first = f"SELECT 1 FROM {self._from} LIMIT {enough_rows(highest + 1)}"
             rows = self._ask(f"SELECT count(*) FROM ({first}) AS counted").column(0)[0].as_py()
-            check_density(self.location, rows, least, most, 0)
+            check_density(self.location, rows, lowest, highest, 0)
 
     def _found(self) -> str:
         """Name the table for SQL: as it is called, or with its schema before a dot."""
@@ -148,8 +148,8 @@ class PostgresStore(batches.SelectingStore):
     def positions(self) -> int:
         """One more than the highest value of the primary key."""
         query = f"SELECT coalesce(max({self._key}), -1)::bigint FROM {self._from}"
-        most = self._checked(lambda: self._ask(query), "looking for its last row")
-        return int(most.column(0)[0].as_py()) + 1
+        highest = self._checked(lambda: self._ask(query), "looking for its last row")
+        return int(highest.column(0)[0].as_py()) + 1
 
     def rows(self, first: int, end: int) -> tuple[Any, Words]:
         """Select a range of the primary key."""

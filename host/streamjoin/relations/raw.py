@@ -120,7 +120,7 @@ class RawStore(Store):
         return Partition(keys, numbers, words, 0, self.payload_words)
 
     def columns(self, first: int, end: int) -> tuple[Words, Columns]:
-        """Read the rows; texts of a fixed width end before their first zero."""
+        """Read the rows; strings of a fixed width end before their first zero."""
         _, rows, numbers = self._rows(first, end)
         source = str(self.location)
         return numbers, {

@@ -2,7 +2,7 @@
 
 Both forms of libpq are read, ``postgresql://user:password@host:5432/database?key=value`` and
 ``host=... password=... dbname=...``. What the driver is given is written anew from the parts, so
-that it never has to complain about a text in which it cannot tell a password from a host.
+that the driver never refuses an address in which a password looks like a host.
 """
 
 import re
@@ -124,24 +124,24 @@ def split_table(text: str) -> tuple[str, str]:
 
 
 def _uri_parts(text: str) -> dict[str, str] | None:
-    found = _URI.fullmatch(text)
-    if found is None or _PERCENT.search(text):
+    match = _URI.fullmatch(text)
+    if match is None or _PERCENT.search(text):
         return None
     hosts, ports = [], []
-    for one in found["hosts"].split(","):
+    for one in match["hosts"].split(","):
         named = _HOST.fullmatch(one)
         if named is None:
             return None
         hosts.append(unquote(named[1].strip("[]")))
         ports.append(named[2] or "")
     parameters = {
-        "user": unquote(found["user"] or ""),
-        "password": unquote(found["password"] or ""),
+        "user": unquote(match["user"] or ""),
+        "password": unquote(match["password"] or ""),
         "host": ",".join(hosts),
         "port": ",".join(ports) if any(ports) else "",
-        "dbname": unquote(found["dbname"] or ""),
+        "dbname": unquote(match["dbname"] or ""),
     }
-    for pair in filter(None, (found["query"] or "").split("&")):
+    for pair in filter(None, (match["query"] or "").split("&")):
         key, equals, value = (unquote(part) for part in pair.partition("="))
         if not equals or not _KEY.fullmatch(key):
             return None
@@ -152,10 +152,10 @@ def _uri_parts(text: str) -> dict[str, str] | None:
 def _pairs(text: str) -> dict[str, str] | None:
     parameters, at = {}, 0
     while at < len(text.rstrip()):
-        found = _PAIR.match(text, at)
-        if found is None:
+        match = _PAIR.match(text, at)
+        if match is None:
             return None
-        value = found[2][1:-1] if found[2].startswith("'") else found[2]
-        parameters[found[1]] = re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
-        at = found.end()
+        value = match[2][1:-1] if match[2].startswith("'") else match[2]
+        parameters[match[1]] = re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
+        at = match.end()
     return {key: value for key, value in parameters.items() if value} or None

@@ -151,23 +151,25 @@ class SqliteStore(Store):
             f"(SELECT {which}({self._place}) FROM {self._from})" for which in ("min", "max")
         )
         try:
-            least, most = connection.execute(f"SELECT {lowest}, {highest}").fetchone()
+            lowest_rowid, highest_rowid = connection.execute(
+                f"SELECT {lowest}, {highest}"
+            ).fetchone()
         except sqlite3.OperationalError as error:
             if "no such column" not in str(error):
                 raise
             raise no_positions(self.location, self.table) from None
-        if most is not None:
-            self._first = 0 if least == 0 else 1
+        if highest_rowid is not None:
+            self._first = 0 if lowest_rowid == 0 else 1
             counted = f"SELECT count(*) FROM (SELECT 1 FROM {self._from} LIMIT ?)"
-            (rows,) = connection.execute(counted, (enough_rows(most),)).fetchone()
-            check_density(self.location, rows, least, most, self._first)
+            (rows,) = connection.execute(counted, (enough_rows(highest_rowid),)).fetchone()
+            check_density(self.location, rows, lowest_rowid, highest_rowid, self._first)
 
     @property
     def positions(self) -> int:
         """Positions up to the highest rowid."""
         asked = f"SELECT max({self._place}) FROM {self._from}"
-        (most,) = self._execute(asked, (), "looking for its last row")[0]
-        return 0 if most is None else int(most) - self._first + 1
+        (highest_rowid,) = self._execute(asked, (), "looking for its last row")[0]
+        return 0 if highest_rowid is None else int(highest_rowid) - self._first + 1
 
     def read(self, first: int, end: int) -> Partition:
         """Select a range of rowids."""
@@ -207,9 +209,9 @@ class SqliteStore(Store):
     def _rows(self, first: int, end: int) -> tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]:
         """Return the rowids, and the columns by name."""
         rowids = (first + self._first, end + self._first)
-        found = self._execute(self._query, rowids, f"reading rows {first} to {end - 1}")
+        rows = self._execute(self._query, rowids, f"reading rows {first} to {end - 1}")
         names = self.projection.names
-        positions, *columns = zip(*found, strict=True) if found else [()] * (len(names) + 1)
+        positions, *columns = zip(*rows, strict=True) if rows else [()] * (len(names) + 1)
         return positions, dict(zip(names, columns, strict=True))
 
     def _numbers(self, rowids: tuple[Any, ...]) -> Words:

@@ -88,8 +88,8 @@ class StoredRelation:
             return self.stream(), 1.0
         apart = self.positions // SAMPLE_RANGES
         firsts = range(0, apart * SAMPLE_RANGES, apart)
-        found = self._read((first, first + SAMPLE_ROWS) for first in firsts)
-        return found, SAMPLE_RANGES * SAMPLE_ROWS / self.positions
+        sample = self._read((first, first + SAMPLE_ROWS) for first in firsts)
+        return sample, SAMPLE_RANGES * SAMPLE_ROWS / self.positions
 
     def samples(self, rng: np.random.Generator, count: int) -> tuple[int, list[Stream]]:
         """Read blocks that are drawn, each anew from all; and say how many blocks there are."""
@@ -113,13 +113,13 @@ class StoredRelation:
 
     def _stream(self, parts: list[tuple[Words, Columns]]) -> Stream:
         numbers: Words = np.concatenate([part[0] for part in parts])
-        found = {name: _joined([part[1][name] for part in parts]) for name in parts[0][1]}
-        ts = arrivals(found, self.ts_column, self.relation.text, len(numbers), self.ts_unit)
+        columns_read = {name: _joined([part[1][name] for part in parts]) for name in parts[0][1]}
+        ts = arrivals(columns_read, self.ts_column, self.relation.text, len(numbers), self.ts_unit)
         order = np.argsort(ts, kind="stable")
-        masks = [found[name][1] for name in self.columns]
+        masks = [columns_read[name][1] for name in self.columns]
         present = [mask for mask in masks if mask is not None]
         missing = np.logical_or.reduce(present)[order] if present else None
-        columns = {name: found[name][0][order] for name in self.columns}
+        columns = {name: columns_read[name][0][order] for name in self.columns}
         source = self.relation.text
         return Stream(
             columns, ts[order], source, missing=missing, numbers=numbers[order].astype(np.int64)
@@ -133,7 +133,7 @@ class StoredStream(Stream):
     Attributes
     ----------
     store : StoredRelation
-        The relation, of as many rows as there are places.
+        The relation, with one row per position.
     """
 
     store: StoredRelation
