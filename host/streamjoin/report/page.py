@@ -114,9 +114,9 @@ DEFINITIONS = (
 )
 
 
-def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
+def _workload_view(key: str, group_of_results: WorkloadResults) -> dict[str, Any]:
     """Everything the template needs about one workload."""
-    results = found.results
+    results = group_of_results.results
     hardware = [r for r in results if r.is_fpga]
     progress = curves.progress_chart(f"{key}-progress", results)
     phases = charts.phases_chart(f"{key}-phases", results)
@@ -134,11 +134,11 @@ def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
     phase_head, phase_rows = tables.phase_table(results)
     return {
         "key": key,
-        "workload": found.workload,
-        "verdict": summarize([found]),
-        "kind": join_kind(found.workload.get("predicate")),
-        "arrival": arrival(found.workload),
-        "checker": found.checker,
+        "workload": group_of_results.workload,
+        "verdict": summarize([group_of_results]),
+        "kind": join_kind(group_of_results.workload.get("predicate")),
+        "arrival": arrival(group_of_results.workload),
+        "checker": group_of_results.checker,
         "tables": tables.engine_tables(results),
         "charts": [
             *(chart for charts_of_one in drawn.values() for chart in charts_of_one),
@@ -151,17 +151,17 @@ def _workload_view(key: str, found: WorkloadResults) -> dict[str, Any]:
         "hardware": tables.hardware_rows(results),
         "stalls": charts.stalls_chart(f"{key}-stalls", hardware) if hardware else None,
         "assumed": any(r.clock and r.clock.assumed for r in results),
-        "replayed": found.replayed,
-        "fastest": found.fastest,
-        "fastest_simulated": found.fastest_simulated,
+        "replayed": group_of_results.replayed,
+        "fastest": group_of_results.fastest,
+        "fastest_simulated": group_of_results.fastest_simulated,
     }
 
 
 def _readable_time(stamp: str) -> str:
     """Turn ``2026-11-20T23:30:00Z`` into ``2026-11-20 23:30 UTC``; leave anything else."""
     pattern = r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(?:Z|\+00:00)"
-    found = re.fullmatch(pattern, stamp)
-    return f"{found[1]} {found[2]} UTC" if found else stamp
+    match = re.fullmatch(pattern, stamp)
+    return f"{match[1]} {match[2]} UTC" if match else stamp
 
 
 ENVIRONMENT = ("cpu", "cores", "memory_bytes", "system", "python", "revision", "load_average")
@@ -170,7 +170,7 @@ ENVIRONMENT = ("cpu", "cores", "memory_bytes", "system", "python", "revision", "
 
 def _run_view(index: int, title: str, run: dict[str, Any]) -> dict[str, Any]:
     groups = group(run)
-    results = [result for found in groups for result in found.results]
+    results = [result for group_of_results in groups for result in group_of_results.results]
     environment = {**dict.fromkeys(ENVIRONMENT), **(run.get("environment") or {})}
     load, cores = environment.get("load_average"), environment.get("cores")
     return {
@@ -184,8 +184,8 @@ def _run_view(index: int, title: str, run: dict[str, Any]) -> dict[str, Any]:
         "groups": groups,
         "verdict": summarize(groups),
         "workloads": [
-            _workload_view(f"run{index + 1}-w{index_in_run + 1}", found)
-            for index_in_run, found in enumerate(groups)
+            _workload_view(f"run{index + 1}-w{index_in_run + 1}", group_of_results)
+            for index_in_run, group_of_results in enumerate(groups)
         ],
         "engines": len({r.record["engine"] for r in results}),
         "simulates": any(not result.measured for result in results),
@@ -237,7 +237,9 @@ def render(runs: list[dict[str, Any]]) -> str:
     return environment.get_template("page.html").render(
         runs=views,
         titles=titles,
-        verdict=summarize([found for view in views for found in view["groups"]]),
+        verdict=summarize(
+            [group_of_results for view in views for group_of_results in view["groups"]]
+        ),
         comparison=tables.comparison([view["groups"] for view in views]) if len(views) > 1 else [],
         definitions=DEFINITIONS,
         records=_records_mark(checked),

@@ -110,13 +110,13 @@ def profile(r: Stream, s: Stream, predicate: Predicate) -> Profile:
     start = min((int(ts[0]) for ts in times), default=0)
     end = max((int(ts[-1]) for ts in times), default=0)
     edges = _edges(values)
-    found = []
+    profiles = []
     for index, stream in enumerate((r, s)):
         counts = np.sort(np.unique(codes[index], return_counts=True)[1])[::-1]
         partnered = None
         if is_equi and stream.rows:
             partnered = float(np.isin(codes[index], codes[1 - index]).mean())
-        found.append(
+        profiles.append(
             StreamProfile(
                 name="RS"[index],
                 column=", ".join(columns[index] if is_equi else columns[index][:1]),
@@ -133,7 +133,7 @@ def profile(r: Stream, s: Stream, predicate: Predicate) -> Profile:
                 **_rates(stream, start, end),
             )
         )
-    return Profile((found[0], found[1]), is_equi, start, edges)
+    return Profile((profiles[0], profiles[1]), is_equi, start, edges)
 
 
 def _rates(stream: Stream, start: int, end: int) -> dict[str, Any]:
@@ -166,14 +166,14 @@ def zipf_exponent(counts: Counts) -> float | None:
     head = head[head >= MIN_KEY_COUNT].astype(np.float64)
     if len(head) < 5:
         return None
-    places = np.log(np.arange(1, len(head) + 1))
-    mean = float(np.dot(head, places) / head.sum())
+    log_ranks = np.log(np.arange(1, len(head) + 1))
+    mean = float(np.dot(head, log_ranks) / head.sum())
     low, high = 0.0, 4.0
     for _ in range(40):
         middle = (low + high) / 2
-        weights = np.exp(-middle * places)
+        weights = np.exp(-middle * log_ranks)
         # At the likeliest exponent the law's mean logarithm of the rank is the sample's.
-        if float(np.dot(weights, places) / weights.sum()) > mean:
+        if float(np.dot(weights, log_ranks) / weights.sum()) > mean:
             low = middle
         else:
             high = middle

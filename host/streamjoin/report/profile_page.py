@@ -33,7 +33,7 @@ MAX_RANKS = 400
 
 
 def figures(profile: Profile) -> list[tuple[str, list[str]]]:
-    """What there is to say of both streams: a name and two texts each."""
+    """Return the figures of both streams: a name, and a string for each stream."""
     what: list[tuple[str, Callable[[StreamProfile], str]]] = [
         ("compared column", lambda s: s.column),
         ("tuples", lambda s: f"{s.rows:,}"),
@@ -122,14 +122,14 @@ def _ranks(profile: Profile) -> Chart | None:
     for stream in drawn:
         ranks = np.unique(np.geomspace(1, stream.keys, MAX_RANKS).astype(np.int64))
         curves[stream.name] = (ranks, stream.frequencies[ranks - 1])
-    most = max(stream.keys for stream in drawn)
+    keys = max(stream.keys for stream in drawn)
     return _chart(
         "ranks",
         "How often keys occur",
         "Tuples of a key by its rank, the most frequent key being the first. Zipf's law is a "
         "straight line, and an even distribution a level one.",
         curves,
-        Scale(0.9, max(most, 2) * 1.1, True, units.count, "rank of the key, logarithmic"),
+        Scale(0.9, max(keys, 2) * 1.1, True, units.count, "rank of the key, logarithmic"),
         steps=False,
         tick=units.count,
     )

@@ -39,17 +39,17 @@ def _number(value: object) -> bool:
 
 
 class _Fields:
-    """One JSON object with its place in a file, for checks that name what they refuse."""
+    """One JSON object with its path in a file, for checks that name what they refuse."""
 
-    def __init__(self, source: str, place: str, value: object) -> None:
-        self.source, self.place = source, place
+    def __init__(self, source: str, path: str, value: object) -> None:
+        self.source, self.path = source, path
         if not isinstance(value, dict):
             self.refuse("", "an object", value)
         self.values: dict[str, Any] = value
 
     def refuse(self, name: str, requirement: str, value: object) -> NoReturn:
         """Raise the one sentence."""
-        where = ".".join(part for part in (self.place, name) if part) or "the top level"
+        where = ".".join(part for part in (self.path, name) if part) or "the top level"
         shown = json.dumps(value, default=str)
         shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
         raise RecordsError(f"{self.source}: {where} must be {requirement}, not {shown}")
@@ -91,7 +91,7 @@ class _Fields:
         value = self._found(name, "an object", required)
         if value is None:
             return None
-        return _Fields(self.source, f"{self.place}.{name}" if self.place else name, value)
+        return _Fields(self.source, f"{self.path}.{name}" if self.path else name, value)
 
     def list(self, name: str, *, required: bool = False) -> list[Any]:
         """Return the list inside this object, an empty one where it is null."""
@@ -162,9 +162,9 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
     if phases:
         phases.numbers(*PHASES)
     fields.inner("knobs")
-    told = fields.inner("semi_stream")
-    if told:
-        _check_semi_stream(told)
+    semi_stream = fields.inner("semi_stream")
+    if semi_stream:
+        _check_semi_stream(semi_stream)
     _check_progress(fields)
     # A figure in seconds that comes from cycles is printed with its clock or not at all.
     if fields.values.get("clock_hz") is not None:
@@ -217,17 +217,17 @@ def check_run(run: object, source: str) -> dict[str, Any]:
         claim.choice("by", tuple(CLAIM_RULES), required=True)
         claim.numbers("here", "min", "max")
         for number, point in enumerate(claim.list("points", required=True)):
-            at = _Fields(source, f"{claim.place}.points[{number}]", point)
+            at = _Fields(source, f"{claim.path}.points[{number}]", point)
             at.text("point", required=True)
             at.text("over", required=True)
             at.numbers("ratio", required=True)
     _check_environment(fields.inner("environment"))
     names: set[str] = set()
     for index, value in enumerate(fields.list("workloads", required=True)):
-        place = f"workloads[{index}]"
-        name = _check_workload(_Fields(source, place, value))
+        path = f"workloads[{index}]"
+        name = _check_workload(_Fields(source, path, value))
         if name in names:
-            fields.refuse(f"{place}.name", "a name that no other workload has", name)
+            fields.refuse(f"{path}.name", "a name that no other workload has", name)
         names.add(name)
     for index, value in enumerate(fields.list("records", required=True)):
         _check_record(_Fields(source, f"records[{index}]", value), names)

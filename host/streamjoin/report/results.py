@@ -54,8 +54,8 @@ class Clock:
     def _source(self) -> str:
         """The source without the frequency, which some records repeat in it."""
 
-        def same(found: re.Match[str]) -> str:
-            return "" if abs(float(found[1]) * 1e6 - self.hz) < 1e-3 * self.hz else found[0]
+        def same(match: re.Match[str]) -> str:
+            return "" if abs(float(match[1]) * 1e6 - self.hz) < 1e-3 * self.hz else match[0]
 
         rest = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*MHz\b", same, self.source)
         return re.sub(r"\s+", " ", rest).strip(" ,;")
@@ -143,10 +143,10 @@ class Result:
     @property
     def latency_us(self) -> dict[str, float] | None:
         """All four latency figures, None where there was no match or no measurement."""
-        found = self.record.get("latency_us") or {}
+        latencies = self.record.get("latency_us") or {}
         wanted = ("p50", "p95", "p99", "max")
-        complete = all(found.get(name) is not None for name in wanted)
-        return {name: found[name] for name in wanted} if complete else None
+        complete = all(latencies.get(name) is not None for name in wanted)
+        return {name: latencies[name] for name in wanted} if complete else None
 
     def absence(self, what: str) -> str:
         """Why a chart shows nothing for this result."""
@@ -217,9 +217,9 @@ def _verdict(record: dict[str, Any], workload: dict[str, Any]) -> tuple[Verdict,
     if record["status"] == "wrong":
         return Verdict.WRONG, error
     for name in ("pairs", "digest"):
-        told, truth = record.get(name), workload.get(name)
-        if told is not None and truth is not None and told != truth:
-            return Verdict.WRONG, f"Recorded as ok, but its {name} {told} is not {truth}."
+        recorded, right = record.get(name), workload.get(name)
+        if recorded is not None and right is not None and recorded != right:
+            return Verdict.WRONG, f"Recorded as ok, but its {name} {recorded} is not {right}."
     if not record.get("checked"):
         return Verdict.UNCHECKED, error
     # An engine that gave the right result itself was held against nothing else.
@@ -250,7 +250,7 @@ def _variants(records: list[dict[str, Any]]) -> list[str]:
             if len({str((r.get("knobs") or {}).get(name)) for r in rivals}) > 1:
                 parts.append(f"{name} {value}")
         variants.append(", ".join(parts))
-    # Whatever is still the same twice is told apart by its place.
+    # Labels that are still equal are numbered.
     keys = [(record["engine"], text) for record, text in zip(records, variants, strict=True)]
     times, seen = Counter(keys), Counter[tuple[str, str]]()
     for index, key in enumerate(keys):

@@ -49,14 +49,14 @@ class Summary:
 def _checkers(groups: Sequence[WorkloadResults]) -> str:
     """Who gave the right results: ``the oracle or, on the largest workload, with DuckDB``."""
     tuples: dict[str, dict[str, int]] = {}
-    for found in groups:
-        if found.results:
-            workload = found.workload
-            sizes = tuples.setdefault(found.checker, {})
+    for group in groups:
+        if group.results:
+            workload = group.workload
+            sizes = tuples.setdefault(group.checker, {})
             sizes[str(workload["name"])] = int(workload["n_r"]) + int(workload["n_s"])
     if not tuples:
         return checker({})
-    # The oracle first, and then whoever answered most.
+    # The oracle first, then by the number of answers.
     first, *others = sorted(tuples, key=lambda name: (name != checker({}), -len(tuples[name])))
     parts = [first]
     for name in others:
@@ -80,12 +80,12 @@ def _subject(agreeing: int, checks: int) -> str:
 
 def summarize(groups: Sequence[WorkloadResults]) -> Summary:
     """Say in one sentence whether everything agrees, and with whom."""
-    results = [result for found in groups for result in found.results]
+    results = [result for group in groups for result in group.results]
     total = len(results)
     if not total:
         return Summary("caution", "○", "No result was recorded.", "no result", "")
-    found = {verdict: sum(r.verdict is verdict for r in results) for verdict in Verdict}
-    agreeing, checks = found[Verdict.AGREES], found[Verdict.CHECK]
+    counts = {verdict: sum(r.verdict is verdict for r in results) for verdict in Verdict}
+    agreeing, checks = counts[Verdict.AGREES], counts[Verdict.CHECK]
     against = _checkers(groups)
     if not agreeing and checks == total:
         what = "The one result is" if total == 1 else f"All {total} results are"
@@ -98,17 +98,17 @@ def summarize(groups: Sequence[WorkloadResults]) -> Summary:
         brief = {1: "agrees", 2: "both agree"}.get(agreeing, f"all {agreeing} agree")
         text = f"{_subject(agreeing, checks)} with {against}{more}."
         return Summary("good", "✓", text, brief, f"with {against}{more}")
-    bad = found[Verdict.WRONG] + found[Verdict.FAILED]
+    bad = counts[Verdict.WRONG] + counts[Verdict.FAILED]
     tone, mark = ("bad", "✗") if bad else ("caution", "○")
     others = [
-        f"{found[verdict]} {words}"
+        f"{counts[verdict]} {words}"
         for verdict, words in (
             (Verdict.WRONG, "wrong"),
             (Verdict.FAILED, "failed"),
             (Verdict.UNCHECKED, "not checked"),
             (Verdict.CHECK, "the check itself"),
         )
-        if found[verdict]
+        if counts[verdict]
     ]
     if total == 1:
         words = {

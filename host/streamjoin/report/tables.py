@@ -141,7 +141,7 @@ def _cycles_with_share(part: int | None, whole: int | None) -> str:
 
 
 def _knobs(result: Result) -> str:
-    """The design's knobs; the clock is not among them where it has its own place."""
+    """The design's knobs; without the clock where it has a column of its own."""
     hz = result.clock.hz if result.clock else None
     knobs = result.record.get("knobs") or {}
     return ", ".join(
@@ -216,7 +216,7 @@ class ComparisonRow:
 
 
 def run_titles(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the runs' titles, numbered where the same title comes twice."""
+    """Return the runs' titles, numbered where a title occurs twice."""
     titles = [str(run["title"]) for run in runs]
     return [
         f"{title} ({index + 1})" if titles.count(title) > 1 else title
@@ -262,11 +262,11 @@ def comparison(groups: Sequence[Sequence[WorkloadResults]]) -> list[ComparisonRo
     """
     rows_by_key: dict[tuple[str, str], list[tuple[dict[str, Any], Result] | None]] = {}
     for index, groups_of_run in enumerate(groups):
-        for found in groups_of_run:
-            for result in found.results:
-                key = (str(found.workload["name"]), result.label)
+        for workload_results in groups_of_run:
+            for result in workload_results.results:
+                key = (str(workload_results.workload["name"]), result.label)
                 columns = rows_by_key.setdefault(key, [None] * len(groups))
-                columns[index] = (found.workload, result)
+                columns[index] = (workload_results.workload, result)
     rows = []
     for (name, label), columns in rows_by_key.items():
         filled = [column for column in columns if column]

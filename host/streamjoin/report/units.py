@@ -34,13 +34,13 @@ def significant(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _scaled(value: float, least: int, most: int) -> tuple[str, str]:
+def _scaled(value: float, lowest: int, highest: int) -> tuple[str, str]:
     """Mantissa and prefix of a value, the prefix held between two powers of a thousand."""
     if value == 0:
         return "0", ""
-    power = min(max(math.floor(math.log10(abs(value)) / 3), least), most)
+    power = min(max(math.floor(math.log10(abs(value)) / 3), lowest), highest)
     # Rounding may carry over: 999.6 k is 1 M.
-    if abs(float(significant(value / 1000.0**power))) >= 1000 and power < most:
+    if abs(float(significant(value / 1000.0**power))) >= 1000 and power < highest:
         power += 1
     return significant(value / 1000.0**power), _PREFIXES[power]
 

@@ -150,10 +150,10 @@ def _latency_chart(key: str, since: str, results: Sequence[Result]) -> Chart | N
     """Draw ranges from p50 to the maximum; None if no result has latencies."""
 
     def row_of(r: Result) -> Row:
-        found = r.latency_us
-        if found is None:
+        latencies = r.latency_us
+        if latencies is None:
             return Row(r, r.absence("latency"), False)
-        p50, p99 = (units.microseconds(found[name]) for name in ("p50", "p99"))
+        p50, p99 = (units.microseconds(latencies[name]) for name in ("p50", "p99"))
         return Row(r, f"p50 {p50}, p99 {p99}", True)
 
     rows = ranked(results, row_of, lambda r: (r.latency_us or {}).get("p50", float("inf")))
@@ -163,12 +163,12 @@ def _latency_chart(key: str, since: str, results: Sequence[Result]) -> Chart | N
     scale = scale_for(values, units.microseconds, f"latency {since}", always_log=True)
 
     def paint(axes: Axes, row: Row, index: int, y: float) -> None:
-        found = row.result.latency_us
-        assert found is not None
+        latencies = row.result.latency_us
+        assert latencies is not None
         wrong = row.result.verdict is Verdict.WRONG
         colour = sentinel("bad" if wrong else row.result.tone)
         dash = (0, (2, 1)) if wrong or (row.result.clock and row.result.clock.assumed) else "solid"
-        at = {name: max(found[name], scale.low) for name in PERCENTILES}
+        at = {name: max(latencies[name], scale.low) for name in PERCENTILES}
         line = axes.plot([at["p50"], at["max"]], [y, y], color=colour, linewidth=3, linestyle=dash)
         line[0].set_gid(f"mark-{index}")
         for name, marker in LATENCY_MARKERS.items():
@@ -217,15 +217,15 @@ def phases_chart(key: str, results: Sequence[Result]) -> Chart | None:
     """
 
     def parts(result: Result) -> tuple[dict[str, float], str] | None:
-        found = phase_shares(result)
+        shares = phase_shares(result)
         wall = result.spread("wall_s")
-        if found is None or wall is None:
+        if shares is None or wall is None:
             return None
         if result.simulated:
             # Wall time on this machine: nothing that the design's clock has a part in.
-            return found, f"simulating took {units.seconds(wall['median'])}"
+            return shares, f"simulating took {units.seconds(wall['median'])}"
         threads = units.plural(result.record.get("threads") or 1, "thread")
-        return found, f"{units.seconds(wall['median'])} {units.TIMES} {threads}"
+        return shares, f"{units.seconds(wall['median'])} {units.TIMES} {threads}"
 
     return stacked_chart(key, PHASE_BARS, results, "phases", parts)
 
@@ -240,11 +240,11 @@ def memory_chart(key: str, results: Sequence[Result]) -> Chart | None:
         held = semi_stream(result).get("memory_bytes")
         if not held:
             return None
-        found = {part: float(held.get(part) or 0) for part in MEMORY_BARS.parts}
-        used = sum(found.values()) - found["free"]
+        components = {part: float(held.get(part) or 0) for part in MEMORY_BARS.parts}
+        used = sum(components.values()) - components["free"]
         budget = semi_stream(result).get("budget_bytes")
         given = f" of {units.memory(budget)}" if budget else ""
-        return found, f"{units.memory(used)}{given}"
+        return components, f"{units.memory(used)}{given}"
 
     return stacked_chart(key, MEMORY_BARS, results, "memory by component", parts)
 
@@ -264,8 +264,8 @@ def semi_stream(result: Result) -> dict[str, Any]:
 
 def loop_costs_us(result: Result) -> tuple[float, float] | None:
     """Microseconds of a loop, measured and modelled; None where not recorded."""
-    told = semi_stream(result)
-    steps, model = told.get("loop_us"), told.get("cost_model")
+    recorded = semi_stream(result)
+    steps, model = recorded.get("loop_us"), recorded.get("cost_model")
     if not steps or not model:
         return None
     return sum(steps.values()), float(model["loop_us"])

@@ -61,9 +61,9 @@ class Chart:
     marks: int
 
 
-def elide(text: str, most: int) -> str:
+def elide(text: str, characters: int) -> str:
     """Shorten a text to a number of characters; tables carry it in full."""
-    return text if len(text) <= most else f"{text[: max(1, most - 1)]}…"
+    return text if len(text) <= characters else f"{text[: max(1, characters - 1)]}…"
 
 
 def _choose_cache() -> None:
@@ -112,8 +112,8 @@ def add_axes(figure: Figure, left: float, top: float, width: float, height: floa
          height / full_height)
     )  # fmt: skip
     axes.patch.set_visible(False)
-    for place in ("top", "right", "left", "bottom"):
-        axes.spines[place].set_visible(False)
+    for edge in ("top", "right", "left", "bottom"):
+        axes.spines[edge].set_visible(False)
     axes.tick_params(which="both", length=0, colors=sentinel("muted"), pad=6)
     axes.set_axisbelow(True)
     return axes
@@ -121,7 +121,7 @@ def add_axes(figure: Figure, left: float, top: float, width: float, height: floa
 
 def put_text(
     figure: Figure,
-    place: tuple[float, float],
+    position_px: tuple[float, float],
     text: str,
     *,
     size_px: float,
@@ -129,11 +129,11 @@ def put_text(
     right: bool = False,
     bold: bool = False,
 ) -> None:
-    """Write a text, its middle at ``place`` in pixels from the top left corner."""
+    """Write a string, its middle so many pixels from the top left corner."""
     width, height = (72 * inches for inches in figure.get_size_inches())
     figure.text(
-        place[0] / width,
-        1 - place[1] / height,
+        position_px[0] / width,
+        1 - position_px[1] / height,
         text,
         fontsize=size_px,
         color=sentinel(colour),

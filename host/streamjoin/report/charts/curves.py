@@ -84,8 +84,8 @@ def draw_legend(figure: Figure, format_: Format, results: Sequence[Result], top:
 
 def _columns(format_: Format, results: Sequence[Result]) -> int:
     """Legend columns that leave every entry its room."""
-    texts = [text for r in results for text in (_entry(r), *(note for note, _ in r.notes))]
-    characters = min(MAX_LABEL_CHARACTERS, max(map(len, texts)))
+    labels = [label for r in results for label in (_entry(r), *(note for note, _ in r.notes))]
+    characters = min(MAX_LABEL_CHARACTERS, max(map(len, labels)))
     return max(1, min(4, int(format_.width_px / (characters * format_.small_px * 0.61 + 50))))
 
 

@@ -1,7 +1,7 @@
 """The scaffold of every chart with one row for each engine: label, drawing, value.
 
 On a wide page the label stands left and the value right of the drawing; on a narrow one both
-stand above it. No result is left out: one with nothing to draw has its row and says why.
+stand above it. No result is dropped: one with nothing to draw has its row and says why.
 """
 
 from __future__ import annotations
@@ -219,14 +219,14 @@ def draw_rows(
 
 
 def _put_words(
-    figure: Figure, format_: Format, row: Row, places: tuple[float, float], room_px: float
+    figure: Figure, format_: Format, row: Row, heights_px: tuple[float, float], room_px: float
 ) -> None:
-    """Write a row's name, note and value; ``places`` are the heights of name and value."""
+    """Write a row's name, note and value; ``heights_px`` are those of name and value."""
     result, small = row.result, format_.small_px
     name = elide(result.name, int(room_px / format_.text_px(1)))
     put_text(
         figure,
-        (0, places[0]),
+        (0, heights_px[0]),
         name,
         size_px=format_.font_px,
         colour=row.colour,
@@ -235,8 +235,8 @@ def _put_words(
     note_px = float(format_.width_px if format_.narrow else LABEL_PX)
     for line, (note, colour) in enumerate(row.notes, start=1):
         text = elide(note, int(note_px / (small * 0.61)))
-        put_text(figure, (0, places[0] + NOTE_PX * line), text, size_px=small, colour=colour)
-    end = (float(format_.width_px), places[1])
+        put_text(figure, (0, heights_px[0] + NOTE_PX * line), text, size_px=small, colour=colour)
+    end = (float(format_.width_px), heights_px[1])
     put_text(
         figure, end, row.value_text, size_px=format_.font_px, colour=row.colour, right=True
     )  # fmt: skip

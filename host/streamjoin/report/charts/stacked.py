@@ -34,7 +34,7 @@ class Stacked:
     parts : mapping of str to (str, str)
         In their order: words and palette name.
     least_high : float
-        Where the axis ends at the least.
+        Minimum end of the axis.
     """
 
     title: str
@@ -111,15 +111,15 @@ def stacked_chart(
     rows: list[Row] = []
     shown: dict[int, dict[str, float]] = {}
     for result in results:
-        found = parts_of(result)
-        if found is None:
+        parts = parts_of(result)
+        if parts is None:
             rows.append(Row(result, result.absence(what), False, clocked=False))
         else:
-            shown[result.index], text = found
+            shown[result.index], text = parts
             rows.append(Row(result, text, True, clocked=False))
     if not shown:
         return None
-    high = max(how.least_high, *(sum(found.values()) for found in shown.values())) or 1.0
+    high = max(how.least_high, *(sum(parts.values()) for parts in shown.values())) or 1.0
     scale = Scale(0.0, high, False, how.tick, how.axis)
 
     def paint(axes: Axes, row: Row, index: int, y: float) -> None:
@@ -160,7 +160,7 @@ def stacked_chart(
         how.title,
         caption=" ".join(_swatch(colour, name) for name, colour in how.parts.values()),
         alt=plain(f"{how.said}: {'; '.join(said)}."),
-        marks=sum(value > 0 for found in shown.values() for value in found.values()),
+        marks=sum(value > 0 for parts in shown.values() for value in parts.values()),
         draw=lambda f: draw_rows(f, rows, scale, paint),
     )
 
@@ -177,12 +177,12 @@ def paired_chart(
     shown: dict[int, tuple[float, float]] = {}
     (upper, *_), (lower, *_) = how.parts
     for result in results:
-        found = values_of(result)
-        if found is None:
+        values = values_of(result)
+        if values is None:
             rows.append(Row(result, result.absence(what), False, clocked=False))
             continue
-        shown[result.index] = found
-        text = f"{how.tick(found[0])}, {how.tick(found[1])}"
+        shown[result.index] = values
+        text = f"{how.tick(values[0])}, {how.tick(values[1])}"
         rows.append(Row(result, text, True, clocked=False))
     if not shown:
         return None
@@ -191,12 +191,12 @@ def paired_chart(
 
     def paint(axes: Axes, row: Row, index: int, y: float) -> None:
         pair = zip(shown[row.result.index], how.parts, strict=True)
-        for place, (value, (_, colour, hatch)) in enumerate(pair):
+        for bar, (value, (_, colour, hatch)) in enumerate(pair):
             bars = axes.barh(
-                y - 5 + 10 * place, max(value, 0.002 * high), 9, facecolor=sentinel(colour),
+                y - 5 + 10 * bar, max(value, 0.002 * high), 9, facecolor=sentinel(colour),
                 edgecolor=sentinel("paper"), hatch=hatch, linewidth=0,
             )  # fmt: skip
-            bars[0].set_gid(f"mark-{index}-{place}")
+            bars[0].set_gid(f"mark-{index}-{bar}")
 
     words = (f"{upper} (upper bar)", f"{lower} (lower bar, striped)")
     colours = [colour for _, colour, _ in how.parts]

@@ -39,7 +39,7 @@ class Sweep:
     others : str
         The settings that stay, as ``name=value``; empty if there are none.
     points : list of (float, WorkloadResults)
-        By value; by place, where values are names.
+        By value; by position, where values are names.
     names : mapping of float to str
         How values are written that are no plain numbers.
     ordered : bool
@@ -66,22 +66,22 @@ class Sweep:
 
 def sweeps(groups: Sequence[WorkloadResults]) -> list[Sweep]:
     """Find what was swept: settings that have several values."""
-    found: dict[tuple[str, str, str], list[tuple[Any, WorkloadResults]]] = defaultdict(list)
+    points_by_key: dict[tuple[str, str, str], list[tuple[Any, WorkloadResults]]] = defaultdict(list)
     for group in groups:
         settings = group.workload.get("settings") or {}
         for name, value in settings.items():
             others = ", ".join(f"{_short(o)}={v}" for o, v in settings.items() if o != name)
             key = str(group.workload.get("family")), _short(name), others
-            found[key].append((value, group))
+            points_by_key[key].append((value, group))
     return [
         _sweep(*key, points)
-        for key, points in found.items()
+        for key, points in points_by_key.items()
         if len({value for value, _ in points}) >= MIN_VALUES
     ]
 
 
 def _sweep(family: str, setting: str, others: str, points: list[tuple[Any, Any]]) -> Sweep:
-    """Give values places on an axis: as numbers if all are, else in the order they came in."""
+    """Give values positions on an axis: numbers if all are, else the order of their first use."""
     values = list(dict.fromkeys(value for value, _ in points))
     numbers = [_number(value) for value in values]
     ordered = None not in numbers
@@ -135,17 +135,17 @@ class Measure:
 def sweep_charts(key: str, groups: Sequence[WorkloadResults]) -> list[Chart]:
     """Draw every sweep: a chart for each measure that its records have."""
     drawn = []
-    for place, sweep in enumerate(sweeps(groups)):
+    for index, sweep in enumerate(sweeps(groups)):
         replayed = sweep.points[0][1].workload.get("arrival") == "replay"
         for measure in MEASURES:
             if measure.replayed in {None, replayed}:
-                chart = _chart(f"{key}-sweep{place + 1}-{measure.name}", sweep, measure)
+                chart = _chart(f"{key}-sweep{index + 1}-{measure.name}", sweep, measure)
                 drawn += [] if chart is None else [chart]
     return drawn
 
 
 def _throughput(result: Result) -> float | None:
-    # A semi-stream join is told by its service rate: the same without its beginning.
+    # A semi-stream join is judged by its service rate: throughput without its beginning.
     return None if _service_rate(result) is not None else result.throughput
 
 
@@ -163,8 +163,8 @@ def _service_rate(result: Result) -> float | None:
 
 
 def _cache_share(result: Result) -> float | None:
-    told = semi_stream(result)
-    return told.get("cache_share") if "cached" in told else None
+    recorded = semi_stream(result)
+    return recorded.get("cache_share") if "cached" in recorded else None
 
 
 def _held_bytes(result: Result) -> float | None:
@@ -266,7 +266,7 @@ def _caption(sweep: Sweep, measure: Measure) -> str:
 def _scale_x(axes: Axes, format_: Format, values: Sequence[float], sweep: Sweep) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    drawn = values if sweep.ordered else [1.0]  # places of names have no scale
+    drawn = values if sweep.ordered else [1.0]  # positions of names have no scale
     scale = scale_for(drawn, sweep.tick, sweep.setting)
     apply_scale(axes, scale, format_)
     low, high = min(values), max(values)
