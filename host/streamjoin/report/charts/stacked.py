@@ -111,11 +111,11 @@ def stacked_chart(
     rows: list[Row] = []
     shown: dict[int, dict[str, float]] = {}
     for result in results:
-        parts = parts_of(result)
-        if parts is None:
+        parts_and_text = parts_of(result)
+        if parts_and_text is None:
             rows.append(Row(result, result.absence(what), False, clocked=False))
         else:
-            shown[result.index], text = parts
+            shown[result.index], text = parts_and_text
             rows.append(Row(result, text, True, clocked=False))
     if not shown:
         return None
