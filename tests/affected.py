@@ -146,7 +146,7 @@ def main(words: list[str]) -> int:
     paths = [Path(word).resolve() for word in words]
     for path in paths:
         if not path.exists():
-            print(f"check: {path}: there is no such file or folder", file=sys.stderr)  # noqa: T201
+            print(f"check: {path}: there is no such file or folder", file=sys.stderr)  # noqa: T201  (a program)
             return 2
     files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
     changed = {file for file in files or changes() if file.is_file()}
@@ -156,9 +156,9 @@ def main(words: list[str]) -> int:
     if EVERY_ENGINE in near and EVERY_ENGINE not in tests and (names := engines(changed)):
         tests.append(EVERY_ENGINE)
         os.environ["ENGINES"] = ",".join(names)
-        print(f"check: of the tests of every engine those of {', '.join(names)}")  # noqa: T201
+        print(f"check: of the tests of every engine those of {', '.join(names)}")  # noqa: T201  (a program)
     rest = f"{len(near) - len(tests)} further away do not: make test runs all"
-    print(f"check: {len(tests)} test files run; {rest}", flush=True)  # noqa: T201
+    print(f"check: {len(tests)} test files run; {rest}", flush=True)  # noqa: T201  (a program)
     names = [str(test.relative_to(ROOT)) for test in tests]
     workers = ("-n", str(WORKERS), "--dist", "worksteal")
     return int(pytest.main([*workers, *names, "tests/test_walls.py"])) if names else 0
