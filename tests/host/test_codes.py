@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import streamjoin as sj
 from streamjoin import oracle
 from streamjoin.engines import codes as coding
 from streamjoin.engines.codes import Terms, code_columns
@@ -85,7 +86,7 @@ def masks(draw: st.DrawFn, rows: int) -> NDArray[np.bool_] | None:
     return np.array(draw(st.lists(st.booleans(), min_size=rows, max_size=rows)), np.bool_)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.data(), st.sampled_from([*product(INTEGERS, INTEGERS)]))
 def test_codes_of_integers_of_any_two_types_join_as_the_oracle_does(
     data: st.DataObject, kinds: tuple[str, str]
@@ -98,7 +99,7 @@ def test_codes_of_integers_of_any_two_types_join_as_the_oracle_does(
     check(sides[0], sides[1], Predicate.parse(on="k"))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.data(), st.lists(st.sampled_from([*INTEGERS, "strings"]), min_size=2, max_size=4))
 def test_codes_of_several_columns_join_as_the_oracle_does(
     data: st.DataObject, kinds: list[str]
@@ -231,3 +232,37 @@ def test_a_column_of_strings_gives_rows_as_an_array_of_objects_does(
         assert pickle.loads(pickle.dumps(chosen)).objects().tolist() == plain[selected].tolist()
         joined = Strings.joined([chosen, plain, column])
         assert joined.objects().tolist() == [*plain[selected], *strings, *strings]
+
+
+@pytest.mark.parametrize("engine", ["oracle", "duckdb", "npj", "kang", "ibwj-bptree"])
+def test_engines_and_yardsticks_take_strings_that_stayed_bytes(engine: str) -> None:
+    r = given_as(["one", None, "two", "", "dreißig", "one"], pa.string())
+    s = given_as(["", "one", "drei", None, "dreißig"], pa.string_view())
+    result = sj.join(r, s, on="k", engine=engine)
+    pairs = sorted(zip(result.r_rows.tolist(), result.s_rows.tolist(), strict=True))
+    assert pairs == [(0, 1), (3, 0), (4, 4), (5, 1)]
+
+
+def test_a_live_join_takes_strings_as_bytes_and_as_objects_one_after_another() -> None:
+    parts: list[list[str | None]] = [["a", "é"], [None, None], ["", "a"], ["é", "b"]]
+    kinds = [pa.string(), pa.string(), "object", pa.string()]
+    met = []
+    with sj.StreamJoiner(on="k", window="count:100,100", engine="kang") as joiner:
+        for number, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
+            for push, values in ((joiner.push_r, part), (joiner.push_s, part[::-1])):
+                push(with_times(given_as(values, kind), number))
+        joiner.end()
+        for matches in joiner.results():
+            met += [*zip(matches.r_rows.tolist(), matches.s_rows.tolist(), strict=True)]
+    r = [key for part in parts for key in part]
+    s = [key for part in parts for key in part[::-1]]
+    assert sorted(met) == [
+        (i, j) for i, x in enumerate(r) for j, y in enumerate(s) if x == y and x is not None
+    ]
+
+
+def with_times(given: Any, ts: int) -> Any:
+    """Add an arrival time to two rows."""
+    if isinstance(given, dict):
+        return {**given, "ts": np.full(2, ts)}
+    return given.append_column("ts", pa.array([ts, ts]))
