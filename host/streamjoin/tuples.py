@@ -27,8 +27,9 @@ class Stream:
 
     Attributes
     ----------
-    columns : mapping of str to ndarray
-        The columns by name, each of length ``rows``, without ``ts``.
+    columns : mapping of str to ndarray or Strings
+        The columns by name, each of length ``rows``, without ``ts``. Strings that came from Arrow
+        are :class:`~streamjoin.inputs.strings.Strings`: bytes, not Python objects.
     ts : ndarray of int64, shape (rows,)
         Arrival times in microseconds, never decreasing.
     source : str
@@ -49,7 +50,7 @@ class Stream:
         If a column's length differs or an arrival time goes back, naming the row.
     """
 
-    columns: Mapping[str, NDArray[Any]]
+    columns: Mapping[str, Any]
     ts: Int64s
     source: str
     table: Any = None
@@ -80,7 +81,17 @@ class Stream:
         return len(self.ts)
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column.
+        """Return a column as an array: strings as Python objects.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name.
+        """
+        return np.asarray(self.held(name))
+
+    def held(self, name: str) -> Any:
+        """Return a column as it is held: strings that came from Arrow as bytes.
 
         Raises
         ------

@@ -2,24 +2,23 @@
 
 Every term becomes an interval test on codes: ``lo <= r and r <= hi`` with ``lo``, ``hi``
 computed once for each S tuple, so that kernels know one comparison and four bytes a key.
-Integers of up to 32 bits are shifted, float32 is mapped by its order-preserving bit pattern;
-wider and text columns are replaced by their rank among the values of R (a dictionary), which is
-exact for any type. A tuple that lacks a value gets a code, or an interval, that meets none.
+Columns of a band keep their order: integers of up to 32 bits are shifted, float32 is mapped by its
+order-preserving bit pattern, wider ones are replaced by their rank among the values of R. Columns
+of an equality only differ where their values do (:mod:`~streamjoin.engines.codes`). A tuple that
+lacks a value gets a code, or an interval, that meets none.
 """
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.engines.codes import Codes, Missing, Terms, code_columns, compile_kernels
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Band, Equi, Predicate
 
-Codes = NDArray[np.uint32]
 Values = NDArray[Any]
-Missing = NDArray[np.bool_] | None
 
 NEVER_LO, NEVER_HI = np.uint32(0xFFFFFFFF), np.uint32(0)
 """The interval that holds nothing."""
@@ -88,7 +87,7 @@ def encode_intervals(r: Stream, s: Stream, predicate: Predicate) -> IntervalCode
     s_lo = np.empty((shape, s.rows), dtype=np.uint32)
     s_hi = np.empty((shape, s.rows), dtype=np.uint32)
     for place, term in enumerate(predicate.terms):
-        r_column, s_column = r.column(term.r_column), s.column(term.s_column)
+        r_column, s_column = r.held(term.r_column), s.held(term.s_column)
         if isinstance(term, Equi):
             r_codes[place], s_lo[place] = equi_codes(r_column, s_column, r.missing, s.missing)
             s_hi[place] = s_lo[place]
@@ -115,22 +114,25 @@ def encode_keys(r: Stream, s: Stream, predicate: Predicate) -> tuple[Codes, Code
     r_keys, s_keys : ndarray of uint32
         Equal if and only if all terms' columns are.
     """
-    pairs = [
-        equi_codes(r.column(term.r_column), s.column(term.s_column), r.missing, s.missing)
+    return code_columns(_terms(r, s, predicate))
+
+
+def prepare_keys(r: Stream, s: Stream, predicate: Predicate) -> None:
+    """Compile what :func:`encode_keys` may take for such columns."""
+    compile_kernels(_terms(r, s, predicate))
+
+
+def _terms(r: Stream, s: Stream, predicate: Predicate) -> list[Terms]:
+    return [
+        Terms(r.held(term.r_column), s.held(term.s_column), r.missing, s.missing)
         for term in predicate.terms
     ]
-    r_keys, s_keys = pairs[0]
-    for r_more, s_more in pairs[1:]:
-        wide_r = r_keys.astype(np.uint64) << np.uint64(32) | r_more
-        wide_s = s_keys.astype(np.uint64) << np.uint64(32) | s_more
-        r_keys, s_keys = _ranks(wide_r, wide_s)
-    return r_keys, s_keys
 
 
 def encode_stream_keys(r: Stream, s: Stream, predicate: Predicate) -> tuple[Codes, Codes]:
     """As :func:`encode_keys`, for engines whose work depends on how often a key of S comes.
 
-    S's tuples without a partner keep keys of their own; R's share one that S does not have.
+    S's tuples without a partner keep keys of their own; R's may share one that S does not have.
     """
     terms = [Equi(term.s_column, term.r_column) for term in predicate.terms]
     s_keys, r_keys = encode_keys(s, r, Predicate(tuple(terms)))
@@ -138,61 +140,10 @@ def encode_stream_keys(r: Stream, s: Stream, predicate: Predicate) -> tuple[Code
 
 
 def equi_codes(
-    r: Values, s: Values, r_missing: Missing = None, s_missing: Missing = None
+    r: Any, s: Any, r_missing: Missing = None, s_missing: Missing = None
 ) -> tuple[Codes, Codes]:
     """Codes of two columns that are equal if and only if the values are, and are not missing."""
-    if r_missing is not None or s_missing is not None:
-        r_codes, s_codes = _ranks(*(_common_whole(r, s) if r.dtype != s.dtype else (r, s)))
-        # Ranks and numbers of texts are below the number of rows of both sides.
-        if r_missing is not None:
-            r_codes[r_missing] = len(r) + len(s)
-        if s_missing is not None:
-            s_codes[s_missing] = NEVER_LO
-        return r_codes, s_codes
-    if r.dtype.kind in "iu" and r.dtype == s.dtype and r.dtype.itemsize <= 4:
-        return _as_bits(r), _as_bits(s)
-    if r.dtype.kind in "iu" and s.dtype.kind in "iu" and r.dtype != s.dtype:
-        # uint64 against int64: negative values have no partner there, and numpy would round.
-        r, s = _common_whole(r, s)
-    return _ranks(r, s)
-
-
-def _as_bits(column: Values) -> Codes:
-    wide = column.astype(np.int32 if column.dtype.kind == "i" else np.uint32, copy=False)
-    return np.asarray(wide.view(np.uint32))
-
-
-def _common_whole(r: Values, s: Values) -> tuple[Values, Values]:
-    if "u" in r.dtype.kind + s.dtype.kind and 8 in {r.dtype.itemsize, s.dtype.itemsize}:
-        return r.astype(object), s.astype(object)
-    return r.astype(np.int64), s.astype(np.int64)
-
-
-def _ranks(r: Values, s: Values) -> tuple[Codes, Codes]:
-    """Replace values by their rank among R's distinct ones; S values without partner stand out."""
-    if r.dtype.kind == "O" and s.dtype.kind == "O" and find_spec("pyarrow"):
-        return _text_codes(r, s)
-    values, r_ranks = np.unique(r, return_inverse=True)
-    places = np.searchsorted(values, s)
-    if len(values):
-        known = values[np.minimum(places, len(values) - 1)] == s
-    else:
-        known = np.zeros(len(s), dtype=np.bool_)
-    s_ranks = np.where(known, places, NEVER_LO).astype(np.uint32)
-    return r_ranks.astype(np.uint32), s_ranks
-
-
-def _text_codes(r: Values, s: Values) -> tuple[Codes, Codes]:
-    """Number texts, or whole numbers of any size, as they first occur: a hash, not a sort."""
-    import pyarrow as pa
-
-    both: Any
-    try:
-        both = pa.concat_arrays([pa.array(r), pa.array(s)])
-    except (pa.ArrowException, OverflowError, UnicodeError):
-        both = pa.array([repr(value) for column in (r, s) for value in column.tolist()])
-    codes = both.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.uint32)
-    return codes[: len(r)], codes[len(r) :]
+    return code_columns([Terms(r, s, r_missing, s_missing)])
 
 
 def _band_whole(r: Values, s: Values, term: Band, by_rank: bool) -> tuple[Codes, Codes, Codes]:

@@ -61,7 +61,7 @@ def agreed_types(
     return r_agreed, s_agreed
 
 
-def holds_nothing(columns: Mapping[str, NDArray[Any]], missing: Missing) -> bool:
+def holds_nothing(columns: Mapping[str, Any], missing: Missing) -> bool:
     """Say whether no row has a value in every column; NaN is none."""
     rows = max((len(column) for column in columns.values()), default=0)
     for end in (min(rows, FIRST_ROWS), rows):  # mostly one of the first has

@@ -19,6 +19,7 @@ from streamjoin.inputs.columns import (
 from streamjoin.inputs.files import arrow, require_columns
 from streamjoin.inputs.lateness import beyond, in_order
 from streamjoin.inputs.payload import take
+from streamjoin.inputs.strings import Strings
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
 
@@ -35,7 +36,7 @@ class Batch:
 
     Attributes
     ----------
-    columns : dict of str to ndarray
+    columns : mapping of str to ndarray or Strings
         The join columns.
     ts : ndarray of int64, or None
         Arrival times in microseconds; None where there is no arrival column.
@@ -49,7 +50,7 @@ class Batch:
         What the user is warned of: arrival times that look like another unit's.
     """
 
-    columns: dict[str, NDArray[Any]]
+    columns: Mapping[str, NDArray[Any] | Strings]
     ts: Int64s | None
     rows: int
     missing: Missing
@@ -173,7 +174,7 @@ def _table(data: Any, name: str) -> "pa.Table":
 
 
 def _batch(
-    columns_by_name: dict[str, tuple[NDArray[Any], Missing]],
+    columns_by_name: Mapping[str, tuple[NDArray[Any] | Strings, Missing]],
     ts: Int64s | None,
     rows: int,
     table: Any,

@@ -1,7 +1,7 @@
 """One column at a time: from Arrow and NumPy to what engines and oracle compare.
 
-Numbers keep their type and share memory where they can. Strings become Python strings; equal ones
-are one object. Timestamps and durations become those of NumPy in nanoseconds, so that units cannot
+Numbers keep their type and share memory where they can. Arrow's strings stay bytes, NumPy's become
+Python strings. Timestamps and durations become those of NumPy in nanoseconds, so that units cannot
 mix. A missing floating-point number becomes NaN. For other types a mask marks the missing values;
 what the column holds there means nothing.
 """
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streamjoin.errors import InputError
 from streamjoin.inputs.payload import plain_column
+from streamjoin.inputs.strings import Strings
 from streamjoin.tuples import Int64s
 from streamjoin_common.language.durations import MAX_US
 
@@ -48,12 +49,12 @@ def column_kind(dtype: "np.dtype[Any]", name: str, source: str) -> str:
     return KINDS[dtype.kind]
 
 
-def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, Missing]:
+def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column | Strings, Missing]:
     """Turn an Arrow column into a join column.
 
     Returns
     -------
-    column : ndarray
+    column : ndarray or Strings
         The values.
     missing : ndarray of bool, or None
         Which are missing; None where none is.
@@ -75,32 +76,18 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column, 
     if not column.null_count:
         return _arrow_values(pa, column, kind, name, source), None
     missing = np.asarray(column.is_null().to_numpy())
-    anything = "" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else 0
-    filled = column.fill_null(pa.scalar(anything, kind)) if _is_key(pa, kind) else column
+    filled = column.fill_null(pa.scalar(0, kind)) if _has_zero(pa, kind) else column
     return _arrow_values(pa, filled, kind, name, source), missing
 
 
-def python_strings(array: Any) -> Column:
-    """Make Python's texts of Arrow's; those that are alike are one object."""
-    coded = array.dictionary_encode()
-    texts = np.array([*coded.dictionary.to_pylist(), None], dtype=object)[:-1]
-    return np.asarray(texts[coded.indices.to_numpy(zero_copy_only=False)])
-
-
-def _is_key(pa: Any, kind: Any) -> bool:
+def _has_zero(pa: Any, kind: Any) -> bool:
     types = pa.types
-    checks = (types.is_string, types.is_large_string, types.is_integer, types.is_timestamp)
-    return types.is_duration(kind) or any(check(kind) for check in checks)
+    return bool(types.is_integer(kind) or types.is_timestamp(kind) or types.is_duration(kind))
 
 
-def _arrow_values(pa: Any, column: Any, kind: Any, name: str, source: str) -> Column:
+def _arrow_values(pa: Any, column: Any, kind: Any, name: str, source: str) -> Column | Strings:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        try:
-            return python_strings(column.combine_chunks())
-        except UnicodeDecodeError:
-            raise InputError(
-                f"{source}: column {name!r} holds strings that are not UTF-8"
-            ) from None
+        return Strings.of_arrow(column, name, source)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return _nanoseconds(np.asarray(column.to_numpy()), name, source)
     if pa.types.is_integer(kind):

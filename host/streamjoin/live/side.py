@@ -13,6 +13,7 @@ from streamjoin.inputs.batches import Batch, as_batch
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
 from streamjoin.inputs.payload import written_out
+from streamjoin.inputs.strings import Strings
 from streamjoin.live.layout import Layout
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
@@ -265,10 +266,14 @@ class Side:
 
 
 def _joined(arrays: list[Any]) -> Any:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    if len(arrays) == 1:
+        return arrays[0]
+    if any(isinstance(array, Strings) for array in arrays):
+        return Strings.joined(arrays)
+    return np.concatenate(arrays)
 
 
-def _typed(column: NDArray[Any], dtype: "np.dtype[Any]") -> NDArray[Any]:
+def _typed(column: NDArray[Any] | Strings, dtype: "np.dtype[Any]") -> NDArray[Any] | Strings:
     """Give a column a type; one of another has no value."""
     return column if column.dtype == dtype else no_values(len(column), dtype)
 

@@ -9,8 +9,6 @@ import numpy as np
 from streamjoin.errors import InputError
 from streamjoin.inputs.columns import arrow_column
 from streamjoin.inputs.files import arrow
-from streamjoin.inputs.payload import plain_column
-from streamjoin.inputs.strings import Strings
 from streamjoin.relations.base import (
     KEY_TYPES,
     WORD_BYTES,
@@ -147,20 +145,12 @@ def compared(
     """
     pa = arrow()
     columns = {
-        name: _compared(pa, table.column(name), name, location) for name in projection.compared
+        name: arrow_column(pa, table.column(name), name, str(location))
+        for name in projection.compared
     }
     if projection.row is not None:
         numbers = key_words(_values(table, projection.row, location))
     return numbers, columns
-
-
-def _compared(pa: Any, column: Any, name: str, location: Path) -> tuple[Any, Any]:
-    """One column; strings are not copied."""
-    column = plain_column(column)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return arrow_column(pa, column, name, str(location))
-    missing = np.asarray(column.is_null().to_numpy()) if column.null_count else None
-    return Strings.of_arrow(column, name, str(location)), missing
 
 
 def fixed_blobs(schema: "pa.Schema", one: "pa.Table") -> "pa.Schema":

@@ -60,7 +60,7 @@ def _integer_type(r: NDArray[Any], s: NDArray[Any], term: Band) -> KeyType:
 
 def term_keys(term: PredicateTerm, job: Job) -> tuple[Uint32s, Uint32s]:
     """Return the 32-bit keys of R and of S that a term's field of the beats carries."""
-    r, s = job.r.column(term.r_column), job.s.column(term.s_column)
+    r, s = job.r.held(term.r_column), job.s.held(term.s_column)
     if isinstance(term, Equi):
         return equi_codes(r, s, job.r.missing, job.s.missing)
     if r.dtype == np.float32:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.encode import Codes
 from streamjoin.engines.intra.window import (
     MIN_ROOM,
     Emitter,

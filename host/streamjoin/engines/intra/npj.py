@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from streamjoin.engines.base import Knob
+from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.encode import Codes
 from streamjoin.engines.intra.lazy import LazyEngine
 from streamjoin.engines.intra.window import Emitter, WindowTuples
 from streamjoin.engines.job import Job

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.base import Knob
+from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.encode import Codes
 from streamjoin.engines.intra.lazy import LazyEngine
 from streamjoin.engines.intra.window import Emitter, WindowTuples
 from streamjoin.engines.job import Job

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.arrivals import tumbling_slices
 from streamjoin.engines.base import Capabilities, Engine, Report, without_numba
+from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.encode import Codes, encode_keys
+from streamjoin.engines.encode import encode_keys, prepare_keys
 from streamjoin.engines.job import Job
 from streamjoin.metrics import SMALL_PAIRS, Meter
 from streamjoin.tuples import Int64s
@@ -103,6 +104,7 @@ class IntraWindowEngine(Engine):
         one = np.zeros(1, dtype=np.uint32)
         with Crew(1) as crew:
             self.join_window(WindowTuples(one, one), crew, job, Meter())
+        prepare_keys(job.r, job.s, job.predicate)
 
     def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join window after window."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.engines import codes
 from streamjoin.engines.job import Job
-from streamjoin.engines.kernels import strings as texts
 from streamjoin.errors import InputError
 from streamjoin.inputs.strings import Strings
 from streamjoin.relations import Partition, Projection, Store
@@ -24,7 +24,7 @@ Values = NDArray[Any]
 Missing = NDArray[np.bool_] | None
 Ranks = NDArray[np.int64]
 
-ABSENT = texts.UNKNOWN
+ABSENT = -1
 """Rank of what the stream does not hold."""
 
 SIGN = np.uint64(1 << 63)
@@ -38,24 +38,24 @@ class Dictionary:
 
     Parameters
     ----------
-    values : ndarray
-        The stream's column: whole numbers, or texts.
+    values : ndarray or Strings
+        The stream's column: integers, or strings.
     missing : ndarray of bool, or None
         Which it lacks.
     """
 
-    def __init__(self, values: Values, missing: Missing) -> None:
+    def __init__(self, values: Values | Strings, missing: Missing) -> None:
         present = values if missing is None else values[~missing]
         self.is_text = values.dtype.kind == "O"
         if self.is_text:
-            self._known = Strings.of_objects(
-                np.array([*dict.fromkeys(present.tolist()), None])[:-1]
-            )
-            self._slots = np.zeros(1 << (2 * len(self._known)).bit_length(), dtype=np.uint64)
-            texts.enter(self._known.offsets, self._known.data, self._slots)
+            strings = Strings.of(present)
+            rows = np.empty(len(strings), dtype=np.int64)
+            codes.number_strings(strings, rows)
+            self._known = strings[rows == np.arange(len(rows))].copy()
+            self._table = codes.number_strings(self._known, rows[: len(self._known)])
         else:
             wide = np.uint64 if values.dtype.kind == "u" else np.int64
-            self._values = np.unique(present.astype(wide))
+            self._values = np.unique(np.asarray(present).astype(wide))
 
     def __len__(self) -> int:
         return len(self._known) if self.is_text else len(self._values)
@@ -64,9 +64,7 @@ class Dictionary:
         """Rank of each value; :data:`ABSENT` for others, and for those that are missing."""
         found = np.full(len(values), ABSENT)
         if self.is_text:
-            held = values if isinstance(values, Strings) else Strings.of_objects(values)
-            known = self._known
-            texts.look_up(held.offsets, held.data, known.offsets, known.data, self._slots, found)
+            codes.find_strings(Strings.of(values), self._known, self._table, found, ABSENT)
         elif len(self._values):
             found = self._places(np.asarray(values))
         if missing is not None:
@@ -110,7 +108,7 @@ class KeyCoder:
         self._ts_unit = stored.ts_unit
         self._window_us = job.window.length_us if isinstance(job.window, TumblingWindow) else None
         self._columns = [term.r_column for term in job.predicate.terms]
-        s = [(job.s.column(term.s_column), job.s.missing) for term in job.predicate.terms]
+        s = [(job.s.held(term.s_column), job.s.missing) for term in job.predicate.terms]
         self._texts = [values.dtype.kind == "O" for values, _ in s]
         self._first_kind: str | None = None
         if self._are_words(s, first):
@@ -148,7 +146,7 @@ class KeyCoder:
         words[ranks == ABSENT] = self._nobody
         return words
 
-    def _are_words(self, s: list[tuple[Values, Missing]], first: Columns) -> bool:
+    def _are_words(self, s: list[tuple[Any, Missing]], first: Columns) -> bool:
         """Whether words are the values: one column of whole numbers, of which none can be two."""
         if len(s) > 1 or self._window_us is not None or s[0][1] is not None or self._texts[0]:
             return False

@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.base import Capabilities, Knob
+from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.encode import Codes
 from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.ibwj import BATCH, IndexJoin, Output, WindowIndex
 from streamjoin.metrics import Meter

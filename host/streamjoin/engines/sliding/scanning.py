@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamjoin.engines.arrivals import scan_ranges
-from streamjoin.engines.encode import Codes, OffsetCodes, encode_offsets
+from streamjoin.engines.codes import Codes
+from streamjoin.engines.encode import OffsetCodes, encode_offsets
 from streamjoin.engines.job import Job
 from streamjoin.tuples import Int64s, Stream, arrival_order
 

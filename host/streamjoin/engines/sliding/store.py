@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from streamjoin.engines.encode import Codes, OffsetCodes
+from streamjoin.engines.codes import Codes
+from streamjoin.engines.encode import OffsetCodes
 from streamjoin.engines.sliding.scanning import Ranges, Scanner
 from streamjoin.tuples import Int64s
 

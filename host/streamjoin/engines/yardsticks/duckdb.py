@@ -12,6 +12,8 @@ import numpy as np
 from streamjoin.engines.base import Capabilities, Engine, Report
 from streamjoin.engines.job import Job
 from streamjoin.errors import EngineError
+from streamjoin.inputs.files import arrow
+from streamjoin.inputs.strings import Strings
 from streamjoin.metrics import Meter
 from streamjoin_common.language.predicates import Equi, Term
 from streamjoin_common.language.windows import (
@@ -81,16 +83,15 @@ def _load(connection: Any, job: Job) -> None:
         ("r", job.r, [term.r_column for term in job.predicate.terms]),
         ("s", job.s, [term.s_column for term in job.predicate.terms]),
     ):
-        arrays = {f"k{place}": stream.column(name) for place, name in enumerate(columns)}
-        arrays = {
-            name: array.astype(object) if array.dtype.kind in "US" else np.ascontiguousarray(array)
-            for name, array in arrays.items()
-        }
+        arrays = {f"k{place}": _given(stream.held(name)) for place, name in enumerate(columns)}
         if stream.missing is not None:
             arrays["missing"] = np.ascontiguousarray(stream.missing)
         arrays["ts"] = np.ascontiguousarray(stream.ts)
         arrays["row"] = np.arange(stream.rows, dtype=np.uint32)
-        connection.register("given", arrays)
+        if any(not isinstance(array, np.ndarray) for array in arrays.values()):
+            connection.register("given", arrow().table(arrays))
+        else:
+            connection.register("given", arrays)
         connection.execute(f"CREATE TABLE {side}_in AS SELECT * FROM given")
         if stream.missing is not None:
             # One null in a conjunction is enough for it to fail.
@@ -110,6 +111,13 @@ def _load(connection: Any, job: Job) -> None:
             f"CREATE TABLE {side} AS SELECT i.*, a.place, a.place - a.row AS others_before "
             f"FROM {side}_in AS i JOIN arrivals AS a ON a.side = {code} AND a.row = i.row"
         )
+
+
+def _given(column: Any) -> Any:
+    """A column as DuckDB takes it: strings that came from Arrow as Arrow's."""
+    if isinstance(column, Strings):
+        return column.arrow
+    return column.astype(object) if column.dtype.kind in "US" else np.ascontiguousarray(column)
 
 
 def _query(job: Job) -> str:

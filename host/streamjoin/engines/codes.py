@@ -1,0 +1,242 @@
+"""Columns that are compared for equality as unsigned 32-bit codes: equal where the values are.
+
+Each kind takes the cheapest exact way. Integers whose values span less than 2**32 are shifted;
+others, and strings, are numbered by a hash table that compares whole values. Several columns are
+packed into one integer, which is numbered where it has more than 32 bits. Codes have no order.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.inputs.strings import Strings
+
+Codes = NDArray[np.uint32]
+Uint64s = NDArray[np.uint64]
+Int64s = NDArray[np.int64]
+Values = NDArray[Any] | Strings
+Missing = NDArray[np.bool_] | None
+
+WORDS = 1 << 32
+"""Number of codes that 32 bits hold."""
+
+R_MISSING, S_MISSING = np.uint32(WORDS - 2), np.uint32(WORDS - 1)
+"""Codes of rows that lack a value: different ones, for they match nothing."""
+
+HIGHEST_SIGNED = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Columns of an equality, of R and of S, and which of their rows lack a value."""
+
+    r: Values
+    s: Values
+    r_missing: Missing = None
+    s_missing: Missing = None
+
+
+class Coded(NamedTuple):
+    """Codes of both sides, all below ``limit``; those of R differ where its values do.
+
+    Where values were numbered, R has not the highest code: it says that S's value has no partner.
+    """
+
+    r: Codes
+    s: Codes
+    limit: int
+
+
+def code_columns(terms: list[Terms]) -> tuple[Codes, Codes]:
+    """Make one code a row of the columns of one or several equalities.
+
+    Parameters
+    ----------
+    terms : list of Terms
+        At least one; all with the same missing rows.
+
+    Returns
+    -------
+    r_codes, s_codes : ndarray of uint32
+        Equal if and only if all columns are, and none is missing. R's differ where its values do;
+        S's without a partner may share one.
+    """
+    first = terms[0]
+    has_missing = first.r_missing is not None or first.s_missing is not None
+    if len(terms) == 1 and not has_missing and _are_words(first):
+        return _bits(first.r), _bits(first.s)
+    coded = reduce(_packed, (_code(term) for term in terms))
+    if not has_missing:
+        return coded.r, coded.s
+    if coded.limit > int(R_MISSING):
+        coded = _numbered(coded.r.astype(np.uint64), coded.s.astype(np.uint64))
+    if first.r_missing is not None:
+        coded.r[first.r_missing] = R_MISSING
+    if first.s_missing is not None:
+        coded.s[first.s_missing] = S_MISSING
+    return coded.r, coded.s
+
+
+def _are_words(term: Terms) -> bool:
+    """Whether both columns are integers of one type of up to 32 bits."""
+    r, s = term.r.dtype, term.s.dtype
+    return r == s and r.kind in "iu" and r.itemsize <= 4
+
+
+def _bits(column: Any) -> Codes:
+    """Return 32-bit patterns of integers of up to 32 bits."""
+    kind = np.int32 if column.dtype.kind == "i" else np.uint32
+    return np.asarray(column.astype(kind, copy=False).view(np.uint32))
+
+
+def _code(term: Terms) -> Coded:
+    if term.r.dtype.kind in "iu" and term.s.dtype.kind in "iu":
+        return _code_integers(term)
+    if term.r.dtype.kind == term.s.dtype.kind == "O" and _has("numba") and _has("pyarrow"):
+        return _number_strings(Strings.of(term.r), Strings.of(term.s))
+    return _sorted(np.asarray(term.r), np.asarray(term.s))
+
+
+def _code_integers(term: Terms) -> Coded:
+    r, s = np.asarray(term.r), np.asarray(term.s)
+    r_ends, s_ends = _ends(r, term.r_missing), _ends(s, term.s_missing)
+    low = min(r_ends[0], s_ends[0])
+    limit = max(r_ends[1], s_ends[1]) - low + 1
+    if limit <= WORDS:
+        return Coded(_shifted(r, low), _shifted(s, low), limit)
+    low, span = r_ends[0], r_ends[1] - r_ends[0] + 1
+    if span < WORDS:
+        outside = (s < low) | (s > r_ends[1])
+        codes = _shifted(s, low)
+        codes[outside] = span
+        return Coded(_shifted(r, low), codes, span + 1)
+    coded = _numbered(_wide(r), _wide(s))
+    if r.dtype.kind != s.dtype.kind:
+        # 64 bits of one sign are not the same value as those of another.
+        coded.s[s < 0 if s.dtype.kind == "i" else s > HIGHEST_SIGNED] = coded.limit - 1
+    return coded
+
+
+def _ends(column: NDArray[Any], missing: Missing) -> tuple[int, int]:
+    """Lowest and highest value that is not missing; 0 and 0 where there is none."""
+    present = column if missing is None else column[~missing]
+    return (int(present.min()), int(present.max())) if len(present) else (0, 0)
+
+
+def _shifted(column: NDArray[Any], low: int) -> Codes:
+    """Return the distance from ``low`` modulo 2**32: the distance, where that is less."""
+    codes = column.astype(np.uint32)  # cuts the upper bits off
+    if low % WORDS:
+        codes -= np.uint32(low % WORDS)
+    return codes
+
+
+def _wide(column: NDArray[Any]) -> Uint64s:
+    kind = np.int64 if column.dtype.kind == "i" else np.uint64
+    return np.ascontiguousarray(column, dtype=kind).view(np.uint64)
+
+
+def _packed(left: Coded, right: Coded) -> Coded:
+    """Pack two codes into one."""
+    limit = left.limit * right.limit
+    if limit <= WORDS:
+        factor = np.uint32(right.limit % WORDS)  # 2**32 only beside a limit of 1: codes are 0
+        return Coded(left.r * factor + right.r, left.s * factor + right.s, limit)
+    wide = np.uint64(right.limit)
+    r = left.r.astype(np.uint64) * wide + right.r
+    return _numbered(r, left.s.astype(np.uint64) * wide + right.s)
+
+
+def _numbered(r: Uint64s, s: Uint64s) -> Coded:
+    """Number 64-bit values by the rows of R that hold them first."""
+    if not _has("numba"):
+        return _sorted(r, s)
+    from streamjoin.engines.kernels import numbering
+
+    slots = _slots(len(r))
+    r_codes, s_codes = np.empty(len(r), dtype=np.uint32), np.empty(len(s), dtype=np.uint32)
+    numbering.number_integers(r, slots, r_codes)
+    numbering.find_integers(s, r, slots, s_codes, len(r))
+    return Coded(r_codes, s_codes, len(r) + 1)
+
+
+def _number_strings(r: Strings, s: Strings) -> Coded:
+    r_codes, s_codes = np.empty(len(r), dtype=np.uint32), np.empty(len(s), dtype=np.uint32)
+    find_strings(s, r, number_strings(r, r_codes), s_codes, len(r))
+    return Coded(r_codes, s_codes, len(r) + 1)
+
+
+def number_strings(strings: Strings, numbers: Codes | Int64s) -> Uint64s:
+    """Number strings by the rows that hold them first; return the table for :func:`find_strings`.
+
+    Parameters
+    ----------
+    strings : Strings
+    numbers : ndarray of uint32 or int64, shape (strings,)
+        Receives the numbers.
+    """
+    from streamjoin.engines.kernels import numbering
+
+    slots = _slots(len(strings))
+    hashes = _hashes(strings)
+    numbering.number_strings(strings.offsets, strings.data, hashes, slots, numbers)
+    return slots
+
+
+def find_strings(
+    strings: Strings, known: Strings, table: Uint64s, numbers: Codes | Int64s, absent: int
+) -> None:
+    """Find the numbers of strings among known ones.
+
+    Parameters
+    ----------
+    strings, known : Strings
+    table : ndarray of uint64
+        What :func:`number_strings` returned for the known ones.
+    numbers : ndarray of uint32 or int64, shape (strings,)
+        Receives the numbers.
+    absent : int
+        Number of a string that is not known.
+    """
+    from streamjoin.engines.kernels import numbering
+
+    held = (strings.offsets, strings.data, _hashes(strings))
+    numbering.find_strings(*held, known.offsets, known.data, table, numbers, absent)
+
+
+def _hashes(strings: Strings) -> Uint64s:
+    from streamjoin.engines.kernels import numbering
+
+    hashes = np.empty(len(strings), dtype=np.uint64)
+    numbering.hash_strings(strings.offsets, strings.data, hashes)
+    return hashes
+
+
+def _slots(values: int) -> Uint64s:
+    """Return the empty slots of a table of so many values."""
+    return np.zeros(1 << max(1, (2 * values - 1).bit_length()), dtype=np.uint64)
+
+
+def _sorted(r: NDArray[Any], s: NDArray[Any]) -> Coded:
+    """Number values by sorting them: of any type, where nothing is compiled."""
+    distinct, numbers = np.unique(np.concatenate([r, s]), return_inverse=True)
+    codes: Codes = numbers.astype(np.uint32)
+    return Coded(codes[: len(r)], codes[len(r) :], len(distinct) + 1)
+
+
+def _has(package: str) -> bool:
+    return find_spec(package) is not None
+
+
+def compile_kernels(terms: list[Terms]) -> None:
+    """Compile what numbering the values of such columns may take, or load it from the cache."""
+    if any(term.r.dtype.kind == "O" for term in terms):
+        one = Strings(np.array([0, 1]), np.zeros(1, dtype=np.uint8))
+        _number_strings(one, one)
+    if len(terms) > 1 or terms[0].r_missing is not None or not _are_words(terms[0]):
+        zero = np.zeros(1, dtype=np.uint64)
+        _numbered(zero, zero)

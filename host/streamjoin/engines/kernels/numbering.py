@@ -1,0 +1,233 @@
+"""Numbers for values that have more than 32 bits: hash tables with exact comparison.
+
+A value's number is the row of R in which it first occurs. A slot holds 32 bits of a value's hash
+and that row plus one; 0 is empty. At most half of the slots are used, so that a value without a
+partner mostly costs its hash and one slot. Memory is asked for some rows ahead.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels.jit import inlined, kernel
+from streamjoin.engines.kernels.loads import load_u64
+from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
+
+Int64s = NDArray[np.int64]
+Uint64s = NDArray[np.uint64]
+Uint32s = NDArray[np.uint32]
+Numbers = NDArray[np.uint32] | NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+U64 = np.uint64
+HALF, LOW = U64(32), U64(0xFFFFFFFF)
+MULTIPLIER = U64(0x9E3779B97F4A7C15)
+
+
+@inlined
+def _mixed(value: np.uint64) -> np.uint64:
+    # SplitMix64's finaliser.
+    mixed = (value ^ (value >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> U64(27))) * U64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> U64(31))
+
+
+@kernel
+def number_integers(values: Uint64s, slots: Uint64s, numbers: Uint32s) -> None:
+    """Number values and enter them into a table.
+
+    Parameters
+    ----------
+    values : ndarray of uint64
+    slots : ndarray of uint64
+        Zeros; as many as a power of two, at least twice the values.
+    numbers : ndarray of uint32, shape of ``values``
+        Receives the first row that holds the same value.
+    """
+    mask, last = U64(len(slots)) - U64(1), U64(len(values))
+    for row in range(last):
+        ahead = row + U64(AHEAD)
+        prefetch(slots, _mixed(values[ahead if ahead < last else row]) & mask)
+        value = values[row]
+        mixed = _mixed(value)
+        slot, number = mixed & mask, row
+        while True:
+            entry = slots[slot]
+            if entry == U64(0):
+                slots[slot] = (mixed >> HALF) << HALF | (row + U64(1))
+                break
+            first = (entry & LOW) - U64(1)
+            if entry >> HALF == mixed >> HALF and values[first] == value:
+                number = first
+                break
+            slot = (slot + U64(1)) & mask
+        numbers[row] = number
+
+
+@kernel
+def find_integers(
+    values: Uint64s, known: Uint64s, slots: Uint64s, numbers: Uint32s, absent: int
+) -> None:
+    """Find the numbers of values.
+
+    Parameters
+    ----------
+    values : ndarray of uint64
+    known, slots
+        What :func:`number_integers` was given, and made.
+    numbers : ndarray of uint32, shape of ``values``
+        Receives each one's number, or ``absent`` where it has none.
+    absent : int
+        Stands for no number.
+    """
+    mask, last = U64(len(slots)) - U64(1), U64(len(values))
+    for row in range(last):
+        far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
+        prefetch(slots, _mixed(values[far if far < last else row]) & mask)
+        prefetch(known, (slots[_mixed(values[near if near < last else row]) & mask] & LOW))
+        value = values[row]
+        mixed = _mixed(value)
+        slot, number = mixed & mask, U64(absent)
+        while True:
+            entry = slots[slot]
+            if entry == U64(0):
+                break
+            first = (entry & LOW) - U64(1)
+            if entry >> HALF == mixed >> HALF and known[first] == value:
+                number = first
+                break
+            slot = (slot + U64(1)) & mask
+        numbers[row] = number
+
+
+@kernel
+def hash_strings(offsets: Int64s, data: Bytes, hashes: Uint64s) -> None:
+    """Hash strings, eight bytes at a time; the last eight may overlap those before.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64, shape (strings + 1,)
+    data : ndarray of uint8
+        The strings.
+    hashes : ndarray of uint64, shape (strings,)
+        Receives their hashes.
+    """
+    for row in range(U64(len(hashes))):
+        begin, end = U64(offsets[row]), U64(offsets[row + U64(1)])
+        length = end - begin
+        mixed = length * MULTIPLIER
+        if length >= U64(8):
+            at, final = begin, end - U64(8)
+            while at < final:
+                mixed = (mixed ^ load_u64(data, at)) * MULTIPLIER
+                mixed ^= mixed >> U64(32)
+                at += U64(8)
+            mixed ^= load_u64(data, final)
+        else:
+            word = U64(0)
+            for at in range(begin, end):
+                word = word << U64(8) | U64(data[at])
+            mixed ^= word
+        hashes[row] = _mixed(mixed)
+
+
+@inlined
+def _are_equal(
+    data: Bytes, begin: np.uint64, end: np.uint64, other_data: Bytes, other: np.uint64
+) -> bool:
+    """Whether the bytes of a string are those of another of the same length."""
+    at, theirs = begin, other
+    while at + U64(8) <= end and load_u64(data, at) == load_u64(other_data, theirs):
+        at += U64(8)
+        theirs += U64(8)
+    while at < end and data[at] == other_data[theirs]:
+        at += U64(1)
+        theirs += U64(1)
+    return at == end
+
+
+@kernel
+def number_strings(
+    offsets: Int64s, data: Bytes, hashes: Uint64s, slots: Uint64s, numbers: Numbers
+) -> None:
+    """Number strings and enter them into a table.
+
+    Parameters
+    ----------
+    offsets, data, hashes
+        The strings, and what :func:`hash_strings` made of them.
+    slots : ndarray of uint64
+        Zeros; as many as a power of two, at least twice the strings.
+    numbers : ndarray of uint32 or int64, shape (strings,)
+        Receives the first row that holds the same string.
+    """
+    mask, last = U64(len(slots)) - U64(1), U64(len(hashes))
+    for row in range(last):
+        ahead = row + U64(AHEAD)
+        prefetch(slots, hashes[ahead if ahead < last else row] & mask)
+        mixed = hashes[row]
+        slot, number = mixed & mask, row
+        while True:
+            entry = slots[slot]
+            if entry == U64(0):
+                slots[slot] = (mixed >> HALF) << HALF | (row + U64(1))
+                break
+            if entry >> HALF == mixed >> HALF:
+                first = (entry & LOW) - U64(1)
+                begin, end = U64(offsets[row]), U64(offsets[row + U64(1)])
+                other = U64(offsets[first])
+                same_length = U64(offsets[first + U64(1)]) - other == end - begin
+                if same_length and _are_equal(data, begin, end, data, other):
+                    number = first
+                    break
+            slot = (slot + U64(1)) & mask
+        numbers[row] = number
+
+
+@kernel
+def find_strings(
+    offsets: Int64s,
+    data: Bytes,
+    hashes: Uint64s,
+    known_offsets: Int64s,
+    known_data: Bytes,
+    slots: Uint64s,
+    numbers: Numbers,
+    absent: int,
+) -> None:
+    """Find the numbers of strings.
+
+    Parameters
+    ----------
+    offsets, data, hashes
+        Strings, and what :func:`hash_strings` made of them.
+    known_offsets, known_data, slots
+        What :func:`number_strings` was given, and made.
+    numbers : ndarray of uint32 or int64, shape (strings,)
+        Receives each one's number, or ``absent`` where it has none.
+    absent : int
+        Stands for no number.
+    """
+    mask, last = U64(len(slots)) - U64(1), U64(len(hashes))
+    for row in range(last):
+        far, middle, near = row + U64(3 * AHEAD), row + U64(2 * AHEAD), row + U64(AHEAD)
+        prefetch(slots, hashes[far if far < last else row] & mask)
+        prefetch(known_offsets, slots[hashes[middle if middle < last else row] & mask] & LOW)
+        near_entry = slots[hashes[near if near < last else row] & mask]
+        if near_entry != U64(0):
+            prefetch(known_data, U64(known_offsets[(near_entry & LOW) - U64(1)]))
+        mixed = hashes[row]
+        slot = mixed & mask
+        numbers[row] = absent
+        while True:
+            entry = slots[slot]
+            if entry == U64(0):
+                break
+            if entry >> HALF == mixed >> HALF:
+                first = (entry & LOW) - U64(1)
+                begin, end = U64(offsets[row]), U64(offsets[row + U64(1)])
+                other = U64(known_offsets[first])
+                same_length = U64(known_offsets[first + U64(1)]) - other == end - begin
+                if same_length and _are_equal(data, begin, end, known_data, other):
+                    numbers[row] = first
+                    break
+            slot = (slot + U64(1)) & mask
