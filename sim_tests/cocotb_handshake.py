@@ -220,8 +220,8 @@ async def tuples_wait_while_the_windows_cannot_be_held(dut: Any) -> None:
     await bench.write("window_r", workload.window_r)
     bench.source.waiting.clear()  # all but the one on offer, which check_input sends again
     bench.send(workload.arrivals, last=True)
-    found = await bench.collect()
-    assert len(found) == await bench.read("results")
+    received = await bench.collect()
+    assert len(received) == await bench.read("results")
     assert not await bench.read("status") & 0b10000
     await bench.finish()
     record(bench.tally)

@@ -41,12 +41,12 @@ _PATTERNS = (
 )
 
 
-def redacted(text: str, known: Iterable[str] = ()) -> str:
+def redacted(string: str, known: Iterable[str] = ()) -> str:
     """Remove secrets from a text that is to be shown.
 
     Parameters
     ----------
-    text : str
+    string : str
         The text.
     known : iterable of str, optional
         Secrets in every form in which they may occur, as plain and percent-encoded.
@@ -61,10 +61,10 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     "role 'me' with *** is refused"
     """
     for secret in sorted(filter(None, known), key=len, reverse=True):
-        found = re.escape(secret)
+        expression = re.escape(secret)
         if len(secret) < MIN_PLAIN_SECRET:
-            found = rf"(?<!\w){found}(?!\w)"
-        text = re.sub(found, HIDDEN, text)
+            expression = rf"(?<!\w){expression}(?!\w)"
+        string = re.sub(expression, HIDDEN, string)
     for pattern, instead in _PATTERNS:
-        text = pattern.sub(instead, text)
-    return text
+        string = pattern.sub(instead, string)
+    return string

@@ -88,8 +88,8 @@ ARRAY_MUTATIONS = {
     "bound-wraps": Mutation(
         Fault(
             "rtl.encode",
-            "hi = Mux(high_bits > most,",
-            "hi = Mux(high_bits > most + (1 << 32),",
+            "hi = Mux(high_bits > maximum,",
+            "hi = Mux(high_bits > maximum + (1 << 32),",
             "an integer bound wraps at the limit of its type",
         ),
         "test_encode.py::test_intervals_hold_exactly_the_keys_that_match[int32]",

@@ -73,8 +73,8 @@ SPLIT_MUTATIONS = {
     "split-no-second-look": Mutation(
         Fault(
             "rtl.split.emitter",
-            'settle["rewind"].eq(~self.alone)',
-            'settle["rewind"].eq(0)',
+            'list_ports["rewind"].eq(~self.alone)',
+            'list_ports["rewind"].eq(0)',
             "the list is looked through for the first probe only",
         ),
         f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",

@@ -84,9 +84,9 @@ def run_inputs(
             beats: list[int] = []
             while not beats or not beats[-1] >> (2 * bits + TUser.BITS):
                 beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=5000)
-            found = [(beat & mask, beat >> bits & mask) for beat in beats[:-1]]
-            assert difference(pairs, found) == ""
-            assert out_of_order(workload, found) == ""
+            received = [(beat & mask, beat >> bits & mask) for beat in beats[:-1]]
+            assert difference(pairs, received) == ""
+            assert out_of_order(workload, received) == ""
             assert beats[-1] == (1 << TUser.PUNCTUATION | 1 << TUser.BITS) << 2 * bits
             sides = {beat >> (2 * bits) for beat in beats[:-1]}
             assert sides <= {1 << TUser.RESULT, 1 << TUser.RESULT | 1 << TUser.SIDE}

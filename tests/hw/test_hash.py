@@ -176,16 +176,16 @@ def test_numbered_keys_never_share_bucket_and_tag(shift: int) -> None:
     """As many keys as buckets times tags, a power of two apart, with other bits set beside them."""
     params = design(buckets=16)
     hasher = Hasher(params)
-    found: set[tuple[int, int]] = set()
+    names: set[tuple[int, int]] = set()
 
     async def bench(ctx: Any) -> None:
         for number in range(1 << (bucket_bits(params) + TAG_BITS)):
             ctx.set(hasher.code, (0x5A000000 >> shift % 3) ^ number << shift)
-            found.add((ctx.get(hasher.bucket), ctx.get(hasher.tag)))
+            names.add((ctx.get(hasher.bucket), ctx.get(hasher.tag)))
             await ctx.delay(1e-9)
 
     simulate_without_clock(hasher, bench)
-    assert len(found) == 1 << (bucket_bits(params) + TAG_BITS)
+    assert len(names) == 1 << (bucket_bits(params) + TAG_BITS)
 
 
 def simulate_without_clock(component: Component, bench: Any) -> None:

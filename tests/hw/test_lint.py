@@ -104,7 +104,7 @@ def emitted(name: str, top: str) -> str:
     params = DESIGNS[name]
     if top == SELFTEST_MODULE:
         return selftest_verilog(params, 100, Expected(1, 1))
-    return emit.verilog_text(params, board=top == BOARD_MODULE)
+    return emit.verilog_source(params, board=top == BOARD_MODULE)
 
 
 def linted(verilog: Path, top: str, *flags: str) -> None:
@@ -153,9 +153,9 @@ def checked_by_yosys(verilog: Path, top: str, checks: Sequence[str] = CHECK) -> 
 @pytest.fixture
 def yosys_folder() -> Iterator[Path]:
     """A folder that Yosys can see: its sandbox has a temporary folder of its own."""
-    place = cache.folder("check")
-    place.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place) as folder:
+    parent = cache.folder("check")
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
         yield Path(folder)
 
 

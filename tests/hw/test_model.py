@@ -209,8 +209,8 @@ def test_a_soft_reset_leaves_an_empty_design(model: Model) -> None:
 
 def test_a_soft_reset_drops_drain_and_enable_as_its_text_says(model: Model) -> None:
     (control,) = (each for each in registers(model.params) if each.name == "control")
-    (text,) = (each.doc for each in control.fields if each.name == "soft_reset")
-    assert "drops a drain written with it and clears enable unless written with it" in text
+    (doc,) = (each.doc for each in control.fields if each.name == "soft_reset")
+    assert "drops a drain written with it and clears enable unless written with it" in doc
     model.restart()
     model.write("control", 0b110)
     assert model.read("control") == 0

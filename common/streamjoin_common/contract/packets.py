@@ -16,7 +16,7 @@ rides beside the tuples travels in words of its own:
 from streamjoin_common.contract.layouts import LayoutField, beat_bits, result_layout, tuple_layout
 from streamjoin_common.contract.params import DesignParams
 
-LEAST_WORD_BITS = 64
+MIN_WORD_BITS = 64
 GROUP_TUPLES = 32
 PACKET_RESULTS = 1 << 16
 PACKET_CYCLES = 1 << 16
@@ -40,7 +40,7 @@ TRAILER = (
 
 
 def _word_bits(layout: tuple[LayoutField, ...]) -> int:
-    return max(LEAST_WORD_BITS, 1 << (beat_bits(layout) - 1).bit_length())
+    return max(MIN_WORD_BITS, 1 << (beat_bits(layout) - 1).bit_length())
 
 
 def input_word_bits(params: DesignParams) -> int:
@@ -53,6 +53,6 @@ def result_word_bits(params: DesignParams) -> int:
     return _word_bits(result_layout(params))
 
 
-def most_packet_bytes(params: DesignParams) -> int:
+def max_packet_bytes(params: DesignParams) -> int:
     """Bytes of the largest packet: what a buffer for results must hold."""
     return (PACKET_RESULTS + 1) * result_word_bits(params) // 8

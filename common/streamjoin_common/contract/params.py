@@ -62,12 +62,14 @@ def _require(ok: bool, name: str, requirement: str, value: object) -> None:
         raise ParameterError(f"{name} must be {requirement}, not {value!r}")
 
 
-def _is_count(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+def _is_count(value: object, minimum: int, maximum: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
 
 
-def _is_power(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and _is_count(value, least, most) and value & (value - 1) == 0
+def _is_power(value: object, minimum: int, maximum: int) -> bool:
+    return (
+        isinstance(value, int) and _is_count(value, minimum, maximum) and value & (value - 1) == 0
+    )
 
 
 HOLD_WORDS = 8
@@ -176,10 +178,10 @@ class DesignParams:
         )
         _require(_is_count(self.lanes, 1, 64), "lanes", "an integer from 1 to 64", self.lanes)
         _require(self.lanes <= self.segment_tuples, "lanes", "at most segment_tuples", self.lanes)
-        texts = [term.text if isinstance(term, Term) else repr(term) for term in self.terms]
-        if len(texts) > MAX_TERMS:
+        strings = [term.text if isinstance(term, Term) else repr(term) for term in self.terms]
+        if len(strings) > MAX_TERMS:
             raise ParameterError(
-                f"terms must be 1 to {MAX_TERMS} terms, not {len(texts)}: {','.join(texts)}"
+                f"terms must be 1 to {MAX_TERMS} terms, not {len(strings)}: {','.join(strings)}"
             )
         _require(
             bool(self.terms) and all(isinstance(t, Term) for t in self.terms),
@@ -240,7 +242,7 @@ class DesignParams:
             self.theta is not None or any(t.kind is not TermKind.KEY for t in self.terms),
             "terms",
             "other than keys alone where there is no theta",
-            ",".join(texts),
+            ",".join(strings),
         )
         _require(
             self.window_capacity < 1 << WINDOW_BITS,
@@ -249,16 +251,19 @@ class DesignParams:
             self.window_capacity,
         )
         if self.design == "splitjoin-hash":
-            self._check_hash(",".join(texts))
+            self._check_hash(",".join(strings))
 
     def _check_hash(self, terms: str) -> None:
         """Check what only a design with an index needs."""
         _require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
         _require(_is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
-        for name, least, most in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
+        for name, minimum, maximum in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
             value = getattr(self, name)
             _require(
-                _is_power(value, least, most), name, f"a power of two from {least} to {most}", value
+                _is_power(value, minimum, maximum),
+                name,
+                f"a power of two from {minimum} to {maximum}",
+                value,
             )
         _require(_is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
         if all(term.kind is not TermKind.EQUI for term in self.terms):
@@ -276,8 +281,8 @@ class DesignParams:
         A tuple is not written over one that a tuple accepted up to ``lead_tuples`` before may
         still read, whatever the windows.
         """
-        least = max(self.segment_tuples + self.lead_tuples, 2 * self.lanes)
-        return 1 << (least - 1).bit_length()
+        minimum = max(self.segment_tuples + self.lead_tuples, 2 * self.lanes)
+        return 1 << (minimum - 1).bit_length()
 
     @property
     def window_capacity(self) -> int:
@@ -317,11 +322,11 @@ class DesignParams:
             _require(name in known, "parameter", f"one of {', '.join(sorted(known))}", name)
         values = dict(plain)
         if "terms" in values:
-            texts = values["terms"]
-            listed = isinstance(texts, list | tuple)
-            listed = listed and all(isinstance(text, str) for text in texts)
-            _require(listed, "terms", "a list of terms, such as key:int32", texts)
-            values["terms"] = tuple(parse_term(text) for text in texts)
+            strings = values["terms"]
+            listed = isinstance(strings, list | tuple)
+            listed = listed and all(isinstance(string, str) for string in strings)
+            _require(listed, "terms", "a list of terms, such as key:int32", strings)
+            values["terms"] = tuple(parse_term(string) for string in strings)
         if values.get("theta") is not None:
             values["theta"] = Theta(**values["theta"])
         return cls(**values)
@@ -330,8 +335,8 @@ class DesignParams:
     def digest(self) -> str:
         """Identity of the design: 16 hexadecimal digits over parameters and interface."""
         identity = {"interface": INTERFACE_VERSION, **self.to_dict()}
-        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        document = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(document.encode()).hexdigest()[:16]
 
 
 def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
@@ -371,7 +376,7 @@ def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
     return active
 
 
-def parse_term(text: str) -> Term:
+def parse_term(string: str) -> Term:
     """Read ``equi:int32`` or ``band:float32``.
 
     Raises
@@ -379,12 +384,12 @@ def parse_term(text: str) -> Term:
     ParameterError
         If the text names no known kind or type.
     """
-    kind, _, type_name = text.partition(":")
+    kind, _, type_name = string.partition(":")
     kinds, types = [k.value for k in TermKind], [t.value for t in KeyType]
     _require(
         kind in kinds and type_name in types,
         "term",
         f"{'|'.join(kinds)}:{'|'.join(types)}",
-        text,
+        string,
     )
     return Term(TermKind(kind), KeyType(type_name))

@@ -131,8 +131,8 @@ def _source(function: FunctionType, called: str) -> str:
     """Return a function's text; the lines that Python finds are checked to be its own."""
     try:
         source = textwrap.dedent(inspect.getsource(function))
-        (found,) = ast.parse(source).body
-        if isinstance(found, ast.FunctionDef) and found.name == function.__name__:
+        (definition,) = ast.parse(source).body
+        if isinstance(definition, ast.FunctionDef) and definition.name == function.__name__:
             return source
     except (OSError, SyntaxError, ValueError):
         pass
@@ -163,9 +163,9 @@ def _is_library(module: str) -> bool:
 
 def _names(code: CodeType) -> set[str]:
     """Return the names that code takes from outside, in the functions inside it too."""
-    found = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
-    found.update(code.co_freevars)
+    names = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
+    names.update(code.co_freevars)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found |= _names(constant)
-    return found
+            names |= _names(constant)
+    return names

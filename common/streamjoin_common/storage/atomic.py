@@ -24,7 +24,7 @@ def is_draft(name: str) -> bool:
     return _DRAFT.fullmatch(name) is not None
 
 
-def write_text(target: Path, text: str) -> None:
+def write_text(target: Path, string: str) -> None:
     """Write a text file in UTF-8, whole or not at all.
 
     Raises
@@ -33,7 +33,7 @@ def write_text(target: Path, text: str) -> None:
         If it cannot be written.
     """
     with new_file(target) as draft:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(string, encoding="utf-8")
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def make_folder(folder: Path, *, named: Path | None = None) -> None:
     except OSError as error:
         remedy = "name a folder that can be made"
         if named is not None:
-            remedy = "name a place in a folder that can be made"
+            remedy = "name a path in a folder that can be made"
         raise StorageError(named or folder, error, remedy) from None
 
 
@@ -275,12 +275,12 @@ def _sync(path: Path) -> None:
 
 
 def _sync_tree(folder: Path) -> None:
-    for place, _, files in os.walk(folder, topdown=False):
+    for parent, _, files in os.walk(folder, topdown=False):
         for name in files:
-            path = Path(place) / name
+            path = Path(parent) / name
             if not path.is_symlink():
                 _sync(path)
-        _sync(Path(place))
+        _sync(Path(parent))
 
 
 @functools.cache

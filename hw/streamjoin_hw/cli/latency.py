@@ -70,10 +70,10 @@ def _variant(base: DesignParams, variant: str, cores: int) -> DesignParams:
     )
 
 
-def _counts(text: str) -> list[int]:
-    words = text.split(",")
+def _counts(string: str) -> list[int]:
+    words = string.split(",")
     if not all(word.isascii() and word.isdigit() and int(word) for word in words):
-        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {text!r}")
+        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {string!r}")
     return [int(word) for word in words]
 
 

@@ -17,13 +17,13 @@ def say(message: str) -> None:
     sys.stderr.write(printable(message, keep="\n") + "\n")
 
 
-def write_text(text: str, file: Path | None) -> None:
+def write_text(content: str, file: Path | None) -> None:
     """Write a text to a file, making its folder, or to standard output if there is none."""
     if file is None:
-        sys.stdout.write(text)
+        sys.stdout.write(content)
         return
     storage.make_folder(file.parent, named=file)
-    storage.write_text(file, text)
+    storage.write_text(file, content)
     say(f"wrote {file}")
 
 
@@ -75,8 +75,8 @@ def built_model(params: DesignParams) -> Path:
     """Build a design's model where it is not cached, and show which stage goes on."""
     from streamjoin_hw.flow.build import build_model
 
-    with stages("building") as tell:
-        return build_model(params, report=tell)
+    with stages("building") as report:
+        return build_model(params, report=report)
 
 
 def print_table(
@@ -91,23 +91,23 @@ def print_table(
     from rich.console import Console
     from rich.table import Table
 
-    columns, *rows = ([printable(text) for text in row] for row in [columns, *rows])
+    columns, *rows = ([printable(cell) for cell in row] for row in [columns, *rows])
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-    shown, left_out = list(range(len(columns))), []
+    shown, dropped = list(range(len(columns))), []
     for name in droppable:
-        wide = sum(widths[place] + 3 for place in shown)
+        wide = sum(widths[index] + 3 for index in shown)
         if not sys.stdout.isatty() or wide <= Console().width:
             break
         shown.remove(list(columns).index(name))
-        left_out.append(name)
+        dropped.append(name)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place in shown:
-        table.add_column(columns[place], no_wrap=True)
+    for index in shown:
+        table.add_column(columns[index], no_wrap=True)
     for row in rows:
-        table.add_row(*(row[place] for place in shown))
+        table.add_row(*(row[index] for index in shown))
     paper = Console(highlight=False, markup=False, width=sum(widths) + 3 * len(widths))
     with paper.capture() as captured:
         paper.print(table)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-    if left_out:
-        say(f"a wider terminal, or --json, shows also: {', '.join(left_out)}")
+    if dropped:
+        say(f"a wider terminal, or --json, shows also: {', '.join(dropped)}")

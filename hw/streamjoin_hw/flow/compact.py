@@ -30,11 +30,11 @@ _SOURCE = re.compile(r'^ *\(\* src = "[^"]*" \*\)\n', flags=re.MULTILINE)
 _WORD = re.compile(r"\[(\d+)\] = (\d+)'h")
 
 
-def _loop(found: re.Match[str]) -> str:
-    words = _WORD.findall(found["words"])
-    if [int(place) for place, _ in words] != list(range(len(words))):
-        return found[0]
-    indent, memory, bits = found["indent"], found["memory"], words[0][1]
+def _loop(match: re.Match[str]) -> str:
+    words = _WORD.findall(match["words"])
+    if [int(index) for index, _ in words] != list(range(len(words))):
+        return match[0]
+    indent, memory, bits = match["indent"], match["memory"], words[0][1]
     # A name of its own: the module may have a port of any plain one.
     word = f"clear_{memory}_word"
     return (

@@ -51,7 +51,7 @@ def manifest(params: DesignParams, tools: dict[str, str] | None = None) -> dict[
     )
 
 
-def verilog_text(params: DesignParams, *, board: bool = False) -> str:
+def verilog_source(params: DesignParams, *, board: bool = False) -> str:
     """Return the whole design as Verilog; the core is one module, however many there are.
 
     Parameters
@@ -117,7 +117,7 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
     folder : Path
         Where to; made if it is not there.
     board : bool
-        See :func:`verilog_text`.
+        See :func:`verilog_source`.
 
     Returns
     -------
@@ -129,9 +129,9 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
     StorageError
         If the folder or a file cannot be written.
     """
-    text = verilog_text(params, board=board)
+    source = verilog_source(params, board=board)
     storage.make_folder(folder)
     path = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME)
-    storage.write_text(path, text)
+    storage.write_text(path, source)
     storage.write_text(folder / MANIFEST_NAME, json.dumps(manifest(params), indent=2) + "\n")
     return path

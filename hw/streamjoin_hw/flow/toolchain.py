@@ -188,11 +188,11 @@ def run(
 def _version(executable: Path, environment: dict[str, str]) -> tuple[int, int] | None:
     """Ask a Verilator for its version; None where it gives none that can be read."""
     try:
-        text = run([str(executable), "--version"], environment, DEADLINE_S, "verilator --version")
+        output = run([str(executable), "--version"], environment, DEADLINE_S, "verilator --version")
     except ToolError:
         return None
-    found = re.search(r"Verilator (\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.search(r"Verilator (\d+)\.(\d+)", output)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _require(names: tuple[str, ...], package: str) -> str:
@@ -213,10 +213,10 @@ def compiler() -> str:
     ToolError
         If one is missing.
     """
-    found = _require(("g++", "c++", "clang++"), "g++")
+    compiler = _require(("g++", "c++", "clang++"), "g++")
     _require(("make",), "make")
     _require(("perl",), "perl")
-    return found
+    return compiler
 
 
 @lru_cache(maxsize=1)
@@ -279,12 +279,18 @@ def _repair(package: Path, made: Path, version: str) -> None:
     shutil.copytree(package / "include", root / "include")
     shutil.copytree(package / "bin", root / "bin")
     makefile = root / "include" / "verilated.mk"
-    text = makefile.read_text()
-    text = re.sub(r"^CFG_CXXFLAGS_PCH_I =.*$", "CFG_CXXFLAGS_PCH_I = -include", text, flags=re.M)
-    text = re.sub(r"^CFG_CXXFLAGS_STD =.*$", "CFG_CXXFLAGS_STD = -std=gnu++17", text, flags=re.M)
-    text = re.sub(r"^CFG_LDLIBS_THREADS =.*$", "CFG_LDLIBS_THREADS = -pthread", text, flags=re.M)
-    text = re.sub(r"^PYTHON3 = .*$", f"PYTHON3 = {sys.executable}", text, flags=re.M)
-    makefile.write_text(text)
+    content = makefile.read_text()
+    content = re.sub(
+        r"^CFG_CXXFLAGS_PCH_I =.*$", "CFG_CXXFLAGS_PCH_I = -include", content, flags=re.M
+    )
+    content = re.sub(
+        r"^CFG_CXXFLAGS_STD =.*$", "CFG_CXXFLAGS_STD = -std=gnu++17", content, flags=re.M
+    )
+    content = re.sub(
+        r"^CFG_LDLIBS_THREADS =.*$", "CFG_LDLIBS_THREADS = -pthread", content, flags=re.M
+    )
+    content = re.sub(r"^PYTHON3 = .*$", f"PYTHON3 = {sys.executable}", content, flags=re.M)
+    makefile.write_text(content)
     wrapper = made / "bin" / "verilator"
     wrapper.write_text(_WRAPPER.format(version=version))
     wrapper.chmod(0o755)

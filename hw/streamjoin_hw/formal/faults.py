@@ -51,10 +51,10 @@ class Fault:
         FaultError
             If the text is not there exactly once.
         """
-        found = source.count(self.right)
-        if found != 1:
+        count = source.count(self.right)
+        if count != 1:
             raise FaultError(
-                f"{self.right!r} must be in the module {self.module} once, not {found} times"
+                f"{self.right!r} must be in the module {self.module} once, not {count} times"
             )
         return source.replace(self.right, self.wrong)
 

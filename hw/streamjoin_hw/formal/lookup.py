@@ -10,7 +10,7 @@ from streamjoin_hw.rtl.hash.join import HashJoin
 from streamjoin_hw.rtl.streams import r_layout
 
 NUMBER_BITS = 4
-MOST_TUPLES = 15
+MAX_TUPLES = 15
 """Tuples are numbered from 0, whatever their side; a proof has at most this many."""
 
 
@@ -79,7 +79,7 @@ class Lookup(Harness):
         self.claim_the_rules(m, dut.results, "the results")
         self.assume(m, ~self.clear | ~dut.busy)
         taken = dut.i.valid & dut.i.ready
-        self.assume(m, ~taken | (number != MOST_TUPLES))
+        self.assume(m, ~taken | (number != MAX_TUPLES))
         self.assume(m, self.early < self.late)
         with m.If(taken):
             m.d.sync += number.eq(number + 1)

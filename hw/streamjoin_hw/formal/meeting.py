@@ -20,7 +20,7 @@ from streamjoin_hw.rtl.join import Join
 
 ROW_BITS = 3
 TIME_BITS = 8
-MOST_ROWS = 7
+MAX_ROWS = 7
 """Rows of a side are numbered from 0; an input of a proof has at most this many of each."""
 
 
@@ -203,7 +203,7 @@ class ArrayMeeting(Harness):
         for side in (SIDE_R, SIDE_S):
             other = 1 - side
             arrives = taken & (self.side == side)
-            self.assume(m, ~arrives | (counts[side] != MOST_ROWS))
+            self.assume(m, ~arrives | (counts[side] != MAX_ROWS))
             arrived = counts[other] > self.rows[other]
             in_window = counts[other] - self.rows[other] <= self.windows[other]
             if self.times:

@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
 from streamjoin_hw.formal.harness import Harness
-from streamjoin_hw.formal.lookup import MOST_TUPLES, NUMBER_BITS, Lookup
+from streamjoin_hw.formal.lookup import MAX_TUPLES, NUMBER_BITS, Lookup
 from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.trees import StarMerger
 from streamjoin_hw.rtl.streams import r_layout
@@ -163,7 +163,7 @@ class SplitMeeting(Lookup):
         self.claim_the_rules(m, dut.results, "the results")
         self.assume(m, ~self.clear)
         taken = dut.i.valid & dut.i.ready
-        self.assume(m, ~taken | (number != MOST_TUPLES))
+        self.assume(m, ~taken | (number != MAX_TUPLES))
         self.assume(m, self.early < self.late)
         late_side = Signal()
         with m.If(taken):

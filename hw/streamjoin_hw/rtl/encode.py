@@ -238,7 +238,7 @@ class Encoder(Component):
         """Return the codes of ``key - lo`` and ``key + hi``, cut to the type's range."""
         term = self.params.terms[index]
         lo_width, hi_width = widths
-        least, most = _LIMITS[term.type]
+        minimum, maximum = _LIMITS[term.type]
         number = key.as_signed() if term.type is KeyType.INT32 else key
         low = Signal(range(-(1 << 33), 1 << 33), name=f"low{index}")
         high = Signal(range(-(1 << 33), 1 << 33), name=f"high{index}")
@@ -251,10 +251,10 @@ class Encoder(Component):
         low_bits = self._delayed(m, enable, low, later, f"low{index}_d").as_signed()
         high_bits = self._delayed(m, enable, high, later, f"high{index}_d").as_signed()
         lo = order_code(low_bits[:32], term.type)
-        lo = Mux(low_bits < least, order_code(Const(least & 0xFFFFFFFF, 32), term.type), lo)
+        lo = Mux(low_bits < minimum, order_code(Const(minimum & 0xFFFFFFFF, 32), term.type), lo)
         hi = order_code(high_bits[:32], term.type)
-        hi = Mux(high_bits > most, order_code(Const(most & 0xFFFFFFFF, 32), term.type), hi)
-        outside = (low_bits > most) | (high_bits < least)
+        hi = Mux(high_bits > maximum, order_code(Const(maximum & 0xFFFFFFFF, 32), term.type), hi)
+        outside = (low_bits > maximum) | (high_bits < minimum)
         return Mux(outside, EMPTY_LO, lo), Mux(outside, EMPTY_HI, hi)
 
     def _float_interval(

@@ -80,7 +80,7 @@ def _own_condition(params: DesignParams, theta: Theta, r: View, s: View) -> Valu
                 fields[f"key{index}"] = bits.as_signed() if term.type is KeyType.INT32 else bits
         views.append(TupleView(side, {**fields, "payload": encoded.payload}))
     try:
-        found = theta.function(*views)
+        condition = theta.function(*views)
     except ThetaError:
         raise
     except Exception as error:
@@ -90,6 +90,6 @@ def _own_condition(params: DesignParams, theta: Theta, r: View, s: View) -> Valu
         raise ThetaError(
             f"theta {theta.name} gives no expression: {type(error).__name__}: {error}{hint}"
         ) from None
-    if not isinstance(found, Value | ValueCastable | int):
-        raise ThetaError(f"theta {theta.name} must return an Amaranth value, not {found!r}")
-    return Value.cast(found).bool()
+    if not isinstance(condition, Value | ValueCastable | int):
+        raise ThetaError(f"theta {theta.name} must return an Amaranth value, not {condition!r}")
+    return Value.cast(condition).bool()

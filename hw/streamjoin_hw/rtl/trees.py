@@ -56,8 +56,8 @@ class Merger(Component):
 
     def input(self, k: int) -> stream.Interface:
         """Return input stream ``k``."""
-        found: stream.Interface = getattr(self, f"i{k}")
-        return found
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build the turns and the output register."""
@@ -154,8 +154,8 @@ class MergeTree(Component):
 
     def input(self, k: int) -> stream.Interface:
         """Return input stream ``k``."""
-        found: stream.Interface = getattr(self, f"i{k}")
-        return found
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build level after level until one stream is left."""

@@ -207,13 +207,13 @@ class SlidingJoin:
         count = len(theirs[column])
         _, ranks = np.unique(np.concatenate([theirs[column], mine[column]]), return_inverse=True)
         # Sorted by key, then by arrival: the partners of a tuple lie side by side.
-        places = np.sort(ranks[:count] * (count + 1) + np.arange(count))
+        positions = np.sort(ranks[:count] * (count + 1) + np.arange(count))
         own = ranks[count:] * (count + 1)
-        first = np.searchsorted(places, own + starts)
-        found = np.searchsorted(places, own + ends) - first
-        at = np.repeat(np.arange(len(own)), found)
-        within = np.arange(len(at)) - np.repeat(np.cumsum(found) - found, found)
-        yield at, places[first[at] + within] % (count + 1)
+        first = np.searchsorted(positions, own + starts)
+        counts = np.searchsorted(positions, own + ends) - first
+        at = np.repeat(np.arange(len(own)), counts)
+        within = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+        yield at, positions[first[at] + within] % (count + 1)
 
     def _own_condition(
         self,
@@ -239,8 +239,8 @@ class SlidingJoin:
             }
             views.append(TupleView(side, {**fields, "payload": columns[0][at].astype(object)}))
         try:
-            found = np.broadcast_to(np.asarray(theta.function(*views)), len(r[1]))
-            return found.astype(bool)
+            holds = np.broadcast_to(np.asarray(theta.function(*views)), len(r[1]))
+            return holds.astype(bool)
         except ThetaError:
             raise
         except Exception as error:
@@ -301,12 +301,12 @@ class Owed:
         self.missing: Pairs = np.empty(0, np.uint64)
         self.surplus: Pairs = np.empty(0, np.uint64)
 
-    def settle(self, expected: Pairs, found: Pairs) -> None:
+    def update(self, expected: Pairs, received: Pairs) -> None:
         """Add what is expected and take off what was found, each as often as it is there."""
-        pairs = np.concatenate([self.missing, expected, found])
+        pairs = np.concatenate([self.missing, expected, received])
         distinct, inverse = np.unique(pairs, return_inverse=True)
         weights = np.ones(len(pairs), np.int64)
-        weights[len(pairs) - len(found) :] = -1
+        weights[len(pairs) - len(received) :] = -1
         balance = np.zeros(len(distinct), np.int64)
         np.add.at(balance, inverse, weights)
         self.missing = np.repeat(distinct, np.maximum(balance, 0))

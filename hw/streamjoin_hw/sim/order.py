@@ -26,14 +26,14 @@ def out_of_order(workload: Workload, pairs: Sequence[tuple[int, int]], order: st
     if order == "none":
         return ""
     arrivals = workload.arrivals
-    numbers = {(each.side, each.payload): place for place, each in enumerate(arrivals)}
+    numbers = {(each.side, each.payload): position for position, each in enumerate(arrivals)}
     last = (-1, -1)
     for r, s in pairs:
         earlier, later = sorted((numbers[SIDE_R, r], numbers[SIDE_S, s]))
-        place = (later, earlier if order == "inner" else -1)
-        if place < last:
+        key = (later, earlier if order == "inner" else -1)
+        if key < last:
             return f"result {(r, s)} of arrival {later} came after one of arrival {last[0]}"
-        last = place
+        last = key
     return ""
 
 
@@ -96,9 +96,9 @@ class ArrivalOrder:
         earlier_before = np.concatenate([[self._last[1]], earlier[:-1]])
         wrong = (later < later_before) | ((later == later_before) & (earlier < earlier_before))
         if wrong.any():
-            place = int(np.argmax(wrong))
+            first = int(np.argmax(wrong))
             self.fault = (
-                f"result {(int(r[place]), int(s[place]))} of arrival {int(later[place])} came "
-                f"after one of arrival {int(later_before[place])}"
+                f"result {(int(r[first]), int(s[first]))} of arrival {int(later[first])} came "
+                f"after one of arrival {int(later_before[first])}"
             )
         self._last = (int(later[-1]), int(earlier[-1]))

@@ -100,12 +100,12 @@ def bulk_run(
                 cycles += piece.cycles
                 report(taken + piece.taken)
             simulated_s += time.monotonic() - begun  # the check of results comes beside it
-            found = np.concatenate(pieces)
-            owed.settle(join.join(chunk), found)
+            received = np.concatenate(pieces)
+            owed.update(join.join(chunk), received)
             first_cycle = first_cycle if taken else int(accepted[0])
             last_cycle = int(accepted[-1])
             taken += len(chunk.sides)
-            results += len(found)
+            results += len(received)
             if len(owed.surplus) or order.fault:
                 break
         counters = {name: model.read(name) for name in COUNTERS}

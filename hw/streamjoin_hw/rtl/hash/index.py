@@ -156,7 +156,9 @@ def hashed(params: DesignParams, body: View) -> tuple[Value, Value]:
     for _ in range(KEY_BITS - 1):
         residues.append(_product(residues[-1], 2, modulus))
     bits = [
-        reduce(xor, [code[place] for place, residue in enumerate(residues) if residue >> bit & 1])
+        reduce(
+            xor, [code[position] for position, residue in enumerate(residues) if residue >> bit & 1]
+        )
         for bit in range(degree)
     ]
     return Cat(*bits[:-TAG_BITS]), Cat(*bits[-TAG_BITS:])

@@ -160,12 +160,12 @@ class Walker(Component):
         for lane in range(params.lanes):
             asking = Signal(params.ways, name=f"asking{lane}")
             first = Signal(params.ways, name=f"first{lane}")
-            for place in range(params.ways):
-                slot = task.slots[place]
+            for way in range(params.ways):
+                slot = task.slots[way]
                 mine: Value = lane_of(params, slot) == lane if lane_bits(params) else Const(1, 1)
-                front = any_left if place == 0 else Const(0, 1)
-                m.d.comb += asking[place].eq(mine & Mux(deeper, front, task.wanted[place]))
-                with m.If(first[place]):
+                front = any_left if way == 0 else Const(0, 1)
+                m.d.comb += asking[way].eq(mine & Mux(deeper, front, task.wanted[way]))
+                with m.If(first[way]):
                     m.d.comb += self.rows[lane].eq(row_of(params, slot))
             m.d.comb += [
                 first.eq(asking & (~asking + 1)[: params.ways]),

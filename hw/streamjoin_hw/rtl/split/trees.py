@@ -52,8 +52,8 @@ class Fork(Component):
 
     def output(self, k: int) -> stream.Interface:
         """Return output stream ``k``."""
-        found: stream.Interface = getattr(self, f"o{k}")
-        return found
+        port: stream.Interface = getattr(self, f"o{k}")
+        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build the register stage and a bit for each taker that was served already."""
@@ -117,8 +117,8 @@ class DistributionTree(Component):
 
     def output(self, k: int) -> stream.Interface:
         """Return output stream ``k``."""
-        found: stream.Interface = getattr(self, f"o{k}")
-        return found
+        port: stream.Interface = getattr(self, f"o{k}")
+        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build level after level from the leaves to the root."""
@@ -194,8 +194,8 @@ class StarMerger(Component):
 
     def input(self, k: int) -> stream.Interface:
         """Return input stream ``k``."""
-        found: stream.Interface = getattr(self, f"i{k}")
-        return found
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build the choice and the output register."""

@@ -86,9 +86,9 @@ def met(params: DesignParams, age: int) -> Match:
     while (age + (later + 1) // 2) // segment + (later // 2) // segment < params.cores - 1:
         later += 1
     # Who moved last finds the other, in the slot that it has had in every core.
-    found = params.window_capacity if later % 2 else number
+    slot = params.window_capacity if later % 2 else number
     core = (age + (later + 1) // 2) // segment
-    return Match(later, 0, found % segment // params.lanes, core)
+    return Match(later, 0, slot % segment // params.lanes, core)
 
 
 def turn_cycles(params: DesignParams, core: int) -> int:

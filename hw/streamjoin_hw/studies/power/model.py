@@ -18,7 +18,7 @@ from dataclasses import dataclass
 MODEL = "a model, not a measurement"
 """What is said beside every power in watts."""
 
-LEFT_OUT = "Left out: static power, pins, glitches, the lengths of wires."
+EXCLUDED = "Excluded: static power, pins, glitches, the lengths of wires."
 
 VOLTS = 2.5
 _DATA_SHEET = "Actel ProASIC PLUS data sheet, Calculating Typical Power Dissipation"
@@ -72,8 +72,12 @@ def switching_per_cycle(counts: Mapping[str, int], cycles: int, registers: int) 
         How many the clock goes to.
     """
     edges = {"block_ram": _CLOCK_EDGES}
-    found = {kind: edges.get(kind, 1) * count / cycles for kind, count in counts.items()}
-    return {**found, "clock": float(_CLOCK_EDGES * registers), "clock_trunk": float(_CLOCK_EDGES)}
+    per_cycle = {kind: edges.get(kind, 1) * count / cycles for kind, count in counts.items()}
+    return {
+        **per_cycle,
+        "clock": float(_CLOCK_EDGES * registers),
+        "clock_trunk": float(_CLOCK_EDGES),
+    }
 
 
 def watts(switching: Mapping[str, float], clock_hz: float) -> dict[str, float]:

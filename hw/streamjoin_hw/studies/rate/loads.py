@@ -123,9 +123,9 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
             pieces = list(model.feed(chunk, last=is_last, accepted=accepted, max_cycles=1 << 40))
             for piece in pieces:
                 order.see(piece.r, piece.s)
-            found = np.concatenate([piece.r << np.uint64(32) | piece.s for piece in pieces])
+            received = np.concatenate([piece.r << np.uint64(32) | piece.s for piece in pieces])
             expected = join.join(chunk)
-            owed.settle(expected, found)
+            owed.update(expected, received)
             if is_last:
                 results = len(expected)
                 first, last = int(accepted[0]), max(int(p.stamps[-1]) for p in pieces if p.cycles)

@@ -129,19 +129,19 @@ class SelfTest(Component):
         state = Signal(STATE_BITS, init=SEED)
         number = Signal(range(self.tuples + 1))
         following = state
-        for places in SHIFTS:
-            moved = following << places if places > 0 else following >> -places
+        for shift in SHIFTS:
+            moved = following << shift if shift > 0 else following >> -shift
             step = Signal(STATE_BITS, name="step")
             m.d.comb += step.eq(following ^ moved[:STATE_BITS])
             following = step
         beat = top.s_axis_tuples_tdata
         for field in tuple_layout(self.params):
-            place = beat[field.offset : field.offset + field.width]
+            target = beat[field.offset : field.offset + field.width]
             if field.name == "payload":
-                m.d.comb += place.eq(number)
+                m.d.comb += target.eq(number)
             else:
                 index = int(field.name.removeprefix("key"))
-                m.d.comb += place.eq(state[index * bits : (index + 1) * bits])
+                m.d.comb += target.eq(state[index * bits : (index + 1) * bits])
         taken = Signal()
         m.d.comb += [
             top.s_axis_tuples_tdest.eq(state[-1]),
@@ -159,10 +159,10 @@ class SelfTest(Component):
 
         def factor(name: str) -> Signal:
             field = fields[name]
-            found = Signal(FACTOR_BITS + 1, name=f"{name}_factor")
+            factor_value = Signal(FACTOR_BITS + 1, name=f"{name}_factor")
             payload = top.m_axis_results_tdata[field.offset : field.offset + field.width]
-            m.d.work += found.eq(Cat(1, payload[:FACTOR_BITS]))
-            return found
+            m.d.work += factor_value.eq(Cat(1, payload[:FACTOR_BITS]))
+            return factor_value
 
         came: Signal = top.m_axis_results_tvalid
         r, s = factor("r_payload"), factor("s_payload")

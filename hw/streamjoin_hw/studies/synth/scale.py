@@ -34,30 +34,32 @@ def point_file(folder: Path, cores: int) -> Path:
 
 
 def is_current(
-    found: dict[str, Any], target: Target, settings: Settings, params: DesignParams
+    recorded: dict[str, Any], target: Target, settings: Settings, params: DesignParams
 ) -> bool:
     """Tell whether a record is what synthesising the design again would give.
 
     One of a design that took too long is current until more time is given.
     """
-    if found.get("version") != RECORD_VERSION or found["settings"] != settings.identity(target):
+    if recorded.get("version") != RECORD_VERSION or recorded["settings"] != settings.identity(
+        target
+    ):
         return False
-    if found["failed"] and settings.deadline_s > found["deadline_s"]:
+    if recorded["failed"] and settings.deadline_s > recorded["deadline_s"]:
         return False
-    same_tools: bool = found["tools"] == tools(target, settings)
-    return same_tools and found["verilog_sha256"] == verilog_digest(verilog_of(params, settings))
+    same_tools: bool = recorded["tools"] == tools(target, settings)
+    return same_tools and recorded["verilog_sha256"] == verilog_digest(verilog_of(params, settings))
 
 
 def _kept(path: Path) -> dict[str, Any] | None:
     try:
-        found = read_json(path)
+        recorded = read_json(path)
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return recorded if isinstance(recorded, dict) else None
 
 
-def _prefixed(tell: Callable[[str], None], what: str) -> Callable[[str], None]:
-    return lambda stage: tell(f"{what}, {stage}")
+def _prefixed(report: Callable[[str], None], what: str) -> Callable[[str], None]:
+    return lambda stage: report(f"{what}, {stage}")
 
 
 def sweep(
@@ -67,7 +69,7 @@ def sweep(
     settings: Settings,
     *,
     folder: Path,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     ended: Callable[[int], None],
 ) -> list[dict[str, Any]]:
     """Synthesise a design with each number of cores.
@@ -82,7 +84,7 @@ def sweep(
         For what, and how.
     folder : Path
         Where the points are kept, a file each.
-    tell : callable taking str
+    report : callable taking str
         Told each stage.
     ended : callable taking int
         Told how many points there are.
@@ -101,14 +103,14 @@ def sweep(
     for done, cores in enumerate(counts, start=1):
         params = dataclasses.replace(base, cores=cores)
         path = point_file(folder, cores)
-        found = _kept(path)
-        if found is None or not is_current(found, target, settings, params):
+        recorded = _kept(path)
+        if recorded is None or not is_current(recorded, target, settings, params):
             try:
-                found = record(params, target, settings, _prefixed(tell, f"{cores} cores"))
+                recorded = record(params, target, settings, _prefixed(report, f"{cores} cores"))
             except ToolError as error:
-                found = failure(params, target, settings, str(error))
-            storage.write_text(path, json.dumps(found, indent=2) + "\n")
-        records.append(found)
+                recorded = failure(params, target, settings, str(error))
+            storage.write_text(path, json.dumps(recorded, indent=2) + "\n")
+        records.append(recorded)
         ended(done)
     return records
 

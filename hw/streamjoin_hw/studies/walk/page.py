@@ -11,8 +11,8 @@ from streamjoin_common.contract import SIDE_R, SIDE_S, active_cores
 from streamjoin_hw.sim.testing import as_number
 from streamjoin_hw.studies.walk.recording import Recording
 
-MOST_CORES = 8
-MOST_SLOTS = 4
+MAX_PAGE_CORES = 8
+MAX_PAGE_SLOTS = 4
 """Cores and slots of a segment that fit a screen; a narrow one scrolls along the chain."""
 
 _DATA = "/*RECORDING*/null"
@@ -25,8 +25,8 @@ def page_data(recording: Recording) -> dict[str, Any]:
     -------
     dict
         ``cores`` (active ones), ``slots`` of R and S in the longest segment, ``windows``,
-        ``keys`` by side and row as text, and ``steps``: the ``side`` that moved, the row that
-        ``arrived`` or null, ``places`` as ``[side, row, core, slot]``, ``matches`` as
+        ``keys`` by side and row as strings, and ``steps``: the ``side`` that moved, the row that
+        ``arrived`` or null, ``positions`` as ``[side, row, core, slot]``, ``matches`` as
         ``[row of R, row of S, core]``.
     """
     workload = recording.workload
@@ -49,7 +49,7 @@ def page_data(recording: Recording) -> dict[str, Any]:
             {
                 "side": step.side,
                 "arrived": step.arrived,
-                "places": [[*who, *where] for who, where in sorted(step.places.items())],
+                "positions": [[*who, *where] for who, where in sorted(step.positions.items())],
                 "matches": [list(match) for match in step.matches],
             }
             for step in recording.steps
