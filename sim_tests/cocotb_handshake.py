@@ -78,7 +78,7 @@ async def a_reset_in_the_middle_leaves_a_clean_design(dut: Any) -> None:
         bench.send(workload.arrivals, last=True)
         await ClockCycles(dut.aclk, rng.randint(1, 900))
         await bench.reset(rng.randint(1, 3))
-        assert not bench.sink.beats, "a result came out of reset"
+        assert not bench.sink.beats, "a result was given after a reset"
         assert await bench.read("tuples_r") == 0, "a counter survived the reset"
         await bench.check_input(one_input(30 + salt, 80))
     await bench.finish()

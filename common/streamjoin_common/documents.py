@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 MAX_DOCUMENT_BYTES = 1 << 28
-"""Maximum size of a file; the largest records are a thousandth of it."""
+"""Maximum size of a file in bytes; the largest records are a thousandth of it."""
 
 MAX_DEPTH_LEVELS = 64
-"""Maximum nesting of objects and arrays: what is read is walked by recursive functions."""
+"""Maximum levels of nested objects and arrays: what is read is walked by recursive functions."""
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class DocumentError(ValueError):
-    """A file or text is not the JSON or TOML that it must be.
+    """A file or string is not the JSON or TOML that it must be.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def parse_json(document: str, source: str) -> Any:
     document : str
         The document.
     source : str
-        Where it comes from, for errors.
+        Its origin, for errors.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Text from files in a terminal: control characters are shown, not obeyed."""
+"""Strings from files in a terminal: control characters are shown, not obeyed."""
 
 
 def printable(string: str, keep: str = "") -> str:

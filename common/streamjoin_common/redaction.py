@@ -1,7 +1,7 @@
-"""Passwords of server addresses are never shown: what a driver or a user wrote goes through here.
+"""Passwords of server addresses are never shown: what a driver or a user wrote is filtered here.
 
 What is known to be secret is removed wherever it stands. Patterns catch the rest: addresses that
-could not be parsed, within texts of any origin.
+could not be parsed, within strings of any origin.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 HIDDEN = "***"
 
 MIN_PLAIN_SECRET = 4
-"""Characters: a shorter secret is removed only where it stands alone, not within other words."""
+"""Characters of a secret that is removed within other words too; a shorter one only alone."""
 
 _PATTERNS = (
     # an @ behind a question mark: no telling what the password is
@@ -42,12 +42,12 @@ _PATTERNS = (
 
 
 def redacted(string: str, known: Iterable[str] = ()) -> str:
-    """Remove secrets from a text that is to be shown.
+    """Remove secrets from a string that is to be shown.
 
     Parameters
     ----------
     string : str
-        The text.
+        The string.
     known : iterable of str, optional
         Secrets in every form in which they may occur, as plain and percent-encoded.
 

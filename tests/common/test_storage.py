@@ -282,7 +282,7 @@ def test_what_cannot_be_a_file_is_refused_by_name(name: str, sentence: str, tmp_
     os.mkfifo(tmp_path / "pipe")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(StorageError) as caught:
-        storage.write_text(tmp_path / name, "text")
+        storage.write_text(tmp_path / name, "content")
     assert str(caught.value).startswith(f"{tmp_path / name} cannot be written (")
     assert sentence in str(caught.value)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

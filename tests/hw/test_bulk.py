@@ -1,4 +1,4 @@
-"""Long inputs: the join on arrays is the reference's, and every pair of the model is settled."""
+"""Long inputs: the join on arrays is the reference's; every pair of the model is accounted for."""
 
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ def test_a_long_input_with_random_stalls_is_exact(
 
 
 def test_a_pair_too_many_ends_a_long_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reference forgets the first chunk's last pair: the model's comes out unasked for."""
+    """The reference forgets the first chunk's last pair: the model's is surplus."""
     params = PRESETS["tiny"]
     join = SlidingJoin.join
     monkeypatch.setattr(SlidingJoin, "join", lambda *given: join(*given)[1:])

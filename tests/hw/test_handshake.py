@@ -192,7 +192,7 @@ def test_an_or_over_the_cores_takes_a_cycle_a_level(bits: int, cycles: int) -> N
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 def test_a_reset_in_the_middle_leaves_an_empty_design(stall: float) -> None:
-    """Results are inside when the reset comes, as nobody takes them until the last input."""
+    """Results are inside when the reset is asserted, as nobody takes them until the last input."""
     rng = np.random.default_rng(SEED)
     params = DesignParams(cores=2, segment_tuples=4, lanes=2, terms=EQUI, payload_bits=10)
     abandoned = random_workload(params, rng, 40, domain=2)

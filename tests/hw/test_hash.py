@@ -63,7 +63,7 @@ SHAPES = {
     ("shape", "idle", "stall"), spread(tuple(SHAPES), STALLS, one_of=2, rest=1)
 )
 def test_random_inputs_are_exact_and_in_order(shape: str, idle: float, stall: float) -> None:
-    """The ring comes round several times, and nothing is emptied between the inputs."""
+    """The ring wraps several times, and nothing is emptied between the inputs."""
     params = SHAPES[shape]
     rng = np.random.default_rng([SEED, len(shape)])
     workloads = [random_workload(params, rng, tuples, extremes=0.05) for tuples in (40, 1, 160)]
@@ -261,7 +261,7 @@ def test_a_ring_gives_back_what_was_stored_with_its_link() -> None:
 
 @pytest.mark.parametrize("window", [1, 2, 5, 8])
 @pytest.mark.parametrize("length", [1, 6, 40])
-def test_a_window_drops_what_is_too_old_and_tells_what_went_too_early(
+def test_a_window_drops_what_is_too_old_and_reports_what_left_too_early(
     window: int, length: int
 ) -> None:
     """Tail and evicted against a list of the ends of the tuples in the window."""

@@ -21,7 +21,7 @@ from streamjoin_hw.studies.selftest.top import SELFTEST_MODULE, selftest_verilog
 
 
 def near(r: Any, s: Any) -> Any:
-    """Tell whether two keys are at most two apart: a predicate of one's own."""
+    """Return whether two keys are at most two apart: a predicate of one's own."""
     return abs(r.key0 - s.key0) <= 2
 
 
@@ -90,7 +90,7 @@ CASES = [
     *((name, SELFTEST_MODULE) for name in SELFTESTS),
 ]
 SLOW = {"zcu104": "of pynq-z2 with more cores", "kv260": "the same", "pynq-z2-hash": "of tiny-hash"}
-"""Designs that take long to emit, and what they are otherwise."""
+"""Designs that take long to emit, each with the quicker one that it resembles."""
 
 EVERY = pytest.mark.parametrize(
     ("name", "top"),

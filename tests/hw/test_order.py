@@ -22,8 +22,8 @@ ARRIVALS = [Arrival(side, (1,), row) for row in range(3) for side in (SIDE_R, SI
     ("pairs", "sentence"),
     [
         ([(0, 0), (1, 0), (1, 1), (0, 1)], ""),
-        ([(0, 0), (1, 1), (1, 0)], "result (1, 0) of arrival 2 came after one of arrival 3"),
-        ([(2, 2), (0, 0)], "result (0, 0) of arrival 1 came after one of arrival 5"),
+        ([(0, 0), (1, 1), (1, 0)], "result (1, 0) of arrival 2 was given after one of arrival 3"),
+        ([(2, 2), (0, 0)], "result (0, 0) of arrival 1 was given after one of arrival 5"),
     ],
 )
 def test_a_result_before_its_turn_is_named(pairs: list[tuple[int, int]], sentence: str) -> None:
@@ -37,7 +37,7 @@ def test_under_the_inner_order_the_earlier_tuples_are_in_turn_too() -> None:
     inner = [(0, 0), (1, 0), (0, 1), (1, 1)]
     assert out_of_order(workload, inner, "inner") == ""
     swapped = [(0, 0), (1, 0), (1, 1), (0, 1)]
-    wrong = "result (0, 1) of arrival 3 came after one of arrival 3"
+    wrong = "result (0, 1) of arrival 3 was given after one of arrival 3"
     assert out_of_order(workload, swapped, "inner") == wrong
     assert out_of_order(workload, swapped, "outer") == ""
 
@@ -99,7 +99,7 @@ def test_a_long_run_ends_where_the_order_breaks(monkeypatch: pytest.MonkeyPatch)
         stall_per_1024=0,
         report=lambda _taken: None,
     )
-    assert "came after one of arrival" in figures["verdict"]
+    assert "was given after one of arrival" in figures["verdict"]
     assert figures["tuples"] < 200_000
 
 

@@ -92,7 +92,7 @@ def test_what_a_known_design_switches_is_counted_exactly(tmp_path: Path) -> None
     counter = sum(bin(c ^ (c + 1) % 16).count("1") for c in range(16)) * cycles // 16
     assert registers == counter == 30 * 25
     # LUT memory holds what was written a round before, or zeros; the next count, the parity and the
-    # two conditions come from LUTs.
+    # two conditions are computed by LUTs.
     words, before, reads = [0] * 16, 0, 0
     switched = 0
     for cycle in range(cycles + 1):

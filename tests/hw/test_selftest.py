@@ -156,7 +156,7 @@ def test_a_bitstream_comes_with_its_record_or_not_at_all(
     assert manifest["clock"]["hz"] == 25e6
     assert manifest["resources"].items() >= record["resources"].items()
 
-    # The record can be kept beside those of synthesis, and tells a design that has changed.
+    # The record can be kept beside those of synthesis, and shows a design that has changed.
     kept = tmp_path / "kept"
     kept.mkdir()
     file = kept / "ulx3s-85f.json"

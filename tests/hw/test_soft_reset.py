@@ -1,4 +1,4 @@
-"""Soft reset at the top levels: what is offered is taken first, and what comes later counts."""
+"""Soft reset at the top levels: what is offered is taken first, and what arrives later counts."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

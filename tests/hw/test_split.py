@@ -109,7 +109,7 @@ def check(
 
 
 def later_tuples(workload: Workload) -> Any:
-    """Return what tells the later tuple of a pair: its side and row."""
+    """Return the side and row of a pair's later tuple."""
     positions: tuple[list[int], list[int]] = ([], [])
     for number, arrival in enumerate(workload.arrivals):
         positions[arrival.side].append(number)
@@ -212,7 +212,7 @@ def test_an_interval_leaves_groups_of_rows_in_order(interval: int, exact: int) -
         one_of=2,
     ),
 )
-def test_groups_of_rows_are_told_apart_however_far_they_lie(
+def test_groups_of_rows_are_distinguished_however_far_they_lie(
     interval: int, partners: tuple[int, ...]
 ) -> None:
     """An S tuple meets rows that lie in the first group and in the last."""

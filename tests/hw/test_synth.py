@@ -1,4 +1,4 @@
-"""Area and clock by open tools: small real runs, their records, and what a user is told."""
+"""Area and clock by open tools: small real runs, their records, and what is reported."""
 
 import argparse
 import dataclasses
@@ -142,7 +142,7 @@ def test_a_part_that_is_too_small_is_named_with_what_it_lacks(
     assert capsys.readouterr().err.endswith(f"{sentence}\n")
 
 
-def test_a_design_that_cannot_be_placed_is_told_by_the_first_error() -> None:
+def test_a_design_that_cannot_be_placed_is_reported_with_the_first_error() -> None:
     output = "Info: so far\nERROR: Unable to place cell 'a', no BELs remaining to implement it\n"
     assert route._failure(output, TARGETS["ecp5-85k"]) == (
         "the design does not fit the LFE5U-85F-6BG756: "
@@ -150,7 +150,7 @@ def test_a_design_that_cannot_be_placed_is_told_by_the_first_error() -> None:
     )
 
 
-def test_stages_are_told_once_and_in_order() -> None:
+def test_stages_are_reported_once_and_in_order() -> None:
     reported: list[str] = []
     hears = route._Stages(reported.append)
     for line in ("Info: Packing IOs..", "Info: Packing LUTs...", "Info: Routing globals...",
@@ -301,7 +301,7 @@ def test_the_top_level_for_boards_is_the_design_and_what_packs_its_words(tmp_pat
 @pytest.mark.parametrize(
     ("name", "top", "flags"), [("small", "design", ""), ("small-board", "board", " --board-top")]
 )
-def test_a_stored_record_of_an_earlier_design_is_told_with_how_to_renew_it(
+def test_a_stored_record_of_an_earlier_design_is_reported_with_how_to_renew_it(
     name: str, top: str, flags: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recorded = record.record(PARAMS, TARGETS["xc7z020"], Settings(top=top), lambda _stage: None)

@@ -169,7 +169,7 @@ def test_what_cannot_be_a_predicate_is_refused_in_a_sentence() -> None:
         (namespace["typed"], "theta typed must be defined in a file: its source cannot be read"),
         (
             boxed,
-            "theta boxed may take numbers, texts, tuples of them, functions and modules from "
+            "theta boxed may take numbers, strings, tuples of them, functions and modules from "
             "outside, not box, a SimpleNamespace",
         ),
     ]

@@ -120,7 +120,7 @@ def test_one_tuple_too_many_is_counted_and_one_just_in_time_is_not(model: Model,
     assert alone(model, full, 10) == (0, 0)
     assert alone(model, [*full, (side, 109)], 10) == (0, 1)
     assert alone(model, [*full, (side, 110)], 10) == (0, 0)
-    # All of a burst are lost while another burst comes, however close the pulses are.
+    # All of a burst are lost while another burst arrives, however close the pulses are.
     assert alone(model, full * 3, 10) == (0, 2 * capacity)
 
 

@@ -38,7 +38,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def build(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    """Build with the library of commands in Vivado's place."""
+    """Build with the library of commands instead of Vivado."""
     tclsh = shutil.which("tclsh")
     assert tclsh is not None, "tclsh is missing: make setup installs it"
     folder = tmp_path / "bin"

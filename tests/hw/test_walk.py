@@ -63,7 +63,7 @@ def test_the_page_shows_the_windows_as_they_are_defined(name: str) -> None:
         deque(maxlen=workload.window_s),
     )
     for step in data["steps"]:
-        # A bubble takes a place in the window like any tuple.
+        # A bubble takes a slot of the window like any tuple.
         windows[step["side"]].append(step["arrived"])
         if step["arrived"] is not None:
             arrival = next(arrivals)
@@ -71,7 +71,7 @@ def test_the_page_shows_the_windows_as_they_are_defined(name: str) -> None:
         placed = [(side, row) for side, row, _, _ in step["positions"]]
         assert len(placed) == len(set(placed)), "a tuple is in two cores"
         for side in (0, 1):
-            # From where R enters; S comes from the other end.
+            # From where R enters; S enters at the other end.
             walked = sorted(
                 ((core, slot) if side == 0 else (-core, slot), row)
                 for each, row, core, slot in step["positions"]
@@ -174,7 +174,7 @@ def test_the_arrow_keys_walk_through_the_recording(
             f"{side},{row}" for side, row, *_ in step["positions"]
         )
         spots = {spot for _, spot in shown["inside"]}
-        assert len(spots) == len(step["positions"]), "two tuples are drawn in one place"
+        assert len(spots) == len(step["positions"]), "two tuples are drawn at one point"
         matches += len(step["matches"])
         assert shown["lines"] == len(step["matches"])
         assert shown["met"] == len({(0, r) for r, _, _ in step["matches"]}) + len(
@@ -225,7 +225,7 @@ def test_animate_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("animate", "--preset", "tiny"), "--out must name the HTML file to write"),
         (
             ("animate", "--preset", "tiny", "--out", "w.html", "--param", "forward=fast"),
-            "hw animate shows the lock-step chain: leave out --param forward=fast",
+            "hw animate shows the lock-step chain: drop --param forward=fast",
         ),
         (
             ("animate", "--preset", "tiny", "--out", "w.html", "--window-r", "32"),

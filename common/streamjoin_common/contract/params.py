@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeGuard
 
 from streamjoin_common.contract.theta import Theta
 
@@ -62,14 +62,12 @@ def _require(ok: bool, name: str, requirement: str, value: object) -> None:
         raise ParameterError(f"{name} must be {requirement}, not {value!r}")
 
 
-def _is_count(value: object, minimum: int, maximum: int) -> bool:
+def _is_count(value: object, minimum: int, maximum: int) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
 
 
 def _is_power(value: object, minimum: int, maximum: int) -> bool:
-    return (
-        isinstance(value, int) and _is_count(value, minimum, maximum) and value & (value - 1) == 0
-    )
+    return _is_count(value, minimum, maximum) and value & (value - 1) == 0
 
 
 HOLD_WORDS = 8
@@ -82,8 +80,14 @@ arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
 """
 
 KEY_BITS = 32
+"""Bits of a key column."""
+
 MAX_TERMS = 4
+"""Maximum terms of a predicate."""
+
 WINDOW_BITS = 24
+"""Bits of a count window's length in tuples."""
+
 DESIGNS = ("handshake", "splitjoin", "splitjoin-hash")
 FORWARDS = ("step", "fast")
 ORDERS = ("none", "outer", "inner")
@@ -123,7 +127,7 @@ class DesignParams:
         Arriving tuples that a core of ``splitjoin`` compares in one pass over its sub-window, 1 to
         16.
     order : str
-        The most exact order that ``splitjoin`` can promise: ``"none"``, ``"outer"``, results by
+        The strictest order that ``splitjoin`` can promise: ``"none"``, ``"outer"``, results by
         arrival of the later tuple, or ``"inner"``, then by arrival of the earlier one too.
     timestamp_bits : int
         Bits of a tuple's time, 8 to 32, for time windows beside the count windows; 0 for none.
@@ -271,7 +275,7 @@ class DesignParams:
 
     @property
     def order_promise(self) -> str:
-        """In which order results come, of :data:`ORDERS`, unless the registers ask for less."""
+        """The order of results, one of :data:`ORDERS`, unless the registers ask for less."""
         return "outer" if self.design == "splitjoin-hash" else self.order
 
     @property
@@ -382,7 +386,7 @@ def parse_term(string: str) -> Term:
     Raises
     ------
     ParameterError
-        If the text names no known kind or type.
+        If the string names no known kind or type.
     """
     kind, _, type_name = string.partition(":")
     kinds, types = [k.value for k in TermKind], [t.value for t in KeyType]

@@ -45,9 +45,9 @@ def _time_registers(params: DesignParams) -> list[Register]:
             f"time_{side.lower()}",
             0x38 + 4 * index,
             "rw",
-            f"Time window of {side}: a pair of which this side's tuple came first joins if the "
-            f"other came less than this later; from 1 to {maximum - 1}; {maximum}, as after reset, "
-            "is no limit.",
+            f"Time window of {side}: a pair of which this side's tuple arrived first joins if "
+            f"the other arrived less than this later; from 1 to {maximum - 1}; {maximum}, as after "
+            "reset, is no limit.",
             NEXT_TUPLE,
         )
         for index, side in enumerate("RS")
@@ -63,7 +63,7 @@ def _time_registers(params: DesignParams) -> list[Register]:
 
 
 def _setting_registers(params: DesignParams) -> list[Register]:
-    """What ``splitjoin`` can be told: order, its interval, which cores to leave out."""
+    """Settings of ``splitjoin``: order, its interval, which cores to exclude."""
     entries = []
     if params.order != "none":
         entries.append(

@@ -6,7 +6,7 @@ same throughout:
 - Digits are the ASCII digits. Nothing is stripped: there are no spaces around or inside a string.
 - A number is written in one way: no sign but ``-``, no leading zeros (``7``, not ``007`` or
   ``+7``), no separators (``1_0``), digits on both sides of a decimal point (``0.5``, not ``.5``).
-- A count or a duration is at least one tuple or microsecond and below 2**62, and a duration is a
+- A count or a duration is at least one tuple or microsecond and below 2**62, and a duration is an
   integer number of microseconds (``1.5s``, not ``0.5us``).
 - A width of a band is an integer of at most 400 digits, which is exact; or a floating-point number
   (``0.5``, ``1e3``), which must be finite in float64; or ``inf`` or ``-inf``. It may be negative.

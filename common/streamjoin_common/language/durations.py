@@ -5,10 +5,10 @@ import re
 from streamjoin_common.errors import InputError
 
 MAX_US = 1 << 62
-"""Durations in microseconds are below this: then every sum of a time and a duration is int64."""
+"""Limit of durations in microseconds, exclusive: a time plus a duration then fits an int64."""
 
-MAX_SHOWN = 40
-"""Characters of a wrong text that an error repeats."""
+MAX_SHOWN_CHARACTERS = 40
+"""Maximum characters of a wrong string that an error repeats."""
 
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
 
@@ -21,7 +21,7 @@ def parse_duration(string: str) -> int:
     Raises
     ------
     InputError
-        If the text is no duration, or not an integer of microseconds from 1 to below 2**62.
+        If the string is no duration, or not an integer of microseconds from 1 to below 2**62.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def parse_lateness(string: str | None) -> int | None:
 
 
 def shown(string: object) -> str:
-    """Repeat a wrong text in an error: quoted, and cut where it is long."""
-    if isinstance(string, str) and len(string) > MAX_SHOWN:
-        string = f"{string[: MAX_SHOWN - 3]}..."
+    """Repeat a wrong string in an error: quoted, and cut where it is long."""
+    if isinstance(string, str) and len(string) > MAX_SHOWN_CHARACTERS:
+        string = f"{string[: MAX_SHOWN_CHARACTERS - 3]}..."
     return repr(string)

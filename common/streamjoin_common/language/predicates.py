@@ -14,7 +14,7 @@ from streamjoin_common.language.durations import shown
 Number = int | float
 
 MAX_WIDTH = 10**400
-"""Integer widths are below this in magnitude: 400 digits."""
+"""Limit of an integer width's magnitude, exclusive: it has at most 400 digits."""
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,399})")
 _REAL = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,9})?|inf)")

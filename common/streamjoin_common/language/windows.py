@@ -100,7 +100,7 @@ def parse_window(string: str) -> Window:
     Raises
     ------
     InputError
-        If the text is no window.
+        If the string is no window.
 
     Examples
     --------

@@ -25,7 +25,7 @@ def is_draft(name: str) -> bool:
 
 
 def write_text(target: Path, string: str) -> None:
-    """Write a text file in UTF-8, whole or not at all.
+    """Write a string to a file in UTF-8, whole or not at all.
 
     Raises
     ------

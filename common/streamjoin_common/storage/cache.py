@@ -4,8 +4,8 @@ Its code is run, so it counts who can write it.
 
 ``STREAMJOIN_CACHE`` chooses it; by default it lies in the environment. It is refused where others
 can write (:mod:`~streamjoin_common.storage.trust`). One that can be read and not written, as that
-of another user's install, is read; what is missing goes to a folder of this process alone, and one
-line says so.
+of another user's install, is read; what is missing is written to a folder of this process alone,
+and one line says so.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ BUILD_DEADLINE_S = 900.0
 """Seconds to wait for another process that makes the same entry before making it too."""
 
 PROBE_BYTES = 1 << 20
-"""Room that a cache has at least if it is not full."""
+"""Bytes that can be written to a cache's disk unless it is full."""
 
 _UNWRITABLE = (
     "the cache {} cannot be written, so what is missing in it is made anew in each run: set "

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             "hw latency is about arrays of cores: the design must not be splitjoin-hash"
         )
     if base.theta is not None:
-        raise UsageError("the closed forms are of matches of equal keys: leave out theta")
+        raise UsageError("the closed forms are of matches of equal keys: drop --param theta")
     if base.order == "inner":
         raise UsageError("under the inner order a match waits for others: --param order=outer")
     designs = [
@@ -78,7 +78,7 @@ def _counts(string: str) -> list[int]:
 
 
 def _row(params: DesignParams) -> dict[str, Any]:
-    """Measure the matches that come first and last."""
+    """Measure the first and the last match."""
     from streamjoin_hw.sim.testing import step_cycles
     from streamjoin_hw.studies.latency.cases import latency_cycles, measure
 

@@ -16,7 +16,7 @@ PAPERS_DESIGN = ("cores=1", "segment_tuples=100", "window_memory=lutram")
 USUAL_THROUGHPUT = 500_000.0
 USUAL_MATCH_RATE = 0.1
 MIN_TUPLES = 3
-"""Two tuples have an interval between them; a third one ends the input."""
+"""Minimum tuples of an input: two have an interval between them, a third one ends the input."""
 
 RECORD_NAME, PAGE_NAME = "power.json", "power.html"
 

@@ -35,7 +35,7 @@ def configure(action: argparse.ArgumentParser) -> None:
         "--out",
         metavar="DIR",
         required=True,
-        help="folder of the records, from which an interrupted study goes on, and of the page",
+        help="folder of the records, from which an interrupted study resumes, and of the page",
     )
 
 

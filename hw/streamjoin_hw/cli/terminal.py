@@ -13,12 +13,12 @@ from streamjoin_common.printing import printable
 
 
 def say(message: str) -> None:
-    """Say what goes on, beside the output."""
+    """Write a message to standard error, so that it is not part of the output."""
     sys.stderr.write(printable(message, keep="\n") + "\n")
 
 
 def write_text(content: str, file: Path | None) -> None:
-    """Write a text to a file, making its folder, or to standard output if there is none."""
+    """Write a string to a file, making its folder, or to standard output without a file."""
     if file is None:
         sys.stdout.write(content)
         return
@@ -38,9 +38,9 @@ def show(figures: dict[str, Any], *, as_json: bool) -> None:
 
 @contextmanager
 def progress(what: str, total: int, *, hidden_below: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on standard error while something goes on; yields whom to tell how far it is.
+    """Show a bar on standard error; yields a function that takes how much is done.
 
-    There is none for less than ``hidden_below``, or where nobody watches.
+    There is no bar for less than ``hidden_below``, or where standard error is no terminal.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -54,7 +54,7 @@ def progress(what: str, total: int, *, hidden_below: int) -> Iterator[Callable[[
 
 @contextmanager
 def stages(what: str) -> Iterator[Callable[[str], None]]:
-    """Show on standard error which stage of a long run goes on; yields whom to tell.
+    """Show the stage of a long run on standard error; yields a function that takes its name.
 
     On a terminal one line with the time since the beginning, elsewhere a line for each stage.
     """
@@ -72,7 +72,7 @@ def stages(what: str) -> Iterator[Callable[[str], None]]:
 
 
 def built_model(params: DesignParams) -> Path:
-    """Build a design's model where it is not cached, and show which stage goes on."""
+    """Build a design's model where it is not cached, and show the stages."""
     from streamjoin_hw.flow.build import build_model
 
     with stages("building") as report:
@@ -84,7 +84,7 @@ def print_table(
 ) -> None:
     """Print a table in which nothing is folded or cut.
 
-    On a terminal that is too narrow the columns named in ``droppable`` are left out, the first of
+    On a terminal that is too narrow the columns named in ``droppable`` are dropped, the first of
     them first, and a line on standard error says so.
     """
     from rich import box

@@ -108,7 +108,7 @@ def animate(arguments: argparse.Namespace) -> int:
         raise UsageError("--out must name the HTML file to write")
     check_array(params, "animate")
     if params.stores_in_turn:
-        raise UsageError("hw animate shows the lock-step chain: leave out --param forward=fast")
+        raise UsageError("hw animate shows the lock-step chain: drop --param forward=fast")
     # Two tuples of each side in a core: enough to see that a segment is more than one.
     usual = params.cores * min(2, params.segment_tuples)
     windows = chosen_windows(arguments, usual)

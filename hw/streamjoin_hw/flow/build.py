@@ -94,7 +94,7 @@ def build_model(
     params : DesignParams
         The design.
     report : callable taking str, optional
-        Told what goes on while building.
+        Receives the name of each stage as it begins.
     board : bool
         See :func:`verilog_source`.
 
@@ -183,7 +183,7 @@ def compile_model(
     cxx : str
         The C++ compiler.
     report : callable taking str
-        Told each stage.
+        Receives the name of each stage as it begins.
     board : bool
         See :func:`verilog_source`.
     counts_activity : bool

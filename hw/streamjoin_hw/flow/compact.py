@@ -1,9 +1,9 @@
 """Emitted Verilog in fewer lines and in Verilog-2001: loops, guarded assertions, no file names.
 
 Amaranth's backend writes a statement for each word of a memory. Verilator makes code of each, and a
-design with tens of thousands of words then takes minutes to compile. It also names the source
-file of some memories: the same design would be another text in another folder. And it writes
-assertions as SystemVerilog does, which a reader of Verilog-2001 refuses: they go behind
+design with tens of thousands of words then takes minutes to compile. The backend also names the
+source file of some memories: the Verilog of one design would differ from folder to folder. And it
+writes assertions as SystemVerilog does, which a reader of Verilog-2001 refuses: they are put behind
 ``CHECKS_MACRO``, which only a simulation defines.
 """
 

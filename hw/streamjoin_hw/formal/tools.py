@@ -80,7 +80,7 @@ def paths_among(
     """
     commands = [*_emit(harness, folder), "proc", "flatten", *_LOWER]
     for source, sink in ends:
-        # Both must be there, or nothing would be found between them whatever the design does.
+        # Both signals must exist: without one of them no path could ever be reported.
         commands += [f"select -assert-any w:{each}" for each in (f"i_{source}", f"o_{sink}")]
         commands += [
             f"select -set reached w:o_{sink} %ci*:-$dff w:i_{source} %i",

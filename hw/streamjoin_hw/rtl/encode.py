@@ -72,7 +72,7 @@ def band_members(params: DesignParams) -> dict[str, wiring.Member]:
 
 
 def is_nan(bits: Value) -> Value:
-    """Tell whether float32 bits are a NaN."""
+    """Return whether float32 bits are a NaN."""
     return bits[23:31].all() & bits[:23].any()
 
 
@@ -217,7 +217,7 @@ class Encoder(Component):
     def _window_end(self, m: Module, enable: Signal, ts: Value) -> Value:
         """Return, a cycle later, when a tuple's time window ends; all ones is never."""
         bits = self.params.timestamp_bits
-        # The register's value as the tuple is accepted goes along with it.
+        # The register's value at the tuple's acceptance travels with it.
         accepted = Mux(self.i.p.side == SIDE_S, self.time_s, self.time_r)
         length = self._delayed(m, enable, accepted, bound_stages(self.params) - 1, "end_length")
         total = Signal(bits + 1)

@@ -19,8 +19,8 @@ from streamjoin_hw.rtl.streams import View, r_layout, s_layout, signal_of
 def matches(params: DesignParams, r: View, s: View) -> Value:
     """Build the conjunction of terms, time window and ``theta`` on one pair of encoded tuples.
 
-    A pair is within the time window if the later tuple came before the end of the earlier one's.
-    Which is earlier need not be known: a tuple always comes before the end of a later one's.
+    A pair is within the time window if the later tuple arrived before the end of the earlier one's.
+    Which is earlier need not be known: a tuple always arrives before the end of a later one's.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Inputs of any length as columns: drawn, joined and checked chunk by chunk, in flat memory.
 
 The join is the one of :func:`streamjoin_hw.sim.testing.reference`, on arrays: every tuple is
-compared with the last tuples of the other side that came before it. It shares no code with the
+compared with the last tuples of the other side that arrived before it. It shares no code with the
 design.
 """
 
@@ -72,14 +72,14 @@ def draw_chunks(
 ) -> Iterator[Chunk]:
     """Draw an input: sides at random, keys uniform in a domain around zero, rows as payloads.
 
-    With timestamps half of the tuples come at the time of the one before, others up to 3 later.
+    With timestamps half of the tuples have the time of the one before, others up to 3 more.
 
     Parameters
     ----------
     params : DesignParams
         The design.
     rng : Generator
-        Where randomness comes from.
+        Source of randomness.
     tuples : int
         Tuples of both sides together.
     domain : int
@@ -124,7 +124,7 @@ def _numbers(bits: npt.NDArray[np.uint32], key_type: KeyType) -> npt.NDArray[Any
 
 
 class SlidingJoin:
-    """The join of an input that comes in chunks.
+    """The join of an input that is given in chunks.
 
     Parameters
     ----------
@@ -191,8 +191,8 @@ class SlidingJoin:
     ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         """Yield numbers of tuples and of partners in their windows, all that could match.
 
-        With an equality only those of the same key, found in a sorted list; else all, one place
-        of the window after the other.
+        With an equality only those of the same key, looked up in a sorted list; else all, one
+        position of the window after the other.
         """
         mine, theirs = columns
         window = self.windows[1 - side]
@@ -260,9 +260,9 @@ class SlidingJoin:
         for side in (SIDE_R, SIDE_S):
             mine, theirs = columns[side], stored[1 - side]
             kept = len(self._kept[1 - side][0])
-            came = np.cumsum(chunk.sides == 1 - side)[chunk.sides == side]
+            arrived = np.cumsum(chunk.sides == 1 - side)[chunk.sides == side]
             # Where the other side's window ends, exclusive, when each of these tuples arrives.
-            ends = kept + came
+            ends = kept + arrived
             for at, partner in self._partners(side, (mine, theirs), ends):
                 hit = np.ones(len(at), bool)
                 for index, term in enumerate(self.params.terms):
@@ -289,12 +289,12 @@ class SlidingJoin:
 
 
 class Owed:
-    """What a design still owes: pairs expected and not yet found.
+    """What a design still owes: pairs expected and not yet received.
 
     Attributes
     ----------
     missing, surplus : uint64 arrays
-        Pairs that have not come out, and those that came out and were not, or no longer, owed.
+        Pairs not yet received, and pairs received that were not, or no longer, owed.
     """
 
     def __init__(self) -> None:
@@ -302,7 +302,7 @@ class Owed:
         self.surplus: Pairs = np.empty(0, np.uint64)
 
     def update(self, expected: Pairs, received: Pairs) -> None:
-        """Add what is expected and take off what was found, each as often as it is there."""
+        """Add what is expected and take off what was received, each as often as it occurs."""
         pairs = np.concatenate([self.missing, expected, received])
         distinct, inverse = np.unique(pairs, return_inverse=True)
         weights = np.ones(len(pairs), np.int64)

@@ -59,7 +59,7 @@ class Workload:
         """What to write beside the count windows: band widths and time windows."""
         if not self.params.timestamp_bits:
             return dict(self.bands)
-        # Written also where there is no limit: the last input's is in force otherwise.
+        # Written also where there is no limit: else the last input's would stay in force.
         unlimited = (1 << self.params.timestamp_bits) - 1
         times = {"time_r": self.time_r, "time_s": self.time_s}
         return {
@@ -194,7 +194,7 @@ def random_workload(
     params : DesignParams
         The design.
     rng : Generator
-        Where randomness comes from.
+        Source of randomness.
     tuples : int
         Tuples of both sides together.
     domain : int, optional

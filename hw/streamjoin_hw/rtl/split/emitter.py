@@ -17,7 +17,7 @@ from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import Component, View, signal_of
 
 IN_FLIGHT = 4
-"""Words that may still come after the list was found to be nearly full."""
+"""Maximum words that still arrive after ``nearly_full`` rises."""
 
 
 def hit_layout(params: DesignParams) -> data.StructLayout:
@@ -38,10 +38,10 @@ def hit_layout(params: DesignParams) -> data.StructLayout:
 class Emitter(Component):
     """Give the results of a batch, and a star after those of each probe.
 
-    Matches are kept in a list of words and looked through once for each probe, so that results
-    come by probe although all probes were compared at once. Should the list be too short for a
-    batch, it goes on for the first probe alone, word by word as they come, and asks for a pass of
-    its own for each other one. Without order the list is a FIFO.
+    Matches are kept in a list of words and read once for each probe, so that results are grouped
+    by probe although all probes were compared at once. If the list is too short for a batch, it
+    serves the first probe alone, word by word as they arrive, and asks for another pass for each
+    of the others. Without order the list is a FIFO.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class Emitter(Component):
     def _give(
         self, m: Module, rest: View, walk: tuple[Value, Signal, Signal], payload: Value
     ) -> None:
-        """Build the output register; the stored payload comes out of memory beside it."""
+        """Build the output register; the stored payload is read from memory beside it."""
         params = self.params
         lowest, step, ends = walk
         valid, token = Signal(), signal_of(token_layout(params))

@@ -24,6 +24,7 @@ from streamjoin_hw.studies.rate.loads import Load, draw
 CELLS_NAME = "cells.json"
 _COUNTER = build.DRIVER.with_name("activity.h")
 _MAX_CYCLES = 1 << 40
+"""Maximum cycles of an input: more than any run takes."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def build_gates(params: DesignParams, report: Callable[[str], None]) -> Path:
     params : DesignParams
         The design.
     report : callable taking str
-        Told each stage.
+        Receives the name of each stage as it begins.
 
     Raises
     ------

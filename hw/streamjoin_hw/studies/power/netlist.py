@@ -31,7 +31,7 @@ SLICE_BITS = 9
 
 DEADLINE_S = 1800
 _MIN_PORT_BITS = 65
-"""Wider than a machine word, so that Verilator makes every watched port an array."""
+"""Minimum bits of a watched port: more than a machine word, so that Verilator makes an array."""
 
 _PLAIN, _WATCHED, GATES_NAME = "plain.json", "watched.json", "gates.v"
 

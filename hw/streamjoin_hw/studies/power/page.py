@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def rows(points: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return a row of text for each point."""
+    """Return a row of strings for each point."""
     first = points[0]
     return [_row(each, first) for each in points]
 

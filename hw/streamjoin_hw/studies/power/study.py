@@ -26,7 +26,7 @@ RECORD_VERSION = 1
 """Raised when records change their meaning."""
 
 PAPER_SOURCE = (
-    "handshake join, table 1: dynamic power of an XC6VLX760T; it does not say how it was found"
+    "handshake join, table 1: dynamic power of an XC6VLX760T; it does not say how it was measured"
 )
 PAPER_WINDOW, PAPER_THROUGHPUT = 100, 500_000.0
 PAPER: dict[int, dict[str, float]] = {
@@ -140,7 +140,7 @@ def study(
     setting : Setting
         What they have in common.
     report : callable taking str
-        Told each stage.
+        Receives the name of each stage as it begins.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def study(
 
 
 def trend(points: Sequence[dict[str, Any]]) -> list[str]:
-    """Say in sentences how the power of the points goes, and what moves it.
+    """Say in sentences how the power changes from point to point, and why.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def trend(points: Sequence[dict[str, Any]]) -> list[str]:
     first, last = points[0], points[-1]
     lowest = min(points, key=lambda each: each["modelled_dynamic_mw"])
     said = [
-        f"The least modelled dynamic power, {_mw(lowest)}, is that of {_design(lowest)}; "
+        f"The lowest modelled dynamic power, {_mw(lowest)}, is that of {_design(lowest)}; "
         f"{_design(first)} has {_mw(first)}, {_design(last)} {_mw(last)}."
     ]
     shares = [_without_clock(each) for each in (first, last)]

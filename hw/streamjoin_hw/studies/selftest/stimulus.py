@@ -1,6 +1,6 @@
 """The tuples of a self-test, and what their join must add up to: the software's side.
 
-Tuples come from a shift register with feedback, 32 bits wide: xorshift with 13, 17 and 5
+Tuples are drawn from a shift register with feedback, 32 bits wide: xorshift with 13, 17 and 5
 (Marsaglia, Xorshift RNGs, Journal of Statistical Software 8(14), 2003), one step a tuple. The
 highest bit is the side, the lower ones the keys; the payload is the tuple's number.
 """
@@ -19,7 +19,7 @@ SEED = 0x2545F491
 """The register's first state; any but 0."""
 
 SHIFTS = (13, -17, 5)
-"""Places to the left, of what is XORed to the state in turn."""
+"""Bits by which the state is shifted to the left before it is XORed to itself, in turn."""
 
 STATE_BITS = 32
 CHECKSUM_BITS = 32

@@ -36,10 +36,10 @@ TARGET = replace(
     route=("--85k", "--package", "CABGA381", "--speed", "6"),
 )
 CLOCK_HZ = 25e6
-"""Of the board's oscillator."""
+"""Frequency of the board's oscillator in Hz."""
 
 TUPLES = 1 << 20
-# Flat: what a core at the end of a chain does not need is left out.
+# Flat: what a core at the end of a chain does not need is removed.
 SETTINGS = Settings(flat=True, clock_hz=CLOCK_HZ, top=SELFTEST_TOP, deadline_s=2 * 3600)
 BITSTREAM_NAME = "streamjoin.bit"
 RECORD_NAME = "bitstream.json"
@@ -62,7 +62,7 @@ def bitstream(
         Folder that is not there yet: bitstream, record, manifest and Verilog appear in it together,
         or it does not appear.
     report : callable taking str
-        Told each stage as it begins.
+        Receives the name of each stage as it begins.
     tuples : int
         Tuples of the self-test.
 
@@ -150,7 +150,7 @@ def summary(folder: Path) -> str:
 
 
 def _implement(folder: Path, verilog_source: str, report: Callable[[str], None]) -> Routed:
-    """Write the bitstream of a Verilog text into a folder."""
+    """Write the bitstream of a Verilog source into a folder."""
     verilog = folder / f"{SELFTEST_MODULE}.v"
     verilog.write_text(verilog_source)
     report("synth")

@@ -41,7 +41,7 @@ class Use:
 
 
 def uses(target: Target, counts: Mapping[str, int]) -> dict[str, Use]:
-    """Tell what the cells of a netlist use of a part.
+    """Return what the cells of a netlist use of a part.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def script(target: Target, verilog: str, *, top: str, flat: bool) -> list[str]:
 
 
 def flow_digest(target: Target) -> str:
-    """Return the identity of what Yosys is told, as 8 hexadecimal digits."""
+    """Return the identity of the commands of Yosys, as 8 hexadecimal digits."""
     content = "\n".join([*script(target, "", top="", flat=False), EQUALITY.read_text()])
     return hashlib.sha256(content.encode()).hexdigest()[:8]
 

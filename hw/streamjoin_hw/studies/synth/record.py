@@ -73,7 +73,7 @@ def record(
     settings : Settings
         How.
     report : callable taking str
-        Told each stage as it begins.
+        Receives the name of each stage as it begins.
 
     Returns
     -------

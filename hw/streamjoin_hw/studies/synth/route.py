@@ -80,7 +80,7 @@ def place_and_route(
     constraints : Path, optional
         Pins and clocks (LPF). Without, every port is put on some pin.
     heard : callable taking str, optional
-        Told each stage as it begins.
+        Receives the name of each stage as it begins.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def place_and_route(
 
 
 class _Stages:
-    """Hears lines and tells stages, each once and none after a later one."""
+    """Reads lines and reports stages, each once and none after a later one."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self.report = report

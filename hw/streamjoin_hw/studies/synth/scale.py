@@ -2,7 +2,7 @@
 
 The study of handshake join, section 6.4 and figure 18: the segments of a core stay as they are
 while cores are added, and so do clock and LUTs of a core if the design scales. A point that is
-there and still true is kept, so that an interrupted study goes on where it was.
+there and still true is kept, so that an interrupted study resumes where it was.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ def point_file(folder: Path, cores: int) -> Path:
 def is_current(
     recorded: dict[str, Any], target: Target, settings: Settings, params: DesignParams
 ) -> bool:
-    """Tell whether a record is what synthesising the design again would give.
+    """Return whether a record is what synthesising the design again would give.
 
     One of a design that took too long is current until more time is given.
     """
@@ -85,9 +85,9 @@ def sweep(
     folder : Path
         Where the points are kept, a file each.
     report : callable taking str
-        Told each stage.
+        Receives the name of each stage as it begins.
     ended : callable taking int
-        Told how many points there are.
+        Receives the number of points that are done.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def luts_a_core(records: Sequence[dict[str, Any]]) -> float | None:
 
 
 def clock_loss(records: Sequence[dict[str, Any]]) -> tuple[int, int, float] | None:
-    """Return the fewest and the most cores that were routed, and what share of the clock is lost.
+    """Return the minimum and maximum cores that were routed, and the share of the clock lost.
 
     None if fewer than two were.
     """

@@ -77,17 +77,17 @@ def verilog_of(params: DesignParams, settings: Settings) -> str:
 
 
 def verilog_digest(verilog: str) -> str:
-    """Return the identity of a Verilog text."""
+    """Return the identity of a Verilog source."""
     return hashlib.sha256(verilog.encode()).hexdigest()
 
 
 class StageSeconds:
-    """Tells stages on and notes how long each took.
+    """Reports stages and measures how long each took.
 
     Parameters
     ----------
     report : callable taking str
-        Told each stage as it begins.
+        Receives the name of each stage as it begins.
     """
 
     def __init__(self, report: Callable[[str], None]) -> None:

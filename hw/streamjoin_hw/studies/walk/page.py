@@ -12,8 +12,10 @@ from streamjoin_hw.sim.testing import as_number
 from streamjoin_hw.studies.walk.recording import Recording
 
 MAX_PAGE_CORES = 8
+"""Maximum cores of a chain on a page: as many as fit a screen; a narrow one scrolls."""
+
 MAX_PAGE_SLOTS = 4
-"""Cores and slots of a segment that fit a screen; a narrow one scrolls along the chain."""
+"""Maximum slots of a core's segment on a page."""
 
 _DATA = "/*RECORDING*/null"
 
@@ -60,7 +62,7 @@ def page_data(recording: Recording) -> dict[str, Any]:
 def walk_page(recording: Recording) -> str:
     """Return the page as HTML."""
     template = resources.files(__package__).joinpath("walk.html").read_text(encoding="utf-8")
-    # A key of floats could not end the script, but let no text ever do so.
+    # A key of floats could not end the script, but no string may ever do so.
     data = json.dumps(page_data(recording), separators=(",", ":")).replace("</", "<\\/")
     if template.count(_DATA) != 1:
         raise ValueError(f"walk.html must hold {_DATA} once")

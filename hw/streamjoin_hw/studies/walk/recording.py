@@ -114,7 +114,7 @@ def record(
     workload : Workload
         The input; its payloads are rows, numbered from 0 on each side.
     seed : int
-        Where pauses come from.
+        Seed of the pauses.
     idle_per_1024, stall_per_1024 : int
         How often the input pauses and the output is not ready, of 1024 cycles.
     waves : Path, optional

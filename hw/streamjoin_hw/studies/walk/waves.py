@@ -9,7 +9,7 @@ from streamjoin_hw.sim.testing import Workload
 from streamjoin_hw.studies.walk.recording import Recording, record
 
 MAX_WAVE_TUPLES = 5000
-"""Tuples of an input whose waveforms are still of use: about 50 MB."""
+"""Maximum tuples of an input whose waveforms are recorded: about 50 MB."""
 
 
 def record_waves(workload: Workload, file: Path, **pauses: Any) -> tuple[Recording, Path]:
