@@ -78,7 +78,7 @@ async def a_reset_in_the_middle_leaves_a_clean_design(dut: Any) -> None:
         bench.send(workload.arrivals, last=True)
         await ClockCycles(dut.aclk, rng.randint(1, 900))
         await bench.reset(rng.randint(1, 3))
-        assert not bench.sink.beats, "a result came out of reset"
+        assert not bench.sink.beats, "a result was given after a reset"
         assert await bench.read("tuples_r") == 0, "a counter survived the reset"
         await bench.check_input(one_input(30 + salt, 80))
     await bench.finish()
@@ -220,8 +220,8 @@ async def tuples_wait_while_the_windows_cannot_be_held(dut: Any) -> None:
     await bench.write("window_r", workload.window_r)
     bench.source.waiting.clear()  # all but the one on offer, which check_input sends again
     bench.send(workload.arrivals, last=True)
-    found = await bench.collect()
-    assert len(found) == await bench.read("results")
+    received = await bench.collect()
+    assert len(received) == await bench.read("results")
     assert not await bench.read("status") & 0b10000
     await bench.finish()
     record(bench.tally)

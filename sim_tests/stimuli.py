@@ -16,7 +16,7 @@ SEED = int(os.environ.get("SEED", "1"))
 
 
 def near(r: Any, s: Any) -> Any:
-    """Tell whether two points are at most two steps apart: a predicate of one's own."""
+    """Return whether two points are at most two steps apart: a predicate of one's own."""
     return abs(r.key0 - s.key0) + abs(r.key1 - s.key1) <= 2
 
 
@@ -92,7 +92,7 @@ INPUT_TUPLES = (1, 40, 400, 700)
 """Tuples of the inputs that follow one another in one scenario: from nearly nothing up."""
 
 DESIGN_TUPLES = 7_000
-"""Least count of tuples for each design; 15 designs make more than 10^5."""
+"""Minimum tuples for each design; 15 designs make more than 10^5."""
 
 
 def inputs(params: DesignParams, salt: int) -> list[Workload]:

@@ -21,7 +21,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.cli.terminal import print_table
 from streamjoin_hw.flow.build import VERILATOR_CONTROL, kept_model
 from streamjoin_hw.flow.compact import CHECKS_MACRO
-from streamjoin_hw.flow.emit import verilog_text
+from streamjoin_hw.flow.emit import verilog_source
 from streamjoin_hw.flow.toolchain import verilator
 from streamjoin_hw.rtl.top import TOP_MODULE
 
@@ -78,7 +78,7 @@ def totals() -> Iterator[dict[str, Counter[str]]]:
 
 def simulator_of(params: DesignParams, log: Path) -> Path:
     """Return the folder of a design's simulator, kept by everything that can change it."""
-    source = verilog_text(params)
+    source = verilog_source(params)
     tools = [verilator().version, metadata.version("cocotb"), str(cocotb_tools.config.libs_dir)]
     key = hashlib.sha256(
         chr(0).join([source, VERILATOR_CONTROL, *tools, *BUILD_FLAGS]).encode()

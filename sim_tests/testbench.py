@@ -265,16 +265,16 @@ class Testbench:
         assert await self.read("status") & 1, "not idle after the drain"
         assert not await self.read("control") & 2, "the drain bit still reads 1"
 
-    def check(self, workload: Workload, found: list[tuple[int, int]]) -> None:
+    def check(self, workload: Workload, received: list[tuple[int, int]]) -> None:
         """Hold the pairs of one input against the reference, and count the input."""
         expected = reference(workload)
-        missing = Counter(expected) - Counter(found)
-        surplus = Counter(found) - Counter(expected)
+        missing = Counter(expected) - Counter(received)
+        surplus = Counter(received) - Counter(expected)
         assert not missing, f"{missing.total()} pairs missing, first {min(missing)}"
         assert not surplus, f"{surplus.total()} pairs surplus, first {min(surplus)}"
-        assert not (fault := out_of_order(workload, found)), fault
+        assert not (fault := out_of_order(workload, received)), fault
         self.tally["tuples"] += len(workload.arrivals)
-        self.tally["results"] += len(found)
+        self.tally["results"] += len(received)
         self.tally["inputs"] += 1
         self.coverage.bins.update(bins_of(self.params, workload))
 

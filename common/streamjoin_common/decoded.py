@@ -48,7 +48,7 @@ def parquet_bytes(
     Strings in a dictionary are measured by the longest; where so many might not fit, exactly, for
     which their indices are read and no string is written out.
     """
-    total, most = 0, 0
+    total, maximum = 0, 0
     packed: list[tuple[str | Path, int, str]] = []
     for path in files:
         with pq.ParquetFile(path, read_dictionary=list(names)) as file:
@@ -60,9 +60,9 @@ def parquet_bytes(
                 if _PLAIN.issuperset(column.encodings):
                     total += max(0, column.total_uncompressed_size - OFFSET_BYTES * rows)
                     continue
-                most += rows * _longest(pc, first)
+                maximum += rows * _longest(pc, first)
                 packed.append((path, group, name))
-    if total + most <= free_bytes:
+    if total + maximum <= free_bytes:
         return total
     for path, group, name in packed:
         if total > free_bytes:
@@ -74,16 +74,16 @@ def parquet_bytes(
 
 def _chunks(file: Any, names: Collection[str]) -> Iterator[tuple[int, str, int, Any, Any]]:
     """Each column of each row group: the group, its name, rows and metadata, and its first row."""
-    paths = [file.schema.column(place).path for place in range(len(file.schema))]
-    places = {path: place for place, path in enumerate(paths) if path in names}
+    paths = [file.schema.column(index).path for index in range(len(file.schema))]
+    indices = {path: index for index, path in enumerate(paths) if path in names}
     for group in range(file.metadata.num_row_groups):
         # A row is read before the metadata are: damaged ones raise there, and end Python here.
-        first = next(file.iter_batches(1, row_groups=[group], columns=list(places)), None)
+        first = next(file.iter_batches(1, row_groups=[group], columns=list(indices)), None)
         if first is None:
             continue
         about = file.metadata.row_group(group)
-        for name, place in places.items():
-            yield group, name, about.num_rows, about.column(place), first.column(name)
+        for name, index in indices.items():
+            yield group, name, about.num_rows, about.column(index), first.column(name)
 
 
 def _longest(pc: Any, array: Any) -> int:
@@ -147,8 +147,8 @@ def _field(metadata: memoryview, table: int, number: int) -> int:
     return table + int(offset) if offset else 0
 
 
-def _follow(metadata: memoryview, place: int) -> int:
-    return place + int(struct.unpack_from("<I", metadata, place)[0])
+def _follow(metadata: memoryview, offset: int) -> int:
+    return offset + int(struct.unpack_from("<I", metadata, offset)[0])
 
 
 def csv_bytes(csv: Any, path: str | Path, free_bytes: int) -> int:

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 MAX_DOCUMENT_BYTES = 1 << 28
-"""Maximum size of a file; the largest records are a thousandth of it."""
+"""Maximum size of a file in bytes; the largest records are a thousandth of it."""
 
 MAX_DEPTH_LEVELS = 64
-"""Maximum nesting of objects and arrays: what is read is walked by recursive functions."""
+"""Maximum levels of nested objects and arrays: what is read is walked by recursive functions."""
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class DocumentError(ValueError):
-    """A file or text is not the JSON or TOML that it must be.
+    """A file or string is not the JSON or TOML that it must be.
 
     Parameters
     ----------
@@ -51,15 +51,15 @@ def read_json(path: Path) -> Any:
     return parse_json(_text(path), str(path))
 
 
-def parse_json(text: str, source: str) -> Any:
+def parse_json(document: str, source: str) -> Any:
     """Read a JSON document.
 
     Parameters
     ----------
-    text : str
+    document : str
         The document.
     source : str
-        Where it comes from, for errors.
+        Its origin, for errors.
 
     Raises
     ------
@@ -68,8 +68,8 @@ def parse_json(text: str, source: str) -> Any:
         too deeply.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
-        if _SURROGATE.search(text):
+        value = json.loads(document, parse_constant=_refuse_constant, parse_float=_finite)
+        if _SURROGATE.search(document):
             _check_surrogates(value, source)
     except RecursionError:
         raise _too_deep(source) from None
@@ -94,7 +94,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     return parse_toml(_text(path), str(path))
 
 
-def parse_toml(text: str, source: str) -> dict[str, Any]:
+def parse_toml(document: str, source: str) -> dict[str, Any]:
     """Read a TOML document.
 
     Raises
@@ -107,7 +107,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
     except ModuleNotFoundError:  # before Python 3.11
         import tomli as tomllib  # type: ignore[import-not-found, no-redef, unused-ignore]
     try:
-        value = tomllib.loads(text)
+        value = tomllib.loads(document)
     except RecursionError:
         raise _too_deep(source) from None
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Old names of modules that have moved: they are imported from their new places, with a warning.
+"""Old names of modules that have moved: they are imported under their new names, with a warning.
 
 Each stays for one release. The packages' ``__init__`` call :func:`keep_old_names`.
 """
@@ -51,7 +51,7 @@ def new_name(name: str) -> str | None:
 
 
 class _OldNames(MetaPathFinder, Loader):
-    """Finds modules by their old names, and puts the moved ones in their place."""
+    """Imports a module by its old name: what is loaded is the module of the new name."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,12 +1,12 @@
-"""Text from files in a terminal: control characters are shown, not obeyed."""
+"""Strings from files in a terminal: control characters are shown, not obeyed."""
 
 
-def printable(text: str, keep: str = "") -> str:
+def printable(string: str, keep: str = "") -> str:
     r"""Escape what a terminal would obey or not show, as Python writes it in a string.
 
     Parameters
     ----------
-    text : str
+    string : str
         Such as a name from a file.
     keep : str
         Characters that are left as they are.
@@ -16,9 +16,9 @@ def printable(text: str, keep: str = "") -> str:
     >>> printable("\x1b[2Jgone")
     '\\x1b[2Jgone'
     """
-    if text.isprintable():
-        return text
+    if string.isprintable():
+        return string
     return "".join(
         mark if mark.isprintable() or mark in keep else mark.encode("unicode_escape").decode()
-        for mark in text
+        for mark in string
     )

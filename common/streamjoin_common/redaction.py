@@ -1,7 +1,7 @@
-"""Passwords of server addresses are never shown: what a driver or a user wrote goes through here.
+"""Passwords of server addresses are never shown: what a driver or a user wrote is filtered here.
 
 What is known to be secret is removed wherever it stands. Patterns catch the rest: addresses that
-could not be parsed, within texts of any origin.
+could not be parsed, within strings of any origin.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 HIDDEN = "***"
 
 MIN_PLAIN_SECRET = 4
-"""Characters: a shorter secret is removed only where it stands alone, not within other words."""
+"""Characters of a secret that is removed within other words too; a shorter one only alone."""
 
 _PATTERNS = (
     # an @ behind a question mark: no telling what the password is
@@ -41,13 +41,13 @@ _PATTERNS = (
 )
 
 
-def redacted(text: str, known: Iterable[str] = ()) -> str:
-    """Remove secrets from a text that is to be shown.
+def redacted(string: str, known: Iterable[str] = ()) -> str:
+    """Remove secrets from a string that is to be shown.
 
     Parameters
     ----------
-    text : str
-        The text.
+    string : str
+        The string.
     known : iterable of str, optional
         Secrets in every form in which they may occur, as plain and percent-encoded.
 
@@ -61,10 +61,10 @@ def redacted(text: str, known: Iterable[str] = ()) -> str:
     "role 'me' with *** is refused"
     """
     for secret in sorted(filter(None, known), key=len, reverse=True):
-        found = re.escape(secret)
+        expression = re.escape(secret)
         if len(secret) < MIN_PLAIN_SECRET:
-            found = rf"(?<!\w){found}(?!\w)"
-        text = re.sub(found, HIDDEN, text)
+            expression = rf"(?<!\w){expression}(?!\w)"
+        string = re.sub(expression, HIDDEN, string)
     for pattern, instead in _PATTERNS:
-        text = pattern.sub(instead, text)
-    return text
+        string = pattern.sub(instead, string)
+    return string

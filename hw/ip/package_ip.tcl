@@ -3,7 +3,7 @@
 # Sourced with these set, as design.tcl of `streamjoin hw bitstream` does:
 #   verilog      file with the module streamjoin_board
 #   version      of the IP, MAJOR.MINOR
-#   revision     of the IP, a whole number
+#   revision     of the IP, an integer
 #   description  parameters and digest of the design
 # and by the caller:
 #   part         what it is packaged for

@@ -65,13 +65,13 @@ def json_mutants(valid: Any, seed: int) -> Iterator[bytes]:
         changed = copy.deepcopy(valid)
         for _ in range(how):
             _change(changed, rng)
-        text = json.dumps(changed)
+        document = json.dumps(changed)
         if rng.randrange(8) == 0:
             odd = rng.choice(["1e999", "-Infinity", '"\\udc00"', "[" * 70 + "]" * 70, "1e-999"])
-            text = re.sub(
-                r"(?<=: )[-0-9.]+", lambda _, odd=odd: odd, text, count=rng.randrange(1, 4)
+            document = re.sub(
+                r"(?<=: )[-0-9.]+", lambda _, odd=odd: odd, document, count=rng.randrange(1, 4)
             )
-        yield text.encode()
+        yield document.encode()
 
 
 def toml_mutants(valid: str, seed: int) -> Iterator[bytes]:

@@ -24,7 +24,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     chosen = tmp_path / "cache"
     monkeypatch.setenv("STREAMJOIN_CACHE", str(chosen))
     monkeypatch.setattr(cache, "_private", [])
-    monkeypatch.setattr(cache, "_told", set())
+    monkeypatch.setattr(cache, "_warned", set())
     return chosen
 
 

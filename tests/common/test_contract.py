@@ -93,12 +93,12 @@ def test_layouts_are_packed_without_gaps(layout: Any) -> None:
 def test_registers_are_unique_aligned_and_in_order() -> None:
     band = Term(TermKind.BAND, KeyType.INT32)
     for params in (BASE, dataclasses.replace(SPLIT, order="inner", terms=(band,) * 4)):
-        found = contract.registers(params)
-        offsets = [each.offset for each in found]
+        registers = contract.registers(params)
+        offsets = [each.offset for each in registers]
         assert offsets == sorted(set(offsets))
         assert all(offset % 4 == 0 for offset in offsets)
-        assert len({each.name for each in found}) == len(found)
-        assert {each.access for each in found} <= {"ro", "rw", "wo"}
+        assert len({each.name for each in registers}) == len(registers)
+        assert {each.access for each in registers} <= {"ro", "rw", "wo"}
 
 
 def test_only_band_terms_have_width_registers() -> None:
@@ -215,11 +215,11 @@ def test_windows_that_cannot_be_held_are_named(windows: tuple[int, int], sentenc
         contract.active_cores(BASE, *windows)
 
 
-@pytest.mark.parametrize("text", ["equi", "equi:int64", "theta:int32", "", "equi:int32:x"])
-def test_a_term_that_is_none_is_refused(text: str) -> None:
-    sentence = f"term must be equi|band|key:int32|uint32|float32, not {text!r}"
+@pytest.mark.parametrize("string", ["equi", "equi:int64", "theta:int32", "", "equi:int32:x"])
+def test_a_term_that_is_none_is_refused(string: str) -> None:
+    sentence = f"term must be equi|band|key:int32|uint32|float32, not {string!r}"
     with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$"):
-        contract.parse_term(text)
+        contract.parse_term(string)
 
 
 def test_the_manifest_is_json_and_names_everything() -> None:

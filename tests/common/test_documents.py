@@ -204,7 +204,7 @@ def test_nesting_is_read_up_to_its_limit(parse: Callable[[str, str], Any]) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("document", "reason"),
     [
         ('{"rows": 1e999}', "is not JSON: the number 1e999 is too large"),
         ('{"rows": NaN}', "is not JSON: NaN is not a JSON number"),
@@ -213,9 +213,9 @@ def test_nesting_is_read_up_to_its_limit(parse: Callable[[str, str], Any]) -> No
         ("9" * 5000, "is not JSON: Exceeds the limit"),
     ],
 )
-def test_what_is_wrong_with_json_is_said(text: str, reason: str) -> None:
+def test_what_is_wrong_with_json_is_said(document: str, reason: str) -> None:
     with pytest.raises(DocumentError, match=f"^file: {reason}"):
-        parse_json(text, "file")
+        parse_json(document, "file")
 
 
 def test_a_pair_of_surrogates_is_a_character() -> None:

@@ -37,7 +37,7 @@ from streamjoin_spark.streaming.checks import Asked
 
 
 @pytest.mark.parametrize(
-    ("text", "window"),
+    ("string", "window"),
     [
         ("all", AllWindow()),
         ("tumbling:250us", TumblingWindow(250)),
@@ -47,14 +47,14 @@ from streamjoin_spark.streaming.checks import Asked
         ("time:15min,2h", TimeWindow(900_000_000, 7_200_000_000)),
     ],
 )
-def test_a_window_reads_and_writes_itself(text: str, window: object) -> None:
-    parsed = parse_window(text)
+def test_a_window_reads_and_writes_itself(string: str, window: object) -> None:
+    parsed = parse_window(string)
     assert parsed == window
     assert parse_window(parsed.text) == window
 
 
 @pytest.mark.parametrize(
-    "text",
+    "string",
     ["", "all:1", "tumbling", "tumbling:1s,2s", "count", "count:", "count:1,2,3", "count:1.5",
      "count:+3", "count:٣", "time:0s", "count:007", "count:1_0", "count: 5",
      "time: 10s", "time:10s ", "time:10 s", "time:1s, 2s", "time:01s", "time:.5s", "time:1.s",
@@ -62,9 +62,9 @@ def test_a_window_reads_and_writes_itself(text: str, window: object) -> None:
      "time:1", "time:-1s", "time:0.5us", "count:5,0",
      "count:" + "9" * 5000, "time:" + "9" * 5000 + "s"],
 )  # fmt: skip
-def test_a_window_that_makes_no_sense_is_refused(text: str) -> None:
+def test_a_window_that_makes_no_sense_is_refused(string: str) -> None:
     with pytest.raises(InputError):
-        parse_window(text)
+        parse_window(string)
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, 1 << 62])
@@ -75,11 +75,11 @@ def test_a_window_made_in_python_is_checked_too(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "length_us"), [("250us", 250), ("10ms", 10_000), ("2h", 72 * 10**8)]
+    ("string", "length_us"), [("250us", 250), ("10ms", 10_000), ("2h", 72 * 10**8)]
 )
-def test_durations(text: str, length_us: int) -> None:
-    assert parse_duration(text) == length_us
-    assert format_duration(length_us) == text
+def test_durations(string: str, length_us: int) -> None:
+    assert parse_duration(string) == length_us
+    assert format_duration(length_us) == string
 
 
 def test_a_predicate_reads_and_writes_itself() -> None:
@@ -90,22 +90,22 @@ def test_a_predicate_reads_and_writes_itself() -> None:
     assert Predicate.parse(on="k").kind == "equi"
 
 
-@pytest.mark.parametrize("text", ["", "=k", "k=", "a=b=c", "a,,b"])
-def test_equal_columns_that_make_no_sense_are_refused(text: str) -> None:
+@pytest.mark.parametrize("string", ["", "=k", "k=", "a=b=c", "a,,b"])
+def test_equal_columns_that_make_no_sense_are_refused(string: str) -> None:
     with pytest.raises(InputError, match="on takes"):
-        Predicate.parse(on=text)
+        Predicate.parse(on=string)
 
 
 @pytest.mark.parametrize(
-    "text",
+    "string",
     ["x=y", "x:1:2", "x=y:1", "x=y:1:", "x=y:nan:1", "x=y:1:2:3", "x=y:1_0:1", "x=y:٣:1",
      "x=y:007:1", "x=y: 1:1", "x=y:+1:1", "x=y:.5:1", "x=y:1.:1", "x=y:1e400:1", "x=y:NaN:1",
      "x=y:Infinity:1", "x=y:+inf:1", "x=y:0x1:1", "=y:1:1", "x=:1:1", "x=y=z:1:1", "x=y:1:1 ",
      "x=y:--1:1", "x=y:" + "9" * 401 + ":1"],
 )  # fmt: skip
-def test_bands_that_make_no_sense_are_refused(text: str) -> None:
+def test_bands_that_make_no_sense_are_refused(string: str) -> None:
     with pytest.raises(InputError, match="band"):
-        Predicate.parse(band=text)
+        Predicate.parse(band=string)
 
 
 WINDOWS = st.one_of(
@@ -168,9 +168,9 @@ NEAR_BANDS = st.one_of(
 )
 
 
-def accepts(read: Reads, text: str) -> bool:
+def accepts(read: Reads, string: str) -> bool:
     try:
-        read(text)
+        read(string)
     except InputError:
         return False
     return True
@@ -180,24 +180,24 @@ def test_windows_are_accepted_by_all_or_none(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     pq.write_table(pa.table({"k": np.array([1]), "ts": np.array([0])}), path)
 
-    def spark_join(text: str) -> object:
+    def spark_join(string: str) -> object:
         what: dict[str, Any] = {"ts": None, "ts_unit": None, "row": "row", "path": "auto"}
-        return opened_inputs(path, path, on="k", band=None, window=text, per_task=1, **what)
+        return opened_inputs(path, path, on="k", band=None, window=string, per_task=1, **what)
 
     @settings(max_examples=40, deadline=None)  # each opens a file
     @given(NEAR_WINDOWS)
-    def agree(text: str) -> None:
+    def agree(string: str) -> None:
         readers: list[Reads] = [
-            lambda text: make_spec("band", 1, {"window": text}),
-            lambda text: sj.StreamJoiner(on="k", window=text),
+            lambda string: make_spec("band", 1, {"window": string}),
+            lambda string: sj.StreamJoiner(on="k", window=string),
         ]
-        kind = text.partition(":")[0]
+        kind = string.partition(":")[0]
         if kind != "count":  # Spark joins under windows of time alone
             readers.append(spark_join)
         if kind in {"tumbling", "time"}:
-            readers.append(lambda text: Asked("k", None, text, "row", "ts"))
-        right = accepts(parse_window, text)
-        assert [accepts(read, text) for read in readers] == [right] * len(readers)
+            readers.append(lambda string: Asked("k", None, string, "row", "ts"))
+        right = accepts(parse_window, string)
+        assert [accepts(read, string) for read in readers] == [right] * len(readers)
 
     agree()
 
@@ -208,20 +208,20 @@ def test_predicates_are_accepted_by_all_or_none() -> None:
     VERB.configure(datagen)
 
     @given(st.sampled_from(["on", "band"]), st.one_of(NEAR_BANDS, st.text("ab=,: ", max_size=6)))
-    def agree(flag: str, text: str) -> None:
-        def by_data(text: str) -> Predicate:
-            words = ["import", "csv", "a", "b", "--out", "c", f"--{flag}={text}"]
+    def agree(flag: str, string: str) -> None:
+        def by_data(string: str) -> Predicate:
+            words = ["import", "csv", "a", "b", "--out", "c", f"--{flag}={string}"]
             args = datagen.parse_args(words)
             return Predicate.parse(args.on, args.band)
 
         both: dict[str, Any] = {"on": None, "band": None}
         readers: list[Reads] = [
-            lambda text: options.predicate(host.parse_args([f"--{flag}={text}"])),
+            lambda string: options.predicate(host.parse_args([f"--{flag}={string}"])),
             by_data,
-            lambda text: sj.StreamJoiner(window="count:1", **{**both, flag: text}),
-            lambda text: Asked(window="time:1s", row="row", ts="ts", **{**both, flag: text}),
+            lambda string: sj.StreamJoiner(window="count:1", **{**both, flag: string}),
+            lambda string: Asked(window="time:1s", row="row", ts="ts", **{**both, flag: string}),
         ]
-        verdicts = [accepts(read, text) for read in readers]
-        assert len(set(verdicts)) == 1, (text, verdicts)
+        verdicts = [accepts(read, string) for read in readers]
+        assert len(set(verdicts)) == 1, (string, verdicts)
 
     agree()

@@ -66,23 +66,23 @@ def names_of_steps(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) 
     return seen
 
 
-def write_file(target: Path, text: str) -> None:
-    storage.write_text(target, text)
+def write_file(target: Path, content: str) -> None:
+    storage.write_text(target, content)
 
 
-def write_folder(target: Path, text: str) -> None:
+def write_folder(target: Path, content: str) -> None:
     with storage.new_folder(target) as folder:
         (folder / "deep").mkdir()
         for name in ("a", "deep/b"):
-            (folder / name).write_text(text)
+            (folder / name).write_text(content)
 
 
 def read_back(target: Path) -> str | None:
     """What was written; fails if it is in part old and in part new."""
     if not target.is_dir():
         return target.read_text() if target.exists() else None
-    (text,) = {(target / name).read_text() for name in ("a", "deep/b")}
-    return text
+    (content,) = {(target / name).read_text() for name in ("a", "deep/b")}
+    return content
 
 
 @pytest.mark.parametrize("exchanges", [True, False])
@@ -123,10 +123,10 @@ def test_a_write_that_is_killed_at_any_step_leaves_the_old_or_the_new_whole(
 def test_of_two_files_each_is_old_or_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     targets = [tmp_path / "a" / "one", tmp_path / "b" / "two"]
 
-    def write(text: str = "new") -> None:
+    def write(content: str = "new") -> None:
         with storage.new_files(targets) as drafts:
             for draft in drafts:
-                draft.write_text(text)
+                draft.write_text(content)
 
     for target in targets:
         target.parent.mkdir()
@@ -254,7 +254,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
         except StorageError as error:
             return not (
                 str(error)
-                == f"{closed}/file cannot be written (Permission denied): name a place "
+                == f"{closed}/file cannot be written (Permission denied): name a path "
                 "in a folder that can be written, or change its permissions"
                 and error.exit_status == 2
                 and error.errno == errno.EACCES
@@ -271,7 +271,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     ("name", "sentence"),
     [
         ("none/file", "there is no folder"),
-        ("file/x", "name a place whose folders are folders and not files"),
+        ("file/x", "name a path whose folders are folders and not files"),
         ("folder", "name a file in a folder that can be written"),
         ("pipe", "it is a device or a pipe: name a file"),
         ("x" * 300, "choose a shorter name"),
@@ -283,7 +283,7 @@ def test_what_cannot_be_a_file_is_refused_by_name(name: str, sentence: str, tmp_
     os.mkfifo(tmp_path / "pipe")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(StorageError) as caught:
-        storage.write_text(tmp_path / name, "text")
+        storage.write_text(tmp_path / name, "content")
     assert str(caught.value).startswith(f"{tmp_path / name} cannot be written (")
     assert sentence in str(caught.value)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
@@ -297,7 +297,7 @@ def test_a_folder_that_must_be_new_is_not_replaced(tmp_path: Path) -> None:
         with storage.new_folder(target, replace=False):
             write_folder(target, "another's")
 
-    with pytest.raises(StorageError, match="name a place that is not taken"):
+    with pytest.raises(StorageError, match="name a path that is not taken"):
         overtaken()
     assert read_back(target) == "another's"
 

@@ -53,7 +53,7 @@ ARRAY_MUTATIONS = {
             "the core takes R's step for one of S",
         ),
         "test_core.py::test_a_core_compares_what_enters_with_the_opposite_segment",
-        "payloads came, not",
+        "payloads arrived, not",
     ),
     "merger-forgets": Mutation(
         Fault(
@@ -63,7 +63,7 @@ ARRAY_MUTATIONS = {
             "a merger takes what it cannot hold",
         ),
         "test_trees.py::test_a_merger_passes_everything_once[0.5-0.5-3]",
-        "payloads came, not",
+        "payloads arrived, not",
     ),
     "merger-unfair": Mutation(
         Fault(
@@ -88,8 +88,8 @@ ARRAY_MUTATIONS = {
     "bound-wraps": Mutation(
         Fault(
             "rtl.encode",
-            "hi = Mux(high_bits > most,",
-            "hi = Mux(high_bits > most + (1 << 32),",
+            "hi = Mux(high_bits > maximum,",
+            "hi = Mux(high_bits > maximum + (1 << 32),",
             "an integer bound wraps at the limit of its type",
         ),
         "test_encode.py::test_intervals_hold_exactly_the_keys_that_match[int32]",
@@ -210,7 +210,7 @@ ARRAY_MUTATIONS = {
             "rtl.turn",
             "Mux(self.mine, self.cores - 1, left - 1)",
             "Mux(self.mine, self.cores, left - 1)",
-            "a core's turn comes one tuple late",
+            "a core's turn is one tuple late",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
         "pairs missing",

@@ -66,7 +66,7 @@ async def give(ctx: Any, stream: Any, payloads: list[Any], idle: Iterator[bool])
 async def take(
     ctx: Any, stream: Any, count: int, stalls: Iterator[bool], *, patience: int = 200
 ) -> list[Any]:
-    """Take a count of payloads; fails if they do not come within some cycles (``patience``).
+    """Take a count of payloads; fails if they do not arrive within some cycles (``patience``).
 
     Checks that a payload offered stays until it is taken.
     """
@@ -86,7 +86,7 @@ async def take(
         else:
             assert kept is None, "an offered payload was withdrawn"
     ctx.set(stream.ready, 0)
-    assert len(taken) == count, f"{len(taken)} payloads came, not {count}"
+    assert len(taken) == count, f"{len(taken)} payloads arrived, not {count}"
     return taken
 
 

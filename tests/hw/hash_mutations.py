@@ -52,7 +52,7 @@ HASH_MUTATIONS = {
             "over.eq(tail_end <= self.now + 1)",
             "a tuple leaves one unit of time too early",
         ),
-        "test_hash.py::test_a_window_drops_what_is_too_old_and_tells_what_went_too_early[6-5]",
+        "test_hash.py::test_a_window_drops_what_is_too_old_and_reports_what_left_too_early[6-5]",
         "assert",
     ),
     "link-to-the-wrong-tuple": Mutation(

@@ -15,7 +15,7 @@ SPLIT_MUTATIONS = {
             "rtl.split.layouts",
             "return params.segment_words + (2 if params.lanes == 1 else 1)",
             "return params.segment_words",
-            "what is stored takes the place of what a pass still looks at",
+            "what is stored overwrites what a pass still looks at",
         ),
         f"{LONG}[none]",
         "pairs missing",
@@ -73,12 +73,12 @@ SPLIT_MUTATIONS = {
     "split-no-second-look": Mutation(
         Fault(
             "rtl.split.emitter",
-            'settle["rewind"].eq(~self.alone)',
-            'settle["rewind"].eq(0)',
+            'list_ports["rewind"].eq(~self.alone)',
+            'list_ports["rewind"].eq(0)',
             "the list is looked through for the first probe only",
         ),
         f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",
-        "payloads came, not",
+        "payloads arrived, not",
     ),
     "split-full-list": Mutation(
         Fault(
@@ -98,7 +98,7 @@ SPLIT_MUTATIONS = {
             "no pass is repeated for the second probe of a batch",
         ),
         "test_split.py::test_dense_results_are_exact_and_in_order[outer]",
-        "payloads came, not",
+        "payloads arrived, not",
     ),
     "split-hasty-star": Mutation(
         Fault(

@@ -15,7 +15,7 @@ from streamjoin_common.contract import (
     LayoutField,
     TUser,
     input_word_bits,
-    most_packet_bytes,
+    max_packet_bytes,
     parse_term,
     result_word_bits,
 )
@@ -47,10 +47,10 @@ async def collect(
     ctx: Any, valid: Any, ready: Any, values: tuple[Any, ...], count: int, stall: Any
 ) -> list[tuple[int, ...]]:
     """Take a count of payloads; each must stay as it was offered until it is taken."""
-    found: list[tuple[int, ...]] = []
+    beats: list[tuple[int, ...]] = []
     kept = None
     for _ in range(50_000):
-        if len(found) == count:
+        if len(beats) == count:
             break
         takes = not stall()
         ctx.set(ready, takes)
@@ -59,11 +59,11 @@ async def collect(
             assert kept in (None, tuple(now)), "an offered payload changed"
             kept = None if takes else tuple(now)
             if takes:
-                found.append(tuple(now))
+                beats.append(tuple(now))
         else:
             assert kept is None, "an offered payload was withdrawn"
-    assert len(found) == count
-    return found
+    assert len(beats) == count
+    return beats
 
 
 @STALLS
@@ -75,10 +75,10 @@ def test_tuples_come_out_of_groups_with_their_sides_and_the_end(idle: float, sta
         last = rng.randrange(2) if size else 0
         sides = rng.getrandbits(size) if size else 0
         words.append(joined(HEADER, sides=sides, tuples=size, last=last, mark=MARK))
-        for place in range(size):
+        for position in range(size):
             data = rng.getrandbits(64)
             words.append(data)
-            right.append((data, sides >> place & 1, int(last and place == size - 1)))
+            right.append((data, sides >> position & 1, int(last and position == size - 1)))
     words.insert(0, joined(HEADER, sides=5, tuples=3, last=1, mark=MARK ^ 1))  # dropped
     reader = GroupReader(PARAMS)
 
@@ -94,10 +94,10 @@ def test_tuples_come_out_of_groups_with_their_sides_and_the_end(idle: float, sta
     async def sink(ctx: Any) -> None:
         pauses = random.Random(3)
         values = (reader.o_data, reader.o_side, reader.o_last)
-        found = await collect(
+        received = await collect(
             ctx, reader.o_valid, reader.o_ready, values, len(right), lambda: pauses.random() < stall
         )
-        assert found == right
+        assert received == right
 
     simulate(reader, source, sink)
 
@@ -106,8 +106,8 @@ def test_tuples_come_out_of_groups_with_their_sides_and_the_end(idle: float, sta
 def test_results_come_in_packets_that_their_trailers_describe(idle: float, stall: float) -> None:
     rng = random.Random(4)
     beats = []
-    for place in range(400):
-        is_last = place in (150, 399)
+    for position in range(400):
+        is_last = position in (150, 399)
         user = 1 << TUser.PUNCTUATION if is_last or rng.random() < 0.2 else 1 << TUser.RESULT
         beats.append((rng.getrandbits(64), user, int(is_last)))
     owed = [data for data, user, _ in beats if user & 1]
@@ -236,4 +236,4 @@ def test_words_are_the_least_power_of_two_that_holds_a_tuple(
     )
     assert input_word_bits(params) == bits
     assert result_word_bits(params) == 64
-    assert most_packet_bytes(params) == (65536 + 1) * 8
+    assert max_packet_bytes(params) == (65536 + 1) * 8

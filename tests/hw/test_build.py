@@ -20,7 +20,7 @@ from streamjoin_hw.flow.compact import compact
 
 
 def test_verilog_has_flat_axi_names_and_one_core_module(tmp_path: Path) -> None:
-    text = emit.emit_verilog(PRESETS["tiny"], tmp_path).read_text()
+    source = emit.emit_verilog(PRESETS["tiny"], tmp_path).read_text()
     for port in (
         "input aclk;",
         "input aresetn;",
@@ -31,8 +31,8 @@ def test_verilog_has_flat_axi_names_and_one_core_module(tmp_path: Path) -> None:
         "input [11:0] s_axil_ctrl_awaddr;",
         "output [1:0] s_axil_ctrl_rresp;",
     ):
-        assert port in text
-    assert text.count("\nmodule streamjoin_core(") == 1
+        assert port in source
+    assert source.count("\nmodule streamjoin_core(") == 1
 
 
 def test_the_manifest_beside_the_verilog_is_the_designs(tmp_path: Path) -> None:
@@ -47,14 +47,14 @@ def test_the_manifest_beside_the_verilog_is_the_designs(tmp_path: Path) -> None:
 
 
 def test_emission_is_deterministic() -> None:
-    assert emit.verilog_text(PRESETS["tiny"]) == emit.verilog_text(PRESETS["tiny"])
+    assert emit.verilog_source(PRESETS["tiny"]) == emit.verilog_source(PRESETS["tiny"])
 
 
 def test_a_model_is_built_once_and_says_what_it_does() -> None:
     first = build.build_model(PRESETS["tiny"])
-    told: list[str] = []
-    assert build.build_model(PRESETS["tiny"], report=told.append) == first
-    assert told == []
+    reported: list[str] = []
+    assert build.build_model(PRESETS["tiny"], report=reported.append) == first
+    assert reported == []
     manifest = json.loads((first / "manifest.json").read_text())
     assert manifest["digest"] == PRESETS["tiny"].digest
     assert manifest["tools"]["verilator"] == toolchain.verilator().version
@@ -120,9 +120,9 @@ def test_a_damaged_model_in_the_cache_is_built_anew(quick_build: list[str], dama
 
 def test_of_two_equal_builds_the_first_stays(tmp_path: Path) -> None:
     target = tmp_path / "entry"
-    for text in ("first", "second"):
+    for content in ("first", "second"):
         with storage.new_folder(target, keep=cache.is_whole) as made:
-            (made / "file").write_text(text)
+            (made / "file").write_text(content)
             cache.seal(made)
     assert (target / "file").read_text() == "first"
     assert [path.name for path in tmp_path.iterdir()] == ["entry"]
@@ -167,8 +167,8 @@ def test_a_repaired_verilator_that_lost_a_file_is_repaired_anew(
     makefile.write_text("")
     tool = toolchain._packaged()
     assert tool.path == executable
-    text = toolchain.run([str(executable), "--version"], tool.env(), 60, "verilator --version")
-    assert text.startswith(f"Verilator {tool.version}")
+    output = toolchain.run([str(executable), "--version"], tool.env(), 60, "verilator --version")
+    assert output.startswith(f"Verilator {tool.version}")
     assert makefile.stat().st_size
 
 
@@ -252,8 +252,8 @@ def test_a_missing_program_is_named_with_what_to_type(
 
 def test_the_verilator_that_is_found_has_a_version_cocotb_can_use() -> None:
     tool = toolchain.verilator()
-    text = toolchain.run([str(tool.path), "--version"], tool.env(), 60, "verilator --version")
-    assert text.startswith(f"Verilator {tool.version}")
+    output = toolchain.run([str(tool.path), "--version"], tool.env(), 60, "verilator --version")
+    assert output.startswith(f"Verilator {tool.version}")
     assert tuple(int(part) for part in tool.version.split(".")) >= toolchain.MINIMUM_VERILATOR
 
 
@@ -263,7 +263,7 @@ def test_a_tool_that_hangs_is_given_up() -> None:
 
 
 def ends(process_id: int) -> bool:
-    """Tell whether a process ends soon, or is only waited for."""
+    """Return whether a process ends soon, or is only waited for."""
     for _ in range(200):
         try:
             state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]

@@ -1,4 +1,4 @@
-"""Long inputs: the join on arrays is the reference's, and every pair of the model is settled."""
+"""Long inputs: the join on arrays is the reference's; every pair of the model is accounted for."""
 
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,12 @@ def test_the_join_on_arrays_is_the_reference(terms: str, extremes: float) -> Non
         workload = testing.random_workload(params, rng, 200, domain=4, extremes=extremes)
         join = SlidingJoin(params, (workload.window_r, workload.window_s), workload.bands)
         cuts = sorted(rng.integers(0, 201, 5))
-        found = [
+        received = [
             join.join(chunk_of(params, workload.arrivals[first:end]))
             for first, end in zip([0, *cuts], [*cuts, 200], strict=True)
         ]
         expected = numbers(testing.reference(workload))
-        np.testing.assert_array_equal(np.sort(np.concatenate(found)), expected)
+        np.testing.assert_array_equal(np.sort(np.concatenate(received)), expected)
         pairs += len(expected)
     assert pairs > 100
 
@@ -78,16 +78,16 @@ def test_an_input_drawn_in_chunks_numbers_its_rows_throughout() -> None:
         np.testing.assert_array_equal(rows, np.arange(len(rows)))
 
 
-def test_pairs_are_settled_as_often_as_they_are_owed() -> None:
+def test_pairs_are_taken_off_as_often_as_they_are_owed() -> None:
     def pairs(*values: int) -> np.ndarray[Any, Any]:
         return np.array(values, np.uint64)
 
     owed = Owed()
-    owed.settle(pairs(5, 5, 7), pairs(5))
+    owed.update(pairs(5, 5, 7), pairs(5))
     assert owed.missing.tolist() == [5, 7]
-    owed.settle(pairs(9), pairs(7, 5, 9))
+    owed.update(pairs(9), pairs(7, 5, 9))
     assert owed.difference() == ""
-    owed.settle(pairs(1), pairs(2 << 32 | 3, 2 << 32 | 3))
+    owed.update(pairs(1), pairs(2 << 32 | 3, 2 << 32 | 3))
     assert owed.difference() == "1 pairs missing, 2 surplus: first missing (0, 1), surplus (2, 3)"
 
 
@@ -96,7 +96,7 @@ def test_a_long_input_with_random_stalls_is_exact(
     preset: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     params = PRESETS[preset]
-    told: list[int] = []
+    reported: list[int] = []
     figures = bulk_run.bulk_run(
         params,
         build.build_model(params),
@@ -105,17 +105,17 @@ def test_a_long_input_with_random_stalls_is_exact(
         seed=SEED,
         idle_per_1024=100,
         stall_per_1024=300,
-        report=told.append,
+        report=reported.append,
     )
     assert figures["verdict"] == bulk_run.EXACT, figures
-    assert figures["tuples"] == told[-1] == BULK_TUPLES
+    assert figures["tuples"] == reported[-1] == BULK_TUPLES
     assert figures["results"] > BULK_TUPLES // 2
     assert figures["results_backpressure_cycles"] > BULK_TUPLES // 20
-    assert told == sorted(told)
+    assert reported == sorted(reported)
 
 
 def test_a_pair_too_many_ends_a_long_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reference forgets the first chunk's last pair: the model's comes out unasked for."""
+    """The reference forgets the first chunk's last pair: the model's is surplus."""
     params = PRESETS["tiny"]
     join = SlidingJoin.join
     monkeypatch.setattr(SlidingJoin, "join", lambda *given: join(*given)[1:])

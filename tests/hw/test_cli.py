@@ -138,7 +138,7 @@ def test_model_copies_to_a_folder_that_is_not_there(
         ),
         (
             ("manifest", "--preset", "tiny", "--param", "lanes=two"),
-            "--param lanes must be a whole number, not 'two'",
+            "--param lanes must be an integer, not 'two'",
         ),
         (
             ("manifest", "--preset", "tiny", "--param", "lanes"),
@@ -328,7 +328,7 @@ def test_no_path_is_no_place_to_write_to(action: str) -> None:
     ("words", "sentence"),
     [
         (("--windows", "49"), "--windows must be at most 48, which the design holds, not 49"),
-        (("--windows", "8,x"), "--windows must be whole numbers from 1 up, as in 1,2,4, not 'x'"),
+        (("--windows", "8,x"), "--windows must be integers from 1 up, as in 1,2,4, not 'x'"),
         (("--rates", "-1"), "--rates must be numbers from 0 up, as in 1,2,4, not '-1'"),
         (("--keys", "some"), "--keys must be among uniform, zipf, zipf-both, not 'some'"),
         (("--windows", "8", "--tuples", "0"), "--tuples must be at least 1, not 0"),

@@ -40,8 +40,8 @@ def test_a_serialiser_gives_each_match_once_lowest_lane_first(stall: float) -> N
         ctx.set(serialiser.word_valid, 0)
 
     async def sink(ctx: Any) -> None:
-        found = await take(ctx, serialiser.results, len(wanted), pauses(SEED, stall))
-        assert found == wanted
+        received = await take(ctx, serialiser.results, len(wanted), pauses(SEED, stall))
+        assert received == wanted
         await nothing_more(ctx, serialiser.results)
         assert not ctx.get(serialiser.busy)
 
@@ -80,9 +80,9 @@ def test_a_core_compares_what_enters_with_the_opposite_segment() -> None:
             await step(ctx, "s", key, payload)
         await step(ctx, "r", 7, 40)
         assert ctx.get(core.busy)
-        found = await take(ctx, core.results, 2, pauses(0, 0.0))
+        received = await take(ctx, core.results, 2, pauses(0, 0.0))
         # The rings hold payloads 1 and 3 in words 0 and 1.
-        assert found == [40 | 1 << 32, 40 | 3 << 32]
+        assert received == [40 | 1 << 32, 40 | 3 << 32]
         await nothing_more(ctx, core.results)
         assert not ctx.get(core.busy)
         await step(ctx, "s", 7, 4)

@@ -28,7 +28,7 @@ def encode(
 ) -> list[tuple[int, dict[str, int]]]:
     """Send beats through an encoder; returns side and fields of each."""
     encoder = Encoder(params)
-    found: list[tuple[int, dict[str, int]]] = []
+    fields_of_sides: list[tuple[int, dict[str, int]]] = []
 
     async def source(ctx: Any) -> None:
         for name, bits in bands.items():
@@ -39,11 +39,11 @@ def encode(
         for bits in await take(ctx, encoder.o, len(beats), pauses(2, stall)):
             side, body = bits & 1, bits >> 1
             layout = s_layout(params) if side == SIDE_S else r_layout(params)
-            found.append((side, fields(layout, body)))
+            fields_of_sides.append((side, fields(layout, body)))
         await nothing_more(ctx, encoder.o)
 
     simulate(encoder, source, sink)
-    return found
+    return fields_of_sides
 
 
 def keys_of(key_type: KeyType, rng: np.random.Generator, count: int) -> list[int]:
@@ -106,12 +106,12 @@ def test_intervals_hold_exactly_the_keys_that_match(key_type: KeyType) -> None:
         for s_bits, interval in zip(keys, coded[len(keys) :], strict=True):
             s = as_number(s_bits, key_type)
             with np.errstate(all="ignore"):
-                least, most = s - lo, s + hi
+                minimum, maximum = s - lo, s + hi
             for r_bits, code in zip(keys, coded[: len(keys)], strict=True):
                 r = as_number(r_bits, key_type)
-                wanted = bool(r >= least and r <= most)
-                found = interval["lo0"] <= code["code0"] <= interval["hi0"]
-                assert found == wanted, f"r {r}, s {s}, lo {lo}, hi {hi}"
+                wanted = bool(r >= minimum and r <= maximum)
+                matches = interval["lo0"] <= code["code0"] <= interval["hi0"]
+                assert matches == wanted, f"r {r}, s {s}, lo {lo}, hi {hi}"
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.6])

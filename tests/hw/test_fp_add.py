@@ -41,9 +41,9 @@ def check(a: Any, b: Any) -> None:
             await ctx.tick()
             done = index + 1 - STAGES
             if 0 <= done < len(a):
-                found = ctx.get(adder.sum)
-                assert found == wanted[done], (
-                    f"{a[done]:#010x} + {b[done]:#010x} gave {found:#010x}, "
+                total = ctx.get(adder.sum)
+                assert total == wanted[done], (
+                    f"{a[done]:#010x} + {b[done]:#010x} gave {total:#010x}, "
                     f"not {wanted[done]:#010x}"
                 )
 

@@ -84,9 +84,9 @@ def run_inputs(
             beats: list[int] = []
             while not beats or not beats[-1] >> (2 * bits + TUser.BITS):
                 beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=5000)
-            found = [(beat & mask, beat >> bits & mask) for beat in beats[:-1]]
-            assert difference(pairs, found) == ""
-            assert out_of_order(workload, found) == ""
+            received = [(beat & mask, beat >> bits & mask) for beat in beats[:-1]]
+            assert difference(pairs, received) == ""
+            assert out_of_order(workload, received) == ""
             assert beats[-1] == (1 << TUser.PUNCTUATION | 1 << TUser.BITS) << 2 * bits
             sides = {beat >> (2 * bits) for beat in beats[:-1]}
             assert sides <= {1 << TUser.RESULT, 1 << TUser.RESULT | 1 << TUser.SIDE}
@@ -192,7 +192,7 @@ def test_an_or_over_the_cores_takes_a_cycle_a_level(bits: int, cycles: int) -> N
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 def test_a_reset_in_the_middle_leaves_an_empty_design(stall: float) -> None:
-    """Results are inside when the reset comes, as nobody takes them until the last input."""
+    """Results are inside when the reset is asserted, as nobody takes them until the last input."""
     rng = np.random.default_rng(SEED)
     params = DesignParams(cores=2, segment_tuples=4, lanes=2, terms=EQUI, payload_bits=10)
     abandoned = random_workload(params, rng, 40, domain=2)

@@ -63,7 +63,7 @@ SHAPES = {
     ("shape", "idle", "stall"), spread(tuple(SHAPES), STALLS, one_of=2, rest=1)
 )
 def test_random_inputs_are_exact_and_in_order(shape: str, idle: float, stall: float) -> None:
-    """The ring comes round several times, and nothing is emptied between the inputs."""
+    """The ring wraps several times, and nothing is emptied between the inputs."""
     params = SHAPES[shape]
     rng = np.random.default_rng([SEED, len(shape)])
     workloads = [random_workload(params, rng, tuples, extremes=0.05) for tuples in (40, 1, 160)]
@@ -176,16 +176,16 @@ def test_numbered_keys_never_share_bucket_and_tag(shift: int) -> None:
     """As many keys as buckets times tags, a power of two apart, with other bits set beside them."""
     params = design(buckets=16)
     hasher = Hasher(params)
-    found: set[tuple[int, int]] = set()
+    names: set[tuple[int, int]] = set()
 
     async def bench(ctx: Any) -> None:
         for number in range(1 << (bucket_bits(params) + TAG_BITS)):
             ctx.set(hasher.code, (0x5A000000 >> shift % 3) ^ number << shift)
-            found.add((ctx.get(hasher.bucket), ctx.get(hasher.tag)))
+            names.add((ctx.get(hasher.bucket), ctx.get(hasher.tag)))
             await ctx.delay(1e-9)
 
     simulate_without_clock(hasher, bench)
-    assert len(found) == 1 << (bucket_bits(params) + TAG_BITS)
+    assert len(names) == 1 << (bucket_bits(params) + TAG_BITS)
 
 
 def simulate_without_clock(component: Component, bench: Any) -> None:
@@ -261,7 +261,7 @@ def test_a_ring_gives_back_what_was_stored_with_its_link() -> None:
 
 @pytest.mark.parametrize("window", [1, 2, 5, 8])
 @pytest.mark.parametrize("length", [1, 6, 40])
-def test_a_window_drops_what_is_too_old_and_tells_what_went_too_early(
+def test_a_window_drops_what_is_too_old_and_reports_what_left_too_early(
     window: int, length: int
 ) -> None:
     """Tail and evicted against a list of the ends of the tuples in the window."""

@@ -21,7 +21,7 @@ from streamjoin_hw.studies.selftest.top import SELFTEST_MODULE, selftest_verilog
 
 
 def near(r: Any, s: Any) -> Any:
-    """Tell whether two keys are at most two apart: a predicate of one's own."""
+    """Return whether two keys are at most two apart: a predicate of one's own."""
     return abs(r.key0 - s.key0) <= 2
 
 
@@ -90,7 +90,7 @@ CASES = [
     *((name, SELFTEST_MODULE) for name in SELFTESTS),
 ]
 SLOW = {"zcu104": "of pynq-z2 with more cores", "kv260": "the same", "pynq-z2-hash": "of tiny-hash"}
-"""Designs that take long to emit, and what they are otherwise."""
+"""Designs that take long to emit, each with the quicker one that it resembles."""
 
 EVERY = pytest.mark.parametrize(
     ("name", "top"),
@@ -104,7 +104,7 @@ def emitted(name: str, top: str) -> str:
     params = DESIGNS[name]
     if top == SELFTEST_MODULE:
         return selftest_verilog(params, 100, Expected(1, 1))
-    return emit.verilog_text(params, board=top == BOARD_MODULE)
+    return emit.verilog_source(params, board=top == BOARD_MODULE)
 
 
 def linted(verilog: Path, top: str, *flags: str) -> None:
@@ -153,9 +153,9 @@ def checked_by_yosys(verilog: Path, top: str, checks: Sequence[str] = CHECK) -> 
 @pytest.fixture
 def yosys_folder() -> Iterator[Path]:
     """A folder that Yosys can see: its sandbox has a temporary folder of its own."""
-    place = cache.folder("check")
-    place.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place) as folder:
+    parent = cache.folder("check")
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
         yield Path(folder)
 
 

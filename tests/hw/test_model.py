@@ -166,7 +166,7 @@ def test_the_status_tells_a_stalled_output_from_a_starved_input(model: Model) ->
     bits = {each.name: each.bit for each in status.fields}
 
     def now() -> set[str]:
-        for _ in range(60):  # what was taken comes to rest
+        for _ in range(60):  # until what was taken is at rest
             value = model.read("status")
         return {name for name, bit in bits.items() if value >> bit & 1}
 
@@ -207,10 +207,10 @@ def test_a_soft_reset_leaves_an_empty_design(model: Model) -> None:
     assert difference(reference(workload), outcome.pairs) == ""
 
 
-def test_a_soft_reset_drops_drain_and_enable_as_its_text_says(model: Model) -> None:
+def test_a_soft_reset_drops_drain_and_enable_as_its_description_says(model: Model) -> None:
     (control,) = (each for each in registers(model.params) if each.name == "control")
-    (text,) = (each.doc for each in control.fields if each.name == "soft_reset")
-    assert "drops a drain written with it and clears enable unless written with it" in text
+    (doc,) = (each.doc for each in control.fields if each.name == "soft_reset")
+    assert "drops a drain written with it and clears enable unless written with it" in doc
     model.restart()
     model.write("control", 0b110)
     assert model.read("control") == 0
@@ -282,7 +282,7 @@ def test_a_beat_of_an_abandoned_run_is_not_the_first_of_the_next(model: Model) -
     abandoned(model, [strange])
     model.write("control", 0b100)
     model.write("control", 1)
-    for _ in range(60):  # the windows settle, and a beat that is still offered would be taken
+    for _ in range(60):  # the windows take effect; a beat that is still offered would be taken
         model.read("status")
     outcome = model.run(workload.arrivals)
     assert difference(reference(workload), outcome.pairs) == ""

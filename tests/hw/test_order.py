@@ -22,8 +22,8 @@ ARRIVALS = [Arrival(side, (1,), row) for row in range(3) for side in (SIDE_R, SI
     ("pairs", "sentence"),
     [
         ([(0, 0), (1, 0), (1, 1), (0, 1)], ""),
-        ([(0, 0), (1, 1), (1, 0)], "result (1, 0) of arrival 2 came after one of arrival 3"),
-        ([(2, 2), (0, 0)], "result (0, 0) of arrival 1 came after one of arrival 5"),
+        ([(0, 0), (1, 1), (1, 0)], "result (1, 0) of arrival 2 was given after one of arrival 3"),
+        ([(2, 2), (0, 0)], "result (0, 0) of arrival 1 was given after one of arrival 5"),
     ],
 )
 def test_a_result_before_its_turn_is_named(pairs: list[tuple[int, int]], sentence: str) -> None:
@@ -37,7 +37,7 @@ def test_under_the_inner_order_the_earlier_tuples_are_in_turn_too() -> None:
     inner = [(0, 0), (1, 0), (0, 1), (1, 1)]
     assert out_of_order(workload, inner, "inner") == ""
     swapped = [(0, 0), (1, 0), (1, 1), (0, 1)]
-    wrong = "result (0, 1) of arrival 3 came after one of arrival 3"
+    wrong = "result (0, 1) of arrival 3 was given after one of arrival 3"
     assert out_of_order(workload, swapped, "inner") == wrong
     assert out_of_order(workload, swapped, "outer") == ""
 
@@ -50,15 +50,15 @@ def test_two_results_swapped_in_a_long_input_are_noticed(swap: int | None) -> No
     seen = 0
     for chunk in draw_chunks(PARAMS, rng, 4000, 20, chunk_tuples=500):
         order.take(chunk)
-        found = join.join(chunk)
-        r, s = found >> np.uint64(32), found & np.uint64(0xFFFFFFFF)
+        expected = join.join(chunk)
+        r, s = expected >> np.uint64(32), expected & np.uint64(0xFFFFFFFF)
         numbers = [dict[int, int](), dict[int, int]()]
-        for place, (side, row) in enumerate(zip(chunk.sides, chunk.payloads, strict=True)):
-            numbers[side][int(row)] = place
-        places = [
+        for number, (side, row) in enumerate(zip(chunk.sides, chunk.payloads, strict=True)):
+            numbers[side][int(row)] = number
+        arrivals = [
             [numbers[side].get(int(row), -1) for row in rows] for side, rows in enumerate((r, s))
         ]
-        later = np.max(places, axis=0)
+        later = np.max(arrivals, axis=0)
         turn = np.argsort(later, kind="stable")
         if swap is not None and seen <= swap < seen + len(turn):
             first = swap - seen
@@ -99,7 +99,7 @@ def test_a_long_run_ends_where_the_order_breaks(monkeypatch: pytest.MonkeyPatch)
         stall_per_1024=0,
         report=lambda _taken: None,
     )
-    assert "came after one of arrival" in figures["verdict"]
+    assert "was given after one of arrival" in figures["verdict"]
     assert figures["tuples"] < 200_000
 
 
@@ -112,9 +112,9 @@ def test_a_tuple_a_cycle_is_taken_at_match_rates_up_to_one() -> None:
     params = replace(PARAMS, segment_tuples=448, lanes=4, buckets=256, ways=8, lead_tuples=64)
     folder = build.build_model(params)
     for rate in (0.0, 0.25, 1.0, 3.0):
-        found = measure(params, folder, Load(400, rate, "uniform", 20_000, SEED))
-        assert abs(found.owed - rate) < 0.05
-        assert found.cycles < 1.03 * max(1.0, found.owed)
+        measured = measure(params, folder, Load(400, rate, "uniform", 20_000, SEED))
+        assert abs(measured.owed - rate) < 0.05
+        assert measured.cycles < 1.03 * max(1.0, measured.owed)
     skewed = measure(params, folder, Load(400, 4.0, "zipf-both", 20_000, SEED))
     assert skewed.owed > 8
     assert skewed.cycles < 1.03 * skewed.owed

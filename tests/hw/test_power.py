@@ -78,8 +78,8 @@ def counted(folder: Path, verilog: str, top: str, cycles: int) -> tuple[list[int
     made = ("--top-module", top, "--Mdir", str(folder / "obj"), "-o", "bench", "-CFLAGS", flags)
     sources = (str(gates), str(folder / "bench.cpp"))
     toolchain.run([str(tool.path), *words, *made, *sources], tool.env(), 200, "Verilator")
-    told = toolchain.run([str(folder / "obj" / "bench")], tool.env(), 60, "the bench")
-    return [int(word) for word in told.split()], cells
+    output = toolchain.run([str(folder / "obj" / "bench")], tool.env(), 60, "the bench")
+    return [int(word) for word in output.split()], cells
 
 
 def test_what_a_known_design_switches_is_counted_exactly(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_what_a_known_design_switches_is_counted_exactly(tmp_path: Path) -> None
     counter = sum(bin(c ^ (c + 1) % 16).count("1") for c in range(16)) * cycles // 16
     assert registers == counter == 30 * 25
     # LUT memory holds what was written a round before, or zeros; the next count, the parity and the
-    # two conditions come from LUTs.
+    # two conditions are computed by LUTs.
     words, before, reads = [0] * 16, 0, 0
     switched = 0
     for cycle in range(cycles + 1):
@@ -147,15 +147,15 @@ def made_up(cores: int, cycles_per_tuple: float, registers: int = 100, luts: int
     cells = {"registers": registers, "luts": 50, "lut_ram_bits": 9, "block_ram_slices": 0}
     load = Load(study.PAPER_WINDOW, 1.0, "uniform", 10, 1)
     params = DesignParams(cores=cores, segment_tuples=100 // cores)
-    found = Activity(100, 9, cycles_per_tuple, counts, cells)
-    return study.point(params, Setting(load, study.PAPER_THROUGHPUT, None), found)
+    activity = Activity(100, 9, cycles_per_tuple, counts, cells)
+    return study.point(params, Setting(load, study.PAPER_THROUGHPUT, None), activity)
 
 
 def test_a_throughput_decides_the_clock_and_the_papers_figures_stand_beside() -> None:
     one, ten, three = made_up(1, 100.0), made_up(10, 10.0), made_up(3, 34.0)
-    for found in (one, ten):
-        assert found["clock_hz"] == found["paper"]["clock_mhz"] * 1e6
-        assert found["throughput_tuples_per_s"] == pytest.approx(500_000)
+    for entry in (one, ten):
+        assert entry["clock_hz"] == entry["paper"]["clock_mhz"] * 1e6
+        assert entry["throughput_tuples_per_s"] == pytest.approx(500_000)
     assert three["paper"] is None
     first, second = page.rows([one, ten])
     assert first[-3:] == ("50", "100", "1.00")
@@ -178,11 +178,11 @@ BALANCE /= 0.5 * 1.4 * (9 * 5 - 0.09 * 50)
 def test_the_trend_says_whether_it_rests_on_the_constants(luts: int, end: str) -> None:
     # Only the LUTs may need more: 9 toggles at 50 MHz, 50 or 900 at 5; all else at the tenth.
     few, many = made_up(1, 100.0), made_up(10, 10.0, luts=luts)
-    least, rest, moved = study.trend([few, many])
+    lowest, rest, moved = study.trend([few, many])
     logic = 0.5 * (0.1 * 1.1 + 0.01 * 1.1 + 0.09 * 1.4) * 50e-3
     assert study._without_clock(few) == pytest.approx(logic)
     assert f" {study._without_clock(few):.3g} mW" in rest
-    assert "10 cores at 5 MHz" in least
+    assert "10 cores at 5 MHz" in lowest
     assert moved.endswith(end)
     assert study.trend([few]) == []
 
@@ -197,19 +197,19 @@ def test_a_study_runs_gates_checks_their_results_and_writes_record_and_page(
     record = json.loads(capsys.readouterr().out)
     assert json.loads((tmp_path / "power.json").read_text()) == record
     one, two = record["points"]
-    for cores, found in enumerate((one, two), start=1):
-        params_of = DesignParams.from_dict(found["params"])
+    for cores, entry in enumerate((one, two), start=1):
+        params_of = DesignParams.from_dict(entry["params"])
         assert (params_of.cores, params_of.window_capacity) == (cores, 4)
         cycles = step_cycles(params_of, 4, cores)
-        assert found["cycles_per_tuple"] == cycles
-        assert found["clock_hz"] == pytest.approx(cycles * 1e6)
-        assert found["modelled_dynamic_mw"] == pytest.approx(sum(found["modelled_mw"].values()))
-        assert all(found["counts"][kind] > 0 for kind in ("register", "lut", "lut_ram"))
-        assert found["kind"] == "a model, not a measurement"
+        assert entry["cycles_per_tuple"] == cycles
+        assert entry["clock_hz"] == pytest.approx(cycles * 1e6)
+        assert entry["modelled_dynamic_mw"] == pytest.approx(sum(entry["modelled_mw"].values()))
+        assert all(entry["counts"][kind] > 0 for kind in ("register", "lut", "lut_ram"))
+        assert entry["kind"] == "a model, not a measurement"
     assert two["cells"]["registers"] > one["cells"]["registers"]
     shown = (tmp_path / "power.html").read_text()
     assert "a model, not a measurement" in shown
-    assert "Left out: static power" in shown
+    assert "Excluded: static power" in shown
     assert not re.search(r'(src|href)="(?!data:|#)', shown)  # nothing is fetched
     clock = str(one["clock_hz"] / 1e6)
     assert run(*params, "--clock", clock, "--match-rate", "1", "--tuples", "101") == 0

@@ -84,10 +84,12 @@ def test_a_fault_is_there_inside_and_gone_outside() -> None:
     assert not hasattr(before, "FAULTY")
 
 
-@pytest.mark.parametrize("text", ["no such text", "self"])
-def test_a_fault_that_fits_nowhere_or_twice_is_refused(text: str) -> None:
+@pytest.mark.parametrize("quoted", ["no such line", "self"])
+def test_a_fault_that_fits_nowhere_or_twice_is_refused(quoted: str) -> None:
     with (
-        pytest.raises(FaultError, match=rf"^'{text}' must be in the module rtl.streams once, not "),
-        applied(Fault("rtl.streams", text, "other", "nothing")),
+        pytest.raises(
+            FaultError, match=rf"^'{quoted}' must be in the module rtl.streams once, not "
+        ),
+        applied(Fault("rtl.streams", quoted, "other", "nothing")),
     ):
         raise AssertionError("a fault that does not fit was applied")

@@ -30,8 +30,8 @@ def test_the_divider_divides() -> None:
             ctx.set(divider.start, 0)
             await ctx.tick().repeat(24)
             assert ctx.get(divider.done)
-            found = ctx.get(divider.quotient), ctx.get(divider.remainder)
-            assert found == divmod(dividend, divisor)
+            given = ctx.get(divider.quotient), ctx.get(divider.remainder)
+            assert given == divmod(dividend, divisor)
 
     simulate(divider, testbench)
 

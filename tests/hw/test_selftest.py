@@ -27,7 +27,7 @@ SMALL = {
     "band": DesignParams(cores=1, segment_tuples=3, terms=PRESETS["tiny-band"].terms),
 }
 TUPLES = 60
-MOST_CYCLES = 4000
+MAX_CYCLES = 4000
 
 
 def verdict(dut: SelfTest, **inputs: int) -> str:
@@ -37,7 +37,7 @@ def verdict(dut: SelfTest, **inputs: int) -> str:
     async def board(ctx: Any) -> None:
         for name, value in inputs.items():
             ctx.set(getattr(dut, name), value)
-        for _ in range(MOST_CYCLES):
+        for _ in range(MAX_CYCLES):
             await ctx.delay(1e-6)
             ctx.set(dut.clk, 1)
             await ctx.delay(1e-6)
@@ -133,9 +133,9 @@ def test_a_bitstream_comes_with_its_record_or_not_at_all(
     small.append("--param=window_memory=auto")
     out = tmp_path / "made"
     assert main([*words, *small, "--out", str(out)]) == 0
-    told = capsys.readouterr()
-    assert told.out == f"{out / 'streamjoin.bit'}\n"
-    line = told.err.splitlines()[-1]
+    printed = capsys.readouterr()
+    assert printed.out == f"{out / 'streamjoin.bit'}\n"
+    line = printed.err.splitlines()[-1]
     assert " LUT" in line
     assert " MHz at most; passes with " in line
     assert line.endswith(f"all of it in {out / 'bitstream.json'}")
@@ -156,7 +156,7 @@ def test_a_bitstream_comes_with_its_record_or_not_at_all(
     assert manifest["clock"]["hz"] == 25e6
     assert manifest["resources"].items() >= record["resources"].items()
 
-    # The record can be kept beside those of synthesis, and tells a design that has changed.
+    # The record can be kept beside those of synthesis, and shows a design that has changed.
     kept = tmp_path / "kept"
     kept.mkdir()
     file = kept / "ulx3s-85f.json"

@@ -1,4 +1,4 @@
-"""Soft reset at the top levels: what is offered is taken first, and what comes later counts."""
+"""Soft reset at the top levels: what is offered is taken first, and what arrives later counts."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -117,18 +117,18 @@ class Bench:
 
     def send(self, *tuples: tuple[int, int, int], last: bool = False) -> None:
         """Offer tuples, each side, key and payload; a board gets them in one group."""
-        places = {field.name: field.offset for field in tuple_layout(self.dut.params)}
+        offsets = {field.name: field.offset for field in tuple_layout(self.dut.params)}
         if self.source == "s_axis_words":
             group = {
-                "sides": sum(side << place for place, (side, _, _) in enumerate(tuples)),
+                "sides": sum(side << index for index, (side, _, _) in enumerate(tuples)),
                 "tuples": len(tuples),
                 "last": int(last),
                 "mark": MARK,
             }
             self.waiting.append((sum(group[f.name] << f.offset for f in HEADER), 0, 0))
-        for place, (side, key, payload) in enumerate(tuples):
-            ends = last and place == len(tuples) - 1
-            data = key << places["key0"] | payload << places["payload"]
+        for index, (side, key, payload) in enumerate(tuples):
+            ends = last and index == len(tuples) - 1
+            data = key << offsets["key0"] | payload << offsets["payload"]
             self.waiting.append((data, side, int(ends)))
 
     async def still_offered(self, beat: int, cycles: int) -> None:

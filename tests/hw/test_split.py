@@ -59,7 +59,7 @@ def run_ordered(
             while not beats or not beats[-1] >> (2 * params.payload_bits + TUser.BITS):
                 beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=5000)
             assert beats.pop() >> 2 * params.payload_bits == 1 << TUser.BITS | 2
-            expected = found_under_mask(workload, masked)
+            expected = pairs_under_mask(workload, masked)
             check(workload, expected, beats, order if interval == 1 else "outer", stars=stars)
             if kept is not None:
                 kept.extend(beats)
@@ -75,47 +75,47 @@ def check(
     bits = workload.params.payload_bits
     mask = (1 << bits) - 1
     users = [beat >> 2 * bits for beat in beats]
-    found = [
+    received = [
         (beat & mask, beat >> bits & mask)
         for beat, user in zip(beats, users, strict=True)
         if user & 1 << TUser.RESULT
     ]
-    assert difference(expected, found) == ""
+    assert difference(expected, received) == ""
     if order == "none":
-        assert len(found) == len(beats)
+        assert len(received) == len(beats)
         return
     later = later_tuples(workload)
-    groups = [key for key, _ in groupby(found, later)]
+    groups = [key for key, _ in groupby(received, later)]
     assert groups == [key for key, _ in groupby(expected, later)], "not in the outer order"
     if order == "inner":
-        assert found == expected, "not in the inner order"
+        assert received == expected, "not in the inner order"
     if stars:
         # A star a tuple, with its side, in arrival order, behind the tuple's results.
         sides = [user >> TUser.SIDE & 1 for user in users if user & 1 << TUser.PUNCTUATION]
         assert sides == [arrival.side for arrival in workload.arrivals]
-        place = -1
-        places = {}
+        position = -1
+        positions = {}
         counts = [0, 0]
         for number, arrival in enumerate(workload.arrivals):
-            places[arrival.side, counts[arrival.side]] = number
+            positions[arrival.side, counts[arrival.side]] = number
             counts[arrival.side] += 1
         for beat, user in zip(beats, users, strict=True):
             if user & 1 << TUser.PUNCTUATION:
-                place += 1
+                position += 1
             else:
-                assert places[later((beat & mask, beat >> bits & mask))] == place + 1
+                assert positions[later((beat & mask, beat >> bits & mask))] == position + 1
     else:
-        assert len(found) == len(beats)
+        assert len(received) == len(beats)
 
 
 def later_tuples(workload: Workload) -> Any:
-    """Return what tells the later tuple of a pair: its side and row."""
-    places: tuple[list[int], list[int]] = ([], [])
+    """Return the side and row of a pair's later tuple."""
+    positions: tuple[list[int], list[int]] = ([], [])
     for number, arrival in enumerate(workload.arrivals):
-        places[arrival.side].append(number)
+        positions[arrival.side].append(number)
 
     def later(pair: tuple[int, int]) -> tuple[int, int]:
-        side = SIDE_R if places[0][pair[0]] > places[1][pair[1]] else 1 - SIDE_R
+        side = SIDE_R if positions[0][pair[0]] > positions[1][pair[1]] else 1 - SIDE_R
         return side, pair[side]
 
     return later
@@ -199,9 +199,9 @@ def test_an_interval_leaves_groups_of_rows_in_order(interval: int, exact: int) -
     run_ordered([workload], "inner", interval=interval, kept=beats)
     bits = params.payload_bits
     mask = (1 << bits) - 1
-    found = [(beat & mask, beat >> bits & mask) for beat in beats]
+    received = [(beat & mask, beat >> bits & mask) for beat in beats]
     expected = groups_of(workload, reference(workload), exact)
-    assert groups_of(workload, found, exact) == expected
+    assert groups_of(workload, received, exact) == expected
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_an_interval_leaves_groups_of_rows_in_order(interval: int, exact: int) -
         one_of=2,
     ),
 )
-def test_groups_of_rows_are_told_apart_however_far_they_lie(
+def test_groups_of_rows_are_distinguished_however_far_they_lie(
     interval: int, partners: tuple[int, ...]
 ) -> None:
     """An S tuple meets rows that lie in the first group and in the last."""
@@ -221,12 +221,12 @@ def test_groups_of_rows_are_told_apart_however_far_they_lie(
     workload = Workload(params, [*stored, Arrival(1, (1,), 0)], 30, 30)
     beats: list[int] = []
     run_ordered([workload], "inner", interval=interval, kept=beats)
-    found = [beat & (1 << params.payload_bits) - 1 for beat in beats]
-    groups = [row // (3 * interval) for row in found]
+    received = [beat & (1 << params.payload_bits) - 1 for beat in beats]
+    groups = [row // (3 * interval) for row in received]
     assert groups == sorted(groups)
 
 
-def found_under_mask(workload: Workload, masked: int) -> Pairs:
+def pairs_under_mask(workload: Workload, masked: int) -> Pairs:
     """Join by hand without what masked cores store: every tuple's home is known by its row."""
     later = later_tuples(workload)
     return [
@@ -242,7 +242,7 @@ def test_a_masked_core_costs_the_share_that_it_stores(masked: int, order: str) -
     params = design(cores=4, probes=2, order=order)
     workloads = inputs(params, 7)
     run_ordered(workloads, order, masked=masked)
-    lost = len(reference(workloads[2])) - len(found_under_mask(workloads[2], masked))
+    lost = len(reference(workloads[2])) - len(pairs_under_mask(workloads[2], masked))
     assert lost > 0
 
 

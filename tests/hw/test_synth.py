@@ -1,4 +1,4 @@
-"""Area and clock by open tools: small real runs, their records, and what a user is told."""
+"""Area and clock by open tools: small real runs, their records, and what is reported."""
 
 import argparse
 import dataclasses
@@ -36,24 +36,24 @@ def test_cells_of_a_xilinx_part_are_counted_and_written_into_the_manifest(
 ) -> None:
     words = ("--target", "xc7z020", *SMALL, "--out", str(tmp_path), "--json")
     assert run("synth", *words) == 0
-    found = json.loads(capsys.readouterr().out)
-    cells = found["cells"]
-    assert found["resources"]["ff"]["used"] == sum(cells.get(f"FD{kind}E", 0) for kind in "RSCP")
+    recorded = json.loads(capsys.readouterr().out)
+    cells = recorded["cells"]
+    assert recorded["resources"]["ff"]["used"] == sum(cells.get(f"FD{kind}E", 0) for kind in "RSCP")
     simple = sum(cells.get(f"LUT{inputs}", 0) for inputs in range(1, 7)) + cells.get("INV", 0)
-    assert found["resources"]["lut"]["used"] == simple + 4 * cells.get("RAM32M", 0) > 500
+    assert recorded["resources"]["lut"]["used"] == simple + 4 * cells.get("RAM32M", 0) > 500
     # Two cores, a module each time; an adder chain is no LUT.
     assert cells["streamjoin_core"] == 2
-    assert found["comparisons_per_cycle"] == 2
+    assert recorded["comparisons_per_cycle"] == 2
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["digest"] == PARAMS.digest
-    assert manifest["resources"]["lut"] == found["resources"]["lut"]
+    assert manifest["resources"]["lut"] == recorded["resources"]["lut"]
     assert manifest["resources"]["source"] == "Yosys, estimated before placement (core once)"
     assert manifest["clock"] == {
         "target": "xc7z020",
         "hz": None,
         "source": "no timing was run: there is no place and route for this part here",
     }
-    assert json.loads((tmp_path / "synth.json").read_text()) == found
+    assert json.loads((tmp_path / "synth.json").read_text()) == recorded
     assert (tmp_path / "streamjoin_top.v").is_file()
 
 
@@ -62,14 +62,14 @@ def test_an_ecp5_is_routed_and_its_longest_path_is_the_clock(
 ) -> None:
     assert run("synth", "--target", "ecp5-85k", *SMALL, "--json") == 0
     shown = capsys.readouterr()
-    found = json.loads(shown.out)
-    clock = found["clock"]
+    recorded = json.loads(shown.out)
+    clock = recorded["clock"]
     path_ns = sum(step["ns"] for step in clock["critical_path"])
     assert path_ns == pytest.approx(1e9 / clock["hz"], abs=0.05)
     assert clock["source"] == "nextpnr-ecp5, post-route, LFE5U-85F-6BG756 speed grade 6"
     assert " levels of logic, " in clock["critical_path_in_words"]
-    assert found["resources"]["lut"]["used"] > found["cells"]["LUT4"] > 500
-    assert set(found["seconds"]) == {"elaborate", "synth", "pack", "place", "route"}
+    assert recorded["resources"]["lut"]["used"] > recorded["cells"]["LUT4"] > 500
+    assert set(recorded["seconds"]) == {"elaborate", "synth", "pack", "place", "route"}
     assert run("synth", "--target", "ecp5-85k", *SMALL) == 0
     table = capsys.readouterr().out
     assert f"{clock['hz'] / 1e6:.1f} MHz (nextpnr-ecp5, post-route" in table
@@ -78,17 +78,17 @@ def test_an_ecp5_is_routed_and_its_longest_path_is_the_clock(
 def test_what_was_synthesised_before_is_not_synthesised_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     target = TARGETS["xc7z020"]
-    first = record.record(PARAMS, target, Settings(), told.append)
+    first = record.record(PARAMS, target, Settings(), reported.append)
 
     def never(*_given: object, **_named: object) -> None:
         raise AssertionError("Yosys was started again")
 
     monkeypatch.setattr(area, "synthesise", never)
-    assert record.record(PARAMS, target, Settings(), told.append) == first
+    assert record.record(PARAMS, target, Settings(), reported.append) == first
     with pytest.raises(AssertionError, match="started again"):
-        record.record(dataclasses.replace(PARAMS, cores=3), target, Settings(), told.append)
+        record.record(dataclasses.replace(PARAMS, cores=3), target, Settings(), reported.append)
 
 
 def test_a_tool_that_takes_too_long_is_given_up() -> None:
@@ -136,35 +136,35 @@ def test_a_part_that_is_too_small_is_named_with_what_it_lacks(
         "and 560 RAMB18 of 280 (2.0 times as many)"
     )
     assert area.lacking(over, "XC7Z020") == sentence
-    found = record.record(PARAMS, TARGETS["xc7z020"], Settings(), lambda _stage: None)
-    monkeypatch.setattr(record, "record", lambda *_: {**found, "does_not_fit": sentence})
+    recorded = record.record(PARAMS, TARGETS["xc7z020"], Settings(), lambda _stage: None)
+    monkeypatch.setattr(record, "record", lambda *_: {**recorded, "does_not_fit": sentence})
     assert run("synth", "--target", "xc7z020", *SMALL) == 1
     assert capsys.readouterr().err.endswith(f"{sentence}\n")
 
 
-def test_a_design_that_cannot_be_placed_is_told_by_the_first_error() -> None:
-    text = "Info: so far\nERROR: Unable to place cell 'a', no BELs remaining to implement it\n"
-    assert route._failure(text, TARGETS["ecp5-85k"]) == (
+def test_a_design_that_cannot_be_placed_is_reported_with_the_first_error() -> None:
+    output = "Info: so far\nERROR: Unable to place cell 'a', no BELs remaining to implement it\n"
+    assert route._failure(output, TARGETS["ecp5-85k"]) == (
         "the design does not fit the LFE5U-85F-6BG756: "
         "Unable to place cell 'a', no BELs remaining to implement it"
     )
 
 
-def test_stages_are_told_once_and_in_order() -> None:
-    told: list[str] = []
-    hears = route._Stages(told.append)
+def test_stages_are_reported_once_and_in_order() -> None:
+    reported: list[str] = []
+    hears = route._Stages(reported.append)
     for line in ("Info: Packing IOs..", "Info: Packing LUTs...", "Info: Routing globals...",
                  "Info: Packing what", "Info: Routing.."):  # fmt: skip
         hears(line)
-    assert told == ["pack", "route"]
+    assert reported == ["pack", "route"]
 
 
 def test_lines_are_heard_as_they_come_and_a_silent_tool_is_given_up() -> None:
     heard: list[str] = []
-    text, status = toolchain.output_of(
+    output, status = toolchain.output_of(
         ["sh", "-c", "echo one; echo two; exit 3"], {}, 30, "sh", heard=heard.append
     )
-    assert (text, status, heard) == ("one\ntwo\n", 3, ["one\n", "two\n"])
+    assert (output, status, heard) == ("one\ntwo\n", 3, ["one\n", "two\n"])
     with pytest.raises(toolchain.ToolError, match=r"^sleeping did not end within 0 s$"):
         toolchain.output_of(["sleep", "5"], {}, 0.1, "sleeping", heard=heard.append)
 
@@ -175,16 +175,16 @@ def test_equality_takes_half_the_luts_that_yosys_would_give_it(
     """32 bits in groups of 2, as LUTs of 4 inputs want them: 16, and 5 that join them."""
     from streamjoin_common.storage import cache
 
-    place = cache.folder("check")
-    place.mkdir(parents=True, exist_ok=True)
-    file = place / "equal_under_test.v"
+    parent = cache.folder("check")
+    parent.mkdir(parents=True, exist_ok=True)
+    file = parent / "equal_under_test.v"
     file.write_text(
         "module pair(input clk, input [31:0] a, b, output reg o);\n"
         "always @(posedge clk) o <= a == b;\nendmodule\n"
     )
-    for name, most in (("ecp5-85k", 22), ("xc7z020", 13)):
+    for name, maximum in (("ecp5-85k", 22), ("xc7z020", 13)):
         counts = area.synthesise(TARGETS[name], file, top="pair", flat=True, deadline_s=300)
-        assert area.uses(TARGETS[name], counts)["lut"].used <= most
+        assert area.uses(TARGETS[name], counts)["lut"].used <= maximum
 
 
 @pytest.fixture
@@ -261,22 +261,22 @@ def test_the_preset_of_a_board_fits_its_part(preset: str) -> None:
     """By the record of a longer run; whether its Verilog has changed since, ``--stored`` says."""
     file = STORED / f"{preset}.json"
     renew = f"streamjoin hw synth --target {BOARDS[preset]} --preset {preset} --record {file}"
-    found = json.loads(file.read_text())
-    assert found["digest"] == PRESETS[preset].digest, f"type  {renew}"
-    assert found["target"] == BOARDS[preset]
-    assert not found["does_not_fit"]
-    assert found["resources"]["lut"]["share"] <= 0.7
-    assert found["resources"]["ramb18"]["share"] <= 0.9
+    recorded = json.loads(file.read_text())
+    assert recorded["digest"] == PRESETS[preset].digest, f"type  {renew}"
+    assert recorded["target"] == BOARDS[preset]
+    assert not recorded["does_not_fit"]
+    assert recorded["resources"]["lut"]["share"] <= 0.7
+    assert recorded["resources"]["ramb18"]["share"] <= 0.9
 
 
 def test_the_clock_of_the_chain_falls_by_a_tenth_at_most() -> None:
     """By the records of longer runs, which ``hw scale --out`` with their folder shows."""
     folder = STORED.parent / "scale" / "chain-seed-1"
     records = [json.loads(file.read_text()) for file in sorted(folder.glob("cores-*.json"))]
-    for found in records:
-        params = DesignParams(cores=found["params"]["cores"], segment_tuples=16)
-        assert found["digest"] == params.digest, "the parameters have changed: run hw scale anew"
-        assert found["settings"]["seed"] == 1
+    for recorded in records:
+        params = DesignParams(cores=recorded["params"]["cores"], segment_tuples=16)
+        assert recorded["digest"] == params.digest, "the parameters have changed: run hw scale anew"
+        assert recorded["settings"]["seed"] == 1
     loss = scale.clock_loss(records)
     assert loss is not None
     assert loss[0] == 4
@@ -285,15 +285,15 @@ def test_the_clock_of_the_chain_falls_by_a_tenth_at_most() -> None:
 
 def test_the_top_level_for_boards_is_the_design_and_what_packs_its_words(tmp_path: Path) -> None:
     words = ("synth", "--target", "xc7z020", *SMALL)
-    found = {}
+    recorded = {}
     for top, flags in (("design", ()), ("board", ("--board-top",))):
         file = tmp_path / f"{top}.json"
         assert run(*words, *flags, "--record", str(file)) == 0
-        found[top] = json.loads(file.read_text())
-    design, board = (found[top]["resources"] for top in ("design", "board"))
+        recorded[top] = json.loads(file.read_text())
+    design, board = (recorded[top]["resources"] for top in ("design", "board"))
     for kind in ("lut", "ff"):
         assert design[kind]["used"] < board[kind]["used"] < design[kind]["used"] + 500
-    assert found["board"]["settings"] == {**found["design"]["settings"], "top": "board"}
+    assert recorded["board"]["settings"] == {**recorded["design"]["settings"], "top": "board"}
     assert run(*words, "--board-top", "--out", str(tmp_path / "made")) == 0
     assert (tmp_path / "made" / "streamjoin_board.v").is_file()
 
@@ -301,18 +301,18 @@ def test_the_top_level_for_boards_is_the_design_and_what_packs_its_words(tmp_pat
 @pytest.mark.parametrize(
     ("name", "top", "flags"), [("small", "design", ""), ("small-board", "board", " --board-top")]
 )
-def test_a_stored_record_of_an_earlier_design_is_told_with_how_to_renew_it(
+def test_a_stored_record_of_an_earlier_design_is_reported_with_how_to_renew_it(
     name: str, top: str, flags: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = record.record(PARAMS, TARGETS["xc7z020"], Settings(top=top), lambda _stage: None)
+    recorded = record.record(PARAMS, TARGETS["xc7z020"], Settings(top=top), lambda _stage: None)
     file = tmp_path / f"{name}.json"
-    file.write_text(json.dumps(found))
+    file.write_text(json.dumps(recorded))
     assert run("synth", "--stored", str(tmp_path)) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-1].endswith("yes")
     comparing = f"comparing with the designs as they are: {name}\n"
     assert shown.err == comparing
-    file.write_text(json.dumps({**found, "verilog_sha256": "0"}))
+    file.write_text(json.dumps({**recorded, "verilog_sha256": "0"}))
     assert run("synth", "--stored", str(tmp_path)) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-1].endswith("no")

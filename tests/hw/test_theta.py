@@ -19,7 +19,7 @@ from streamjoin_common.contract import FORWARDS, SIDE_R, DesignParams, Theta, Th
 from streamjoin_common.errors import UsageError
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.flow.build import build_model
-from streamjoin_hw.flow.emit import verilog_text
+from streamjoin_hw.flow.emit import verilog_source
 from streamjoin_hw.rtl.predicates import check_theta
 from streamjoin_hw.sim import testing
 from streamjoin_hw.sim.testing import Arrival, Workload, difference, reference
@@ -101,9 +101,9 @@ def test_keys_are_seen_as_their_types_say() -> None:
         _ = seen["r"].key0
 
 
-def module_of(tmp_path: Path, text: str) -> Any:
+def module_of(tmp_path: Path, source: str) -> Any:
     file = tmp_path / f"predicates{len(list(tmp_path.iterdir()))}.py"
-    file.write_text(text)
+    file.write_text(source)
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
@@ -169,7 +169,7 @@ def test_what_cannot_be_a_predicate_is_refused_in_a_sentence() -> None:
         (namespace["typed"], "theta typed must be defined in a file: its source cannot be read"),
         (
             boxed,
-            "theta boxed may take numbers, texts, tuples of them, functions and modules from "
+            "theta boxed may take numbers, strings, tuples of them, functions and modules from "
             "outside, not box, a SimpleNamespace",
         ),
     ]
@@ -187,7 +187,7 @@ def test_a_predicate_from_a_manifest_drives_but_does_not_build() -> None:
     assert read.digest == params.digest
     sentence = "theta skewed is known by its name only: build the design where its function is"
     with pytest.raises(ThetaError, match=f"^{sentence}$"):
-        verilog_text(read)
+        verilog_source(read)
 
 
 def test_a_predicate_that_returns_nothing_is_named() -> None:
@@ -198,7 +198,7 @@ def test_a_predicate_that_returns_nothing_is_named() -> None:
     with pytest.raises(
         ThetaError, match=r"^theta nothing must return an Amaranth value, not None$"
     ):
-        verilog_text(params)
+        verilog_source(params)
 
 
 def test_the_command_line_takes_a_predicate_from_a_file() -> None:
@@ -207,12 +207,12 @@ def test_the_command_line_takes_a_predicate_from_a_file() -> None:
     params = design_from(None, [*words, f"theta={file}:near"])
     assert params.theta is not None
     assert params.theta.name == "near"
-    for text, sentence in (
+    for string, sentence in (
         ("near", "--param theta must be FILE.py:FUNCTION, not 'near'"),
         (f"{file}:far", f"--param theta: {file} has no function 'far'"),
     ):
         with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
-            design_from(None, [*words, f"theta={text}"])
+            design_from(None, [*words, f"theta={string}"])
 
 
 def test_the_example_runs() -> None:
@@ -270,9 +270,11 @@ def test_a_model_is_built_anew_for_what_only_the_hardware_shows(tmp_path: Path) 
 
 
 def test_a_predicate_that_numbers_do_not_fit_cannot_be_checked(tmp_path: Path) -> None:
-    text = "from amaranth.hdl import Mux\n\ndef f(r, s):\n    return Mux(r.key0, 1, s.key0) == 1\n"
+    source = (
+        "from amaranth.hdl import Mux\n\ndef f(r, s):\n    return Mux(r.key0, 1, s.key0) == 1\n"
+    )
     file = tmp_path / "own.py"
-    file.write_text(text)
+    file.write_text(source)
     words = ("--preset", "tiny", "--param", "terms=key:int32", "--param", f"theta={file}:f")
     with pytest.raises(
         ThetaError, match=r"^theta f cannot be evaluated on numbers, so its results"

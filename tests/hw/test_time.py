@@ -66,7 +66,7 @@ def pushed_out(workload: Workload) -> int:
 def test_pairs_and_counted_losses_are_exact_under_random_times(model: Model) -> None:
     """Also from one input to the next: nothing of the last one is inside or counted again."""
     rng = np.random.default_rng(SEED)
-    counted = found = 0
+    counted = timed = 0
     for number in range(INPUTS):
         workload = random_workload(model.params, rng, int(rng.integers(1, 90)), domain=4)
         # From windows that hold everything to ones that hold nobody but the same instant.
@@ -85,14 +85,14 @@ def test_pairs_and_counted_losses_are_exact_under_random_times(model: Model) -> 
         assert difference(reference(workload), outcome.pairs) == "", f"input {number}"
         assert model.read("evicted") - before == pushed_out(workload), f"input {number}"
         counted += pushed_out(workload)
-        found += len(outcome.pairs)
-    assert min(counted, found) > 10 * INPUTS
+        timed += len(outcome.pairs)
+    assert min(counted, timed) > 10 * INPUTS
 
 
 def alone(model: Model, times: list[tuple[int, int]], length: int) -> tuple[int, int]:
     """Run tuples of one key; return the counts of pairs and of losses."""
     capacity = model.params.window_capacity
-    arrivals = [Arrival(side, (7,), place, ts) for place, (side, ts) in enumerate(times)]
+    arrivals = [Arrival(side, (7,), row, ts) for row, (side, ts) in enumerate(times)]
     model.set_up(Workload(model.params, arrivals, capacity, capacity, {}, length, length))
     before = model.read("evicted")
     pairs = model.run(arrivals).pairs
@@ -107,10 +107,10 @@ def test_the_window_ends_just_before_its_length(model: Model, side: int) -> None
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_window_that_reaches_beyond_the_last_time_does_not_wrap(model: Model, side: int) -> None:
-    most = (1 << TIMESTAMP_BITS) - 2
-    assert alone(model, [(side, most), (1 - side, most)], 10) == (1, 0)
-    assert alone(model, [(side, 0), (1 - side, most)], most) == (0, 0)
-    assert alone(model, [(side, 1), (1 - side, most)], most) == (1, 0)
+    maximum = (1 << TIMESTAMP_BITS) - 2
+    assert alone(model, [(side, maximum), (1 - side, maximum)], 10) == (1, 0)
+    assert alone(model, [(side, 0), (1 - side, maximum)], maximum) == (0, 0)
+    assert alone(model, [(side, 1), (1 - side, maximum)], maximum) == (1, 0)
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -120,7 +120,7 @@ def test_one_tuple_too_many_is_counted_and_one_just_in_time_is_not(model: Model,
     assert alone(model, full, 10) == (0, 0)
     assert alone(model, [*full, (side, 109)], 10) == (0, 1)
     assert alone(model, [*full, (side, 110)], 10) == (0, 0)
-    # All of a burst are lost while another burst comes, however close the pulses are.
+    # All of a burst are lost while another burst arrives, however close the pulses are.
     assert alone(model, full * 3, 10) == (0, 2 * capacity)
 
 
@@ -163,5 +163,5 @@ def test_a_time_window_counts_from_the_tuple_after_its_write(term: str, forward:
         model.set_registers({"time_r": 100, "time_s": 100})
         first = model.run(filling + early, last=False)
         model.set_registers({"time_r": 1})
-        found = first.pairs + model.run(late).pairs
-    assert sorted(found) == [(row, 100 + row) for row in range(10)]
+        pairs = first.pairs + model.run(late).pairs
+    assert sorted(pairs) == [(row, 100 + row) for row in range(10)]

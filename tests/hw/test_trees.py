@@ -13,7 +13,7 @@ LAYOUT = data.StructLayout({"origin": 8, "number": 8})
 
 
 def check_all_pass(merger: Any, inputs: int, idle: float, stall: float, each: int = 40) -> None:
-    """Send numbered payloads into every input and look at what comes out."""
+    """Send numbered payloads into every input and look at the output."""
     count = inputs * each
 
     def source(k: int) -> Any:

@@ -38,15 +38,15 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def build(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    """Build with the library of commands in Vivado's place."""
+    """Build with the library of commands instead of Vivado."""
     tclsh = shutil.which("tclsh")
     assert tclsh is not None, "tclsh is missing: make setup installs it"
-    place = tmp_path / "bin"
-    place.mkdir()
-    vivado = place / "vivado"
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    vivado = folder / "vivado"
     vivado.write_text(f'#!/bin/sh\nexec "{tclsh}" "{STUBS}" "$@"\n')
     vivado.chmod(vivado.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("STUB_LOG", str(log))
 
     def run(
@@ -76,14 +76,14 @@ def test_a_build_leaves_all_of_it_with_the_clock_that_was_met(
     commands = [line.split()[0] for line in log.read_text().splitlines()]
     order = ["ipx::save_core", "update_ip_catalog", "create_bd_design", "validate_bd_design"]
     order += ["generate_target", "make_wrapper", "open_run", "report_timing_summary"]
-    places = [commands.index(each) for each in order]
-    assert places == sorted(places)
-    text = log.read_text()
-    assert BOARDS[board].part in text
-    assert PRESETS[preset].digest in text
-    assert "CONFIG.c_sg_length_width 26" in text
+    positions = [commands.index(each) for each in order]
+    assert positions == sorted(positions)
+    commands_run = log.read_text()
+    assert BOARDS[board].part in commands_run
+    assert PRESETS[preset].digest in commands_run
+    assert "CONFIG.c_sg_length_width 26" in commands_run
     words = {"tiny": 64, "tiny-band": 128}[preset]
-    assert f"CONFIG.c_m_axis_mm2s_tdata_width {words}" in text
+    assert f"CONFIG.c_m_axis_mm2s_tdata_width {words}" in commands_run
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_what_a_design_uses_is_read_from_either_familys_report() -> None:
         "ramb36": figures(70.5, 140, 0.5036),
         "dsp": figures(0, 220, 0),
     }
-    found = used((STUBS.with_name("utilization-ultrascale.rpt")).read_text())
-    assert found["lut"] == figures(90_000, 230_400, 0.3906)
-    assert found["uram"] == figures(0, 96, 0)
+    resources = used((STUBS.with_name("utilization-ultrascale.rpt")).read_text())
+    assert resources["lut"] == figures(90_000, 230_400, 0.3906)
+    assert resources["uram"] == figures(0, 96, 0)
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_what_a_design_uses_is_read_from_either_familys_report() -> None:
     ],
 )
 def test_a_report_of_another_form_is_refused(old: str, new: str, sentence: str) -> None:
-    text = STUBS.with_name("utilization-zynq-7000.rpt").read_text()
-    assert old in text
+    report = STUBS.with_name("utilization-zynq-7000.rpt").read_text()
+    assert old in report
     with pytest.raises(ToolError, match=sentence):
-        used(text.replace(old, new))
+        used(report.replace(old, new))
 
 
 @pytest.mark.parametrize(
@@ -214,9 +214,9 @@ def test_the_library_of_commands_finds_faults(
     copied = tmp_path / "root"
     for name in ("hw/ip", "hw/boards", "constraints"):
         shutil.copytree(ROOT / name, copied / name)
-    text = (copied / file).read_text()
-    assert old in text
-    (copied / file).write_text(text.replace(old, new))
+    source = (copied / file).read_text()
+    assert old in source
+    (copied / file).write_text(source.replace(old, new))
     monkeypatch.setattr("streamjoin_hw.flow.vivado._ROOT", copied)
     with pytest.raises(ToolError, match=sentence):
         build()
@@ -253,9 +253,9 @@ def test_every_board_has_scripts_and_a_preset() -> None:
 
 def test_the_verilog_that_is_handed_over_fits_the_smallest_part() -> None:
     """Yosys's counts for a 7-series part, the whole top level for boards; no timing."""
-    place = cache.folder("check")
-    place.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place) as folder:
+    parent = cache.folder("check")
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
         verilog = emit_verilog(PRESETS["tiny"], Path(folder), board=True)
         commands = [
             f"read_verilog {verilog.name}",

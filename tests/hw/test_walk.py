@@ -40,9 +40,11 @@ def recorded(name: str, tuples: int = 40, **pauses: int) -> Recording:
 
 def data_in(page: str) -> Any:
     """Return what the page is drawn from."""
-    found = re.search(r'<script id="recording" type="application/json">(.*?)</script>', page, re.S)
-    assert found
-    return json.loads(found[1])
+    recording = re.search(
+        r'<script id="recording" type="application/json">(.*?)</script>', page, re.S
+    )
+    assert recording
+    return json.loads(recording[1])
 
 
 # ---- the recording and the page's data ------------------------------------------------------
@@ -61,23 +63,25 @@ def test_the_page_shows_the_windows_as_they_are_defined(name: str) -> None:
         deque(maxlen=workload.window_s),
     )
     for step in data["steps"]:
-        # A bubble takes a place in the window like any tuple.
+        # A bubble takes a slot of the window like any tuple.
         windows[step["side"]].append(step["arrived"])
         if step["arrived"] is not None:
             arrival = next(arrivals)
             assert (step["side"], step["arrived"]) == (arrival.side, arrival.payload)
-        placed = [(side, row) for side, row, _, _ in step["places"]]
+        placed = [(side, row) for side, row, _, _ in step["positions"]]
         assert len(placed) == len(set(placed)), "a tuple is in two cores"
         for side in (0, 1):
-            # From where R enters; S comes from the other end.
+            # From where R enters; S enters at the other end.
             walked = sorted(
                 ((core, slot) if side == 0 else (-core, slot), row)
-                for each, row, core, slot in step["places"]
+                for each, row, core, slot in step["positions"]
                 if each == side
             )
             newest_first = [row for row in reversed(windows[side]) if row is not None]
             assert [row for _, row in walked] == newest_first
-            assert len({place for place, _ in walked}) == len(walked), "two tuples in one slot"
+            assert len({position for position, _ in walked}) == len(walked), (
+                "two tuples in one slot"
+            )
             assert all(0 <= slot < data["slots"][side] for (_, slot), _ in walked)
     assert next(arrivals, None) is None, "a tuple never arrived"
 
@@ -91,14 +95,14 @@ def test_the_page_shows_every_match_once_in_the_core_where_it_meets(name: str) -
     assert len(shown) > 5
     assert sorted(shown) == sorted(recording.pairs)
     for step in data["steps"]:
-        where = {(side, row): core for side, row, core, _ in step["places"]}
+        where = {(side, row): core for side, row, core, _ in step["positions"]}
         for r, s, core in step["matches"]:
             assert where[0, r] == where[1, s] == core
 
 
 def test_pauses_change_when_something_happens_and_not_what() -> None:
     def happened(recording: Recording) -> Any:
-        return [(step.side, step.arrived, step.places) for step in recording.steps]
+        return [(step.side, step.arrived, step.positions) for step in recording.steps]
 
     plain, paused = recorded("tiny"), recorded("tiny", idle_per_1024=500, stall_per_1024=500)
     assert happened(plain) == happened(paused)
@@ -164,21 +168,21 @@ def test_the_arrow_keys_walk_through_the_recording(
     assert seen["ground"] == ("rgb(20, 23, 28)" if dark else "rgb(251, 250, 247)")
     before, *steps = seen["steps"]
     assert before["inside"] == []
-    found = 0
+    matches = 0
     for step, shown in zip(data["steps"], steps, strict=True):
         assert [who for who, _ in shown["inside"]] == sorted(
-            f"{side},{row}" for side, row, *_ in step["places"]
+            f"{side},{row}" for side, row, *_ in step["positions"]
         )
         spots = {spot for _, spot in shown["inside"]}
-        assert len(spots) == len(step["places"]), "two tuples are drawn in one place"
-        found += len(step["matches"])
+        assert len(spots) == len(step["positions"]), "two tuples are drawn at one point"
+        matches += len(step["matches"])
         assert shown["lines"] == len(step["matches"])
         assert shown["met"] == len({(0, r) for r, _, _ in step["matches"]}) + len(
             {(1, s) for _, s, _ in step["matches"]}
         )
-        assert shown["pairs"] == f"{found} of {len(recording.pairs)}"
+        assert shown["pairs"] == f"{matches} of {len(recording.pairs)}"
         for side in (0, 1):
-            stored = sum(each == side for each, *_ in step["places"])
+            stored = sum(each == side for each, *_ in step["positions"])
             assert shown["fills"][side] == f"{stored} of {data['windows'][side]} "
 
 
@@ -221,7 +225,7 @@ def test_animate_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("animate", "--preset", "tiny"), "--out must name the HTML file to write"),
         (
             ("animate", "--preset", "tiny", "--out", "w.html", "--param", "forward=fast"),
-            "hw animate shows the lock-step chain: leave out --param forward=fast",
+            "hw animate shows the lock-step chain: drop --param forward=fast",
         ),
         (
             ("animate", "--preset", "tiny", "--out", "w.html", "--window-r", "32"),
@@ -261,11 +265,11 @@ def test_a_mistake_is_one_sentence(
 # ---- waveforms ------------------------------------------------------------------------------
 
 
-def vcd_header(text: str) -> dict[str, str]:
+def vcd_header(document: str) -> dict[str, str]:
     """Return the code of every variable of a VCD by its full name."""
     scopes: list[str] = []
     codes: dict[str, str] = {}
-    for line in text[: text.index("$enddefinitions")].splitlines():
+    for line in document[: document.index("$enddefinitions")].splitlines():
         match line.split():
             case ["$scope", _, name, "$end"]:
                 scopes.append(name)
@@ -277,14 +281,14 @@ def vcd_header(text: str) -> dict[str, str]:
     return codes
 
 
-def vcd_cycles(text: str, clock: str, wanted: dict[str, str]) -> Iterator[dict[str, str]]:
+def vcd_cycles(document: str, clock: str, wanted: dict[str, str]) -> Iterator[dict[str, str]]:
     """Yield the values just before every rising edge of a clock."""
     names: dict[str, list[str]] = {}
     for name, code in wanted.items():
         names.setdefault(code, []).append(name)
     values: dict[str, str] = {}
     changes: dict[str, str] = {}
-    for line in text[text.index("$dumpvars") :].splitlines()[1:]:
+    for line in document[document.index("$dumpvars") :].splitlines()[1:]:
         if line.startswith("#"):
             values |= changes
             changes = {}
@@ -309,8 +313,8 @@ def test_waveforms_hold_the_signals_of_the_save_file_and_the_designs_results(
     assert save == file.with_suffix(".gtkw")
     lines = save.read_text().splitlines()
     assert lines[0] == '[dumpfile] "tiny.vcd"'
-    text = file.read_text()
-    codes = vcd_header(text)
+    document = file.read_text()
+    codes = vcd_header(document)
     shown = [line for line in lines if line.startswith("bench.")]
     assert len(shown) > 60
     assert set(shown) <= set(codes)
@@ -326,7 +330,7 @@ def test_waveforms_hold_the_signals_of_the_save_file_and_the_designs_results(
     )
     short = {name.rpartition(".")[2].partition("[")[0]: name for name in shown[:16]}
     wanted = {name: codes[whole] for name, whole in short.items()}
-    cycles = list(vcd_cycles(text, codes["bench.top.clk"], wanted))
+    cycles = list(vcd_cycles(document, codes["bench.top.clk"], wanted))
     results = [
         each
         for each in cycles
@@ -356,6 +360,6 @@ def test_simulate_with_waves_says_what_it_wrote(
 
 def test_waves_that_cannot_be_written_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StorageError, match=r"cannot be written \(.+\): name a place in a folder"):
+    with pytest.raises(StorageError, match=r"cannot be written \(.+\): name a path in a folder"):
         run("simulate", "--preset", "tiny", "--waves", str(tmp_path / "file" / "w.vcd"))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -45,8 +45,8 @@ def cells_of(params: DesignParams, folder: Path) -> dict[str, int]:
         "tee -o cells.json stat -json",
     ]
     yosys(commands, folder, "Yosys")
-    found = json.loads((folder / "cells.json").read_text())
-    counts: dict[str, int] = found["modules"]["\\holder"]["num_cells_by_type"]
+    report = json.loads((folder / "cells.json").read_text())
+    counts: dict[str, int] = report["modules"]["\\holder"]["num_cells_by_type"]
     return counts
 
 

@@ -30,7 +30,7 @@ from streamjoin_common.contract.packets import (
     PACKET_RESULTS,
     TRAILER,
     input_word_bits,
-    most_packet_bytes,
+    max_packet_bytes,
     result_word_bits,
 )
 from streamjoin_common.contract.params import (
@@ -103,7 +103,7 @@ __all__ = [
     "input_word_bits",
     "load_model_library",
     "manifest",
-    "most_packet_bytes",
+    "max_packet_bytes",
     "parse_term",
     "registers",
     "result_layout",

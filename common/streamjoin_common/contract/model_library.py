@@ -24,7 +24,7 @@ class RunState(IntEnum):
 class SjmRun(ctypes.Structure):
     """One call of ``sjm_run``; the fields are explained beside their twins in ``driver.cpp``.
 
-    After ``RESULTS_FULL`` or ``CYCLES_OVER`` the same run goes on in a call with ``resume`` 1.
+    After ``RESULTS_FULL`` or ``CYCLES_OVER`` the same run continues in a call with ``resume`` 1.
     With ``resume`` 0 another run begins; where one was abandoned before, the design is emptied
     by a soft reset first.
     """

@@ -10,18 +10,26 @@ rides beside the tuples travels in words of its own:
   input has drained. Only the trailer carries ``tlast``. A packet is closed when it is full, when
   it is :data:`PACKET_CYCLES` old, not counting those in which it waits to be taken, and at the end;
   so it always fits the buffer that waits for it, as a DMA in this mode asks, and no result stays
-  unseen while input goes on.
+  unseen while tuples arrive.
 """
 
 from streamjoin_common.contract.layouts import LayoutField, beat_bits, result_layout, tuple_layout
 from streamjoin_common.contract.params import DesignParams
 
-LEAST_WORD_BITS = 64
+MIN_WORD_BITS = 64
+"""Minimum width of a word of a DMA stream in bits."""
+
 GROUP_TUPLES = 32
+"""Maximum tuples in a group."""
+
 PACKET_RESULTS = 1 << 16
+"""Maximum results in a packet."""
+
 PACKET_CYCLES = 1 << 16
+"""Maximum age of a packet in cycles, without those in which it waits to be taken."""
+
 MARK = 0x534A
-"""In every header and trailer, so that a stream that lost its place is noticed."""
+"""In every header and trailer, so that a stream that lost words is noticed."""
 
 HEADER = (
     LayoutField("sides", 0, GROUP_TUPLES),
@@ -40,19 +48,19 @@ TRAILER = (
 
 
 def _word_bits(layout: tuple[LayoutField, ...]) -> int:
-    return max(LEAST_WORD_BITS, 1 << (beat_bits(layout) - 1).bit_length())
+    return max(MIN_WORD_BITS, 1 << (beat_bits(layout) - 1).bit_length())
 
 
 def input_word_bits(params: DesignParams) -> int:
-    """Bits of a word of input: the least power of two that holds a tuple and a header."""
+    """Bits of a word of input: the smallest power of two that holds a tuple and a header."""
     return _word_bits(tuple_layout(params))
 
 
 def result_word_bits(params: DesignParams) -> int:
-    """Bits of a word of output: the least power of two that holds a result and a trailer."""
+    """Bits of a word of output: the smallest power of two that holds a result and a trailer."""
     return _word_bits(result_layout(params))
 
 
-def most_packet_bytes(params: DesignParams) -> int:
+def max_packet_bytes(params: DesignParams) -> int:
     """Bytes of the largest packet: what a buffer for results must hold."""
     return (PACKET_RESULTS + 1) * result_word_bits(params) // 8

@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeGuard
 
 from streamjoin_common.contract.theta import Theta
 
@@ -62,12 +62,12 @@ def _require(ok: bool, name: str, requirement: str, value: object) -> None:
         raise ParameterError(f"{name} must be {requirement}, not {value!r}")
 
 
-def _is_count(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+def _is_count(value: object, minimum: int, maximum: int) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
 
 
-def _is_power(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and _is_count(value, least, most) and value & (value - 1) == 0
+def _is_power(value: object, minimum: int, maximum: int) -> bool:
+    return _is_count(value, minimum, maximum) and value & (value - 1) == 0
 
 
 HOLD_WORDS = 8
@@ -80,8 +80,14 @@ arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
 """
 
 KEY_BITS = 32
+"""Bits of a key column."""
+
 MAX_TERMS = 4
+"""Maximum terms of a predicate."""
+
 WINDOW_BITS = 24
+"""Bits of a count window's length in tuples."""
+
 DESIGNS = ("handshake", "splitjoin", "splitjoin-hash")
 FORWARDS = ("step", "fast")
 ORDERS = ("none", "outer", "inner")
@@ -121,7 +127,7 @@ class DesignParams:
         Arriving tuples that a core of ``splitjoin`` compares in one pass over its sub-window, 1 to
         16.
     order : str
-        The most exact order that ``splitjoin`` can promise: ``"none"``, ``"outer"``, results by
+        The strictest order that ``splitjoin`` can promise: ``"none"``, ``"outer"``, results by
         arrival of the later tuple, or ``"inner"``, then by arrival of the earlier one too.
     timestamp_bits : int
         Bits of a tuple's time, 8 to 32, for time windows beside the count windows; 0 for none.
@@ -176,10 +182,10 @@ class DesignParams:
         )
         _require(_is_count(self.lanes, 1, 64), "lanes", "an integer from 1 to 64", self.lanes)
         _require(self.lanes <= self.segment_tuples, "lanes", "at most segment_tuples", self.lanes)
-        texts = [term.text if isinstance(term, Term) else repr(term) for term in self.terms]
-        if len(texts) > MAX_TERMS:
+        strings = [term.text if isinstance(term, Term) else repr(term) for term in self.terms]
+        if len(strings) > MAX_TERMS:
             raise ParameterError(
-                f"terms must be 1 to {MAX_TERMS} terms, not {len(texts)}: {','.join(texts)}"
+                f"terms must be 1 to {MAX_TERMS} terms, not {len(strings)}: {','.join(strings)}"
             )
         _require(
             bool(self.terms) and all(isinstance(t, Term) for t in self.terms),
@@ -240,7 +246,7 @@ class DesignParams:
             self.theta is not None or any(t.kind is not TermKind.KEY for t in self.terms),
             "terms",
             "other than keys alone where there is no theta",
-            ",".join(texts),
+            ",".join(strings),
         )
         _require(
             self.window_capacity < 1 << WINDOW_BITS,
@@ -249,16 +255,19 @@ class DesignParams:
             self.window_capacity,
         )
         if self.design == "splitjoin-hash":
-            self._check_hash(",".join(texts))
+            self._check_hash(",".join(strings))
 
     def _check_hash(self, terms: str) -> None:
         """Check what only a design with an index needs."""
         _require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
         _require(_is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
-        for name, least, most in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
+        for name, minimum, maximum in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
             value = getattr(self, name)
             _require(
-                _is_power(value, least, most), name, f"a power of two from {least} to {most}", value
+                _is_power(value, minimum, maximum),
+                name,
+                f"a power of two from {minimum} to {maximum}",
+                value,
             )
         _require(_is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
         if all(term.kind is not TermKind.EQUI for term in self.terms):
@@ -266,7 +275,7 @@ class DesignParams:
 
     @property
     def order_promise(self) -> str:
-        """In which order results come, of :data:`ORDERS`, unless the registers ask for less."""
+        """The order of results, one of :data:`ORDERS`, unless the registers ask for less."""
         return "outer" if self.design == "splitjoin-hash" else self.order
 
     @property
@@ -276,8 +285,8 @@ class DesignParams:
         A tuple is not written over one that a tuple accepted up to ``lead_tuples`` before may
         still read, whatever the windows.
         """
-        least = max(self.segment_tuples + self.lead_tuples, 2 * self.lanes)
-        return 1 << (least - 1).bit_length()
+        minimum = max(self.segment_tuples + self.lead_tuples, 2 * self.lanes)
+        return 1 << (minimum - 1).bit_length()
 
     @property
     def window_capacity(self) -> int:
@@ -317,11 +326,11 @@ class DesignParams:
             _require(name in known, "parameter", f"one of {', '.join(sorted(known))}", name)
         values = dict(plain)
         if "terms" in values:
-            texts = values["terms"]
-            listed = isinstance(texts, list | tuple)
-            listed = listed and all(isinstance(text, str) for text in texts)
-            _require(listed, "terms", "a list of terms, such as key:int32", texts)
-            values["terms"] = tuple(parse_term(text) for text in texts)
+            strings = values["terms"]
+            listed = isinstance(strings, list | tuple)
+            listed = listed and all(isinstance(string, str) for string in strings)
+            _require(listed, "terms", "a list of terms, such as key:int32", strings)
+            values["terms"] = tuple(parse_term(string) for string in strings)
         if values.get("theta") is not None:
             values["theta"] = Theta(**values["theta"])
         return cls(**values)
@@ -330,8 +339,8 @@ class DesignParams:
     def digest(self) -> str:
         """Identity of the design: 16 hexadecimal digits over parameters and interface."""
         identity = {"interface": INTERFACE_VERSION, **self.to_dict()}
-        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        document = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(document.encode()).hexdigest()[:16]
 
 
 def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
@@ -371,20 +380,20 @@ def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
     return active
 
 
-def parse_term(text: str) -> Term:
+def parse_term(string: str) -> Term:
     """Read ``equi:int32`` or ``band:float32``.
 
     Raises
     ------
     ParameterError
-        If the text names no known kind or type.
+        If the string names no known kind or type.
     """
-    kind, _, type_name = text.partition(":")
+    kind, _, type_name = string.partition(":")
     kinds, types = [k.value for k in TermKind], [t.value for t in KeyType]
     _require(
         kind in kinds and type_name in types,
         "term",
         f"{'|'.join(kinds)}:{'|'.join(types)}",
-        text,
+        string,
     )
     return Term(TermKind(kind), KeyType(type_name))

@@ -39,18 +39,18 @@ NEXT_TUPLE = "counts for every tuple accepted after the write"
 
 
 def _time_registers(params: DesignParams) -> list[Register]:
-    most = (1 << params.timestamp_bits) - 1
+    maximum = (1 << params.timestamp_bits) - 1
     windows = [
         Register(
             f"time_{side.lower()}",
-            0x38 + 4 * place,
+            0x38 + 4 * index,
             "rw",
-            f"Time window of {side}: a pair of which this side's tuple came first joins if the "
-            f"other came less than this later; from 1 to {most - 1}; {most}, as after reset, is "
-            "no limit.",
+            f"Time window of {side}: a pair of which this side's tuple arrived first joins if "
+            f"the other arrived less than this later; from 1 to {maximum - 1}; {maximum}, as after "
+            "reset, is no limit.",
             NEXT_TUPLE,
         )
-        for place, side in enumerate("RS")
+        for index, side in enumerate("RS")
     ]
     evicted = Register(
         "evicted",
@@ -63,10 +63,10 @@ def _time_registers(params: DesignParams) -> list[Register]:
 
 
 def _setting_registers(params: DesignParams) -> list[Register]:
-    """What ``splitjoin`` can be told: order, its interval, which cores to leave out."""
-    found = []
+    """Settings of ``splitjoin``: order, its interval, which cores to exclude."""
+    entries = []
     if params.order != "none":
-        found.append(
+        entries.append(
             Register(
                 "order",
                 0x64,
@@ -92,7 +92,7 @@ def _setting_registers(params: DesignParams) -> list[Register]:
             )
         )
     if params.order == "inner":
-        found.append(
+        entries.append(
             Register(
                 "interval",
                 0x68,
@@ -105,7 +105,7 @@ def _setting_registers(params: DesignParams) -> list[Register]:
         )
     for word in range(-(-params.cores // 32)):
         last = min(params.cores, 32 * word + 32) - 1
-        found.append(
+        entries.append(
             Register(
                 f"masked{word}",
                 0x100 + 4 * word,
@@ -115,12 +115,12 @@ def _setting_registers(params: DesignParams) -> list[Register]:
                 NEXT_INPUT,
             )
         )
-    return found
+    return entries
 
 
 def registers(params: DesignParams) -> tuple[Register, ...]:
     """The register map of a design; its offsets are unique."""
-    found = [
+    entries = [
         Register("identity", 0x00, "ro", f"Reads {MAGIC:#010x}, the letters SJON."),
         Register("version", 0x04, "ro", "Version of this interface."),
         Register("digest_low", 0x08, "ro", "Bits 31:0 of the design's digest."),
@@ -225,20 +225,20 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
         ),
     ]
     if params.timestamp_bits:
-        found += _time_registers(params)
+        entries += _time_registers(params)
     if params.design == "splitjoin":
-        found += _setting_registers(params)
+        entries += _setting_registers(params)
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
             bits = "its float32 bits" if term.type is KeyType.FLOAT32 else "an integer"
-            for place, bound in enumerate(("lo", "hi")):
-                found.append(
+            for bound_index, bound in enumerate(("lo", "hi")):
+                entries.append(
                     Register(
                         f"band_{bound}{index}",
-                        0x80 + 8 * index + 4 * place,
+                        0x80 + 8 * index + 4 * bound_index,
                         "rw",
                         f"Band width {bound} of term {index}, {bits}; 0 after reset.",
                         NEXT_TUPLE,
                     )
                 )
-    return tuple(sorted(found, key=lambda each: each.offset))
+    return tuple(sorted(entries, key=lambda each: each.offset))

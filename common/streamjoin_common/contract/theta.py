@@ -65,7 +65,7 @@ class Theta:
     name : str
         What it is called.
     source_digest : str
-        Hash of what the function is made of: the text of it and of the functions it calls, and
+        Hash of what the function is made of: its source and that of the functions it calls, and
         the values that it takes from outside by name. Attributes of classes and modules are not
         looked at: name a design anew when they change.
     function : callable, optional
@@ -128,11 +128,11 @@ def _parts(function: FunctionType, called: str, seen: set[FunctionType]) -> Iter
 
 
 def _source(function: FunctionType, called: str) -> str:
-    """Return a function's text; the lines that Python finds are checked to be its own."""
+    """Return a function's source; the lines that Python returns are checked to be its own."""
     try:
         source = textwrap.dedent(inspect.getsource(function))
-        (found,) = ast.parse(source).body
-        if isinstance(found, ast.FunctionDef) and found.name == function.__name__:
+        (definition,) = ast.parse(source).body
+        if isinstance(definition, ast.FunctionDef) and definition.name == function.__name__:
             return source
     except (OSError, SyntaxError, ValueError):
         pass
@@ -151,21 +151,21 @@ def _value_parts(name: str, value: Any, called: str, seen: set[FunctionType]) ->
         yield repr(value)
     else:
         raise ThetaError(
-            f"theta {called} may take numbers, texts, tuples of them, functions and modules from "
+            f"theta {called} may take numbers, strings, tuples of them, functions and modules from "
             f"outside, not {name}, a {type(value).__name__}"
         )
 
 
 def _is_library(module: str) -> bool:
-    """Tell whether a module's functions are named, not hashed: their release is known."""
+    """Return whether a module's functions are named, not hashed: their release is known."""
     return module.partition(".")[0] == "amaranth"
 
 
 def _names(code: CodeType) -> set[str]:
     """Return the names that code takes from outside, in the functions inside it too."""
-    found = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
-    found.update(code.co_freevars)
+    names = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
+    names.update(code.co_freevars)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found |= _names(constant)
-    return found
+            names |= _names(constant)
+    return names

@@ -5,33 +5,34 @@ import re
 from streamjoin_common.errors import InputError
 
 MAX_US = 1 << 62
-"""Durations in microseconds are below this: then every sum of a time and a duration is int64."""
+"""Limit of durations in microseconds, exclusive: a time plus a duration then fits an int64."""
 
-MAX_SHOWN = 40
-"""Characters of a wrong text that an error repeats."""
+MAX_SHOWN_CHARACTERS = 40
+"""Maximum characters of a wrong string that an error repeats."""
 
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
 
 _DURATION = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,18}))?(us|ms|s|min|h)")
 
 
-def parse_duration(text: str) -> int:
+def parse_duration(string: str) -> int:
     """Read a duration as microseconds.
 
     Raises
     ------
     InputError
-        If the text is no duration, or not an integer of microseconds from 1 to below 2**62.
+        If the string is no duration, or not an integer of microseconds from 1 to below 2**62.
 
     Examples
     --------
     >>> parse_duration("1.5min")
     90000000
     """
-    match = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    match = _DURATION.fullmatch(string) if isinstance(string, str) else None
     if match is None:
         raise InputError(
-            f"a duration is a number with us, ms, s, min or h, not {shown(text)}; write it as 1.5s"
+            f"a duration is a number with us, ms, s, min or h, not {shown(string)}; "
+            "write it as 1.5s"
         )
     fraction = match[2] or ""
     scaled = int(match[1] + fraction) * UNITS_US[match[3]]
@@ -39,7 +40,7 @@ def parse_duration(text: str) -> int:
     if rest or not 1 <= length_us < MAX_US:
         raise InputError(
             "a duration is an integer number of microseconds above 0 and below 2**62, not "
-            f"{shown(text)}"
+            f"{shown(string)}"
         )
     return length_us
 
@@ -53,7 +54,7 @@ def format_duration(length_us: int) -> str:
     return f"{length_us // 10**6}.{length_us % 10**6:06d}s"
 
 
-def parse_lateness(text: str | None) -> int | None:
+def parse_lateness(string: str | None) -> int | None:
     """Read a lateness as microseconds; None stays None.
 
     Raises
@@ -61,15 +62,15 @@ def parse_lateness(text: str | None) -> int | None:
     InputError
         If it is no duration.
     """
-    if text is None:
+    if string is None:
         return None
-    if not isinstance(text, str):
-        raise InputError(f"lateness must be a string such as '10ms', not {text!r}")
-    return parse_duration(text)
+    if not isinstance(string, str):
+        raise InputError(f"lateness must be a string such as '10ms', not {string!r}")
+    return parse_duration(string)
 
 
-def shown(text: object) -> str:
-    """Repeat a wrong text in an error: quoted, and cut where it is long."""
-    if isinstance(text, str) and len(text) > MAX_SHOWN:
-        text = f"{text[: MAX_SHOWN - 3]}..."
-    return repr(text)
+def shown(string: object) -> str:
+    """Repeat a wrong string in an error: quoted, and cut where it is long."""
+    if isinstance(string, str) and len(string) > MAX_SHOWN_CHARACTERS:
+        string = f"{string[: MAX_SHOWN_CHARACTERS - 3]}..."
+    return repr(string)

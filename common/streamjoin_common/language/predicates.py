@@ -14,7 +14,7 @@ from streamjoin_common.language.durations import shown
 Number = int | float
 
 MAX_WIDTH = 10**400
-"""Integer widths are below this in magnitude: 400 digits."""
+"""Limit of an integer width's magnitude, exclusive: it has at most 400 digits."""
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,399})")
 _REAL = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,9})?|inf)")
@@ -113,9 +113,11 @@ class Predicate:
         InputError
             If a term cannot be read or there is none.
         """
-        on_texts, band_texts = _texts(on, "on"), _texts(band, "band")
-        terms: list[Term] = [_parse_equi(part) for text in on_texts for part in text.split(",")]
-        terms += [_parse_band(text) for text in band_texts]
+        on_strings, band_strings = _strings(on, "on"), _strings(band, "band")
+        terms: list[Term] = [
+            _parse_equi(part) for string in on_strings for part in string.split(",")
+        ]
+        terms += [_parse_band(string) for string in band_strings]
         return cls(tuple(terms))
 
     @property
@@ -209,40 +211,42 @@ def _as_real(width: Number) -> float:
         return math.copysign(math.inf, width > 0 or -1)
 
 
-def _texts(given: str | list[str] | None, name: str) -> list[str]:
+def _strings(given: str | list[str] | None, name: str) -> list[str]:
     if given is None:
         return []
-    texts = [given] if isinstance(given, str) else given
-    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+    strings = [given] if isinstance(given, str) else given
+    if not isinstance(strings, list | tuple) or not all(
+        isinstance(string, str) for string in strings
+    ):
         raise InputError(f"{name} must be a string or a list of strings, not {given!r}")
-    return list(texts)
+    return list(strings)
 
 
-def _parse_equi(text: str) -> Equi:
-    left, equals, right = text.partition("=")
+def _parse_equi(string: str) -> Equi:
+    left, equals, right = string.partition("=")
     if not left or (equals and not right) or "=" in right:
-        raise InputError(f"on takes COL or RCOL=SCOL, not {shown(text)}")
+        raise InputError(f"on takes COL or RCOL=SCOL, not {shown(string)}")
     return Equi(left, right or left)
 
 
-def _parse_band(text: str) -> Band:
-    columns, *widths = text.split(":")
+def _parse_band(string: str) -> Band:
+    columns, *widths = string.split(":")
     left, _, right = columns.partition("=")
     if not (left and right and "=" not in right and len(widths) == 2):
-        raise InputError(f"band takes RCOL=SCOL:LO:HI, as x=a:10:10, not {shown(text)}")
-    lo, hi = (_parse_width(width, text) for width in widths)
+        raise InputError(f"band takes RCOL=SCOL:LO:HI, as x=a:10:10, not {shown(string)}")
+    lo, hi = (_parse_width(width, string) for width in widths)
     return Band(left, right, lo, hi)
 
 
-def _parse_width(text: str, whole: str) -> Number:
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if not _REAL.fullmatch(text):
+def _parse_width(string: str, whole: str) -> Number:
+    if _INTEGER.fullmatch(string):
+        return int(string)
+    if not _REAL.fullmatch(string):
         raise InputError(
-            f"band {shown(whole)}: the width {shown(text)} is not a number; write it as 10, -5, "
+            f"band {shown(whole)}: the width {shown(string)} is not a number; write it as 10, -5, "
             "0.5, 1e3 or inf"
         )
-    width = float(text)
-    if math.isinf(width) and "inf" not in text:
-        raise InputError(f"band {shown(whole)}: the width {shown(text)} is too large; write inf")
+    width = float(string)
+    if math.isinf(width) and "inf" not in string:
+        raise InputError(f"band {shown(whole)}: the width {shown(string)} is too large; write inf")
     return width

@@ -94,13 +94,13 @@ def needs_arrivals(window: Window) -> bool:
     return isinstance(window, TumblingWindow | TimeWindow)
 
 
-def parse_window(text: str) -> Window:
+def parse_window(string: str) -> Window:
     """Read ``all``, ``tumbling:1s``, ``count:W_R[,W_S]`` or ``time:T_R[,T_S]``.
 
     Raises
     ------
     InputError
-        If the text is no window.
+        If the string is no window.
 
     Examples
     --------
@@ -109,9 +109,9 @@ def parse_window(text: str) -> Window:
     >>> parse_window("time:15min").text
     'time:15min'
     """
-    if text == "all":
+    if string == "all":
         return AllWindow()
-    kind, _, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
+    kind, _, rest = string.partition(":") if isinstance(string, str) else ("", "", "")
     lengths = rest.split(",") if rest else []
     try:
         if kind == "tumbling" and len(lengths) == 1:
@@ -121,14 +121,14 @@ def parse_window(text: str) -> Window:
         if kind == "time" and len(lengths) in {1, 2}:
             return TimeWindow(*map(parse_duration, lengths))
     except InputError as error:
-        raise InputError(f"window {shown(text)}: {error}") from None
+        raise InputError(f"window {shown(string)}: {error}") from None
     raise InputError(
         "a window is all, tumbling:DUR, count:W[,W] or time:DUR[,DUR] (such as time:10s), not "
-        f"{shown(text)}"
+        f"{shown(string)}"
     )
 
 
-def _tuples(text: str) -> int:
-    if not _COUNT.fullmatch(text):
-        raise InputError(f"a count is an integer above 0, not {shown(text)}; write it as 1024")
-    return int(text)
+def _tuples(string: str) -> int:
+    if not _COUNT.fullmatch(string):
+        raise InputError(f"a count is an integer above 0, not {shown(string)}; write it as 1024")
+    return int(string)

@@ -1,4 +1,4 @@
-"""The one place that gives files their names, reads ``STREAMJOIN_CACHE`` and locks.
+"""The one package that gives files their names, reads ``STREAMJOIN_CACHE`` and locks.
 
 Guarantees, against ``kill -9`` at any moment and, on a disk that keeps what it acknowledged,
 against a loss of power:

@@ -180,7 +180,7 @@ def make_folder(folder: Path, *, named: Path | None = None) -> None:
     except OSError as error:
         remedy = "name a folder that can be made"
         if named is not None:
-            remedy = "name a place in a folder that can be made"
+            remedy = "name a path in a folder that can be made"
         raise StorageError(named or folder, error, remedy) from None
 
 
@@ -330,12 +330,12 @@ def _sync(path: Path) -> None:
 
 
 def _sync_tree(folder: Path) -> None:
-    for place, _, files in os.walk(folder, topdown=False):
+    for parent, _, files in os.walk(folder, topdown=False):
         for name in files:
-            path = Path(place) / name
+            path = Path(parent) / name
             if not path.is_symlink():
                 _sync(path)
-        _sync(Path(place))
+        _sync(Path(parent))
 
 
 @functools.cache

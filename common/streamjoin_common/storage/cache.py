@@ -4,8 +4,8 @@ Its code is run, so it counts who can write it.
 
 ``STREAMJOIN_CACHE`` chooses it; by default it lies in the environment. It is refused where others
 can write (:mod:`~streamjoin_common.storage.trust`). One that can be read and not written, as that
-of another user's install, is read; what is missing goes to a folder of this process alone, and one
-line says so.
+of another user's install, is read; what is missing is written to a folder of this process alone,
+and one line says so.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ BUILD_DEADLINE_S = 900.0
 """Seconds to wait for another process that makes the same entry before making it too."""
 
 PROBE_BYTES = 1 << 20
-"""Room that a cache has at least if it is not full."""
+"""Bytes that can be written to a cache's disk unless it is full."""
 
 _UNWRITABLE = (
     "the cache {} cannot be written, so what is missing in it is made anew in each run: set "
@@ -40,14 +40,14 @@ _UNWRITABLE = (
 )
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _log = logging.getLogger("streamjoin.cache")
-_told: set[str] = set()
+_warned: set[str] = set()
 _private: list[TemporaryFolder] = []
 
 
-def tell_once(message: str) -> None:
+def warn_once(message: str) -> None:
     """Log a warning, once in a process."""
-    if message not in _told:
-        _told.add(message)
+    if message not in _warned:
+        _warned.add(message)
         _log.warning("streamjoin: %s", message)
 
 
@@ -98,11 +98,11 @@ def folder(kind: str) -> Path:
     CacheError
         As :func:`root`; also if not even a temporary folder can be made.
     """
-    place = root() / kind
-    if _made(place):
-        _check(place, root())
-        return place
-    tell_once(_UNWRITABLE.format(root()))
+    path = root() / kind
+    if _made(path):
+        _check(path, root())
+        return path
+    warn_once(_UNWRITABLE.format(root()))
     return _own(kind)
 
 
@@ -114,12 +114,12 @@ def _own(kind: str) -> Path:
             raise CacheError(
                 f"{VARIABLE} must name a folder that can be written, as {root()} cannot: {error}"
             ) from None
-    place = _private[0].path / kind
-    place.mkdir(exist_ok=True)
-    return place
+    path = _private[0].path / kind
+    path.mkdir(exist_ok=True)
+    return path
 
 
-def _places(kind: str) -> list[Path]:
+def _parents(kind: str) -> list[Path]:
     return [root() / kind, *(owned.path / kind for owned in _private)]
 
 
@@ -146,14 +146,14 @@ def write_checked(path: Path, content: bytes) -> bool:
     Nothing depends on it: without room the next run makes the content again.
     """
     if not _made(path.parent):
-        tell_once(_UNWRITABLE.format(root()))
+        warn_once(_UNWRITABLE.format(root()))
         return False
     try:
         with new_file(path) as draft:
             draft.write_bytes(hashlib.sha256(content).digest() + content)
             draft.chmod(draft.stat().st_mode & ~(stat.S_IWGRP | stat.S_IWOTH))
     except OSError as error:
-        tell_once(f"the cache does not keep what was compiled: {error}")
+        warn_once(f"the cache does not keep what was compiled: {error}")
         return False
     return True
 
@@ -177,21 +177,21 @@ def entry(
     CacheError
         As :func:`folder`.
     """
-    found = _found(kind, name)
-    if found is not None:
-        return found
+    made = _whole_entry(kind, name)
+    if made is not None:
+        return made
     target = folder(kind) / name
     shared = target.is_relative_to(root())
     with lock(target.with_name(f".{name}.lock"), BUILD_DEADLINE_S) if shared else nullcontext():
-        found = _found(kind, name)  # another process may have made it meanwhile
-        if found is None:
-            found = _filled(target, make, kind if shared else None)
+        made = _whole_entry(kind, name)  # another process may have made it meanwhile
+        if made is None:
+            made = _filled(target, make, kind if shared else None)
             for left in target.parent.glob(".*.lock"):  # by a process that was killed
                 with lock(left, 0):
                     pass
     if max_entries is not None and shared:
         _forget(target.parent, max_entries)
-    return found
+    return made
 
 
 def _filled(target: Path, make: Callable[[Path], None], kind: str | None) -> Path:
@@ -203,15 +203,15 @@ def _filled(target: Path, make: Callable[[Path], None], kind: str | None) -> Pat
         full = isinstance(error, OSError) and error.errno in DISK_ERRORS
         if kind is None or not (full or not _has_room(target.parent)):
             raise
-        tell_once(f"the disk of the cache {root()} is full: a temporary folder is used instead")
+        warn_once(f"the disk of the cache {root()} is full: a temporary folder is used instead")
         return _filled(_own(kind) / target.name, make, None)
     return target
 
 
-def _has_room(place: Path) -> bool:
+def _has_room(parent: Path) -> bool:
     """Whether a tool that failed without a reason may have had one: a disk that is full."""
     try:
-        with new_file(place / ".room") as draft:
+        with new_file(parent / ".room") as draft:
             draft.write_bytes(bytes(PROBE_BYTES))
             raise _RoomError
     except _RoomError:
@@ -224,12 +224,12 @@ class _RoomError(Exception):
     """There is room; the probe is not kept."""
 
 
-def _found(kind: str, name: str) -> Path | None:
-    for place in _places(kind):
-        if is_whole(place / name):
+def _whole_entry(kind: str, name: str) -> Path | None:
+    for parent in _parents(kind):
+        if is_whole(parent / name):
             with suppress(OSError):  # another user's: who needs it is not counted
-                os.utime(place / name / SEAL_NAME)
-            return place / name
+                os.utime(parent / name / SEAL_NAME)
+            return parent / name
     return None
 
 
@@ -298,17 +298,17 @@ def mirror(kind: str) -> Path:
 
     A program that finds what it needs there writes nothing; what it does not find, it can write.
     """
-    source, place = root() / kind, folder(kind)
-    if place == source:
-        return place
+    source, target = root() / kind, folder(kind)
+    if target == source:
+        return target
     for path in source.rglob("*"):
-        link = place / path.relative_to(source)
+        link = target / path.relative_to(source)
         with suppress(FileExistsError):
             if path.is_dir():
                 link.mkdir(parents=True)
             else:
                 link.symlink_to(path)
-    return place
+    return target
 
 
 @contextmanager

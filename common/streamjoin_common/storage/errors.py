@@ -9,30 +9,30 @@ DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """The run was right and the disk was not: exit status 1, others are 2."""
 
 _REMEDIES = {
-    errno.ENOSPC: "free some space, or name a place on another disk",
-    errno.EDQUOT: "remove files of yours, or name a place on another disk",
+    errno.ENOSPC: "free some space, or name a path on another disk",
+    errno.EDQUOT: "remove files of yours, or name a path on another disk",
     errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
-    errno.EIO: "the disk may be damaged: name a place on another disk",
-    errno.EACCES: "name a place in a folder that can be written, or change its permissions",
-    errno.EPERM: "name a place in a folder that can be written, or change its permissions",
-    errno.EROFS: "the file system is read-only: name a place on another one",
+    errno.EIO: "the disk may be damaged: name a path on another disk",
+    errno.EACCES: "name a path in a folder that can be written, or change its permissions",
+    errno.EPERM: "name a path in a folder that can be written, or change its permissions",
+    errno.EROFS: "the file system is read-only: name a path on another one",
     errno.ENOENT: "make its folder first",
-    errno.ENOTDIR: "name a place whose folders are folders and not files",
-    errno.EEXIST: "name a place that is not taken",
-    errno.ENOTEMPTY: "name a place that is not taken",
+    errno.ENOTDIR: "name a path whose folders are folders and not files",
+    errno.EEXIST: "name a path that is not taken",
+    errno.ENOTEMPTY: "name a path that is not taken",
     errno.EISDIR: "name a file in a folder that can be written",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
-_USUAL_REMEDY = "name a place in a folder that can be written"
+_USUAL_REMEDY = "name a path in a folder that can be written"
 
 
 def system_reason(error: OSError) -> str:
     """Return the system's words for an error, without a library's words around them."""
     if isinstance(error, StorageError):
         return error.reason
-    found = re.search(r"\[errno \d+\] (.*)", str(error))
-    if found:  # Arrow's: "[Errno 28] Error writing bytes to file. Detail: [errno 28] No space ..."
-        return found[1].rstrip(". ")
+    match = re.search(r"\[errno \d+\] (.*)", str(error))
+    if match:  # Arrow's: "[Errno 28] Error writing bytes to file. Detail: [errno 28] No space ..."
+        return match[1].rstrip(". ")
     return error.strerror or str(error)
 
 

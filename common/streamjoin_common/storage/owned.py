@@ -2,7 +2,7 @@
 
 Each such folder holds a file on which its process keeps a lock; the system gives the lock up when
 the process ends, however it ends. The lock file is the last thing that is removed, so a removal
-that is interrupted goes on the next time.
+that is interrupted continues the next time.
 """
 
 import errno
@@ -27,7 +27,10 @@ REMOVE_DEADLINE_S = 2.0
 """Seconds for which a folder is removed again: a process that ends may write its last file."""
 
 RETRY_S = 0.02
+"""Seconds between two attempts."""
+
 MAX_TRIES = 100
+"""Maximum attempts to make a temporary folder that no other process removes."""
 _TEMPORARY = re.compile(r"streamjoin-[\w.-]+-[0-9a-f]{12}")
 
 
@@ -130,7 +133,7 @@ class OwnedFolder:
                     self.path.rmdir()
                 raise
             if held is not None:
-                break  # else a sweep came before our lock
+                break  # else another process removed the folder before our lock
         else:
             raise refused(parent, errno.EBUSY, "another process removes what is made there")
         steps.done("folder locked")

@@ -71,7 +71,7 @@ def _group(number: int) -> str:
 
 
 def is_ours(about: os.stat_result) -> bool:
-    """Whether nobody else can have changed a file, or what a folder holds, as far as it tells."""
+    """Whether its status shows that nobody else can change a file, or the entries of a folder."""
     return _who_else_writes(about, sticky_counts=False) is None
 
 

@@ -25,7 +25,7 @@ from streamjoin_common.contract import (
     SIDE_R,
     beat_bits,
     input_word_bits,
-    most_packet_bytes,
+    max_packet_bytes,
     tuple_layout,
 )
 
@@ -69,7 +69,7 @@ class PynqDevice(Device):
         self._send = axi_dma.Channel(self._dma_mmio, axi_dma.MM2S, dma.sendchannel)
         self._receive = axi_dma.Channel(self._dma_mmio, axi_dma.S2MM, dma.recvchannel)
         most_bytes = int(dma.buffer_max_size)
-        packet_bytes = most_packet_bytes(self.params)
+        packet_bytes = max_packet_bytes(self.params)
         group_bytes = (GROUP_TUPLES + 1) * input_word_bits(self.params) // 8
         if most_bytes < max(packet_bytes, group_bytes):
             raise DeviceError(

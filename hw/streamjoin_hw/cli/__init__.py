@@ -187,8 +187,8 @@ def _bitstream(arguments: argparse.Namespace) -> int:
         raise UsageError("--out must name the folder that the bitstream is written to")
     params = design_from(arguments.preset or arguments.board, arguments.param)
     if arguments.board == ulx3s.BOARD:
-        with stages(f"bitstream for {ulx3s.BOARD}") as tell:
-            made = ulx3s.bitstream(params, folder, tell)
+        with stages(f"bitstream for {ulx3s.BOARD}") as report:
+            made = ulx3s.bitstream(params, folder, report)
         print(made)
         say(ulx3s.summary(made.parent))
         return 0
@@ -263,13 +263,13 @@ class HardwareVerb:
         parser.epilog = f"{parameters}\n{_EXAMPLES}"
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-        for name, run, text in self._ACTIONS:
+        for name, run, help_line in self._ACTIONS:
             example = next(line for line in _EXAMPLES.splitlines() if f" hw {name}" in line)
             about = "" if name == "prove" else f"{parameters}\n"
             action = actions.add_parser(
                 name,
-                help=text,
-                description=f"{text[0].upper()}{text[1:]}.",
+                help=help_line,
+                description=f"{help_line[0].upper()}{help_line[1:]}.",
                 epilog=f"{about}example:\n{example}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
@@ -302,11 +302,11 @@ class HardwareVerb:
     @staticmethod
     def _configure_simulate(action: argparse.ArgumentParser) -> None:
         configure_input(action, 1000)
-        for flag, text in (
+        for flag, help_line in (
             ("--idle", "input pauses, of 1024 cycles (default 0)"),
             ("--stall", "output is not ready, of 1024 cycles (default 0)"),
         ):
-            action.add_argument(flag, type=int, default=0, metavar="COUNT", help=text)
+            action.add_argument(flag, type=int, default=0, metavar="COUNT", help=help_line)
         action.add_argument(
             "--waves",
             nargs="?",

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             "hw latency is about arrays of cores: the design must not be splitjoin-hash"
         )
     if base.theta is not None:
-        raise UsageError("the closed forms are of matches of equal keys: leave out theta")
+        raise UsageError("the closed forms are of matches of equal keys: drop --param theta")
     if base.order == "inner":
         raise UsageError("under the inner order a match waits for others: --param order=outer")
     designs = [
@@ -70,15 +70,15 @@ def _variant(base: DesignParams, variant: str, cores: int) -> DesignParams:
     )
 
 
-def _counts(text: str) -> list[int]:
-    words = text.split(",")
+def _counts(string: str) -> list[int]:
+    words = string.split(",")
     if not all(word.isascii() and word.isdigit() and int(word) for word in words):
-        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {text!r}")
+        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {string!r}")
     return [int(word) for word in words]
 
 
 def _row(params: DesignParams) -> dict[str, Any]:
-    """Measure the matches that come first and last."""
+    """Measure the first and the last match."""
     from streamjoin_hw.sim.testing import step_cycles
     from streamjoin_hw.studies.latency.cases import latency_cycles, measure
 

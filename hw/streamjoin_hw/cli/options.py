@@ -48,13 +48,13 @@ def check_array(params: DesignParams, action: str) -> None:
         )
 
 
-def _parse_param(text: str) -> tuple[str, Any]:
-    """Read ``name=value``: whole numbers, names, a list for ``terms``."""
-    name, equals, value = text.partition("=")
+def _parse_param(string: str) -> tuple[str, Any]:
+    """Read ``name=value``: integers, names, a list for ``terms``."""
+    name, equals, value = string.partition("=")
     names = [field.name for field in dataclasses.fields(DesignParams)]
     if not equals or name not in names:
         raise UsageError(
-            f"--param must be NAME=VALUE with NAME one of {', '.join(names)}, not {text!r}"
+            f"--param must be NAME=VALUE with NAME one of {', '.join(names)}, not {string!r}"
         )
     if name == "terms":
         return name, tuple(parse_term(term) for term in value.split(","))
@@ -65,17 +65,17 @@ def _parse_param(text: str) -> tuple[str, Any]:
     try:
         return name, int(value)
     except ValueError:
-        raise UsageError(f"--param {name} must be a whole number, not {value!r}") from None
+        raise UsageError(f"--param {name} must be an integer, not {value!r}") from None
 
 
-def _theta_in(text: str) -> Theta:
+def _theta_in(string: str) -> Theta:
     """Load the predicate of ``FILE.py:FUNCTION``."""
-    file, colon, name = text.rpartition(":")
+    file, colon, name = string.rpartition(":")
     path = Path(file)
     if colon and path.suffix == ".py" and not path.is_file():
         raise UsageError(f"--param theta: there is no file {file}")
     if not colon or path.suffix != ".py":
-        raise UsageError(f"--param theta must be FILE.py:FUNCTION, not {text!r}")
+        raise UsageError(f"--param theta must be FILE.py:FUNCTION, not {string!r}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None  # as its name ends in .py
     assert spec.loader is not None
@@ -105,7 +105,7 @@ def design_from(preset: str | None, overrides: list[str]) -> DesignParams:
             raise UsageError(f"--preset must be one of {', '.join(PRESETS)}, not {preset!r}")
         base = PRESETS[preset]
         values = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
-    values.update(_parse_param(text) for text in overrides)
+    values.update(_parse_param(string) for string in overrides)
     for name in ("cores", "segment_tuples"):
         if name not in values:
             raise UsageError(f"give --preset NAME, or --param {name}=COUNT")

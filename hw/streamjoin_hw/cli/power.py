@@ -15,8 +15,8 @@ PAPERS_CORES = "1,2,5,10"
 PAPERS_DESIGN = ("cores=1", "segment_tuples=100", "window_memory=lutram")
 USUAL_THROUGHPUT = 500_000.0
 USUAL_MATCH_RATE = 0.1
-LEAST_TUPLES = 3
-"""Two tuples have an interval between them; a third one ends the input."""
+MIN_TUPLES = 3
+"""Minimum tuples of an input: two have an interval between them, a third one ends the input."""
 
 RECORD_NAME, PAGE_NAME = "power.json", "power.html"
 
@@ -29,7 +29,7 @@ def configure(action: argparse.ArgumentParser) -> None:
         help="counts of cores, a point each, that share the design's window (default: the design's "
         f"own; without a design {PAPERS_CORES}, the study of handshake join)",
     )
-    for flag, name, text in (
+    for flag, name, help_line in (
         (
             "--throughput",
             "RATE",
@@ -37,14 +37,14 @@ def configure(action: argparse.ArgumentParser) -> None:
         ),
         ("--clock", "MHZ", "one clock in MHz for every point, instead of a throughput"),
     ):
-        action.add_argument(flag, type=float, metavar=name, help=text)
-    for flag, kind, default, name, text in (
+        action.add_argument(flag, type=float, metavar=name, help=help_line)
+    for flag, kind, default, name, help_line in (
         ("--match-rate", float, USUAL_MATCH_RATE, "RATE", "matches that a tuple owes on average"),
         ("--tuples", int, 1001, "COUNT", "of the input, beside those that fill the windows"),
         ("--seed", int, 1, "SEED", "of the input"),
     ):
         action.add_argument(
-            flag, type=kind, default=default, metavar=name, help=f"{text} ({default:g})"
+            flag, type=kind, default=default, metavar=name, help=f"{help_line} ({default:g})"
         )
     action.add_argument("--json", action="store_true", help="print the record as JSON")
     action.add_argument(
@@ -60,8 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     designs, window = _designs(arguments)
     throughput, clock_hz = _speed(arguments)
-    if arguments.tuples < LEAST_TUPLES:
-        raise UsageError(f"--tuples must be at least {LEAST_TUPLES}, not {arguments.tuples}")
+    if arguments.tuples < MIN_TUPLES:
+        raise UsageError(f"--tuples must be at least {MIN_TUPLES}, not {arguments.tuples}")
     if not 0 <= arguments.match_rate <= window:
         raise UsageError(
             f"--match-rate must be from 0 to {window}, the window, not {arguments.match_rate:g}"
@@ -69,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.seed < 0:
         raise UsageError(f"--seed must be at least 0, not {arguments.seed}")
     load = Load(window, arguments.match_rate, "uniform", arguments.tuples, arguments.seed)
-    with stages(f"{len(designs)} points") as tell:
-        record = study(designs, Setting(load, throughput, clock_hz), tell=tell)
+    with stages(f"{len(designs)} points") as report:
+        record = study(designs, Setting(load, throughput, clock_hz), report=report)
     if arguments.out is not None:
         _write(Path(arguments.out), json.dumps(record, indent=2) + "\n", study_page(record))
     if arguments.json:
@@ -91,10 +91,10 @@ def _designs(arguments: argparse.Namespace) -> tuple[list[DesignParams], int]:
     base = design_from(arguments.preset, list(PAPERS_DESIGN) if is_papers else arguments.param)
     check_terms(base)
     window = base.window_capacity
-    text = arguments.cores or (PAPERS_CORES if is_papers else str(base.cores))
-    words = text.split(",")
+    string = arguments.cores or (PAPERS_CORES if is_papers else str(base.cores))
+    words = string.split(",")
     if not all(word.isascii() and word.isdigit() and int(word) for word in words):
-        raise UsageError(f"--cores must be counts from 1 up, as in {PAPERS_CORES}, not {text!r}")
+        raise UsageError(f"--cores must be counts from 1 up, as in {PAPERS_CORES}, not {string!r}")
     designs = [with_cores(base, cores) for cores in sorted({int(word) for word in words})]
     for params in designs:
         active_cores(params, window, window)
@@ -105,12 +105,12 @@ def _speed(arguments: argparse.Namespace) -> tuple[float | None, float | None]:
     """Return the throughput or the clock in Hz."""
     if arguments.clock is not None and arguments.throughput is not None:
         raise UsageError("give --throughput or --clock, not both: each decides the other")
-    for flag, value, most in (
+    for flag, value, maximum in (
         ("--clock", arguments.clock, 1e3),
         ("--throughput", arguments.throughput, 1e9),
     ):
-        if value is not None and not 0 < value <= most:
-            raise UsageError(f"{flag} must be above 0 and at most {most:g}, not {value:g}")
+        if value is not None and not 0 < value <= maximum:
+            raise UsageError(f"{flag} must be above 0 and at most {maximum:g}, not {value:g}")
     if arguments.clock is not None:
         return None, arguments.clock * 1e6
     return arguments.throughput or USUAL_THROUGHPUT, None

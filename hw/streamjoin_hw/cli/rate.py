@@ -17,13 +17,13 @@ USUAL_KEYS = "uniform,zipf"
 
 def configure(action: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    for flag, default, text in (
+    for flag, default, help_line in (
         ("--windows", None, f"count windows of both sides in tuples ({USUAL_WINDOWS}, as held)"),
         ("--rates", USUAL_RATES, "matches that a tuple owes on average"),
         ("--keys", USUAL_KEYS, "uniform, zipf (R by Zipf's law, S evenly) or zipf-both"),
     ):
-        told = text if default is None else f"{text} ({default})"
-        action.add_argument(flag, default=default, metavar="A,B,...", help=told)
+        shown = help_line if default is None else f"{help_line} ({default})"
+        action.add_argument(flag, default=default, metavar="A,B,...", help=shown)
     action.add_argument(
         "--tuples", type=int, default=50_000, metavar="COUNT", help="of each run (50000)"
     )
@@ -40,13 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     capacity = params.window_capacity
     usual = [word for word in _words(USUAL_WINDOWS) if int(word) <= capacity] or [str(capacity)]
     asked = usual if arguments.windows is None else _words(arguments.windows)
-    windows = [int(_number("--windows", text, 1, whole=True)) for text in asked]
+    windows = [int(_number("--windows", string, 1, whole=True)) for string in asked]
     for window in windows:
         if window > params.window_capacity:
             raise UsageError(
                 f"--windows must be at most {capacity}, which the design holds, not {window}"
             )
-    rates = [_number("--rates", text, 0) for text in _words(arguments.rates)]
+    rates = [_number("--rates", string, 0) for string in _words(arguments.rates)]
     kinds = _words(arguments.keys)
     for kind in kinds:
         if kind not in KEYS:
@@ -63,15 +63,15 @@ def run(arguments: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     with progress("measuring", len(loads), hidden_below=2) as report:
         for done, load in enumerate(loads, start=1):
-            found = measure(params, folder, load)
+            measured = measure(params, folder, load)
             rows.append(
                 {
                     "window": load.window,
                     "keys": load.keys,
                     "match_rate": load.match_rate,
-                    "owed_per_tuple": round(found.owed, 3),
-                    "cycles_per_tuple": round(found.cycles, 3),
-                    "comparisons_per_cycle": round(load.window / found.cycles, 1),
+                    "owed_per_tuple": round(measured.owed, 3),
+                    "cycles_per_tuple": round(measured.cycles, 3),
+                    "comparisons_per_cycle": round(load.window / measured.cycles, 1),
                     "seed": load.seed,
                     "verdict": "exact",
                 }
@@ -98,17 +98,17 @@ def check_terms(params: DesignParams) -> None:
         raise UsageError("--param terms must be one equi term, without timestamps and theta")
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",")]
+def _words(string: str) -> list[str]:
+    return [word.strip() for word in string.split(",")]
 
 
-def _number(flag: str, text: str, least: int, *, whole: bool = False) -> float:
+def _number(flag: str, string: str, minimum: int, *, whole: bool = False) -> float:
     """Read one number of a list."""
     try:
-        number = int(text) if whole else float(text)
+        number = int(string) if whole else float(string)
     except ValueError:
-        number = least - 1
-    if not least <= number < float("inf"):
-        kind = "whole numbers" if whole else "numbers"
-        raise UsageError(f"{flag} must be {kind} from {least} up, as in 1,2,4, not {text!r}")
+        number = minimum - 1
+    if not minimum <= number < float("inf"):
+        kind = "integers" if whole else "numbers"
+        raise UsageError(f"{flag} must be {kind} from {minimum} up, as in 1,2,4, not {string!r}")
     return number

@@ -35,14 +35,14 @@ def configure(action: argparse.ArgumentParser) -> None:
         "--out",
         metavar="DIR",
         required=True,
-        help="folder of the records, from which an interrupted study goes on, and of the page",
+        help="folder of the records, from which an interrupted study resumes, and of the page",
     )
 
 
-def _counts(text: str) -> list[int]:
-    words = text.split(",")
+def _counts(string: str) -> list[int]:
+    words = string.split(",")
     if not all(word.isascii() and word.isdigit() and int(word) for word in words):
-        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {text!r}")
+        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {string!r}")
     return sorted({int(word) for word in words})
 
 
@@ -60,15 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     folder = Path(arguments.out)
     storage.make_folder(folder)
-    with stages(f"{len(counts)} points for {target.name}") as tell:
+    with stages(f"{len(counts)} points for {target.name}") as report:
         records = sweep(
             base,
             counts,
             target,
             settings,
             folder=folder,
-            tell=tell,
-            ended=lambda done: tell(f"{done} done"),
+            report=report,
+            ended=lambda done: report(f"{done} done"),
         )
     storage.write_text(folder / PAGE_NAME, study_page(records))
     say(f"wrote {folder / PAGE_NAME}")
@@ -81,10 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if any(each["resources"] and not each["does_not_fit"] for each in records) else 1
 
 
-def _row(found: dict[str, Any]) -> tuple[str, ...]:
-    cores, uses, clock = found["params"]["cores"], found["resources"], found["clock"]
-    words = found["does_not_fit"] or clock.get("critical_path_in_words") or clock["source"]
-    seconds = f"{sum(found['seconds'].values()):.0f}"
+def _row(recorded: dict[str, Any]) -> tuple[str, ...]:
+    cores, uses, clock = recorded["params"]["cores"], recorded["resources"], recorded["clock"]
+    words = recorded["does_not_fit"] or clock.get("critical_path_in_words") or clock["source"]
+    seconds = f"{sum(recorded['seconds'].values()):.0f}"
     if not uses:
         return (str(cores), "-", "-", "-", "-", "-", seconds, words)
     lut = uses["lut"]

@@ -20,7 +20,7 @@ BOARD_SUFFIX = "-board"
 
 USUAL_CLOCK_MHZ = 100.0
 USUAL_DEADLINE_S = 3600
-MOST_DEADLINE_S = 5 * 3600
+MAX_DEADLINE_S = 5 * 3600
 """Below ``cache.ABANDONED_S``: the folder of a tool that still runs is somebody's."""
 
 
@@ -66,13 +66,13 @@ def configure_run(action: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take the top level that Vivado gets, with the words that a DMA carries",
     )
-    for flag, kind, default, name, text in (
+    for flag, kind, default, name, help_line in (
         ("--clock", float, USUAL_CLOCK_MHZ, "MHZ", "clock to aim at in MHz"),
         ("--seed", int, 1, "SEED", "of the placer"),
         ("--deadline", float, USUAL_DEADLINE_S, "SECONDS", "each tool may take this long"),
     ):
         action.add_argument(
-            flag, type=kind, default=default, metavar=name, help=f"{text} ({default:g})"
+            flag, type=kind, default=default, metavar=name, help=f"{help_line} ({default:g})"
         )
 
 
@@ -100,13 +100,13 @@ def settings_of(arguments: argparse.Namespace) -> "Settings":
     """
     from streamjoin_hw.studies.synth.settings import BOARD_TOP, DESIGN_TOP, Settings
 
-    for flag, value, least, most in (
+    for flag, value, minimum, maximum in (
         ("--clock", arguments.clock, 1, 1000),
         ("--seed", arguments.seed, 0, 2**31 - 1),
-        ("--deadline", arguments.deadline, 1, MOST_DEADLINE_S),
+        ("--deadline", arguments.deadline, 1, MAX_DEADLINE_S),
     ):
-        if not least <= value <= most:
-            raise UsageError(f"{flag} must be from {least} to {most}, not {value:g}")
+        if not minimum <= value <= maximum:
+            raise UsageError(f"{flag} must be from {minimum} to {maximum}, not {value:g}")
     return Settings(
         routed=not arguments.no_route,
         flat=arguments.flat,
@@ -126,20 +126,20 @@ def run(arguments: argparse.Namespace) -> int:
     params = design_from(arguments.preset, arguments.param)
     from streamjoin_hw.studies.synth.record import record, write_record
 
-    with stages(f"synthesising for {target.name}") as tell:
-        found = record(params, target, settings, tell)
+    with stages(f"synthesising for {target.name}") as report:
+        recorded = record(params, target, settings, report)
     if arguments.out is not None:
         folder = Path(arguments.out)
-        write_record(params, found, folder)
+        write_record(params, recorded, folder)
         say(f"wrote the record, Verilog and manifest to {folder}")
     if arguments.record is not None:
-        write_text(json.dumps(found, indent=2) + "\n", Path(arguments.record))
+        write_text(json.dumps(recorded, indent=2) + "\n", Path(arguments.record))
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps(recorded))
     else:
-        print_table(("measure", "value"), rows(found))
-    if found["does_not_fit"]:
-        say(found["does_not_fit"])
+        print_table(("measure", "value"), rows(recorded))
+    if recorded["does_not_fit"]:
+        say(recorded["does_not_fit"])
         return 1
     return 0
 
@@ -153,13 +153,13 @@ def _stored(arguments: argparse.Namespace) -> int:
     if not files:
         raise UsageError(f"--stored must name a folder with records, not {arguments.stored!r}")
     lines: list[tuple[str, ...]] = []
-    found: list[dict[str, Any]] = []
-    with stages("comparing with the designs as they are") as tell:
+    verdicts: list[dict[str, Any]] = []
+    with stages("comparing with the designs as they are") as report:
         for file in files:
             plain = read_json(file)
-            tell(file.stem)
+            report(file.stem)
             is_same = verilog_digest(_verilog_now(plain)) == plain["verilog_sha256"]
-            found.append({"name": file.stem, "is_current": is_same, **plain})
+            verdicts.append({"name": file.stem, "is_current": is_same, **plain})
             clock = plain["clock"]["hz"]
             lines.append(
                 (
@@ -173,38 +173,38 @@ def _stored(arguments: argparse.Namespace) -> int:
                 )
             )
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps(verdicts))
     else:
         columns = ("record", "part", "LUT", "clock", "comparisons a cycle", "of this design")
         print_table(columns, lines)
-    for each in found:
+    for each in verdicts:
         if not each["is_current"]:
             file = folder / f"{each['name']}.json"
             say(f"{each['name']} is of an earlier design; to renew it:  {_renewing(each, file)}")
     return 0
 
 
-def _verilog_now(found: dict[str, Any]) -> str:
+def _verilog_now(recorded: dict[str, Any]) -> str:
     """Return the Verilog that a record's parameters give now."""
     from streamjoin_common.contract import DesignParams
-    from streamjoin_hw.flow.emit import verilog_text
+    from streamjoin_hw.flow.emit import verilog_source
     from streamjoin_hw.studies.selftest.stimulus import Expected
     from streamjoin_hw.studies.selftest.top import selftest_verilog
     from streamjoin_hw.studies.synth.settings import BOARD_TOP, SELFTEST_TOP
 
-    params, top = DesignParams.from_dict(found["params"]), found["settings"].get("top")
+    params, top = DesignParams.from_dict(recorded["params"]), recorded["settings"].get("top")
     if top == SELFTEST_TOP:
-        facts = found["selftest"]
+        facts = recorded["selftest"]
         wanted = Expected(facts["results"], facts["checksum"])
         return selftest_verilog(params, facts["tuples"], wanted)
-    return verilog_text(params, board=top == BOARD_TOP)
+    return verilog_source(params, board=top == BOARD_TOP)
 
 
-def _renewing(found: dict[str, Any], file: Path) -> str:
+def _renewing(recorded: dict[str, Any], file: Path) -> str:
     """Return the command that makes a record anew; it is named after its preset."""
     from streamjoin_hw.studies.synth.settings import BOARD_TOP, SELFTEST_TOP
 
-    top, preset = found["settings"].get("top"), file.stem
+    top, preset = recorded["settings"].get("top"), file.stem
     if top == SELFTEST_TOP:
         made = f"build/{preset}"
         return (
@@ -213,27 +213,27 @@ def _renewing(found: dict[str, Any], file: Path) -> str:
         )
     if top == BOARD_TOP:
         preset = f"{preset.removesuffix(BOARD_SUFFIX)} --board-top"
-    return f"streamjoin hw synth --target {found['target']} --preset {preset} --record {file}"
+    return f"streamjoin hw synth --target {recorded['target']} --preset {preset} --record {file}"
 
 
-def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+def rows(recorded: dict[str, Any]) -> list[tuple[str, str]]:
     """Put a record into rows that are read from top to bottom."""
-    lines = [("part", found["part"])]
-    for name, use in found["resources"].items():
+    lines = [("part", recorded["part"])]
+    for name, use in recorded["resources"].items():
         share = f"{use['share']:.1%}".replace("%", " %")
-        text = f"{use['used']:,} of {use['available']:,} ({share})"
-        lines.append((RESOURCE_NAMES[name], text))
-    lines.append(("counted by", f"{found['resources_source']}; {found['method']}"))
-    clock = found["clock"]
+        used = f"{use['used']:,} of {use['available']:,} ({share})"
+        lines.append((RESOURCE_NAMES[name], used))
+    lines.append(("counted by", f"{recorded['resources_source']}; {recorded['method']}"))
+    clock = recorded["clock"]
     if clock["hz"] is None:
         lines.append(("clock", clock["source"]))
     else:
         lines.append(("clock", f"{clock['hz'] / 1e6:.1f} MHz ({clock['source']})"))
         lines.append(("longest path", clock["critical_path_in_words"]))
-    most, density = found["comparisons_per_cycle"], found["comparisons_per_1000_lut"]
-    if most is not None:
-        lines.append(("comparisons a cycle", f"at most {most}, {density} for 1,000 LUT"))
-    lines.append(("tools", ", ".join(" ".join(pair) for pair in found["tools"].items())))
-    took = ", ".join(f"{stage} {seconds:g}" for stage, seconds in found["seconds"].items())
+    comparisons, density = recorded["comparisons_per_cycle"], recorded["comparisons_per_1000_lut"]
+    if comparisons is not None:
+        lines.append(("comparisons a cycle", f"at most {comparisons}, {density} for 1,000 LUT"))
+    lines.append(("tools", ", ".join(" ".join(pair) for pair in recorded["tools"].items())))
+    took = ", ".join(f"{stage} {seconds:g}" for stage, seconds in recorded["seconds"].items())
     lines.append(("seconds", took))
     return lines

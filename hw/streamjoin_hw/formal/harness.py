@@ -41,7 +41,7 @@ class Harness:
     probes : dict of str to str
         Name of an input and of the signal inside that it is tied to.
     stand_ins : list of StandIn
-        What takes the place of a component inside while the design is elaborated.
+        What replaces a component inside while the design is elaborated.
     claims : list of str
         What is claimed, one sentence each, in the order in which :meth:`prove` says it.
     """
@@ -84,7 +84,7 @@ class Harness:
         """State what must hold in every cycle."""
         line = len(self.claims) + 1
         claimed: Any = Assert(condition, sentence)
-        # smtbmc names a failed assertion by its source: the sentence's number takes its place.
+        # smtbmc names a failed assertion by its source location: this is the sentence's number.
         claimed.src_loc = (CLAIMS_FILE, line)
         m.d.comb += claimed
         self.claims.append(sentence)

@@ -1,4 +1,4 @@
-"""The join that looks tuples up, small: what a window owes comes out once, in order."""
+"""The join that looks tuples up, small: what a window owes is given once, in order."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from streamjoin_hw.rtl.hash.join import HashJoin
 from streamjoin_hw.rtl.streams import r_layout
 
 NUMBER_BITS = 4
-MOST_TUPLES = 15
-"""Tuples are numbered from 0, whatever their side; a proof has at most this many."""
+MAX_TUPLES = 15
+"""Maximum tuples of both sides in the input of a proof; they are numbered from 0."""
 
 
 class Lookup(Harness):
@@ -26,7 +26,7 @@ class Lookup(Harness):
     windows : (int, int)
         Count windows of R and S in tuples.
     dense : bool
-        Tuples of one key come without gaps, as many as the solver chooses, and results are taken
+        Tuples of one key arrive without gaps, as many as the solver chooses, and results are taken
         at once: the search, with less to choose, sees more of them.
     """
 
@@ -79,7 +79,7 @@ class Lookup(Harness):
         self.claim_the_rules(m, dut.results, "the results")
         self.assume(m, ~self.clear | ~dut.busy)
         taken = dut.i.valid & dut.i.ready
-        self.assume(m, ~taken | (number != MOST_TUPLES))
+        self.assume(m, ~taken | (number != MAX_TUPLES))
         self.assume(m, self.early < self.late)
         with m.If(taken):
             m.d.sync += number.eq(number + 1)
@@ -96,13 +96,15 @@ class Lookup(Harness):
         is_pair = dut.results.valid & (Mux(r > s, s, r) == self.early) & (later == self.late)
         with m.If(dut.results.valid & dut.results.ready):
             m.d.sync += [last.eq(later), met.eq(met | is_pair)]
-        self.claim(m, ~is_pair | owed, "a pair comes out only if the windows owe it")
-        self.claim(m, ~is_pair | ~met, "no pair comes out twice")
-        self.claim(m, dut.busy | (met == owed), "what is owed has come out when nothing is inside")
+        self.claim(m, ~is_pair | owed, "a pair is given only if the windows owe it")
+        self.claim(m, ~is_pair | ~met, "no pair is given twice")
+        self.claim(
+            m, dut.busy | (met == owed), "what is owed has been given when nothing is inside"
+        )
         self.claim(
             m,
             ~dut.results.valid | ((later < number) & (later >= last)),
-            "results come in the order of the later tuple's arrival",
+            "results are in the order of the later tuple's arrival",
         )
 
     def _follow(self, m: Module, taken: Value, number: Signal, owed: Signal) -> None:

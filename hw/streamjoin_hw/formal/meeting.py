@@ -1,4 +1,4 @@
-"""On a small array, each pair that the windows owe comes out once, and no other does."""
+"""On a small array, each pair that the windows owe is given once, and no other is."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ from streamjoin_hw.rtl.join import Join
 
 ROW_BITS = 3
 TIME_BITS = 8
-MOST_ROWS = 7
-"""Rows of a side are numbered from 0; an input of a proof has at most this many of each."""
+MAX_ROWS = 7
+"""Maximum rows of each side in the input of a proof; they are numbered from 0."""
 
 
 def plan_of(params: DesignParams, window_r: int, window_s: int) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class ArrayMeeting(Harness):
     window_r, window_s : int
         Count windows in tuples.
     dense : bool
-        Tuples come without gaps and results are taken at once: the search, with less to choose,
+        Tuples arrive without gaps and results are taken at once: the search, with less to choose,
         sees more tuples.
     forward : str
         As in :class:`~streamjoin_common.contract.DesignParams`; only the lock-step chain has a
@@ -135,7 +135,7 @@ class ArrayMeeting(Harness):
         ]
         now = Signal(TIME_BITS)
         if self.times:
-            # Time stands still while an offer waits, and goes on by 0 or 1 with every tuple.
+            # Time stands still while an offer waits, and advances by 0 or 1 with every tuple.
             arriving_ts: Any = dut.i.p.beat
             with m.If(dut.i.valid & dut.i.ready):
                 m.d.sync += now.eq(now + self.later)
@@ -177,12 +177,12 @@ class ArrayMeeting(Harness):
         is_pair &= dut.o.p.s_payload == self.rows[SIDE_S]
         with m.If(is_pair & dut.o.ready):
             m.d.sync += met.eq(1)
-        self.claim(m, ~is_pair | owed, "a pair comes out only if the windows owe it")
-        self.claim(m, ~is_pair | ~met, "no pair comes out twice")
+        self.claim(m, ~is_pair | owed, "a pair is given only if the windows owe it")
+        self.claim(m, ~is_pair | ~met, "no pair is given twice")
         self.claim(
             m,
             ~(mine & punctuates) | (met == owed),
-            "before the punctuation every pair has come out that the windows owe",
+            "before the punctuation every pair that the windows owe has been given",
         )
         self.claim(
             m,
@@ -199,19 +199,19 @@ class ArrayMeeting(Harness):
         """Count rows and work out, by the definition, whether the watched pair is owed."""
         watched, now = when
         keys = [Signal(name="key_r"), Signal(name="key_s")]
-        came = [Signal(TIME_BITS, name="came_r"), Signal(TIME_BITS, name="came_s")]
+        arrival_times = [Signal(TIME_BITS, name="came_r"), Signal(TIME_BITS, name="came_s")]
         for side in (SIDE_R, SIDE_S):
             other = 1 - side
             arrives = taken & (self.side == side)
-            self.assume(m, ~arrives | (counts[side] != MOST_ROWS))
+            self.assume(m, ~arrives | (counts[side] != MAX_ROWS))
             arrived = counts[other] > self.rows[other]
             in_window = counts[other] - self.rows[other] <= self.windows[other]
             if self.times:
-                in_window &= now < came[other] + self.times[other]
+                in_window &= now < arrival_times[other] + self.times[other]
             with m.If(arrives):
                 m.d.sync += counts[side].eq(counts[side] + 1)
                 with m.If(counts[side] == self.rows[side]):
-                    m.d.sync += [keys[side].eq(self.key), came[side].eq(now)]
+                    m.d.sync += [keys[side].eq(self.key), arrival_times[side].eq(now)]
                     with m.If(watched & arrived & in_window & (keys[other] == self.key)):
                         m.d.sync += owed.eq(1)
         # An input's rows are numbered from 0.

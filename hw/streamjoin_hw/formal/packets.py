@@ -67,7 +67,11 @@ class GroupPassage(Harness):
             "a tuple is offered with every word of a group and with no other",
         )
         self.claim(m, dut.o_data == dut.i_data, "a tuple is its word, unchanged")
-        self.claim(m, dut.o_side == (sides >> since)[0], "a tuple has the side of its place")
+        self.claim(
+            m,
+            dut.o_side == (sides >> since)[0],
+            "a tuple has the side that the header gives its index",
+        )
         is_last = _field(header, HEADER, "last") & (since + 1 == tuples)
         self.claim(
             m, ~dut.o_valid | (dut.o_last == is_last), "an input ends with a group's last tuple"
@@ -184,4 +188,6 @@ class PacketPassage(Harness):
             )
         self.claim(m, count <= self.packet_results, "a packet is never larger than its buffer")
         full = count == self.packet_results
-        self.claim(m, ~(full | ended) | trailer, "a full packet and an input's end are told next")
+        self.claim(
+            m, ~(full | ended) | trailer, "a trailer follows a full packet and an input's end"
+        )

@@ -1,4 +1,4 @@
-"""What goes in comes out: once, unchanged, in order for each source, and nothing else."""
+"""What enters leaves: once, unchanged, in order for each source, and nothing else."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ class Passage(Harness):
         for k in range(self.sources):
             with m.If(output.p.origin == k):
                 m.d.comb += offers_something.eq(inside[k] != 0)
-        self.claim(m, ~output.valid | offers_something, "nothing comes out that did not go in")
+        self.claim(m, ~output.valid | offers_something, "nothing leaves that did not enter")
         self.claim(m, total <= self.capacity, f"at most {self.capacity} payloads are inside")
         empty = total == 0
         for _ in range(self.busy_delay):
@@ -129,7 +129,7 @@ class Passage(Harness):
         self.claim(
             m,
             ~(due & mine) | (output.payload.as_value() == kept),
-            "payloads of one source come out unchanged and in the order in which they went in",
+            "payloads of one source leave unchanged and in the order in which they entered",
         )
         if self.spare is None:
             return
@@ -221,7 +221,7 @@ class TreePassage(Passage):
 
 
 class FifoPassage(Passage):
-    """The FIFO that queues a core's results, of the least depth that a design may have.
+    """The FIFO that queues a core's results, of the minimum depth that a design may have.
 
     It is Amaranth's; what is proven is that it keeps what the core relies on.
     """

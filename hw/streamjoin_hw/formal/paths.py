@@ -55,12 +55,12 @@ class Around(Harness):
     @staticmethod
     def all_paths(inputs: int) -> tuple[Path, ...]:
         """Return what the rules of :mod:`streamjoin_hw.rtl.streams` forbid."""
-        found = [Path("o__ready", sink, "valid waits for ready") for sink in _OFFER]
+        paths = [Path("o__ready", sink, "valid waits for ready") for sink in _OFFER]
         for name in ["i"] if inputs == 1 else [f"i{k}" for k in range(inputs)]:
-            found.append(Path("o__ready", f"{name}__ready", "ready runs through"))
+            paths.append(Path("o__ready", f"{name}__ready", "ready runs through"))
             for source in (f"{name}__valid", f"{name}__payload"):
-                found += [Path(source, sink, "an offer runs through") for sink in _OFFER]
-        return tuple(found)
+                paths += [Path(source, sink, "an offer runs through") for sink in _OFFER]
+        return tuple(paths)
 
     def prove(self, m: Module) -> None:
         """Add the component; the paths are looked for from outside."""

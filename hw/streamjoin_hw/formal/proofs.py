@@ -125,13 +125,13 @@ LINK_CUT = Fault(
     "rtl.hash.walk",
     "leads_on.eq(returned & (place < task.last))",
     "leads_on.eq(returned & (place + 1 < task.last))",
-    "a walk leaves out the tuple right before the last",
+    "a walk skips the tuple right before the last",
 )
 FULL_FIFO = Fault(
     "formal.passage",
     "fifo.w_en.eq(source.valid)",
     "fifo.w_en.eq(source.valid & fifo.w_rdy & (fifo.level != 3))",
-    "the FIFO forgets what comes at one level",
+    "the FIFO drops what enters at one level",
 )
 HASTY_HEADER = Fault(
     "rtl.board_top",
@@ -280,14 +280,14 @@ PROOFS = {
         depth=24,
     ),
     "lookup-stalls": Proof(
-        "looked up: owed pairs come once and in order, any gaps, stalls and clears",
+        "looked up: owed pairs are given once and in order, any gaps, stalls and clears",
         partial(Lookup, (1, 2)),
         NEVER_EXPIRED,
         quick_depth=14,
         depth=18,
     ),
     "lookup-links": Proof(
-        "looked up behind links: owed pairs come once and in order",
+        "looked up behind links: owed pairs are given once and in order",
         partial(Lookup, (3, 3), dense=True),
         LINK_CUT,
         quick_depth=20,
@@ -301,7 +301,7 @@ PROOFS = {
         depth=32,
     ),
     "group-passage": Proof(
-        "groups: every tuple comes once, with its side, the end with the last",
+        "groups: every tuple is given once, with its side, the end with the last",
         GroupPassage,
         HASTY_HEADER,
         quick_depth=3,
@@ -309,7 +309,7 @@ PROOFS = {
         inductive=True,
     ),
     "packet-passage": Proof(
-        "packets: every result comes once, trailers tell the truth, in time",
+        "packets: every result is given once, trailers are true and in time",
         partial(PacketPassage, 3, 4),
         HASTY_TRAILER,
         quick_depth=3,

@@ -92,8 +92,10 @@ def _examined(name: str, fault: Fault | None, depth: int, folder: Path) -> _Outc
         proof = _proof(name)
         harness: Harness = proof.harness()
         if proof.paths:
-            found = tools.paths_among(harness, [(p.source, p.sink) for p in proof.paths], folder)
-            broken = [p for p in proof.paths if (p.source, p.sink) in found]
+            connected = tools.paths_among(
+                harness, [(p.source, p.sink) for p in proof.paths], folder
+            )
+            broken = [p for p in proof.paths if (p.source, p.sink) in connected]
             why = f"{broken[0].why}: {broken[0].source} to {broken[0].sink}" if broken else None
             return _Outcome(len(proof.paths), why)
         tools.write_system(harness, folder)

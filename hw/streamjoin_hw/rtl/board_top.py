@@ -40,7 +40,7 @@ def _bits(word: Any, layout: tuple[LayoutField, ...], name: str) -> Any:
 class GroupReader(Component):
     """Takes the tuples out of groups: a word in every cycle, which is a header or a tuple.
 
-    A word in a header's place that does not carry the mark is dropped. Words pass on in the
+    A word where a header belongs that does not carry the mark is dropped. Words pass on in the
     cycle in which they are offered.
 
     Parameters
@@ -108,7 +108,7 @@ class GroupReader(Component):
 
 
 class PacketWriter(Component):
-    """Puts results into packets; punctuation goes no further, its end of an input does.
+    """Puts results into packets; punctuation stops here, an input's end passes on.
 
     Results pass on in the cycle in which they are offered; a trailer takes a cycle more.
 
@@ -117,7 +117,7 @@ class PacketWriter(Component):
     params : DesignParams
         The design.
     packet_results : int
-        Most results in a packet.
+        Maximum results in a packet.
     packet_cycles : int
         Cycles after its first result in which a packet is closed; those in which a word waits to
         be taken do not count.

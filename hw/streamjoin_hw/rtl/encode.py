@@ -72,7 +72,7 @@ def band_members(params: DesignParams) -> dict[str, wiring.Member]:
 
 
 def is_nan(bits: Value) -> Value:
-    """Tell whether float32 bits are a NaN."""
+    """Return whether float32 bits are a NaN."""
     return bits[23:31].all() & bits[:23].any()
 
 
@@ -217,7 +217,7 @@ class Encoder(Component):
     def _window_end(self, m: Module, enable: Signal, ts: Value) -> Value:
         """Return, a cycle later, when a tuple's time window ends; all ones is never."""
         bits = self.params.timestamp_bits
-        # The register's value as the tuple is accepted goes along with it.
+        # The register's value at the tuple's acceptance travels with it.
         accepted = Mux(self.i.p.side == SIDE_S, self.time_s, self.time_r)
         length = self._delayed(m, enable, accepted, bound_stages(self.params) - 1, "end_length")
         total = Signal(bits + 1)
@@ -238,7 +238,7 @@ class Encoder(Component):
         """Return the codes of ``key - lo`` and ``key + hi``, cut to the type's range."""
         term = self.params.terms[index]
         lo_width, hi_width = widths
-        least, most = _LIMITS[term.type]
+        minimum, maximum = _LIMITS[term.type]
         number = key.as_signed() if term.type is KeyType.INT32 else key
         low = Signal(range(-(1 << 33), 1 << 33), name=f"low{index}")
         high = Signal(range(-(1 << 33), 1 << 33), name=f"high{index}")
@@ -251,10 +251,10 @@ class Encoder(Component):
         low_bits = self._delayed(m, enable, low, later, f"low{index}_d").as_signed()
         high_bits = self._delayed(m, enable, high, later, f"high{index}_d").as_signed()
         lo = order_code(low_bits[:32], term.type)
-        lo = Mux(low_bits < least, order_code(Const(least & 0xFFFFFFFF, 32), term.type), lo)
+        lo = Mux(low_bits < minimum, order_code(Const(minimum & 0xFFFFFFFF, 32), term.type), lo)
         hi = order_code(high_bits[:32], term.type)
-        hi = Mux(high_bits > most, order_code(Const(most & 0xFFFFFFFF, 32), term.type), hi)
-        outside = (low_bits > most) | (high_bits < least)
+        hi = Mux(high_bits > maximum, order_code(Const(maximum & 0xFFFFFFFF, 32), term.type), hi)
+        outside = (low_bits > maximum) | (high_bits < minimum)
         return Mux(outside, EMPTY_LO, lo), Mux(outside, EMPTY_HI, hi)
 
     def _float_interval(

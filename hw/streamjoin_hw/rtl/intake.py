@@ -20,7 +20,7 @@ def ordered_layout(params: DesignParams) -> data.StructLayout:
 
 
 class Intake(Component):
-    """Admits tuples, tells when windows are full, and marks the end.
+    """Admits tuples, reports when windows are full, and marks the end.
 
     Parameters
     ----------

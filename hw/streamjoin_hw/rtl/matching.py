@@ -5,7 +5,7 @@ address went to memory:
 
 ====  ==========================================================================================
 1     the word is compared with the probing tuple
-2     the match mask is registered; a word with a match goes into the result FIFO
+2     the match mask is registered; a word with a match enters the result FIFO
 3     the FIFO's level shows it
 ====  ==========================================================================================
 """
@@ -112,7 +112,7 @@ class Matcher(Component):
     Members
     -------
     scan : In(1)
-        A word's address goes to memory in this cycle; the others are of the cycle after.
+        A word's address is given to memory in this cycle; the others are of the cycle after.
     r_slots, s_slots : In(ArrayLayout(slot_layout, lanes))
         Words of R and of S.
     r_live, s_live : In(lanes)

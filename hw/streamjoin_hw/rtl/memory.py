@@ -2,7 +2,7 @@
 
 Handshake join (Teubner and Mueller, SIGMOD 2011, section 6.2) draws the windows as shift
 registers. A ring does the same without moving data: the entering tuple is written over the
-oldest one, which was read into a register beforehand and goes to the neighbour.
+oldest one, which was read into a register beforehand and moves to the neighbour.
 
 Slot number ``word * lanes + lane``; one memory for each lane, so that a word, ``lanes`` slots,
 is read in one cycle.

@@ -19,8 +19,8 @@ from streamjoin_hw.rtl.streams import View, r_layout, s_layout, signal_of
 def matches(params: DesignParams, r: View, s: View) -> Value:
     """Build the conjunction of terms, time window and ``theta`` on one pair of encoded tuples.
 
-    A pair is within the time window if the later tuple came before the end of the earlier one's.
-    Which is earlier need not be known: a tuple always comes before the end of a later one's.
+    A pair is within the time window if the later tuple arrived before the end of the earlier one's.
+    Which is earlier need not be known: a tuple always arrives before the end of a later one's.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _own_condition(params: DesignParams, theta: Theta, r: View, s: View) -> Valu
                 fields[f"key{index}"] = bits.as_signed() if term.type is KeyType.INT32 else bits
         views.append(TupleView(side, {**fields, "payload": encoded.payload}))
     try:
-        found = theta.function(*views)
+        condition = theta.function(*views)
     except ThetaError:
         raise
     except Exception as error:
@@ -90,6 +90,6 @@ def _own_condition(params: DesignParams, theta: Theta, r: View, s: View) -> Valu
         raise ThetaError(
             f"theta {theta.name} gives no expression: {type(error).__name__}: {error}{hint}"
         ) from None
-    if not isinstance(found, Value | ValueCastable | int):
-        raise ThetaError(f"theta {theta.name} must return an Amaranth value, not {found!r}")
-    return Value.cast(found).bool()
+    if not isinstance(condition, Value | ValueCastable | int):
+        raise ThetaError(f"theta {theta.name} must return an Amaranth value, not {condition!r}")
+    return Value.cast(condition).bool()

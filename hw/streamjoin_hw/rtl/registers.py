@@ -27,11 +27,11 @@ LIVE = (
     "results_backpressure_cycles",
     "hold_cycles",
 )
-"""Read-only registers whose value comes from the design."""
+"""Read-only registers that the design drives."""
 
 
 def live(params: DesignParams) -> tuple[str, ...]:
-    """Name the registers whose value comes from this design."""
+    """Return the names of the registers that this design drives."""
     return (*LIVE, "evicted") if params.timestamp_bits else LIVE
 
 
@@ -101,7 +101,7 @@ class RegisterFile(Component):
     soft_reset : Out(1)
         Pulse, the cycle after the write.
     resetting : In(1)
-        The soft reset goes on; what its bit reads.
+        The soft reset is still running; what its bit reads.
     windows_written : Out(1)
         Pulse, in the first cycle in which a window register has its new value.
     """

@@ -5,7 +5,7 @@ which ``valid`` and ``ready`` are both 1. The rules every component here keeps:
 
 - ``valid`` never waits for ``ready``, and once 1 it stays 1, with the same payload, until the
   payload is taken;
-- ``ready`` may come and go, and may depend on ``valid`` of the same side;
+- ``ready`` may rise and fall, and may depend on ``valid`` of the same side;
 - no component has a combinational path from an input's ``valid`` or ``payload`` to an output's
   ``valid``, nor from an output's ``ready`` to an input's ``ready``, unless it says so.
 
@@ -115,8 +115,8 @@ class PipeReg(Component):
     """A two-entry register stage that cuts every path of a stream.
 
     Latency 1 cycle, throughput 1 payload a cycle. ``i.ready``, ``o.valid`` and ``o.payload``
-    come straight from flip-flops; the second entry takes the payload that arrives in the cycle
-    in which the output was found not ready.
+    are driven by flip-flops; the second entry takes the payload that arrives in the cycle
+    in which the output was not ready.
 
     Parameters
     ----------

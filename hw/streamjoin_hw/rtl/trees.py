@@ -19,11 +19,11 @@ class Merger(Component):
     """Merge several streams into one, taking turns.
 
     After an input was served every other one with something to offer is served before it again,
-    so a payload waits for at most ``inputs - 1`` others. Whose turn it is comes from a register,
-    chosen one cycle ahead: latency 1 cycle for the input whose turn it is, 2 for another one, if
-    nothing else is offered. Throughput 1 payload a cycle: only when the last payload of one input
-    was taken and the next one comes from another, later, a cycle is lost. The output and every
-    input's ``ready`` come from registers.
+    so a payload waits for at most ``inputs - 1`` others. A register holds whose turn it is, chosen
+    one cycle ahead: latency 1 cycle for the input whose turn it is, 2 for another one, if
+    nothing else is offered. Throughput 1 payload a cycle: a cycle is lost only when the last
+    payload of one input was taken and the next one, of another input, arrives later. The output
+    and every input's ``ready`` are registers.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class Merger(Component):
 
     def input(self, k: int) -> stream.Interface:
         """Return input stream ``k``."""
-        found: stream.Interface = getattr(self, f"i{k}")
-        return found
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build the turns and the output register."""
@@ -154,8 +154,8 @@ class MergeTree(Component):
 
     def input(self, k: int) -> stream.Interface:
         """Return input stream ``k``."""
-        found: stream.Interface = getattr(self, f"i{k}")
-        return found
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build level after level until one stream is left."""

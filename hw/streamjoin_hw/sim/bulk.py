@@ -1,7 +1,7 @@
 """Inputs of any length as columns: drawn, joined and checked chunk by chunk, in flat memory.
 
 The join is the one of :func:`streamjoin_hw.sim.testing.reference`, on arrays: every tuple is
-compared with the last tuples of the other side that came before it. It shares no code with the
+compared with the last tuples of the other side that arrived before it. It shares no code with the
 design.
 """
 
@@ -72,14 +72,14 @@ def draw_chunks(
 ) -> Iterator[Chunk]:
     """Draw an input: sides at random, keys uniform in a domain around zero, rows as payloads.
 
-    With timestamps half of the tuples come at the time of the one before, others up to 3 later.
+    With timestamps half of the tuples have the time of the one before, others up to 3 more.
 
     Parameters
     ----------
     params : DesignParams
         The design.
     rng : Generator
-        Where randomness comes from.
+        Source of randomness.
     tuples : int
         Tuples of both sides together.
     domain : int
@@ -124,7 +124,7 @@ def _numbers(bits: npt.NDArray[np.uint32], key_type: KeyType) -> npt.NDArray[Any
 
 
 class SlidingJoin:
-    """The join of an input that comes in chunks.
+    """The join of an input that is given in chunks.
 
     Parameters
     ----------
@@ -191,8 +191,8 @@ class SlidingJoin:
     ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         """Yield numbers of tuples and of partners in their windows, all that could match.
 
-        With an equality only those of the same key, found in a sorted list; else all, one place
-        of the window after the other.
+        With an equality only those of the same key, looked up in a sorted list; else all, one
+        position of the window after the other.
         """
         mine, theirs = columns
         window = self.windows[1 - side]
@@ -207,13 +207,13 @@ class SlidingJoin:
         count = len(theirs[column])
         _, ranks = np.unique(np.concatenate([theirs[column], mine[column]]), return_inverse=True)
         # Sorted by key, then by arrival: the partners of a tuple lie side by side.
-        places = np.sort(ranks[:count] * (count + 1) + np.arange(count))
+        positions = np.sort(ranks[:count] * (count + 1) + np.arange(count))
         own = ranks[count:] * (count + 1)
-        first = np.searchsorted(places, own + starts)
-        found = np.searchsorted(places, own + ends) - first
-        at = np.repeat(np.arange(len(own)), found)
-        within = np.arange(len(at)) - np.repeat(np.cumsum(found) - found, found)
-        yield at, places[first[at] + within] % (count + 1)
+        first = np.searchsorted(positions, own + starts)
+        counts = np.searchsorted(positions, own + ends) - first
+        at = np.repeat(np.arange(len(own)), counts)
+        within = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+        yield at, positions[first[at] + within] % (count + 1)
 
     def _own_condition(
         self,
@@ -239,8 +239,8 @@ class SlidingJoin:
             }
             views.append(TupleView(side, {**fields, "payload": columns[0][at].astype(object)}))
         try:
-            found = np.broadcast_to(np.asarray(theta.function(*views)), len(r[1]))
-            return found.astype(bool)
+            holds = np.broadcast_to(np.asarray(theta.function(*views)), len(r[1]))
+            return holds.astype(bool)
         except ThetaError:
             raise
         except Exception as error:
@@ -260,9 +260,9 @@ class SlidingJoin:
         for side in (SIDE_R, SIDE_S):
             mine, theirs = columns[side], stored[1 - side]
             kept = len(self._kept[1 - side][0])
-            came = np.cumsum(chunk.sides == 1 - side)[chunk.sides == side]
+            arrived = np.cumsum(chunk.sides == 1 - side)[chunk.sides == side]
             # Where the other side's window ends, exclusive, when each of these tuples arrives.
-            ends = kept + came
+            ends = kept + arrived
             for at, partner in self._partners(side, (mine, theirs), ends):
                 hit = np.ones(len(at), bool)
                 for index, term in enumerate(self.params.terms):
@@ -289,24 +289,24 @@ class SlidingJoin:
 
 
 class Owed:
-    """What a design still owes: pairs expected and not yet found.
+    """What a design still owes: pairs expected and not yet received.
 
     Attributes
     ----------
     missing, surplus : uint64 arrays
-        Pairs that have not come out, and those that came out and were not, or no longer, owed.
+        Pairs not yet received, and pairs received that were not, or no longer, owed.
     """
 
     def __init__(self) -> None:
         self.missing: Pairs = np.empty(0, np.uint64)
         self.surplus: Pairs = np.empty(0, np.uint64)
 
-    def settle(self, expected: Pairs, found: Pairs) -> None:
-        """Add what is expected and take off what was found, each as often as it is there."""
-        pairs = np.concatenate([self.missing, expected, found])
+    def update(self, expected: Pairs, received: Pairs) -> None:
+        """Add what is expected and take off what was received, each as often as it occurs."""
+        pairs = np.concatenate([self.missing, expected, received])
         distinct, inverse = np.unique(pairs, return_inverse=True)
         weights = np.ones(len(pairs), np.int64)
-        weights[len(pairs) - len(found) :] = -1
+        weights[len(pairs) - len(received) :] = -1
         balance = np.zeros(len(distinct), np.int64)
         np.add.at(balance, inverse, weights)
         self.missing = np.repeat(distinct, np.maximum(balance, 0))

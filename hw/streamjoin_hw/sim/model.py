@@ -189,7 +189,7 @@ class Model:
             self.write(name, value)
 
     def run(self, arrivals: Sequence[Arrival], **choices: Any) -> Outcome:
-        """Hand in tuples and collect what comes out; ``choices`` are those of :meth:`feed`."""
+        """Hand in tuples and collect the results; ``choices`` are those of :meth:`feed`."""
         chunk = chunk_of(self.params, arrivals)
         outcome = Outcome([], [], np.full(len(arrivals), -1, np.int64), [], 0)
         for piece in self.feed(chunk, accepted=outcome.accepted, **choices):
@@ -211,12 +211,12 @@ class Model:
         capacity: int = 1 << 14,
         max_cycles: int = 10_000_000,
     ) -> Iterator[Piece]:
-        """Hand in tuples and yield what comes out, piece by piece.
+        """Hand in tuples and yield the results, piece by piece.
 
-        With ``last`` the input ends and all results come out; without, the last piece comes
-        when the tuples are taken. ``accepted``, int64 of shape (tuples,), receives the cycles in
-        which they are. After an error call :meth:`restart` before the next input: it drops what
-        is left of this one.
+        With ``last`` the input ends and all results are given; without it the last piece is
+        yielded when the tuples are taken. ``accepted``, int64 of shape (tuples,), receives the
+        cycles in which they are. After an error call :meth:`restart` before the next
+        input: it drops what is left of this one.
 
         Raises
         ------

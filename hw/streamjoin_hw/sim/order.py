@@ -1,4 +1,4 @@
-"""Whether results come out in the order that a design promises."""
+"""Whether results are in the order that a design promises."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def out_of_order(workload: Workload, pairs: Sequence[tuple[int, int]], order: st
     workload : Workload
         The input; no payload of a side is there twice.
     pairs : sequence of (int, int)
-        Payloads of R and S, in the order in which they came out.
+        Payloads of R and S, in the order in which they were given.
     order : str
         The order to hold them against; the one that the design promises if not given.
     """
@@ -26,19 +26,19 @@ def out_of_order(workload: Workload, pairs: Sequence[tuple[int, int]], order: st
     if order == "none":
         return ""
     arrivals = workload.arrivals
-    numbers = {(each.side, each.payload): place for place, each in enumerate(arrivals)}
+    numbers = {(each.side, each.payload): position for position, each in enumerate(arrivals)}
     last = (-1, -1)
     for r, s in pairs:
         earlier, later = sorted((numbers[SIDE_R, r], numbers[SIDE_S, s]))
-        place = (later, earlier if order == "inner" else -1)
-        if place < last:
-            return f"result {(r, s)} of arrival {later} came after one of arrival {last[0]}"
-        last = place
+        key = (later, earlier if order == "inner" else -1)
+        if key < last:
+            return f"result {(r, s)} of arrival {later} was given after one of arrival {last[0]}"
+        last = key
     return ""
 
 
 class ArrivalOrder:
-    """Holds the results of an input that comes in chunks against an order promise.
+    """Holds the results of an input that is given in chunks against an order promise.
 
     Only the numbers of the last two chunks and of the windows before them are kept: a design that
     still gives results of a tuple before those is as wrong as one that gives them in another order.
@@ -86,7 +86,7 @@ class ArrivalOrder:
         for side, rows in ((SIDE_R, r), (SIDE_S, s)):
             known = (rows.astype(np.int64) - self._first[side]) & self._mask
             if int(known.max()) >= len(self._numbers[side]):
-                self.fault = f"a result of side {side} came when its tuple was long past"
+                self.fault = f"a result of side {side} was given long after its tuple expired"
                 return
             numbers.append(self._numbers[side][known])
         later, earlier = np.maximum(*numbers), np.minimum(*numbers)
@@ -96,9 +96,9 @@ class ArrivalOrder:
         earlier_before = np.concatenate([[self._last[1]], earlier[:-1]])
         wrong = (later < later_before) | ((later == later_before) & (earlier < earlier_before))
         if wrong.any():
-            place = int(np.argmax(wrong))
+            first = int(np.argmax(wrong))
             self.fault = (
-                f"result {(int(r[place]), int(s[place]))} of arrival {int(later[place])} came "
-                f"after one of arrival {int(later_before[place])}"
+                f"result {(int(r[first]), int(s[first]))} of arrival {int(later[first])} was "
+                f"given after one of arrival {int(later_before[first])}"
             )
         self._last = (int(later[-1]), int(earlier[-1]))

@@ -1,6 +1,6 @@
 """A random input of any length through the Verilated model, every result checked.
 
-Where the design promises an order every result's place is checked as well.
+Where the design promises an order, that of the results is checked as well.
 """
 
 import time
@@ -48,17 +48,17 @@ def bulk_run(
     windows : (int, int)
         Count windows of R and S in tuples.
     seed : int
-        Where tuples, band widths and pauses come from.
+        Seed of tuples, band widths and pauses.
     idle_per_1024, stall_per_1024 : int
         How often the input pauses and the output is not ready, of 1024 cycles.
     report : callable taking int
-        Told the count of tuples taken.
+        Receives the count of tuples taken.
 
     Returns
     -------
     dict
-        Figures by name; ``verdict`` is ``"exact"`` or says what is wrong. Pairs that come out and
-        are not owed, or out of a promised order, end the run.
+        Figures by name; ``verdict`` is ``"exact"`` or says what is wrong. Pairs that are given
+        and not owed, or out of a promised order, end the run.
 
     Raises
     ------
@@ -99,13 +99,13 @@ def bulk_run(
                 order.see(piece.r, piece.s)
                 cycles += piece.cycles
                 report(taken + piece.taken)
-            simulated_s += time.monotonic() - begun  # the check of results comes beside it
-            found = np.concatenate(pieces)
-            owed.settle(join.join(chunk), found)
+            simulated_s += time.monotonic() - begun  # without the check of results
+            received = np.concatenate(pieces)
+            owed.update(join.join(chunk), received)
             first_cycle = first_cycle if taken else int(accepted[0])
             last_cycle = int(accepted[-1])
             taken += len(chunk.sides)
-            results += len(found)
+            results += len(received)
             if len(owed.surplus) or order.fault:
                 break
         counters = {name: model.read(name) for name in COUNTERS}

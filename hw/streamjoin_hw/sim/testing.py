@@ -59,7 +59,7 @@ class Workload:
         """What to write beside the count windows: band widths and time windows."""
         if not self.params.timestamp_bits:
             return dict(self.bands)
-        # Written also where there is no limit: the last input's is in force otherwise.
+        # Written also where there is no limit: else the last input's would stay in force.
         unlimited = (1 << self.params.timestamp_bits) - 1
         times = {"time_r": self.time_r, "time_s": self.time_s}
         return {
@@ -91,20 +91,20 @@ def numbers_of(
     A pair matches if every number of R lies within the bounds of S. Each float bound is one
     float32 operation; NaN lies within nothing and bounds nothing.
     """
-    found = []
+    intervals = []
     for index, (term, bits) in enumerate(zip(workload.params.terms, arrival.keys, strict=True)):
         key = as_number(bits, term.type)
         if term.kind is TermKind.KEY:
             continue
         if arrival.side == SIDE_R or term.kind is TermKind.EQUI:
-            found.append((key, key))
+            intervals.append((key, key))
             continue
         width_type = KeyType.FLOAT32 if term.type is KeyType.FLOAT32 else KeyType.INT32
         lo = as_number(workload.bands.get(f"band_lo{index}", 0), width_type)
         hi = as_number(workload.bands.get(f"band_hi{index}", 0), width_type)
         with np.errstate(all="ignore"):
-            found.append((key - lo, key + hi))
-    return found
+            intervals.append((key - lo, key + hi))
+    return intervals
 
 
 def reference(workload: Workload) -> list[tuple[int, int]]:
@@ -194,7 +194,7 @@ def random_workload(
     params : DesignParams
         The design.
     rng : Generator
-        Where randomness comes from.
+        Source of randomness.
     tuples : int
         Tuples of both sides together.
     domain : int, optional
@@ -217,12 +217,12 @@ def random_workload(
         domain = usual_domain(params, windows)
     arrivals = []
     counts = [0, 0]
-    ts, most_ts = 0, (1 << params.timestamp_bits) - 2
+    ts, max_ts = 0, (1 << params.timestamp_bits) - 2
     for _ in range(tuples):
         side = SIDE_R if rng.random() < share_r else SIDE_S
         keys = tuple(random_key(rng, term.type, domain, extremes) for term in params.terms)
         if params.timestamp_bits:
-            ts = min(ts + int(rng.choice([0, 0, 0, 1, 2, 3])), most_ts)
+            ts = min(ts + int(rng.choice([0, 0, 0, 1, 2, 3])), max_ts)
         payload = counts[side] & ((1 << params.payload_bits) - 1)
         arrivals.append(Arrival(side, keys, payload, ts))
         counts[side] += 1
@@ -278,13 +278,13 @@ def step_cycles(params: DesignParams, opposite: int, active: int) -> int:
     if params.design == "splitjoin-hash":
         return 1
     longest = -(-opposite // active)
-    least = 1 if params.stores_in_turn else 2
-    return max(least, -(-longest // params.lanes))
+    minimum = 1 if params.stores_in_turn else 2
+    return max(minimum, -(-longest // params.lanes))
 
 
-def difference(expected: Sequence[tuple[int, int]], found: Sequence[tuple[int, int]]) -> str:
+def difference(expected: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]) -> str:
     """Say in one sentence how two multisets of pairs differ; empty if they do not."""
-    missing, surplus = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
+    missing, surplus = Counter(expected) - Counter(received), Counter(received) - Counter(expected)
     if not missing and not surplus:
         return ""
     first = [f"missing {min(missing)}"] if missing else []

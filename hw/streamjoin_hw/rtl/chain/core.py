@@ -32,7 +32,7 @@ def core_bits(params: DesignParams) -> int:
 
 
 def command_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of what the sequencer tells all cores every cycle.
+    """Layout of the command that the sequencer gives all cores every cycle.
 
     ``step_r``, ``step_s``: move that side by one slot. ``scan``, ``scan_word``: compare this
     word of the segment opposite to the tuple of the last step. ``clear``: empty everything.
@@ -93,7 +93,7 @@ class Core(Component):
     Members
     -------
     index : In(core_bits(params))
-        Its place in the chain, a constant; a port so that all cores are one module.
+        Its position in the chain, a constant; a port so that all cores are one module.
     plan : In(plan_layout(params))
         Constant from four cycles before the first step until the next ``clear``.
     command : In(command_layout(params))
@@ -191,7 +191,7 @@ class Core(Component):
         ]
         wiring.connect(m, matcher.results, wiring.flipped(self.results))
         if params.timestamp_bits:
-            # What leaves the chain while its time has not come was held too short.
+            # What leaves the chain before its time window ends was held too short.
             early_r = entry & command.step_r & ring_r.oldest.valid
             early_r &= ring_r.oldest.body.end > command.ts
             early_s = first & command.step_s & ring_s.oldest.valid

@@ -2,16 +2,16 @@
 
 Low-latency handshake join (Roy, Teubner and Gemulla, PVLDB 2014; summarised in SplitJoin, section
 2) forwards an arriving tuple along the whole chain before any core is done with it, so that a
-match comes after the chain's length and not after the window's. Each tuple has one home.
+match is found after the chain's length and not after the window's. Each tuple has one home.
 
 Here both streams enter the chain at the same end, in the one arrival order that the intake knows,
 a hop a cycle. No two tuples ever cross: every core sees the same sequence, so it is enough to
 look at one core. A tuple that arrives there is compared with all tuples of the other side that
 the core holds, and is stored if it is the core's turn. The later tuple of a pair finds the
 earlier one in the earlier one's home, unless the window has moved on, and nowhere else; the
-earlier one was compared before the later one came. So a pair is compared in exactly one core,
+earlier one was compared before the later one arrived. So a pair is compared in exactly one core,
 exactly once. Two streams that enter at opposite ends would cross in flight and need the paper's
-acknowledgements and expiry messages for the same; on a chip, where one place sees all arrivals
+acknowledgements and expiry messages for the same; on a chip, where one component sees all arrivals
 anyway, they would buy nothing.
 """
 
@@ -99,7 +99,7 @@ class ScanCore(Component):
         super().__init__(scan_core_members(params))
 
     def elaborate(self, _platform: object) -> Module:
-        """Build both regions, the scan counter and the matcher."""
+        """Build both sub-windows, the scan counter and the matcher."""
         m = Module()
         params = self.params
         layouts = {"r": r_layout(params), "s": s_layout(params)}
@@ -122,14 +122,14 @@ class ScanCore(Component):
         wiring.connect(m, forward.o, wiring.flipped(self.o))
 
         is_s = self.i.p.side == SIDE_S
-        for side, region in ((SIDE_R, r), (SIDE_S, s)):
-            body: Value = self.i.p.body[: region.body.size]
+        for side, sub_window in ((SIDE_R, r), (SIDE_S, s)):
+            body: Value = self.i.p.body[: sub_window.body.size]
             m.d.comb += [
-                region.index.eq(self.index),
-                region.clear.eq(self.clear),
-                region.arrive.eq(takes & (is_s == side)),
-                region.full.eq(self.i.p.full),
-                region.enter.eq(body),
+                sub_window.index.eq(self.index),
+                sub_window.clear.eq(self.clear),
+                sub_window.arrive.eq(takes & (is_s == side)),
+                sub_window.full.eq(self.i.p.full),
+                sub_window.enter.eq(body),
             ]
 
         # The first word is read as the tuple is taken, the others as long as there is room.
@@ -159,12 +159,12 @@ class ScanCore(Component):
                 s_probe.valid.eq(1),
                 s_probe.body.eq(self.i.p.body[: layouts["s"].size]),
             ]
-        for region in (r, s):
+        for sub_window in (r, s):
             m.d.comb += [
-                region.scan.eq(scan),
-                region.scan_word.eq(word),
-                region.scan_first.eq(takes),
-                region.scan_last.eq(Mux(takes, words == 1, left == 1)),
+                sub_window.scan.eq(scan),
+                sub_window.scan_word.eq(word),
+                sub_window.scan_first.eq(takes),
+                sub_window.scan_last.eq(Mux(takes, words == 1, left == 1)),
             ]
         self._compare(m, matcher, (r, s), scan, (probe_side, r_probe, s_probe))
         m.d.comb += self.hold.eq(matcher.hold)
@@ -178,12 +178,12 @@ class ScanCore(Component):
         self,
         m: Module,
         matcher: Matcher,
-        regions: tuple[SubWindow, SubWindow],
+        sub_windows: tuple[SubWindow, SubWindow],
         scan: Value,
         probes: tuple[Signal, View, View],
     ) -> None:
         """Hand what was read to the matcher; an empty slot is one that is not live."""
-        r, s = regions
+        r, s = sub_windows
         probe_side, r_probe, s_probe = probes
         m.d.comb += [
             matcher.scan.eq(scan),
@@ -194,10 +194,10 @@ class ScanCore(Component):
             matcher.s_live.eq(s.live),
         ]
         for lane in range(self.params.lanes):
-            for slots, region in ((matcher.r_slots, r), (matcher.s_slots, s)):
+            for slots, sub_window in ((matcher.r_slots, r), (matcher.s_slots, s)):
                 m.d.comb += [
                     slots[lane].valid.eq(Const(1, 1)),
-                    slots[lane].body.eq(region.slots[lane]),
+                    slots[lane].body.eq(sub_window.slots[lane]),
                 ]
 
 

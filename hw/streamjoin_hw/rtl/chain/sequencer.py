@@ -45,7 +45,7 @@ class Sequencer(Component):
     Members
     -------
     i : In(stream.Signature(arrival_layout(params)))
-        Encoded tuples; ``ready`` comes from registers.
+        Encoded tuples; ``ready`` is driven by registers.
     taken, taken_last : In(1)
         A beat enters the ingress in this cycle; it ends the input.
     open : Out(1)

@@ -1,9 +1,9 @@
 """One core's sub-window of one stream, where tuples are stored round robin.
 
-A core stores every ``cores``-th tuple of a stream, by its own count, and drops the oldest when that
-tuple's turn to expire has come, by its own count as well (SplitJoin, section 4; the low-latency
-handshake join stores its tuples in the same way). Of ``window`` tuples each core then holds its
-share, whatever the window's size, and the oldest of all is always the one that is dropped.
+A core stores every ``cores``-th tuple of a stream and drops the oldest in that tuple's turn to
+expire, both by its own counts (SplitJoin, section 4; the low-latency handshake join stores its
+tuples in the same way). Of ``window`` tuples each core then holds its share, whatever the window's
+size, and the oldest of all is always the one that is dropped.
 
 A ring in memory, slot number ``word * lanes + lane``, one memory for each lane, so that a word,
 ``lanes`` slots, is read in one cycle. A scan begins with the oldest word and takes ``words`` of
@@ -22,7 +22,7 @@ from streamjoin_hw.rtl.turn import Turn
 
 
 def words_bits(params: DesignParams) -> int:
-    """Bits of a count of a region's words."""
+    """Bits of a count of a sub-window's words."""
     return bits_for(params.segment_words + 1)
 
 
@@ -41,16 +41,16 @@ class SubWindow(Component):
     index : In(bits_for(cores - 1))
         The core's number, constant.
     clear : In(1)
-        Empty the region in this cycle; needed once before the first tuple.
+        Empty the sub-window in this cycle; needed once before the first tuple.
     arrive : In(1)
-        A tuple of this side arrives; not while the region is scanned.
+        A tuple of this side arrives; not while the sub-window is scanned.
     full : In(1)
         With it: the window is full, the oldest tuple of the stream expires.
     enter : In(body)
         The tuple.
     first_word : Out(word_bits(params)), words : Out(words_bits(params))
         Where a scan begins and how many words it takes, going round after the last word; no
-        word while the region is empty.
+        word while the sub-window is empty.
     scan : In(1), scan_word : In(word_bits(params)), scan_first, scan_last : In(1)
         Read this word; it is the first, the last of the scan.
     slots : Out(ArrayLayout(body, lanes))
@@ -109,7 +109,7 @@ class SubWindow(Component):
             turns[name] = event & turn.mine
         store, expire = turns["store"], turns["expire"]
 
-        # Where the next tuple goes, and the oldest one is.
+        # Where the next tuple is stored, and where the oldest one is.
         head = signal_of(position_layout(params))
         tail = signal_of(position_layout(params))
         count = Signal(range(params.segment_words * lanes + 1))

@@ -8,7 +8,7 @@ can be followed in one order, newest first, at a tuple a cycle although a link t
 
 So that nobody follows the links of a frequent key in search of another one, the word also says
 which tags were pushed out in this round of the ring and in the last. What is still in the window
-was pushed out in one of these, or not yet: since then the ring has not come round.
+was pushed out in one of these, or not yet: since then the ring has not wrapped.
 
 Nothing is ever deleted and no bucket is ever cleared, not even by a reset: names expire by age
 (:mod:`streamjoin_hw.rtl.hash.walk` says why that is exact).
@@ -32,7 +32,7 @@ TAG_BITS = 4
 GENERATION_BITS = 3
 """Bits of a sequence number above a slot's: a name looks young again after 8 rounds of the ring.
 
-It is then found to be another tuple's and costs a read, no more.
+A read then shows that it is another tuple's, and costs nothing else.
 """
 
 _SEED = 0x9E3779B97F4A7C15
@@ -60,7 +60,7 @@ def name_layout(params: DesignParams) -> data.StructLayout:
 
 
 def round_of(params: DesignParams, sequence: Value) -> Value:
-    """Return in which round of the ring a tuple comes."""
+    """Return the round of the ring in which a tuple arrives."""
     return sequence[ring_bits(params) : sequence_bits(params)]
 
 
@@ -156,7 +156,9 @@ def hashed(params: DesignParams, body: View) -> tuple[Value, Value]:
     for _ in range(KEY_BITS - 1):
         residues.append(_product(residues[-1], 2, modulus))
     bits = [
-        reduce(xor, [code[place] for place, residue in enumerate(residues) if residue >> bit & 1])
+        reduce(
+            xor, [code[position] for position, residue in enumerate(residues) if residue >> bit & 1]
+        )
         for bit in range(degree)
     ]
     return Cat(*bits[:-TAG_BITS]), Cat(*bits[-TAG_BITS:])

@@ -1,12 +1,12 @@
 """The ``splitjoin-hash`` design: an index instead of a scan, an input tuple in every cycle.
 
 As in SplitJoin (Najafi, Sadoghi and Jacobsen, USENIX ATC 2016) storing and processing are two
-steps that do not wait for each other. An accepted tuple goes through a pipeline that never stops:
+steps that do not wait for each other. An accepted tuple passes a pipeline that never stops:
 its key is hashed, its bucket is read in both streams' indexes, its name is pushed into its own
 stream's and it is stored; and what the other stream's bucket names is held against that stream's
 window and the tuple's tag. If nothing is left the tuple is done with. If something is, it becomes a
 task in a queue. One walker takes the tasks in order and reads what they ask for, up to ``lanes``
-tuples a cycle; the whole predicate is compared there. Results thus come out grouped by the later
+tuples a cycle; the whole predicate is compared there. Results are thus grouped by the later
 tuple, in its order of arrival: the design never does anything out of order.
 
 A tuple a cycle is accepted as long as the queue does not fill up, that is, as long as the matches
@@ -87,7 +87,7 @@ class HashJoin(Component):
     Members
     -------
     i : In(stream.Signature(ordered_layout(params)))
-        Tuples in arrival order. ``ready`` comes from a register.
+        Tuples in arrival order. ``ready`` is a register.
     clear : In(1)
         Empty both windows; not while a tuple is inside.
     results : Out(stream.Signature(result_layout(params)))
@@ -130,7 +130,7 @@ class HashJoin(Component):
         # A tuple's three stages: its bucket's number, the buckets, what the other one names.
         hashes = signal_of(_stage_layout(params, bucket=bucket_bits(params)))
         reads = signal_of(_stage_layout(params))
-        # Places are counted from the tail; what has left the window lies beyond the span.
+        # Positions are counted from the tail; what has left the window lies beyond the span.
         places = signal_of(
             _stage_layout(
                 params,
@@ -179,7 +179,7 @@ class HashJoin(Component):
         if params.timestamp_bits:
             m.d.comb += self.evicted.eq(r.evicted | s.evicted)
         (bucket_r, tag_r), (bucket_s, tag_s) = (hashed(params, view) for view in views)
-        # The number of this arrival; beyond the pipeline it tells how far a task is behind.
+        # The number of this arrival; beyond the pipeline it says how far a task is behind.
         m.d.sync += [
             hashes.valid.eq(takes),
             hashes.tuple.side.eq(self.i.p.side),
@@ -196,7 +196,7 @@ class HashJoin(Component):
     def _look_up(
         self, m: Module, stages: tuple[View, View, View], tables: list[BucketTable]
     ) -> None:
-        """Read the buckets, push the name, and place what the other bucket names."""
+        """Read the buckets, push the name, and locate what the other bucket names."""
         params = self.params
         hashes, reads, places = stages
         is_s = reads.tuple.side == SIDE_S

@@ -115,7 +115,7 @@ class Span(Component):
 
     A tuple leaves when the count window is full and another one enters. With timestamps it also
     leaves when its time window has ended, one tuple for each arrival of either side: as many as
-    can enter. Tuples that should have left already, after a pause, are found out one by one when
+    can enter. Tuples that should have left already, after a pause, are dropped one by one when
     they are compared.
 
     Parameters

@@ -5,7 +5,7 @@ and the ``head`` of the other stream: it may see the tuples from the one to befo
 more and no fewer, however late it looks. It saw its bucket after all earlier tuples were pushed
 into it, and before all later ones. The names of a bucket, and the links behind them, are followed
 in the order in which they were pushed, newest first, and the walk ends at the first that is not in
-the window or not older than the one before. What is left out by that is older still: no partner
+the window or not older than the one before. What is skipped is older still: no partner
 is missed. A number that is out of date may look as if it were in the window, since numbers wrap,
 buckets are never cleared and slots are written anew; the slot then holds another tuple, which is in
 the window. If its key is another, it gives no result. If its key is the same it is in this bucket,
@@ -37,7 +37,7 @@ def task_layout(params: DesignParams) -> data.StructLayout:
 
     ``tuple`` as it arrived; ``slots``, where the tuples are that its bucket names, newest first;
     ``wanted``, which of them to look at; ``deep``, all are in the window and there may be partners
-    behind; ``last``, place of the last one in the window, counted from ``tail``, the oldest;
+    behind; ``last``, position of the last one in the window, counted from ``tail``, the oldest;
     ``stamp``, the number of its arrival.
     """
     return data.StructLayout(
@@ -116,7 +116,7 @@ class Walker(Component):
         m = Module()
         ways = self.params.ways
         task = signal_of(task_layout(self.params))
-        # While the walk may go deeper the list is taken from its front, and these places are left.
+        # While the walk may go deeper the list is read from its front; `here` is what is left.
         here, deeper = Signal(ways), Signal()
         active = Signal()
         m.d.comb += [
@@ -160,12 +160,12 @@ class Walker(Component):
         for lane in range(params.lanes):
             asking = Signal(params.ways, name=f"asking{lane}")
             first = Signal(params.ways, name=f"first{lane}")
-            for place in range(params.ways):
-                slot = task.slots[place]
+            for way in range(params.ways):
+                slot = task.slots[way]
                 mine: Value = lane_of(params, slot) == lane if lane_bits(params) else Const(1, 1)
-                front = any_left if place == 0 else Const(0, 1)
-                m.d.comb += asking[place].eq(mine & Mux(deeper, front, task.wanted[place]))
-                with m.If(first[place]):
+                front = any_left if way == 0 else Const(0, 1)
+                m.d.comb += asking[way].eq(mine & Mux(deeper, front, task.wanted[way]))
+                with m.If(first[way]):
                     m.d.comb += self.rows[lane].eq(row_of(params, slot))
             m.d.comb += [
                 first.eq(asking & (~asking + 1)[: params.ways]),

@@ -1,4 +1,4 @@
-"""What a region is to do next: probes side by side, and what changes between them."""
+"""What a half of a core is to do next: probes side by side, and what changes between them."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream
@@ -35,7 +35,7 @@ class Collector(Component):
     A tuple of the other side is a probe; one of the stored side is stored, or makes the oldest one
     expire, when it is the core's turn, by the core's own count. A batch holds up to ``probes``
     probes, at most one tuple to store and at most one that expires; what would not fit waits at
-    the input. Probes before and after a change of the window are told apart by a bit each.
+    the input. A bit for each probe says whether it is before or after a change of the window.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A core of SplitJoin: two regions that know nothing of each other."""
+"""A core of SplitJoin: two halves that know nothing of each other."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -28,7 +28,7 @@ def split_core_members(params: DesignParams) -> dict[str, wiring.Member]:
 
 
 class SplitCore(Component):
-    """The left region stores S and compares R, the right one stores R and compares S.
+    """The left half stores S and compares R, the right one stores R and compares S.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ class SplitCore(Component):
         See :class:`~streamjoin_hw.rtl.split.half.Half`.
     i : In(stream.Signature(ordered_layout(params)))
     r_results, s_results : Out(stream.Signature(token_layout(params)))
-        What R tuples found, what S tuples found.
+        Matches of arriving R tuples, of arriving S tuples.
     hold : Out(1)
-        A region waits for the output; from a register.
+        A half waits for the output; from a register.
     busy : Out(1)
         Something is inside; from a register.
     evicted : Out(2), if there are timestamps
@@ -70,19 +70,19 @@ class SplitCore(Component):
         super().__init__(split_core_members(params))
 
     def elaborate(self, _platform: object) -> Module:
-        """Hand every tuple to both regions."""
+        """Hand every tuple to both halves."""
         m = Module()
         m.submodules.fork = fork = Fork(ordered_layout(self.params), 2, buffered=False)
         m.submodules.left_region = left = Half(self.params, SIDE_S)
         m.submodules.right_region = right = Half(self.params, SIDE_R)
         wiring.connect(m, wiring.flipped(self.i), fork.i)
-        for k, region in enumerate((left, right)):
-            wiring.connect(m, fork.output(k), region.i)
+        for k, half in enumerate((left, right)):
+            wiring.connect(m, fork.output(k), half.i)
             m.d.comb += [
-                region.index.eq(self.index),
-                region.clear.eq(self.clear),
-                region.masked.eq(self.masked),
-                region.ordered.eq(self.ordered),
+                half.index.eq(self.index),
+                half.clear.eq(self.clear),
+                half.masked.eq(self.masked),
+                half.ordered.eq(self.ordered),
             ]
         wiring.connect(m, left.o, wiring.flipped(self.r_results))
         wiring.connect(m, right.o, wiring.flipped(self.s_results))

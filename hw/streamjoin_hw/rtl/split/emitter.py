@@ -17,7 +17,7 @@ from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import Component, View, signal_of
 
 IN_FLIGHT = 4
-"""Words that may still come after the list was found to be nearly full."""
+"""Maximum words that still arrive after ``nearly_full`` rises."""
 
 
 def hit_layout(params: DesignParams) -> data.StructLayout:
@@ -38,10 +38,10 @@ def hit_layout(params: DesignParams) -> data.StructLayout:
 class Emitter(Component):
     """Give the results of a batch, and a star after those of each probe.
 
-    Matches are kept in a list of words and looked through once for each probe, so that results
-    come by probe although all probes were compared at once. Should the list be too short for a
-    batch, it goes on for the first probe alone, word by word as they come, and asks for a pass of
-    its own for each other one. Without order the list is a FIFO.
+    Matches are kept in a list of words and read once for each probe, so that results are grouped
+    by probe although all probes were compared at once. If the list is too short for a batch, it
+    serves the first probe alone, word by word as they arrive, and asks for another pass for each
+    of the others. Without order the list is a FIFO.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Emitter(Component):
             m.d.sync += [active.eq(1), count.eq(self.count), payloads.eq(self.payloads)]
 
         # The list: written at `end`, looked at from `here`, free before `start`.
-        next_word, empty, settle = self._list(m, params, many)
+        next_word, empty, list_ports = self._list(m, params, many)
 
         # What is left of the matches of one probe, `serving`, in the word that is being looked at.
         rest = signal_of(
@@ -154,7 +154,7 @@ class Emitter(Component):
             matching.eq(Cat(*(next_word.mask[p].any() for p in range(params.probes)))),
             wanted.eq(unseen & (~unseen + 1)[: params.probes]),
             leaves.eq(self.ordered | (unseen == wanted)),
-            settle["look"].eq(loads & leaves),
+            list_ports["look"].eq(loads & leaves),
         ]
         with m.If(self.ordered):
             m.d.comb += wanted.eq((Const(1, params.probes) << self.probe)[: params.probes])
@@ -181,17 +181,17 @@ class Emitter(Component):
                 m.d.sync += [active.eq(0), self.probe.eq(0), self.alone.eq(0)]
             with m.Else():
                 m.d.sync += self.probe.eq(self.probe + 1)
-                m.d.comb += [settle["rewind"].eq(~self.alone), self.again.eq(self.alone)]
+                m.d.comb += [list_ports["rewind"].eq(~self.alone), self.again.eq(self.alone)]
         # The list cannot hold the batch: the first probe, whose results so far were given, goes on
         # alone.
         starved = active & many & (left == 0) & ~closing & empty & self.nearly_full & self.settled
         with m.If(starved):
             m.d.sync += self.alone.eq(1)
-            m.d.comb += settle["forget"].eq(1)
+            m.d.comb += list_ports["forget"].eq(1)
 
         picked = [Mux(serving[p], payloads[p], 0) for p in range(params.probes)]
         self._give(m, rest, (lowest, step, ends), reduce(or_, picked))
-        m.d.comb += self.busy.eq(active | settle["held"] | self.o.valid)
+        m.d.comb += self.busy.eq(active | list_ports["held"] | self.o.valid)
         return m
 
     def _list(self, m: Module, params: DesignParams, many: Signal) -> tuple[View, Signal, Any]:
@@ -238,7 +238,7 @@ class Emitter(Component):
     def _give(
         self, m: Module, rest: View, walk: tuple[Value, Signal, Signal], payload: Value
     ) -> None:
-        """Build the output register; the stored payload comes out of memory beside it."""
+        """Build the output register; the stored payload is read from memory beside it."""
         params = self.params
         lowest, step, ends = walk
         valid, token = Signal(), signal_of(token_layout(params))
@@ -270,6 +270,6 @@ def _index(onehot: Value, count: int) -> Value:
     """Return the number of the bit that is 1."""
     bits = []
     for bit in range(bits_for(count - 1)):
-        places = [onehot[k] for k in range(count) if k >> bit & 1]
-        bits.append(Cat(*places).any() if places else onehot[:0].any())
+        positions = [onehot[k] for k in range(count) if k >> bit & 1]
+        bits.append(Cat(*positions).any() if positions else onehot[:0].any())
     return Cat(*bits)

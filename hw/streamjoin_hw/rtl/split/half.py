@@ -1,17 +1,17 @@
-"""One region of a core: it stores one stream's tuples and compares the other's with them.
+"""One half of a core: it stores one stream's tuples and compares the other's with them.
 
-SplitJoin, section 4: storing and processing are two things that a region does at the same time,
+SplitJoin, section 4: storing and processing are two things that a half does at the same time,
 each by its own counters. Here ``probes`` tuples are compared in one pass over the sub-window.
 
 **Why no pair is missed or met twice.** All cores receive all tuples in one order. A pair's earlier
 tuple is stored in one core, its home, and only there; its later tuple is a probe in every core's
-region of the other side and is in exactly one batch. So the pair is looked at in its home, in the
+half of the other side and is in exactly one batch. So the pair is looked at in its home, in the
 one pass of that batch, if the earlier tuple's slot is within the pass, and the slot counts for this
 probe. While a batch is collected at most one tuple is stored and at most one expires. The pass
 looks at every slot that was live before the batch and at the one stored during it: what is live for
 any of its probes. For each probe these two slots, and no others, may differ from the state at its
-arrival, and the batch keeps for each probe whether it came before or after them. The ring changes
-only as a pass begins and the slot then written is in no pass before it
+arrival, and the batch keeps for each probe whether it arrived before or after them. The ring
+changes only as a pass begins and the slot then written is in no pass before it
 (:func:`~streamjoin_hw.rtl.split.layouts.ring_words`), so what a pass reads, and reads again for
 a list that was too short, is what it saw at its beginning.
 """
@@ -117,7 +117,7 @@ class Half(Component):
         # while results of a batch are given; without probes there is nothing to take.
         may_begin &= (collector.batch.count != 0) | ~emitter.busy
         if params.timestamp_bits:
-            # What is found past its time is dropped before the ring changes again.
+            # What has expired by its time is dropped before the ring changes again.
             may_begin &= (w.left == 0) & ~w.compares
         m.d.comb += w.begin.eq(collector.waiting & may_begin)
         m.d.comb += [
@@ -205,7 +205,7 @@ class Half(Component):
         m.d.comb += [ring.read_word.eq(w.word), w.reads.eq(reads)]
 
     def _looks_back(self, collector: Collector) -> Value:
-        """Tell whether a pass without probes has a word to read."""
+        """Return whether a pass without probes has a word to read."""
         return collector.expire if self.params.timestamp_bits else Const(0, 1)
 
     def _compare(self, m: Module, w: "_Wires", ring: SubWindow, emitter: Emitter) -> None:
@@ -287,7 +287,7 @@ class Half(Component):
 
 
 class _Parts(NamedTuple):
-    """The components of a region."""
+    """The components of a half."""
 
     collector: Collector
     ring: SubWindow

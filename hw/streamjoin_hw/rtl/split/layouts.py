@@ -46,7 +46,7 @@ def key_layout(params: DesignParams, side: int) -> data.StructLayout:
 
 
 def token_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of what a region gives: a result, or the ``star`` that ends a tuple's results.
+    """Layout of what a half gives: a result, or the ``star`` that ends a tuple's results.
 
     ``row`` is that of the earlier tuple.
     """

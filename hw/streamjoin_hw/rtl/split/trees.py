@@ -52,8 +52,8 @@ class Fork(Component):
 
     def output(self, k: int) -> stream.Interface:
         """Return output stream ``k``."""
-        found: stream.Interface = getattr(self, f"o{k}")
-        return found
+        port: stream.Interface = getattr(self, f"o{k}")
+        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build the register stage and a bit for each taker that was served already."""
@@ -89,7 +89,7 @@ class DistributionTree(Component):
     leaves : int
         Takers, at least 1.
     arity : int
-        Most outputs of one fork, at least 2.
+        Maximum outputs of one fork, at least 2.
 
     Members
     -------
@@ -117,8 +117,8 @@ class DistributionTree(Component):
 
     def output(self, k: int) -> stream.Interface:
         """Return output stream ``k``."""
-        found: stream.Interface = getattr(self, f"o{k}")
-        return found
+        port: stream.Interface = getattr(self, f"o{k}")
+        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build level after level from the leaves to the root."""
@@ -145,14 +145,14 @@ def control_layout(params: DesignParams) -> data.StructLayout:
     """Layout of what is set for a whole input: which order, how exact.
 
     ``outer``: stars are there and separate the results of tuples. ``inner``: between two stars
-    results also come by ``row & row_mask``.
+    results are also ordered by ``row & row_mask``.
     """
     inner = {"inner": 1, "row_mask": row_bits(params)} if params.order == "inner" else {}
     return data.StructLayout({"outer": 1, **inner})
 
 
 class StarMerger(Component):
-    """Merge regions of one side: none gets past its star until all have theirs.
+    """Merge the halves of one side: none gets past its star until all have theirs.
 
     Results in front of the stars are taken in turns; under the inner order the one of the lowest
     row, of equal ones the first input's, once every input offers something. The stars of all
@@ -194,8 +194,8 @@ class StarMerger(Component):
 
     def input(self, k: int) -> stream.Interface:
         """Return input stream ``k``."""
-        found: stream.Interface = getattr(self, f"i{k}")
-        return found
+        port: stream.Interface = getattr(self, f"i{k}")
+        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build the choice and the output register."""
@@ -213,7 +213,7 @@ class StarMerger(Component):
         together = stars.all()
         for k, each in enumerate(streams):
             m.d.comb += each.ready.eq((grant[k] | together) & output.i.ready)
-        # All stars are alike: the first one goes on.
+        # All stars are alike: the first one passes.
         passes = [grant[0] | together, *grant[1:]]
         chosen = one_of([(bit, each.payload) for bit, each in zip(passes, streams, strict=True)])
         m.d.comb += [
@@ -226,7 +226,7 @@ class StarMerger(Component):
 
     def _grant(self, m: Module, streams: list[Any], results: Signal, stars: Signal) -> Signal:
         """Choose one result: in turns, or by row."""
-        # Bit k of `later`: input k comes after the one served last.
+        # Bit k of `later`: input k follows the one served last.
         later, behind = Signal(self.inputs), Signal(self.inputs)
         grant = Signal(self.inputs)
         m.d.comb += behind.eq(results & later)
@@ -244,7 +244,7 @@ class StarMerger(Component):
         return grant
 
     def _lowest(self, streams: list[Any], results: Signal) -> list[Value]:
-        """Tell which input's result has the lowest row, of one group the first input's.
+        """Return which input's result has the lowest row; of one group, the first input's.
 
         Rows are cyclic and near each other; their groups are not, so that rows are compared whole.
         """
@@ -264,7 +264,7 @@ class StarMerger(Component):
 
 
 class CollectionTree(MergeTree):
-    """A tree of star mergers over the regions of one side, the leaves in the order of the cores.
+    """A tree of star mergers over the halves of one side, the leaves in the order of the cores.
 
     SplitJoin, section 5.
 

@@ -38,7 +38,7 @@ extern "C" {
 // A call that returns SJM_RESULTS_FULL or SJM_DEADLINE is gone on with by another one that has
 // `resume` set and the same beats. Without `resume` a run begins: a beat that an abandoned run
 // still offers is withdrawn. What the design took of an abandoned run it keeps until a soft reset,
-// and it may take an offered beat during any register access; so a soft reset comes before the
+// and it may take an offered beat during any register access; so a soft reset is made before the
 // next run, and withdraws that beat too.
 typedef struct {
   const uint8_t* beats;       // beat_count * TUPLE_BYTES, packed tdata, little endian

@@ -19,7 +19,7 @@ from streamjoin_hw.sim.model import Model, ModelError
 from streamjoin_hw.sim.testing import Arrival, step_cycles
 
 QUIET_READS = 64
-"""Register accesses, some cycles each, in which a design that is offered nothing comes to rest."""
+"""Register accesses, some cycles each, after which a design without input is at rest."""
 
 SETTLED_TUPLES = 20
 """Tuples after which the ingress is full and every other one waits for the chain."""
@@ -41,7 +41,7 @@ OUTPUT_CYCLES = 1
 
 @dataclass(frozen=True)
 class Match:
-    """What decides when a match comes.
+    """What decides when a match is given.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Match:
     hops : int
         Cores that the younger one passes first.
     word : int
-        Place of the stored tuple's word in the scan that finds it.
+        Index of the stored tuple's word in the scan that reads it.
     core : int
         The core in which they meet.
     """
@@ -62,7 +62,7 @@ class Match:
 
 
 def met(params: DesignParams, age: int) -> Match:
-    """Tell how the arriving S tuple meets a stored R tuple.
+    """Return how the arriving S tuple meets a stored R tuple.
 
     In lock step both have to walk to one core: R is ``(age + r) // segment`` cores from the left
     after ``r`` more tuples of R, S ``s // segment`` from the right. For the newest R tuple these
@@ -86,9 +86,9 @@ def met(params: DesignParams, age: int) -> Match:
     while (age + (later + 1) // 2) // segment + (later // 2) // segment < params.cores - 1:
         later += 1
     # Who moved last finds the other, in the slot that it has had in every core.
-    found = params.window_capacity if later % 2 else number
+    slot = params.window_capacity if later % 2 else number
     core = (age + (later + 1) // 2) // segment
-    return Match(later, 0, found % segment // params.lanes, core)
+    return Match(later, 0, slot % segment // params.lanes, core)
 
 
 def turn_cycles(params: DesignParams, core: int) -> int:
@@ -105,9 +105,9 @@ def turn_cycles(params: DesignParams, core: int) -> int:
 def latency_cycles(params: DesignParams, age: int) -> int:
     """Return the cycles from the acceptance of the S tuple to its match with an R tuple.
 
-    The way through encoder, cores, tree and output register is the same for every match; on top
-    come the wait for the two to meet, the hops, the words scanned before, and in a chain the turns
-    of mergers that had nothing to do yet.
+    The way through encoder, cores, tree and output register is the same for every match. Added
+    to it are the wait for the two to meet, the hops, the words scanned before, and in a chain the
+    turns of mergers that had nothing to do yet.
     """
     capacity = params.window_capacity
     match = met(params, age)
@@ -143,7 +143,7 @@ def measure(params: DesignParams, folder: Path, age: int) -> Measured:
     Raises
     ------
     ModelError
-        If the match does not come, or not alone.
+        If the match is not given, or not alone.
     """
     capacity = params.window_capacity
     filling = [_arrival(params, number % 2, number) for number in range(2 * capacity)]

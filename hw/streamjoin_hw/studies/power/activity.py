@@ -23,7 +23,8 @@ from streamjoin_hw.studies.rate.loads import Load, draw
 
 CELLS_NAME = "cells.json"
 _COUNTER = build.DRIVER.with_name("activity.h")
-_MOST_CYCLES = 1 << 40
+_MAX_CYCLES = 1 << 40
+"""Maximum cycles of an input: more than any run takes."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,15 @@ class GateModel(Model):
         return dict(zip(KINDS, counts, strict=True))
 
 
-def build_gates(params: DesignParams, tell: Callable[[str], None]) -> Path:
+def build_gates(params: DesignParams, report: Callable[[str], None]) -> Path:
     """Return the folder of a model of a design's gates, building it where it is not cached.
 
     Parameters
     ----------
     params : DesignParams
         The design.
-    tell : callable taking str
-        Told each stage.
+    report : callable taking str
+        Receives the name of each stage as it begins.
 
     Raises
     ------
@@ -80,12 +81,12 @@ def build_gates(params: DesignParams, tell: Callable[[str], None]) -> Path:
     tool = toolchain.verilator()
 
     def make(made: Path) -> None:
-        tell("emitting Verilog")
+        report("emitting Verilog")
         verilog = emit.emit_verilog(params, made)
-        tell("making gates")
+        report("making gates")
         netlist, cells = gates(verilog, verilog.stem)
         (made / CELLS_NAME).write_text(json.dumps(cells) + "\n")
-        build.compile_model(params, netlist, tool, cxx, tell, counts_activity=True)
+        build.compile_model(params, netlist, tool, cxx, report, counts_activity=True)
 
     key = build.cache_key(params, tool, cxx, board=False)
     gate_key = hashlib.sha256(f"{key} {flow_digest()} {_COUNTER.read_text()}".encode()).hexdigest()
@@ -123,13 +124,13 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Activity:
             stamps.append((model.cycles, model.counts()))
             taken = np.empty(len(chunk.sides), np.int64)
             pieces = list(
-                model.feed(chunk, last=chunk is end, accepted=taken, max_cycles=_MOST_CYCLES)
+                model.feed(chunk, last=chunk is end, accepted=taken, max_cycles=_MAX_CYCLES)
             )
             accepted = taken if chunk is counted else accepted
             for piece in pieces:
                 order.see(piece.r, piece.s)
-            found = np.concatenate([piece.r << np.uint64(32) | piece.s for piece in pieces])
-            owed.settle(join.join(chunk), found)
+            received = np.concatenate([piece.r << np.uint64(32) | piece.s for piece in pieces])
+            owed.update(join.join(chunk), received)
     wrong = owed.difference() or order.fault
     if wrong:
         raise ModelError(f"the gates of {params.cores} cores, seed {load.seed}: {wrong}")

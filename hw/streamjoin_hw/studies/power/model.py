@@ -1,8 +1,8 @@
 """From counts to watts: a model whose every constant is stated.
 
 ``P = 1/2 V^2 f sum(alpha C)``, where ``alpha`` is how often a thing switches in a cycle and ``C``
-the capacitance that one switching charges or discharges. Static power is left out, and so are pins,
-whatever a net does before it settles, and the length of wires: all nets of a kind have the same
+the capacitance that one switching charges or discharges. The model excludes static power, pins,
+what a net does before it settles, and the length of wires: all nets of a kind have the same
 ``C``. The ratio of two designs rests on the ratios of the constants alone.
 
 The constants are those that Actel published for its ProASIC PLUS FPGAs (data sheet, "Calculating
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 MODEL = "a model, not a measurement"
 """What is said beside every power in watts."""
 
-LEFT_OUT = "Left out: static power, pins, glitches, the lengths of wires."
+EXCLUDED = "Excluded: static power, pins, glitches, the lengths of wires."
 
 VOLTS = 2.5
 _DATA_SHEET = "Actel ProASIC PLUS data sheet, Calculating Typical Power Dissipation"
@@ -56,7 +56,7 @@ CONSTANTS: dict[str, Constant] = {
     "clock": Constant(1.3, f"P2, the clock's way to a register: {_DATA_SHEET}"),
     "clock_trunk": Constant(100.0, f"P1, the clock tree without registers: {_DATA_SHEET}"),
 }
-"""Constants by kind. P7, some 5 % off the clock's part at 2,000 registers, is left out."""
+"""Constants by kind. P7, some 5 % off the clock's part at 2,000 registers, is excluded."""
 
 
 def switching_per_cycle(counts: Mapping[str, int], cycles: int, registers: int) -> dict[str, float]:
@@ -69,11 +69,15 @@ def switching_per_cycle(counts: Mapping[str, int], cycles: int, registers: int) 
     cycles : int
         In how many cycles they were counted.
     registers : int
-        How many the clock goes to.
+        Registers that the clock drives.
     """
     edges = {"block_ram": _CLOCK_EDGES}
-    found = {kind: edges.get(kind, 1) * count / cycles for kind, count in counts.items()}
-    return {**found, "clock": float(_CLOCK_EDGES * registers), "clock_trunk": float(_CLOCK_EDGES)}
+    per_cycle = {kind: edges.get(kind, 1) * count / cycles for kind, count in counts.items()}
+    return {
+        **per_cycle,
+        "clock": float(_CLOCK_EDGES * registers),
+        "clock_trunk": float(_CLOCK_EDGES),
+    }
 
 
 def watts(switching: Mapping[str, float], clock_hz: float) -> dict[str, float]:

@@ -30,8 +30,8 @@ SLICE_BITS = 9
 """Width of the block RAM that an access is counted by; a wider word takes several."""
 
 DEADLINE_S = 1800
-_LEAST_PORT_BITS = 65
-"""Wider than a machine word, so that Verilator makes every watched port an array."""
+_MIN_PORT_BITS = 65
+"""Minimum bits of a watched port: more than a machine word, so that Verilator makes an array."""
 
 _PLAIN, _WATCHED, GATES_NAME = "plain.json", "watched.json", "gates.v"
 
@@ -77,8 +77,8 @@ def script(verilog: str, top: str) -> list[str]:
 
 def flow_digest() -> str:
     """Return the identity of how gates are made."""
-    text = "\n".join([*script("", ""), EQUALITY.read_text(), Path(__file__).read_text()])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    source = "\n".join([*script("", ""), EQUALITY.read_text(), Path(__file__).read_text()])
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 def _number(bits: str) -> int:
@@ -114,7 +114,7 @@ def _new_wires(module: dict[str, Any], count: int) -> list[int]:
 
 def _show(module: dict[str, Any], port: str, wires: list[Any]) -> None:
     """Give a module an output port with some of its nets."""
-    wires = wires + ["0"] * (_LEAST_PORT_BITS - len(wires))
+    wires = wires + ["0"] * (_MIN_PORT_BITS - len(wires))
     # A cell of their own between nets and port: else they would take its name, and one wide signal
     # would stand for all of them.
     shown = _new_wires(module, len(wires))
@@ -162,18 +162,18 @@ def watch(design: dict[str, Any], top: str) -> dict[str, int]:
         nets: dict[str, list[Any]] = {kind: [] for kind in KINDS}
         cells = dict.fromkeys(CELLS, 0)
         for cell in module["cells"].values():
-            kind, found = cell["type"], {}
+            kind, held = cell["type"], {}
             if kind.startswith("$_") and "DFF" in kind:
                 nets["register"] += cell["connections"]["Q"]
-                found = {"registers": 1}
+                held = {"registers": 1}
             elif kind == "$lut":
                 nets["lut"] += cell["connections"]["Y"]
-                found = {"luts": 1}
+                held = {"luts": 1}
             elif kind == "$mem_v2":
                 bits, slices = _watched_memory(cell, nets)
-                found = {"lut_ram_bits": bits, "block_ram_slices": slices}
+                held = {"lut_ram_bits": bits, "block_ram_slices": slices}
             elif kind in design["modules"]:
-                found = watched(kind)
+                held = watched(kind)
                 for each in KINDS:
                     port = f"watch_{each}"
                     count = len(design["modules"][kind]["ports"][port]["bits"])
@@ -182,7 +182,7 @@ def watch(design: dict[str, Any], top: str) -> dict[str, int]:
                     nets[each] += cell["connections"][port]
             else:
                 raise ToolError(f"Yosys left a cell of the kind {kind}, which cannot be counted")
-            for each, many in found.items():
+            for each, many in held.items():
                 cells[each] += many
         for kind, wires in nets.items():
             _show(module, f"watch_{kind}", wires)

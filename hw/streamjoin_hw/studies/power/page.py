@@ -19,26 +19,26 @@ COLUMNS = (
 
 
 def rows(points: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return a row of text for each point."""
+    """Return a row of strings for each point."""
     first = points[0]
     return [_row(each, first) for each in points]
 
 
-def _row(found: dict[str, Any], first: dict[str, Any]) -> tuple[str, ...]:
-    paper, papers_first = found["paper"], first["paper"]
+def _row(entry: dict[str, Any], first: dict[str, Any]) -> tuple[str, ...]:
+    paper, papers_first = entry["paper"], first["paper"]
     theirs = ("-", "-", "-")
     if paper and papers_first:
         ratio = paper["dynamic_mw"] / papers_first["dynamic_mw"]
         theirs = (f"{paper['clock_mhz']:g}", f"{paper['dynamic_mw']:g}", f"{ratio:.2f}")
     return (
-        str(found["params"]["cores"]),
-        f"{found['clock_hz'] / 1e6:.4g}",
-        f"{found['cycles_per_tuple']:.4g}",
-        f"{found['cells']['registers']:,}",
-        f"{found['cells']['luts']:,}",
-        *(f"{found['modelled_mw'][kind]:.3g}" for kind in CONSTANTS),
-        f"{found['modelled_dynamic_mw']:.4g}",
-        f"{found['modelled_dynamic_mw'] / first['modelled_dynamic_mw']:.2f}",
+        str(entry["params"]["cores"]),
+        f"{entry['clock_hz'] / 1e6:.4g}",
+        f"{entry['cycles_per_tuple']:.4g}",
+        f"{entry['cells']['registers']:,}",
+        f"{entry['cells']['luts']:,}",
+        *(f"{entry['modelled_mw'][kind]:.3g}" for kind in CONSTANTS),
+        f"{entry['modelled_dynamic_mw']:.4g}",
+        f"{entry['modelled_dynamic_mw'] / first['modelled_dynamic_mw']:.2f}",
         *theirs,
     )
 
@@ -84,16 +84,16 @@ def study_page(record: dict[str, Any]) -> str:
 
     def paint(axes: Any) -> None:
         left, right = axes
-        places = range(len(points))
+        positions = range(len(points))
         below = [0.0] * len(points)
         for kind, shade in zip(CONSTANTS, shades, strict=True):
             parts = [each["modelled_mw"][kind] for each in points]
             if any(parts):
                 label = kind.replace("_", " ")
-                left.bar(places, parts, 0.6, bottom=below, color=shade, label=label)
+                left.bar(positions, parts, 0.6, bottom=below, color=shade, label=label)
             below = [a + b for a, b in zip(below, parts, strict=True)]
         left.set_xticks(
-            places,
+            positions,
             [f"{each['clock_hz'] / 1e6:.3g} MHz\n{c}" for c, each in zip(x, points, strict=True)],
         )
         left.set(xlabel="clock, cores", ylabel="dynamic power in mW (model)")

@@ -14,7 +14,7 @@ from streamjoin_hw.flow.yowasp import version
 from streamjoin_hw.studies.power.activity import Activity, build_gates, measure
 from streamjoin_hw.studies.power.model import (
     CONSTANTS,
-    LEFT_OUT,
+    EXCLUDED,
     MODEL,
     VOLTS,
     switching_per_cycle,
@@ -26,7 +26,7 @@ RECORD_VERSION = 1
 """Raised when records change their meaning."""
 
 PAPER_SOURCE = (
-    "handshake join, table 1: dynamic power of an XC6VLX760T; it does not say how it was found"
+    "handshake join, table 1: dynamic power of an XC6VLX760T; it does not say how it was measured"
 )
 PAPER_WINDOW, PAPER_THROUGHPUT = 100, 500_000.0
 PAPER: dict[int, dict[str, float]] = {
@@ -84,7 +84,7 @@ def tools() -> dict[str, str]:
     }
 
 
-def point(params: DesignParams, setting: Setting, found: Activity) -> dict[str, Any]:
+def point(params: DesignParams, setting: Setting, activity: Activity) -> dict[str, Any]:
     """Return the record of a point.
 
     Parameters
@@ -93,11 +93,11 @@ def point(params: DesignParams, setting: Setting, found: Activity) -> dict[str, 
         The design.
     setting : Setting
         The input and the clock.
-    found : Activity
+    activity : Activity
         What switched.
     """
-    clock_hz = setting.clock_hz or (setting.throughput or 0) * found.cycles_per_tuple
-    switching = switching_per_cycle(found.counts, found.cycles, found.cells["registers"])
+    clock_hz = setting.clock_hz or (setting.throughput or 0) * activity.cycles_per_tuple
+    switching = switching_per_cycle(activity.counts, activity.cycles, activity.cells["registers"])
     parts = watts(switching, clock_hz)
     is_papers = (
         setting.load.window == PAPER_WINDOW
@@ -107,16 +107,16 @@ def point(params: DesignParams, setting: Setting, found: Activity) -> dict[str, 
     return {
         "version": RECORD_VERSION,
         "kind": MODEL,
-        "left_out": LEFT_OUT,
+        "left_out": EXCLUDED,
         "digest": params.digest,
         "params": params.to_dict(),
         "input": dataclasses.asdict(setting.load),
         "clock_hz": clock_hz,
-        "throughput_tuples_per_s": clock_hz / found.cycles_per_tuple,
-        "cycles_per_tuple": found.cycles_per_tuple,
-        "cycles": found.cycles,
-        "cells": found.cells,
-        "counts": found.counts,
+        "throughput_tuples_per_s": clock_hz / activity.cycles_per_tuple,
+        "cycles_per_tuple": activity.cycles_per_tuple,
+        "cycles": activity.cycles,
+        "cells": activity.cells,
+        "counts": activity.counts,
         "switching_per_cycle": switching,
         "modelled_mw": {kind: 1e3 * part for kind, part in parts.items()},
         "modelled_dynamic_mw": 1e3 * sum(parts.values()),
@@ -129,7 +129,7 @@ def study(
     designs: Sequence[DesignParams],
     setting: Setting,
     *,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> dict[str, Any]:
     """Run every design's gates and work out their power.
 
@@ -139,8 +139,8 @@ def study(
         The points.
     setting : Setting
         What they have in common.
-    tell : callable taking str
-        Told each stage.
+    report : callable taking str
+        Receives the name of each stage as it begins.
 
     Returns
     -------
@@ -157,16 +157,16 @@ def study(
     points = []
     for params in designs:
 
-        def told(stage: str, cores: int = params.cores) -> None:
-            tell(f"{cores} cores, {stage}")
+        def report_stage(stage: str, cores: int = params.cores) -> None:
+            report(f"{cores} cores, {stage}")
 
-        folder = build_gates(params, told)
-        told("joining")
+        folder = build_gates(params, report_stage)
+        report_stage("joining")
         points.append(point(params, setting, measure(params, folder, setting.load)))
     return {
         "version": RECORD_VERSION,
         "kind": MODEL,
-        "left_out": LEFT_OUT,
+        "left_out": EXCLUDED,
         "volts": VOLTS,
         "constants": {
             kind: {"microwatts_per_mhz": each.microwatts_per_mhz, "source": each.source}
@@ -180,7 +180,7 @@ def study(
 
 
 def trend(points: Sequence[dict[str, Any]]) -> list[str]:
-    """Say in sentences how the power of the points goes, and what moves it.
+    """Say in sentences how the power changes from point to point, and why.
 
     Parameters
     ----------
@@ -190,9 +190,9 @@ def trend(points: Sequence[dict[str, Any]]) -> list[str]:
     if len(points) < 2:
         return []
     first, last = points[0], points[-1]
-    least = min(points, key=lambda each: each["modelled_dynamic_mw"])
+    lowest = min(points, key=lambda each: each["modelled_dynamic_mw"])
     said = [
-        f"The least modelled dynamic power, {_mw(least)}, is that of {_design(least)}; "
+        f"The lowest modelled dynamic power, {_mw(lowest)}, is that of {_design(lowest)}; "
         f"{_design(first)} has {_mw(first)}, {_design(last)} {_mw(last)}."
     ]
     shares = [_without_clock(each) for each in (first, last)]
@@ -219,13 +219,13 @@ def trend(points: Sequence[dict[str, Any]]) -> list[str]:
     return said
 
 
-def _mw(found: dict[str, Any]) -> str:
-    return f"{found['modelled_dynamic_mw']:.3g} mW"
+def _mw(entry: dict[str, Any]) -> str:
+    return f"{entry['modelled_dynamic_mw']:.3g} mW"
 
 
-def _without_clock(found: dict[str, Any]) -> float:
+def _without_clock(entry: dict[str, Any]) -> float:
     """Return the modelled power of logic and memory in mW."""
-    parts: dict[str, float] = found["modelled_mw"]
+    parts: dict[str, float] = entry["modelled_mw"]
     return sum(part for kind, part in parts.items() if not kind.startswith("clock"))
 
 
@@ -233,9 +233,9 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2g}" if ratio < 100 else f"{ratio:,.0f}"
 
 
-def _design(found: dict[str, Any]) -> str:
-    cores = found["params"]["cores"]
-    return f"{cores} core{'s' if cores > 1 else ''} at {found['clock_hz'] / 1e6:.4g} MHz"
+def _design(entry: dict[str, Any]) -> str:
+    cores = entry["params"]["cores"]
+    return f"{cores} core{'s' if cores > 1 else ''} at {entry['clock_hz'] / 1e6:.4g} MHz"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """Loads of a known match rate and skew, and what a design makes of them.
 
-Both windows are full when the measurement begins. Tuples of R and S come in random turn, one
-offered in every cycle, and every result is taken at once. Every result is checked, and its place
-where the design promises an order.
+Both windows are full when the measurement begins. Tuples of R and S arrive in random turn, one
+offered in every cycle, and every result is taken at once. Every result is checked, and so is their
+order where the design promises one.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Load:
     tuples : int
         Tuples of both sides that are measured.
     seed : int
-        Where randomness comes from.
+        Source of randomness.
     """
 
     window: int
@@ -78,7 +78,7 @@ def _scattered(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
 def draw(load: Load) -> tuple[Chunk, Chunk]:
     """Draw the tuples that fill the windows, and those that are measured."""
     rng = np.random.default_rng(load.seed)
-    # Enough that both windows are full, although sides come at random.
+    # Enough that both windows are full, although sides are drawn at random.
     filling = 2 * load.window + 8 * int(np.sqrt(2 * load.window)) + 16
     count = filling + load.tuples
     sides = rng.integers(0, 2, count, np.uint8)
@@ -123,9 +123,9 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
             pieces = list(model.feed(chunk, last=is_last, accepted=accepted, max_cycles=1 << 40))
             for piece in pieces:
                 order.see(piece.r, piece.s)
-            found = np.concatenate([piece.r << np.uint64(32) | piece.s for piece in pieces])
+            received = np.concatenate([piece.r << np.uint64(32) | piece.s for piece in pieces])
             expected = join.join(chunk)
-            owed.settle(expected, found)
+            owed.update(expected, received)
             if is_last:
                 results = len(expected)
                 first, last = int(accepted[0]), max(int(p.stamps[-1]) for p in pieces if p.cycles)

@@ -1,6 +1,6 @@
 """The tuples of a self-test, and what their join must add up to: the software's side.
 
-Tuples come from a shift register with feedback, 32 bits wide: xorshift with 13, 17 and 5
+Tuples are drawn from a shift register with feedback, 32 bits wide: xorshift with 13, 17 and 5
 (Marsaglia, Xorshift RNGs, Journal of Statistical Software 8(14), 2003), one step a tuple. The
 highest bit is the side, the lower ones the keys; the payload is the tuple's number.
 """
@@ -19,7 +19,7 @@ SEED = 0x2545F491
 """The register's first state; any but 0."""
 
 SHIFTS = (13, -17, 5)
-"""Places to the left, of what is XORed to the state in turn."""
+"""Bits by which the state is shifted to the left before it is XORed to itself, in turn."""
 
 STATE_BITS = 32
 CHECKSUM_BITS = 32
@@ -53,9 +53,9 @@ def key_bits(params: DesignParams) -> int:
     """
     if params.timestamp_bits:
         raise UsageError("a self-test gives no times: set timestamp_bits=0")
-    most = (STATE_BITS - 1) // len(params.terms)
+    maximum = (STATE_BITS - 1) // len(params.terms)
     wanted = params.window_capacity.bit_length()
-    return min(most, KEY_BITS, max(1, -(-wanted // len(params.terms))))
+    return min(maximum, KEY_BITS, max(1, -(-wanted // len(params.terms))))
 
 
 def weights(r: npt.NDArray[np.uint64], s: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -78,8 +78,8 @@ def _states(count: int) -> Iterator[int]:
     state = SEED
     for _ in range(count):
         yield state
-        for places in SHIFTS:
-            moved = state << places if places > 0 else state >> -places
+        for shift in SHIFTS:
+            moved = state << shift if shift > 0 else state >> -shift
             state = (state ^ moved) & ((1 << STATE_BITS) - 1)
 
 
@@ -96,8 +96,8 @@ def chunks(params: DesignParams, tuples: int) -> Iterator[Chunk]:
     payload_mask = (1 << params.payload_bits) - 1
     for first in range(0, tuples, CHUNK_TUPLES):
         part = states[first : first + CHUNK_TUPLES]
-        places = [np.uint32(index * bits) for index in range(len(params.terms))]
-        keys = np.stack([part >> place & np.uint32((1 << bits) - 1) for place in places], axis=1)
+        shifts = [np.uint32(index * bits) for index in range(len(params.terms))]
+        keys = np.stack([part >> shift & np.uint32((1 << bits) - 1) for shift in shifts], axis=1)
         yield Chunk(
             (part >> np.uint32(STATE_BITS - 1)).astype(np.uint8),
             keys,
@@ -121,8 +121,8 @@ def expected(params: DesignParams, tuples: int) -> Expected:
     results = checksum = 0
     for chunk in chunks(params, tuples):
         pairs = join.join(chunk)
-        found = weights(pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF))
-        results += len(found)
+        added = weights(pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF))
+        results += len(added)
         # Sums of uint64 wrap at a multiple of the checksum's modulus.
-        checksum += int(found.sum(dtype=np.uint64))
+        checksum += int(added.sum(dtype=np.uint64))
     return Expected(results, checksum & ((1 << CHECKSUM_BITS) - 1))

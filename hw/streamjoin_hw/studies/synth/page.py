@@ -48,8 +48,8 @@ def drawn(paint: Callable[[Any], None], *, panels: int, alt: str) -> str:
         paint(axes)
         buffer = io.StringIO()
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
-    text = buffer.getvalue()
-    body = text[text.index("<svg") :].strip()
+    svg = buffer.getvalue()
+    body = svg[svg.index("<svg") :].strip()
     return body.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
 
 

@@ -36,7 +36,7 @@ KEPT_RECORDS = 200
 NOT_TIMED = "no timing was run: there is no place and route for this part here"
 
 
-def most_comparisons(params: DesignParams) -> int | None:
+def max_comparisons(params: DesignParams) -> int | None:
     """Return the comparisons of two tuples that a design makes in a cycle, at most.
 
     In SplitJoin each side has comparators of its own and both can be busy; in a chain one tuple at
@@ -49,9 +49,9 @@ def most_comparisons(params: DesignParams) -> int | None:
 
 
 def _key(
-    params: DesignParams, identity: dict[str, Any], versions: dict[str, str], text: str
+    params: DesignParams, identity: dict[str, Any], versions: dict[str, str], verilog_source: str
 ) -> str:
-    what = [RECORD_VERSION, identity, versions, verilog_digest(text)]
+    what = [RECORD_VERSION, identity, versions, verilog_digest(verilog_source)]
     mixed = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
     return f"{params.digest}-{mixed[:16]}"
 
@@ -60,7 +60,7 @@ def record(
     params: DesignParams,
     target: Target,
     settings: Settings,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> dict[str, Any]:
     """Synthesise a design, unless the same was done before.
 
@@ -72,8 +72,8 @@ def record(
         The part.
     settings : Settings
         How.
-    tell : callable taking str
-        Told each stage as it begins.
+    report : callable taking str
+        Receives the name of each stage as it begins.
 
     Returns
     -------
@@ -85,29 +85,29 @@ def record(
     ToolError
         If a tool is missing, fails or takes too long.
     """
-    tell("elaborate")
+    report("elaborate")
     begin = time.monotonic()
-    text = verilog_of(params, settings)
+    verilog_source = verilog_of(params, settings)
     elaborated_s = time.monotonic() - begin
     versions = tools(target, settings)
 
     def make(made: Path) -> None:
         work = made / "work"
         work.mkdir()
-        found = _run(params, target, settings, tell, work=work, text=text)
-        found["tools"] = versions
-        found["seconds"] = {"elaborate": round(elaborated_s, 1), **found["seconds"]}
+        recorded = _run(params, target, settings, report, work=work, verilog_source=verilog_source)
+        recorded["tools"] = versions
+        recorded["seconds"] = {"elaborate": round(elaborated_s, 1), **recorded["seconds"]}
         shutil.rmtree(work)  # the netlist is a hundred times larger than the record
-        (made / RECORD_NAME).write_text(json.dumps(found, indent=2) + "\n")
+        (made / RECORD_NAME).write_text(json.dumps(recorded, indent=2) + "\n")
 
-    key = _key(params, settings.identity(target), versions, text)
+    key = _key(params, settings.identity(target), versions, verilog_source)
     kept = cache.entry("synth", key, make, max_entries=KEPT_RECORDS)
-    record_found: dict[str, Any] = read_json(kept / RECORD_NAME)
-    return record_found
+    kept_record: dict[str, Any] = read_json(kept / RECORD_NAME)
+    return kept_record
 
 
 def described(
-    params: DesignParams, target: Target, settings: Settings, text: str
+    params: DesignParams, target: Target, settings: Settings, verilog_source: str
 ) -> dict[str, Any]:
     """Return the part of a record that says what was synthesised, and how.
 
@@ -115,7 +115,7 @@ def described(
     ----------
     params, target, settings : DesignParams, Target, Settings
         What, for which part and how.
-    text : str
+    verilog_source : str
         The Verilog.
     """
     return {
@@ -124,11 +124,11 @@ def described(
         "part": target.part,
         "digest": params.digest,
         "params": params.to_dict(),
-        "verilog_sha256": verilog_digest(text),
+        "verilog_sha256": verilog_digest(verilog_source),
         "method": area.FLAT if settings.flat else area.CORE_ONCE,
         "settings": settings.identity(target),
         "deadline_s": settings.deadline_s,
-        "comparisons_per_cycle": most_comparisons(params),
+        "comparisons_per_cycle": max_comparisons(params),
     }
 
 
@@ -162,15 +162,15 @@ def _run(
     params: DesignParams,
     target: Target,
     settings: Settings,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     work: Path,
-    text: str,
+    verilog_source: str,
 ) -> dict[str, Any]:
     """Run the tools in a folder."""
     verilog = work / emit.VERILOG_NAME
-    verilog.write_text(text)
-    clocked = StageSeconds(tell)
+    verilog.write_text(verilog_source)
+    clocked = StageSeconds(report)
     clocked("synth")
     counts = area.synthesise(
         target,
@@ -197,7 +197,7 @@ def _run(
             misfit = str(error)
     seconds = clocked.ended()
     return {
-        **described(params, target, settings, text),
+        **described(params, target, settings, verilog_source),
         "resources": {name: use.as_json() for name, use in uses.items()},
         "resources_source": source,
         "cells": counts,
@@ -211,8 +211,8 @@ def _run(
 
 def comparisons_per_1000_lut(params: DesignParams, uses: Mapping[str, area.Use]) -> float | None:
     """Return what a thousand of the LUTs in use compare in a cycle, at most; None for an index."""
-    most = most_comparisons(params)
-    return None if most is None else round(most / uses["lut"].used * 1000, 2)
+    comparisons = max_comparisons(params)
+    return None if comparisons is None else round(comparisons / uses["lut"].used * 1000, 2)
 
 
 def _not_routed(target: Target, settings: Settings) -> dict[str, Any]:
@@ -231,25 +231,25 @@ def clock_of(target: Target, routed: route.Routed) -> dict[str, Any]:
     }
 
 
-def manifest_with(params: DesignParams, found: dict[str, Any]) -> dict[str, Any]:
+def manifest_with(params: DesignParams, recorded: dict[str, Any]) -> dict[str, Any]:
     """Return a design's manifest with what its record says, each with its source."""
     resources = {
-        "target": found["target"],
-        "part": found["part"],
-        "source": f"{found['resources_source']} ({found['method']})",
-        **found["resources"],
+        "target": recorded["target"],
+        "part": recorded["part"],
+        "source": f"{recorded['resources_source']} ({recorded['method']})",
+        **recorded["resources"],
     }
-    clock = {name: found["clock"][name] for name in ("hz", "source")}
+    clock = {name: recorded["clock"][name] for name in ("hz", "source")}
     return contract.manifest(
         params,
         source_revision=emit.source_revision(),
-        tools=found["tools"],
+        tools=recorded["tools"],
         resources=resources,
-        clock={"target": found["target"], **clock},
+        clock={"target": recorded["target"], **clock},
     )
 
 
-def write_record(params: DesignParams, found: dict[str, Any], folder: Path) -> None:
+def write_record(params: DesignParams, recorded: dict[str, Any], folder: Path) -> None:
     """Write a record into a folder, beside the design's Verilog and its manifest.
 
     Raises
@@ -257,9 +257,9 @@ def write_record(params: DesignParams, found: dict[str, Any], folder: Path) -> N
     StorageError
         If the folder or a file cannot be written.
     """
-    emit.emit_verilog(params, folder, board=found["settings"].get("top") == BOARD_TOP)
+    emit.emit_verilog(params, folder, board=recorded["settings"].get("top") == BOARD_TOP)
     for name, plain in (
-        (emit.MANIFEST_NAME, manifest_with(params, found)),
-        (RECORD_NAME, found),
+        (emit.MANIFEST_NAME, manifest_with(params, recorded)),
+        (RECORD_NAME, recorded),
     ):
         storage.write_text(folder / name, json.dumps(plain, indent=2) + "\n")

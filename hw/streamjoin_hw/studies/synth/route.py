@@ -80,7 +80,7 @@ def place_and_route(
     constraints : Path, optional
         Pins and clocks (LPF). Without, every port is put on some pin.
     heard : callable taking str, optional
-        Told each stage as it begins.
+        Receives the name of each stage as it begins.
 
     Raises
     ------
@@ -102,31 +102,31 @@ def place_and_route(
         *pins,
     ]
     listener = None if heard is None else _Stages(heard)
-    text, status = toolchain.output_of(
+    output, status = toolchain.output_of(
         command, environment(), deadline_s, "nextpnr", folder, heard=listener
     )
     if status:
-        raise RouteError(_failure(text, target))
+        raise RouteError(_failure(output, target))
     return read_report(json.loads((folder / REPORT_NAME).read_text()))
 
 
 class _Stages:
-    """Hears lines and tells stages, each once and none after a later one."""
+    """Reads lines and reports stages, each once and none after a later one."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self.tell = tell
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self.report = report
         self.left = list(STAGES)
 
     def __call__(self, line: str) -> None:
-        for place, (begins, stage) in enumerate(self.left):
+        for position, (begins, stage) in enumerate(self.left):
             if begins.search(line):
-                self.left = self.left[place + 1 :]
-                self.tell(stage)
+                self.left = self.left[position + 1 :]
+                self.report(stage)
                 return
 
 
-def _failure(text: str, target: Target) -> str:
-    errors = [line for line in text.splitlines() if line.startswith("ERROR")]
+def _failure(output: str, target: Target) -> str:
+    errors = [line for line in output.splitlines() if line.startswith("ERROR")]
     first = errors[0].removeprefix("ERROR:").strip() if errors else "no reason given"
     if any(each.search(first) for each in _FULL):
         return f"the design does not fit the {target.part}: {first}"
@@ -159,11 +159,11 @@ def read_report(report: dict[str, Any]) -> Routed:
         }
         for step in (inside[0]["path"] if inside else ())
     )
-    found = {
+    resources = {
         name: Use(*(int(report["utilization"][cell][what]) for what in ("used", "available")))
         for name, cell in _CELLS.items()
     }
-    return Routed(float(figures["achieved"]) * 1e6, path, found)
+    return Routed(float(figures["achieved"]) * 1e6, path, resources)
 
 
 def path_in_words(path: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> str:

@@ -2,7 +2,7 @@
 
 The study of handshake join, section 6.4 and figure 18: the segments of a core stay as they are
 while cores are added, and so do clock and LUTs of a core if the design scales. A point that is
-there and still true is kept, so that an interrupted study goes on where it was.
+there and still true is kept, so that an interrupted study resumes where it was.
 """
 
 import dataclasses
@@ -34,30 +34,32 @@ def point_file(folder: Path, cores: int) -> Path:
 
 
 def is_current(
-    found: dict[str, Any], target: Target, settings: Settings, params: DesignParams
+    recorded: dict[str, Any], target: Target, settings: Settings, params: DesignParams
 ) -> bool:
-    """Tell whether a record is what synthesising the design again would give.
+    """Return whether a record is what synthesising the design again would give.
 
     One of a design that took too long is current until more time is given.
     """
-    if found.get("version") != RECORD_VERSION or found["settings"] != settings.identity(target):
+    if recorded.get("version") != RECORD_VERSION or recorded["settings"] != settings.identity(
+        target
+    ):
         return False
-    if found["failed"] and settings.deadline_s > found["deadline_s"]:
+    if recorded["failed"] and settings.deadline_s > recorded["deadline_s"]:
         return False
-    same_tools: bool = found["tools"] == tools(target, settings)
-    return same_tools and found["verilog_sha256"] == verilog_digest(verilog_of(params, settings))
+    same_tools: bool = recorded["tools"] == tools(target, settings)
+    return same_tools and recorded["verilog_sha256"] == verilog_digest(verilog_of(params, settings))
 
 
 def _kept(path: Path) -> dict[str, Any] | None:
     try:
-        found = read_json(path)
+        recorded = read_json(path)
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return recorded if isinstance(recorded, dict) else None
 
 
-def _prefixed(tell: Callable[[str], None], what: str) -> Callable[[str], None]:
-    return lambda stage: tell(f"{what}, {stage}")
+def _prefixed(report: Callable[[str], None], what: str) -> Callable[[str], None]:
+    return lambda stage: report(f"{what}, {stage}")
 
 
 def sweep(
@@ -67,7 +69,7 @@ def sweep(
     settings: Settings,
     *,
     folder: Path,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     ended: Callable[[int], None],
 ) -> list[dict[str, Any]]:
     """Synthesise a design with each number of cores.
@@ -82,10 +84,10 @@ def sweep(
         For what, and how.
     folder : Path
         Where the points are kept, a file each.
-    tell : callable taking str
-        Told each stage.
+    report : callable taking str
+        Receives the name of each stage as it begins.
     ended : callable taking int
-        Told how many points there are.
+        Receives the number of points that are done.
 
     Returns
     -------
@@ -101,14 +103,14 @@ def sweep(
     for done, cores in enumerate(counts, start=1):
         params = dataclasses.replace(base, cores=cores)
         path = point_file(folder, cores)
-        found = _kept(path)
-        if found is None or not is_current(found, target, settings, params):
+        recorded = _kept(path)
+        if recorded is None or not is_current(recorded, target, settings, params):
             try:
-                found = record(params, target, settings, _prefixed(tell, f"{cores} cores"))
+                recorded = record(params, target, settings, _prefixed(report, f"{cores} cores"))
             except ToolError as error:
-                found = failure(params, target, settings, str(error))
-            storage.write_text(path, json.dumps(found, indent=2) + "\n")
-        records.append(found)
+                recorded = failure(params, target, settings, str(error))
+            storage.write_text(path, json.dumps(recorded, indent=2) + "\n")
+        records.append(recorded)
         ended(done)
     return records
 
@@ -133,7 +135,7 @@ def luts_a_core(records: Sequence[dict[str, Any]]) -> float | None:
 
 
 def clock_loss(records: Sequence[dict[str, Any]]) -> tuple[int, int, float] | None:
-    """Return the fewest and the most cores that were routed, and what share of the clock is lost.
+    """Return the minimum and maximum cores that were routed, and the share of the clock lost.
 
     None if fewer than two were.
     """

@@ -73,31 +73,31 @@ def tools(target: Target, settings: Settings) -> dict[str, str]:
 
 def verilog_of(params: DesignParams, settings: Settings) -> str:
     """Return the Verilog of what is synthesised: the design, or its top level for boards."""
-    return emit.verilog_text(params, board=settings.top == BOARD_TOP)
+    return emit.verilog_source(params, board=settings.top == BOARD_TOP)
 
 
 def verilog_digest(verilog: str) -> str:
-    """Return the identity of a Verilog text."""
+    """Return the identity of a Verilog source."""
     return hashlib.sha256(verilog.encode()).hexdigest()
 
 
 class StageSeconds:
-    """Tells stages on and notes how long each took.
+    """Reports stages and measures how long each took.
 
     Parameters
     ----------
-    tell : callable taking str
-        Told each stage as it begins.
+    report : callable taking str
+        Receives the name of each stage as it begins.
     """
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self.tell = tell
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self.report = report
         self.begun: list[tuple[str, float]] = []
 
     def __call__(self, stage: str) -> None:
         """Begin a stage."""
         self.begun.append((stage, time.monotonic()))
-        self.tell(stage)
+        self.report(stage)
 
     def ended(self) -> dict[str, float]:
         """Return the seconds of each stage."""

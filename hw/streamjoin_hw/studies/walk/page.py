@@ -11,9 +11,11 @@ from streamjoin_common.contract import SIDE_R, SIDE_S, active_cores
 from streamjoin_hw.sim.testing import as_number
 from streamjoin_hw.studies.walk.recording import Recording
 
-MOST_CORES = 8
-MOST_SLOTS = 4
-"""Cores and slots of a segment that fit a screen; a narrow one scrolls along the chain."""
+MAX_PAGE_CORES = 8
+"""Maximum cores of a chain on a page: as many as fit a screen; a narrow one scrolls."""
+
+MAX_PAGE_SLOTS = 4
+"""Maximum slots of a core's segment on a page."""
 
 _DATA = "/*RECORDING*/null"
 
@@ -25,8 +27,8 @@ def page_data(recording: Recording) -> dict[str, Any]:
     -------
     dict
         ``cores`` (active ones), ``slots`` of R and S in the longest segment, ``windows``,
-        ``keys`` by side and row as text, and ``steps``: the ``side`` that moved, the row that
-        ``arrived`` or null, ``places`` as ``[side, row, core, slot]``, ``matches`` as
+        ``keys`` by side and row as strings, and ``steps``: the ``side`` that moved, the row that
+        ``arrived`` or null, ``positions`` as ``[side, row, core, slot]``, ``matches`` as
         ``[row of R, row of S, core]``.
     """
     workload = recording.workload
@@ -49,7 +51,7 @@ def page_data(recording: Recording) -> dict[str, Any]:
             {
                 "side": step.side,
                 "arrived": step.arrived,
-                "places": [[*who, *where] for who, where in sorted(step.places.items())],
+                "positions": [[*who, *where] for who, where in sorted(step.positions.items())],
                 "matches": [list(match) for match in step.matches],
             }
             for step in recording.steps
@@ -60,7 +62,7 @@ def page_data(recording: Recording) -> dict[str, Any]:
 def walk_page(recording: Recording) -> str:
     """Return the page as HTML."""
     template = resources.files(__package__).joinpath("walk.html").read_text(encoding="utf-8")
-    # A key of floats could not end the script, but let no text ever do so.
+    # A key of floats could not end the script, but no string may ever do so.
     data = json.dumps(page_data(recording), separators=(",", ":")).replace("</", "<\\/")
     if template.count(_DATA) != 1:
         raise ValueError(f"walk.html must hold {_DATA} once")

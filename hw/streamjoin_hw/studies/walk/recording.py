@@ -36,7 +36,7 @@ class Step:
     """One step of one side through the whole chain.
 
     ``side`` is the side that moved, ``arrived`` the row that entered the chain (None for a
-    bubble of the drain), ``places`` the core and slot of every stored tuple afterwards, by side
+    bubble of the drain), ``positions`` the core and slot of every stored tuple afterwards, by side
     and row, ``matches`` the pairs that the step made meet: row of R, row of S, core. Slot 0 is
     where a side enters a core.
     """
@@ -44,7 +44,7 @@ class Step:
     cycle: int
     side: int
     arrived: int | None
-    places: dict[tuple[int, int], tuple[int, int]]
+    positions: dict[tuple[int, int], tuple[int, int]]
     matches: list[tuple[int, int, int]] = field(default_factory=list)
 
 
@@ -76,10 +76,10 @@ def _built(workload: Workload) -> tuple[_Watched, Any]:
     cores: list[Any] = []
     rings: list[Any] = []
 
-    def kept(make: Callable[..., Any], found: list[Any]) -> Callable[..., Any]:
+    def kept(make: Callable[..., Any], instances: list[Any]) -> Callable[..., Any]:
         def making(*arguments: Any) -> Any:
-            found.append(make(*arguments))
-            return found[-1]
+            instances.append(make(*arguments))
+            return instances[-1]
 
         return making
 
@@ -87,11 +87,11 @@ def _built(workload: Workload) -> tuple[_Watched, Any]:
     m.submodules.design = join = Join(workload.params)
     m.submodules.watch = watch = Watch(join, cores, rings)
     with ExitStack() as patches:
-        for module, name, found in (
+        for module, name, instances in (
             (array_module, "Core", cores),
             (core_module, "SegmentRing", rings),
         ):
-            make = kept(getattr(module, name), found)
+            make = kept(getattr(module, name), instances)
             patches.enter_context(mock.patch.object(module, name, make))
         simulator: Any = Simulator(m)
     # Each core makes its ring of R, then that of S.
@@ -114,7 +114,7 @@ def record(
     workload : Workload
         The input; its payloads are rows, numbered from 0 on each side.
     seed : int
-        Where pauses come from.
+        Seed of the pauses.
     idle_per_1024, stall_per_1024 : int
         How often the input pauses and the output is not ready, of 1024 cycles.
     waves : Path, optional
@@ -262,13 +262,13 @@ class _Recorder:
                 self._entered[index, side, row] = len(self.steps)
         entry = cores[0] if side == SIDE_R else cores[-1]
         arrived = seen["enter", entry, side] if seen["enters", entry, side] else None
-        places: dict[tuple[int, int], tuple[int, int]] = {}
+        positions: dict[tuple[int, int], tuple[int, int]] = {}
         for (index, each), rows in self._inside.items():
             for row, slot in rows.items():
-                if (each, row) in places:
+                if (each, row) in positions:
                     raise RecordingError(f"row {row} of side {each} is in two cores")
-                places[each, row] = (index, slot)
-        self.steps.append(Step(self._cycles, side, arrived, places))
+                positions[each, row] = (index, slot)
+        self.steps.append(Step(self._cycles, side, arrived, positions))
 
     def _meet(self, seen: dict[Any, int]) -> None:
         """Put each match to the step in which the later of its tuples entered the core."""

@@ -8,8 +8,8 @@ from streamjoin_common import storage
 from streamjoin_hw.sim.testing import Workload
 from streamjoin_hw.studies.walk.recording import Recording, record
 
-MOST_TUPLES = 5000
-"""Tuples of an input whose waveforms are still of use: about 50 MB."""
+MAX_WAVE_TUPLES = 5000
+"""Maximum tuples of an input whose waveforms are recorded: about 50 MB."""
 
 
 def record_waves(workload: Workload, file: Path, **pauses: Any) -> tuple[Recording, Path]:
@@ -40,8 +40,8 @@ def record_waves(workload: Workload, file: Path, **pauses: Any) -> tuple[Recordi
     with storage.new_files([file, save], parents=True) as (made, made_save):
         recording = record(workload, waves=made, **pauses)
         # The save file names its dump; the two stay together wherever they are moved.
-        text = re.sub(
+        content = re.sub(
             r"^\[dumpfile\].*$", f'[dumpfile] "{file.name}"', made_save.read_text(), flags=re.M
         )
-        made_save.write_text(text)
+        made_save.write_text(content)
     return recording, save
