@@ -48,7 +48,7 @@ class Estimate(NamedTuple):
     """
 
     likely: float
-    least: float
+    minimum: float
 
 
 def pairs_that_fit() -> int | None:
@@ -72,19 +72,23 @@ def check_fits(job: Job) -> int | None:
     TooLargeError
         Naming the estimate and what fits.
     """
-    most = pairs_that_fit()
-    if most is None or job.max_pairs is not None or job.r.rows * job.s.rows <= most:
-        return most
-    likely, least = estimated_pairs(job)
-    if least > most:
+    fitting_pairs = pairs_that_fit()
+    if (
+        fitting_pairs is None
+        or job.max_pairs is not None
+        or job.r.rows * job.s.rows <= fitting_pairs
+    ):
+        return fitting_pairs
+    likely, minimum = estimated_pairs(job)
+    if minimum > fitting_pairs:
         raise TooLargeError(
-            f"about {likely:.2g} pairs, at least {least:.2g} with {1 - ERROR:.1%} confidence, and "
-            f"the free memory holds {most:.2g}",
+            f"about {likely:.2g} pairs, at least {minimum:.2g} with {1 - ERROR:.1%} confidence, and "
+            f"the free memory holds {fitting_pairs:.2g}",
             NARROWER,
             IN_PARTS,
             "run it all the same with --max-pairs N (max_pairs=N in Python)",
         )
-    return most
+    return fitting_pairs
 
 
 def estimated_pairs(job: Job, seed: int = 0) -> Estimate:
@@ -95,11 +99,11 @@ def estimated_pairs(job: Job, seed: int = 0) -> Estimate:
     seed : int
         Of the draw.
     """
-    found = list(_estimates(job, np.random.default_rng(seed)))
-    likely = sum(found) / len(found)
-    if len(found) == 1:  # no sample: the whole streams
+    estimates = list(_estimates(job, np.random.default_rng(seed)))
+    likely = sum(estimates) / len(estimates)
+    if len(estimates) == 1:  # no sample: the whole streams
         return Estimate(likely, likely)
-    return Estimate(likely, min(found) * ERROR ** (1 / len(found)))
+    return Estimate(likely, min(estimates) * ERROR ** (1 / len(estimates)))
 
 
 def _estimates(job: Job, rng: np.random.Generator) -> Iterator[float]:

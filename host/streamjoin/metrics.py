@@ -108,13 +108,13 @@ class Meter:
     _ended_ns: int = 0
     _cpu_started_ns: int = 0
     _cpu_ended_ns: int = 0
-    most_pairs: int | None = None
+    fitting_pairs: int | None = None
     max_pairs: int | None = None
     latency_from: str | None = None
     _block: _Block = field(default_factory=_Block)
     _pairs: int = 0
     _held_bytes: int = 0
-    _most_held_bytes: int = 0
+    _peak_held_bytes: int = 0
     _memory: ResidentSet | None = None
     _counters: Counters | None = None
 
@@ -228,8 +228,8 @@ class Meter:
             asked = f"more than {self.max_pairs} pairs, the maximum asked for"
             more = "allow more with --max-pairs N (max_pairs=N in Python)"
             raise TooLargeError(asked, NARROWER, IN_PARTS, more)
-        if self.most_pairs is not None and count > self.most_pairs:
-            much = f"more than {self.most_pairs:.2g} pairs, all that the free memory holds"
+        if self.fitting_pairs is not None and count > self.fitting_pairs:
+            much = f"more than {self.fitting_pairs:.2g} pairs, all that the free memory holds"
             raise TooLargeError(much, NARROWER, IN_PARTS)
 
     def _close_block(self) -> None:
@@ -242,7 +242,7 @@ class Meter:
         """Count bytes of the algorithm's own structures, until :meth:`let_go`."""
         with self._lock:
             self._held_bytes += count
-            self._most_held_bytes = max(self._most_held_bytes, self._held_bytes)
+            self._peak_held_bytes = max(self._peak_held_bytes, self._held_bytes)
 
     def let_go(self) -> None:
         """All structures that were counted are gone."""
@@ -278,7 +278,7 @@ class Meter:
         return {
             "peak_bytes": memory.peak_bytes if memory else None,
             "memory": memory.curve if memory else [],
-            "structure_bytes": self._most_held_bytes or None,
+            "structure_bytes": self._peak_held_bytes or None,
             "counters": counters.found if counters else None,
             "counters_note": counters.note if counters else None,
         }
@@ -321,9 +321,9 @@ class Meter:
                 latency = np.maximum(latency - arrived_us, 0.0)
         # Quantiles that are values, the inverse of the distribution's steps; NumPy's own know this
         # way from 1.22 on, and boards have 1.21.
-        places = [max(0, math.ceil(len(latency) * share) - 1) for share in shares]
-        latency.partition(places)
-        return {name: float(latency[at]) for name, at in zip(names, places, strict=True)}
+        indices = [max(0, math.ceil(len(latency) * share) - 1) for share in shares]
+        latency.partition(indices)
+        return {name: float(latency[at]) for name, at in zip(names, indices, strict=True)}
 
     def progress_curve(self) -> list[list[float]]:
         """Progressiveness: ``[share of all matches, milliseconds]``, from share 0 to 1."""
@@ -331,8 +331,8 @@ class Meter:
             return []
         produced = np.sort(self._produced_us())
         shares = np.linspace(0, 1, CURVE_SHARES + 1)[1:]
-        places = np.ceil(shares * len(produced)).astype(np.int64) - 1
-        times_ms = produced[places] / 1e3
+        indices = np.ceil(shares * len(produced)).astype(np.int64) - 1
+        times_ms = produced[indices] / 1e3
         curve = [[float(s), float(t)] for s, t in zip(shares, times_ms, strict=True)]
         return [[0.0, float(produced[0] / 1e3)], *curve]
 

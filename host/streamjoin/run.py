@@ -126,7 +126,7 @@ def complete(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
         raise InputError(f"knobs must be a mapping of names to values, not {knobs!r}")
     completed = replace(
         job,
-        knobs=engine.settle(knobs or {}),
+        knobs=engine.resolve_knobs(knobs or {}),
         threads=engine.threads_for(int(job.threads)),
         backend=job.backend or (can.backends[0] if can.backends else None),
     )
@@ -168,9 +168,9 @@ def run(
     Outcome
         Pairs and metrics.
     """
-    most_pairs = estimate.check_fits(job)
+    fitting_pairs = estimate.check_fits(job)
     prepared = prepared or prepare(engine, job, report)
-    meter = Meter(on_progress, most_pairs=most_pairs, max_pairs=job.max_pairs)
+    meter = Meter(on_progress, fitting_pairs=fitting_pairs, max_pairs=job.max_pairs)
     gc.collect()
     meter.start()
     try:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.semi import layout as kernels
 from streamjoin.engines.semi.join import SemiStreamJoin
-from streamjoin.engines.semi.reader import Stretch
+from streamjoin.engines.semi.reader import CyclePartition
 from streamjoin.engines.semi.settings import Settings
 from streamjoin.engines.semi.tables import Tables
 from streamjoin.metrics import Meter
@@ -111,7 +111,7 @@ class ByHand:
             self._partitions = -(-len(self.store.keys) // self._rows)
         first = self._index * self._rows
         rows = self.store.read(first, min(first + self._rows, len(self.store.keys)))
-        assert self.join.turn(Stretch(self._index, self._partitions, rows, 0))
+        assert self.join.turn(CyclePartition(self._index, self._partitions, rows, 0))
         self._index = (self._index + 1) % self._partitions
 
     def cycle(self, key: int, each: int = 1) -> None:

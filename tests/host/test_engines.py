@@ -249,14 +249,14 @@ def test_what_is_not_declared_is_refused(engine: Engine) -> None:
 
 
 def test_knobs_have_defaults_and_limits(engine: Engine) -> None:
-    settled = engine.settle({})
-    assert set(settled) == {knob.name for knob in engine.knobs}
+    resolved = engine.resolve_knobs({})
+    assert set(resolved) == {knob.name for knob in engine.knobs}
     with pytest.raises(InputError, match=f"{engine.name} has no knob 'nothing'"):
-        engine.settle({"nothing": 1})
+        engine.resolve_knobs({"nothing": 1})
     for knob in engine.knobs:
         for bad in ("", "x", "-1", "1.5", 1.5, True, "1_0", " 1", "٣"):
             with pytest.raises(InputError, match=f"knob {knob.name} takes"):
-                engine.settle({knob.name: bad})
+                engine.resolve_knobs({knob.name: bad})
 
 
 def test_progress_never_goes_back_and_ends_at_the_total(engine: Engine) -> None:

@@ -158,7 +158,7 @@ def test_a_bound_that_can_just_be_wrong_is_so_in_no_more_than_the_stated_share(
     for name, value in (("ERROR", error), ("SAMPLES", 4), ("SAMPLE_ROWS", 1)):
         monkeypatch.setattr(estimate, name, value)
     job = job_of({"k": [1, 2]}, {"k": [1]})
-    wrong = sum(estimate.estimated_pairs(job, seed).least > 1 for seed in range(1000))
+    wrong = sum(estimate.estimated_pairs(job, seed).minimum > 1 for seed in range(1000))
     assert 0.04 < wrong / 1000 < 0.085  # 0.0625 give or take three standard deviations
 
 
@@ -186,7 +186,7 @@ def test_one_heavy_row_is_no_reason_to_refuse() -> None:
     r = {"k": rng.permutation(200_000).astype(np.int32)}
     s = {"k": np.where(rng.random(200_000) < 0.5, r["k"][7], -1).astype(np.int32)}
     job = job_of(r, s)
-    assert all(estimate.estimated_pairs(job, seed).least <= 100_000 for seed in range(20))
+    assert all(estimate.estimated_pairs(job, seed).minimum <= 100_000 for seed in range(20))
 
 
 def test_a_relation_in_a_store_is_estimated_from_rows_that_are_drawn(tmp_path: Path) -> None:
@@ -197,11 +197,11 @@ def test_a_relation_in_a_store_is_estimated_from_rows_that_are_drawn(tmp_path: P
     pq.write_table(pa.table({"k": keys}), tmp_path / "r.parquet")
     job = job_of(f"parquet:{tmp_path / 'r.parquet'}", {"k": np.ones(20_000, np.int64)})
     right = 16 * 128 * 20_000
-    bounds = [estimate.estimated_pairs(job, seed).least for seed in range(20)]
+    bounds = [estimate.estimated_pairs(job, seed).minimum for seed in range(20)]
     assert max(bounds) <= right
     full = {"k": np.ones(rows, np.int64)}
     pq.write_table(pa.table(full), tmp_path / "r.parquet")
-    assert estimate.estimated_pairs(job).least > 0.5 * rows * 20_000
+    assert estimate.estimated_pairs(job).minimum > 0.5 * rows * 20_000
     with memory_for(10**6), pytest.raises(TooLargeError, match=r"^the result has about 6\.6e\+08"):
         estimate.check_fits(job)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.arrivals import live_rows, most_live, numbered_batches
+from streamjoin.engines.arrivals import live_rows, max_live, numbered_batches
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals
 from streamjoin.engines.job import Job
@@ -114,7 +114,7 @@ def test_an_immutable_tree_finds_the_first_entry_of_every_key(count: int) -> Non
     immutable.build(trees, 1, count)
     asked = {0, 1, TOP - 1, TOP, *keys[:: max(1, count // 100)].tolist()}
     for key in sorted(asked | {key + 1 for key in asked if key < TOP}):
-        place = immutable.first_place(trees, 1, np.uint32(key))
+        place = immutable.first_index(trees, 1, np.uint32(key))
         assert place == first + np.searchsorted(entries, np.uint64(key << 32))
 
 
@@ -171,8 +171,8 @@ def indexes_of(name: str, job: Job) -> "list[WindowIndex]":
     """Every kind of an index, at every knob that changes its structure."""
     columns = index_columns(encode_intervals(job.r, job.s, job.predicate))
     live = (
-        max(1, most_live(job.r.ts, job.window, of_r=True)),
-        max(1, most_live(job.s.ts, job.window, of_r=False)),
+        max(1, max_live(job.r.ts, job.window, of_r=True)),
+        max(1, max_live(job.s.ts, job.window, of_r=False)),
     )
     engine, knobs = catalog.get(name), {}
     if name == "ibwj-chain":
@@ -183,8 +183,8 @@ def indexes_of(name: str, job: Job) -> "list[WindowIndex]":
         knobs["insertion_depth"] = (0, 1, 6)
     found = []
     for values in itertools.product(*knobs.values()):
-        settled = engine.settle(dict(zip(knobs, values, strict=True)))
-        found.append(engine.index(columns, live, Job(**{**vars(job), "knobs": settled})))
+        resolved = engine.resolve_knobs(dict(zip(knobs, values, strict=True)))
+        found.append(engine.index(columns, live, Job(**{**vars(job), "knobs": resolved})))
     return found
 
 
@@ -252,7 +252,7 @@ def test_threads_join_in_and_leave_as_batches_grow_and_shrink(name: str, keys: s
     job = run.complete(engine, asked, {"merge_ratio": "1/16", "task": 2})
     rng = np.random.default_rng(6)
     columns = index_columns(encode_intervals(r, s, BAND))
-    live = most_live(r.ts, window, of_r=True), most_live(s.ts, window, of_r=False)
+    live = max_live(r.ts, window, of_r=True), max_live(s.ts, window, of_r=False)
     index = engine.index(columns, live, job)
     meter, at_work = Meter(), set()
 
@@ -366,5 +366,5 @@ def test_rows_are_live_until_their_window_has_passed_them() -> None:
     assert live_rows(ts, parse_window("count:2,4"), of_r=False).tolist() == [0, 0, 0, 0, 1, 2]
     assert live_rows(ts, parse_window("time:9us"), of_r=True).tolist() == [0, 0, 0, 2, 2, 5]
     assert live_rows(ts, parse_window("tumbling:9us"), of_r=True).tolist() == [0, 0, 0, 3, 3, 5]
-    assert most_live(ts, parse_window("all"), of_r=True) == 6
-    assert most_live(np.empty(0, dtype=np.int64), parse_window("all"), of_r=True) == 0
+    assert max_live(ts, parse_window("all"), of_r=True) == 6
+    assert max_live(np.empty(0, dtype=np.int64), parse_window("all"), of_r=True) == 0

@@ -64,8 +64,8 @@ def knob_value(rng: np.random.Generator, knob: Knob) -> int | str:
         return knob.default
     if knob.choices:
         return str(rng.choice(list(knob.choices)))
-    least, most = knob.least or 0, knob.most if knob.most is not None else 64
-    return int(rng.integers(least, min(most, least + 64), endpoint=True))
+    minimum, maximum = knob.minimum or 0, knob.maximum if knob.maximum is not None else 64
+    return int(rng.integers(minimum, min(maximum, minimum + 64), endpoint=True))
 
 
 def case_of(seed: int, engine: Engine) -> Job:

@@ -99,10 +99,10 @@ def measure(job: Job) -> Features:
     r_keys, s_keys = encode_keys(r_sample, s_sample, job.predicate)
     r_values, r_counts = np.unique(r_keys, return_counts=True)
     s_values, s_counts = np.unique(s_keys, return_counts=True)
-    _, r_places, s_places = np.intersect1d(
+    _, r_matched, s_matched = np.intersect1d(
         r_values, s_values, assume_unique=True, return_indices=True
     )
-    met = float(np.dot(r_counts[r_places].astype(np.float64), s_counts[s_places]))
+    met = float(np.dot(r_counts[r_matched].astype(np.float64), s_counts[s_matched]))
     scale = (r.rows / max(1, len(r_keys))) * (s.rows / max(1, len(s_keys)))
     r_own = _key_counts(r_sample, [term.r_column for term in job.predicate.terms])
     s_own = _key_counts(s_sample, [term.s_column for term in job.predicate.terms])

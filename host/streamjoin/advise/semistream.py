@@ -72,11 +72,11 @@ def values_of(job: Job) -> Values:
         s_keys = np.random.default_rng(0).choice(s_keys, SAMPLE_TUPLES, replace=False)
     keys, counts = np.unique(s_keys, return_counts=True)
     r_values, r_counts = np.unique(r_keys, return_counts=True)
-    places = np.minimum(np.searchsorted(r_values, keys), max(0, len(r_values) - 1))
+    positions = np.minimum(np.searchsorted(r_values, keys), max(0, len(r_values) - 1))
     rows = np.zeros(len(keys))
     if len(r_values):
-        known = r_values[places] == keys
-        rows[known] = r_counts[places[known]]
+        known = r_values[positions] == keys
+        rows[known] = r_counts[positions[known]]
     return Values(counts / max(1, counts.sum()), rows, len(r_keys))
 
 
@@ -107,15 +107,15 @@ class Model:
         """
         if self.with_tuples(1.0).memory_bytes > memory_bytes:
             return None
-        best = self._search(lambda found: found.memory_bytes < memory_bytes)
-        enough = self._search(lambda found: found.rate < NEARLY * best.rate)
+        best = self._search(lambda forecast: forecast.memory_bytes < memory_bytes)
+        enough = self._search(lambda forecast: forecast.rate < NEARLY * best.rate)
         return enough if 2 * enough.loop_us < best.loop_us else best
 
     def memory_for(self, rate: float) -> Forecast | None:
         """Least memory for a rate (equations 5 and 6); None if no memory is enough."""
         if self.with_tuples(MAX_LOOP_TUPLES).rate < rate:
             return None
-        return self._search(lambda found: found.rate < rate)
+        return self._search(lambda forecast: forecast.rate < rate)
 
     def with_tuples(self, tuples: float) -> Forecast:
         """What it is with so many tuples of the stream in a cycle through R."""

@@ -104,15 +104,15 @@ def measure(job: Job) -> SlidingFeatures:
 def walk(features: SlidingFeatures, order: str, threads: int) -> tuple[str, tuple[str, ...]]:
     """Choose; return the engine's name and a sentence for each branch."""
     met = f"an arrival meets {features.comparisons:,.0f} tuples"
-    least = SCANNED[min(features.terms, max(SCANNED))]
+    scan_limit = SCANNED[min(features.terms, max(SCANNED))]
     reasons = []
     if ORDERS.index(order) > ORDERS.index("outer"):
         reasons.append(f"order {order}: of the indexes none keeps it, so a scan")
     elif features.passed >= DENSE:
         dense = f"{features.passed:.0%} of the pairs pass the most selective term"
         reasons.append(f"{dense}, from {DENSE:.0%} on an index does not help: a scan")
-    elif features.comparisons < least:
-        reasons.append(f"{met}, below {least:,} a scan is cheaper")
+    elif features.comparisons < scan_limit:
+        reasons.append(f"{met}, below {scan_limit:,} a scan is cheaper")
     elif features.comparisons < LARGE:
         reasons.append(f"{met}: an index; below {LARGE:,} B+-trees")
         return "ibwj-bptree", tuple(reasons)

@@ -110,9 +110,13 @@ def _lazy(features: Features, thresholds: Thresholds, threads: int) -> tuple[str
     if features.tuples < thresholds.large_tuples:
         return "npj", (low, f"{features.tuples:,} tuples, below {thresholds.large_tuples:,}: npj")
     large = f"{features.tuples:,} tuples, from {thresholds.large_tuples:,} on large"
-    heavy, most = features.key_skew, thresholds.high_key_skew
-    if heavy >= most:
-        return "npj", (low, large, f"one key is {heavy:.1%} of a stream, from {most:.1%} on: npj")
+    heavy, limit_share = features.key_skew, thresholds.high_key_skew
+    if heavy >= limit_share:
+        return "npj", (
+            low,
+            large,
+            f"one key is {heavy:.1%} of a stream, from {limit_share:.1%} on: npj",
+        )
     return "prj", (low, large, f"no key is more than {heavy:.2%} of a stream: prj")
 
 

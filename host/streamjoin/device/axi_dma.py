@@ -114,7 +114,7 @@ class Channel:
             If the channel reports an error, or was reset or stopped.
         """
         status = self.status()
-        errors = [text for bit, text in ERRORS.items() if status & bit]
+        errors = [description for bit, description in ERRORS.items() if status & bit]
         if errors:
             raise DeviceError(
                 f"the DMA failed while {self.name} (status {status:#x}): {'; '.join(errors)}"

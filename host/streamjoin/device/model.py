@@ -193,10 +193,10 @@ class ModelDevice(Device):
                 beats_taken=taken,
             )
             state = self._library.sjm_run(self._handle, ctypes.byref(run))
-            found = int(run.results_taken)
-            mine = is_result(users[:found])
+            count = int(run.results_taken)
+            mine = is_result(users[:count])
             if mine.any():
-                on_results(Results(results[:found][mine], stamps[:found][mine] - began))
+                on_results(Results(results[:count][mine], stamps[:count][mine] - began))
             on_taken(int(run.beats_taken))
             if state == RunState.ENDED:
                 cycles = int(self._library.sjm_cycles(self._handle)) - began
@@ -204,7 +204,7 @@ class ModelDevice(Device):
             if state not in {RunState.RESULTS_FULL, RunState.CYCLES_OVER}:
                 raise DeviceError(f"the model stopped in state {state}")
             resume = 1
-            progressed = found > 0 or run.beats_taken > taken
+            progressed = count > 0 or run.beats_taken > taken
             quiet = 0 if progressed else quiet + int(run.cycles)
             taken = int(run.beats_taken)
             if quiet > self._quiet_limit_cycles:

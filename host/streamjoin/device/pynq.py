@@ -68,15 +68,15 @@ class PynqDevice(Device):
         dma, self._dma_mmio = self._loaded.dma(), self._loaded.dma_mmio
         self._send = axi_dma.Channel(self._dma_mmio, axi_dma.MM2S, dma.sendchannel)
         self._receive = axi_dma.Channel(self._dma_mmio, axi_dma.S2MM, dma.recvchannel)
-        most_bytes = int(dma.buffer_max_size)
+        max_transfer_bytes = int(dma.buffer_max_size)
         packet_bytes = most_packet_bytes(self.params)
         group_bytes = (GROUP_TUPLES + 1) * input_word_bits(self.params) // 8
-        if most_bytes < max(packet_bytes, group_bytes):
+        if max_transfer_bytes < max(packet_bytes, group_bytes):
             raise DeviceError(
-                f"{bitstream}: the DMA takes transfers of {most_bytes} bytes and a packet of "
-                f"results has up to {packet_bytes}: build it with a wider length register"
+                f"{bitstream}: the DMA takes transfers of {max_transfer_bytes} bytes and a packet "
+                f"of results has up to {packet_bytes}: build it with a wider length register"
             )
-        groups = max(1, min(chunk_bytes, most_bytes) // group_bytes)
+        groups = max(1, min(chunk_bytes, max_transfer_bytes) // group_bytes)
         self._chunk_tuples = groups * GROUP_TUPLES
         try:
             sizes = [groups * group_bytes] * 2 + [packet_bytes] * 2
@@ -170,7 +170,7 @@ class PynqDevice(Device):
         self._cycles_seen = 0
         before = self._counters()
         accepted = np.zeros(len(beats.dest), dtype=np.int64)
-        chunk, filled, sent, found = slice(0, 0), False, 0, 0
+        chunk, filled, sent, received = slice(0, 0), False, 0, 0
         watch = Watch(self.progress, self.state, self.quiet_limit_s)
         while True:
             moved = False
@@ -192,11 +192,11 @@ class PynqDevice(Device):
                 self._next_in ^= 1
                 sent, filled, moved = chunk.stop, False, True
             if self._receive.done():
-                came = self._listening
+                buffer = self._listening
                 count_bytes = self._receive.finish()
                 self._listen()  # before looking at it: the design waits meanwhile
-                got = packet(self.params, np.asarray(came)[:count_bytes])
-                found += len(got.data)
+                got = packet(self.params, np.asarray(buffer)[:count_bytes])
+                received += len(got.data)
                 if len(got.data):
                     stamps = np.full(len(got.data), self._stamp(began), dtype=np.int64)
                     on_results(Results(got.data, stamps))
@@ -204,7 +204,7 @@ class PynqDevice(Device):
                     break
                 moved = True
             watch.look(moved)
-        self._check_end(beats, before, sent, found)
+        self._check_end(beats, before, sent, received)
         return StreamOutcome(accepted, self._counters()["cycles"] - before["cycles"])
 
     def _fill(self, beats: Beats, chunk: slice) -> None:
@@ -213,7 +213,7 @@ class PynqDevice(Device):
         words = group(self.params, part, last=chunk.stop == len(beats.dest)).reshape(-1)
         self._buffers[self._next_in][: len(words)] = words
 
-    def _check_end(self, beats: Beats, before: dict[str, int], sent: int, found: int) -> None:
+    def _check_end(self, beats: Beats, before: dict[str, int], sent: int, received: int) -> None:
         """See that the design counted what was sent and what was received."""
         total = len(beats.dest)
         if sent < total:
@@ -221,7 +221,7 @@ class PynqDevice(Device):
         wait_until(self._send.done, self._quiet_s, f"the DMA did not end sending {total} tuples")
         self._send.finish()
         of_r = int(np.count_nonzero(beats.dest == SIDE_R))
-        owed = {"tuples_r": of_r, "tuples_s": total - of_r, "results": found}
+        owed = {"tuples_r": of_r, "tuples_s": total - of_r, "results": received}
         after = self._counters()
         for name, count in owed.items():
             counted = (after[name] - before[name]) % (1 << 32)

@@ -20,7 +20,7 @@ from streamjoin_common.language.windows import (
 def batches(
     job: Job,
     meter: Meter,
-    most_tuples: int,
+    max_tuples: int,
     sleep_until_us: Callable[[float], None] | None = None,
 ) -> Iterator[tuple[slice, slice]]:
     """Yield what has arrived, in arrival order, as rows of R and rows of S.
@@ -51,7 +51,7 @@ def batches(
         for stream in (job.r, job.s)
     ]
     while (done := r_end + s_end) < total:
-        end = min(done + most_tuples, total)
+        end = min(done + max_tuples, total)
         if replayed:
             heads = zip(due_us, (r_end, s_end), strict=True)
             sleep(min(float(due[at]) for due, at in heads if at < len(due)))
@@ -65,18 +65,18 @@ def batches(
         meter.progress(end, total)
 
 
-def _r_rows_before(place: int, r_ts: Int64s, s_ts: Int64s, at_least: int) -> int:
+def _r_rows_before(arrivals: int, r_ts: Int64s, s_ts: Int64s, min_rows: int) -> int:
     """How many tuples of R are before a place in the arrival order."""
 
     def position(row: int) -> int:
         return row + int(np.searchsorted(s_ts, r_ts[row], side="left"))
 
-    rows = range(at_least, min(place, len(r_ts)))
-    return at_least + bisect_left(rows, place, key=position)
+    rows = range(min_rows, min(arrivals, len(r_ts)))
+    return min_rows + bisect_left(rows, arrivals, key=position)
 
 
 def numbered_batches(
-    job: Job, meter: Meter, most_tuples: int
+    job: Job, meter: Meter, max_tuples: int
 ) -> Iterator[tuple[Int64s, Int64s, Int64s, Int64s]]:
     """Yield :func:`batches` tuple by tuple, the rows of both streams numbered through.
 
@@ -90,16 +90,16 @@ def numbered_batches(
         The first row of its own stream that is live after it.
     """
     live = np.zeros(2, dtype=np.int64)
-    for r_rows, s_rows in batches(job, meter, most_tuples):
+    for r_rows, s_rows in batches(job, meter, max_tuples):
         tuples = r_rows.stop - r_rows.start + s_rows.stop - s_rows.start
         begin = (r_rows.start, s_rows.start)
-        found = number_arrivals((job.r.ts, job.s.ts), begin, tuples, job.window, live)
-        rows, firsts, ends, _ = found
+        numbered = number_arrivals((job.r.ts, job.s.ts), begin, tuples, job.window, live)
+        rows, firsts, ends, _ = numbered
         for before, first in zip(job.carried, (0, job.r.rows), strict=True):
             if before:
                 carried = (first <= rows) & (rows < first + before)
                 ends[carried] = firsts[carried]
-        yield found
+        yield numbered
 
 
 def number_arrivals(
@@ -131,7 +131,7 @@ def live_rows(ts: Int64s, window: Window, of_r: bool) -> Int64s:
     return first_live(ts, ts, np.arange(1, len(ts) + 1), window, of_r)
 
 
-def most_live(ts: Int64s, window: Window, of_r: bool) -> int:
+def max_live(ts: Int64s, window: Window, of_r: bool) -> int:
     """Return how many tuples of a stream its window ever holds."""
     ends = np.arange(1, len(ts) + 1)
     return int((ends - live_rows(ts, window, of_r)).max(initial=0))
@@ -210,9 +210,9 @@ def tumbling_slices(job: Job) -> Iterator[tuple[int, slice, slice]]:
     numbers = np.intersect1d(job.r.ts // length_us, job.s.ts // length_us)
     r_bounds = np.searchsorted(job.r.ts // length_us, [numbers, numbers + 1])
     s_bounds = np.searchsorted(job.s.ts // length_us, [numbers, numbers + 1])
-    for place, number in enumerate(numbers.tolist()):
+    for index, number in enumerate(numbers.tolist()):
         yield (
             (number + 1) * length_us,
-            slice(*r_bounds[:, place].tolist()),
-            slice(*s_bounds[:, place].tolist()),
+            slice(*r_bounds[:, index].tolist()),
+            slice(*s_bounds[:, index].tolist()),
         )

@@ -65,11 +65,11 @@ class Knob:
     name: str
     default: int | str
     doc: str
-    least: int | None = None
-    most: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
     choices: tuple[str, ...] = ()
 
-    def parse(self, text: str | int) -> int | str:
+    def parse(self, given: str | int) -> int | str:
         """Check a value given as text or number.
 
         Raises
@@ -78,17 +78,17 @@ class Knob:
             If it is not what the knob takes.
         """
         if isinstance(self.default, str):
-            if text in self.choices:
-                return str(text)
-            raise InputError(f"knob {self.name} takes {' or '.join(self.choices)}, not {text!r}")
-        whole = isinstance(text, int | np.integer) and not isinstance(text, bool)
-        digits = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 18
-        value = int(text) if whole or digits else None
-        least, most = self.least or 0, self.most
-        if value is None or value < least or (most is not None and value > most):
-            upper = f" to {most}" if most is not None else " up"
+            if given in self.choices:
+                return str(given)
+            raise InputError(f"knob {self.name} takes {' or '.join(self.choices)}, not {given!r}")
+        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+        digits = isinstance(given, str) and given.isascii() and given.isdigit() and len(given) < 18
+        value = int(given) if whole or digits else None
+        minimum, maximum = self.minimum or 0, self.maximum
+        if value is None or value < minimum or (maximum is not None and value > maximum):
+            upper = f" to {maximum}" if maximum is not None else " up"
             raise InputError(
-                f"knob {self.name} takes a whole number from {least}{upper}, not {text!r}"
+                f"knob {self.name} takes a whole number from {minimum}{upper}, not {given!r}"
             )
         return value
 
@@ -157,7 +157,7 @@ class Engine(ABC):
             Takes the pairs and the times.
         """
 
-    def settle(self, knobs: Mapping[str, Any]) -> dict[str, int | str]:
+    def resolve_knobs(self, knobs: Mapping[str, Any]) -> dict[str, int | str]:
         """Fill in defaults and check the given knobs.
 
         Raises

@@ -317,7 +317,7 @@ class StreamJoiner:
             self._engine.prepare(job, lambda _: None)
             self._prepared = True
         fitting = pairs_that_fit()
-        meter = Meter(most_pairs=fitting, max_pairs=self._max_pairs)
+        meter = Meter(fitting_pairs=fitting, max_pairs=self._max_pairs)
         self._engine.run(job, None, meter)
         matches = Matches(job, (held[0].batch.table, held[1].batch.table), meter.pairs())
         digest = int(Pairs(matches.r_rows, matches.s_rows).digest, 16)

@@ -24,7 +24,7 @@ NO_OVERLAY = "none"
 class OverlayKnob(Knob):
     """A knob that takes the path of a bitstream."""
 
-    def parse(self, text: str | int) -> int | str:
+    def parse(self, given: str | int) -> int | str:
         """Check that it is a path that can be one of a bitstream.
 
         Raises
@@ -32,9 +32,9 @@ class OverlayKnob(Knob):
         InputError
             If it is not.
         """
-        if isinstance(text, str) and (text == NO_OVERLAY or Path(text).suffix == ".bit"):
-            return text
-        raise InputError(f"knob {self.name} takes the path of a .bit file, not {text!r}")
+        if isinstance(given, str) and (given == NO_OVERLAY or Path(given).suffix == ".bit"):
+            return given
+        raise InputError(f"knob {self.name} takes the path of a .bit file, not {given!r}")
 
 
 OVERLAY = OverlayKnob(

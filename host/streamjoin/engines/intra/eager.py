@@ -57,12 +57,12 @@ class Share:
 
 def shares(threads: int, group: int) -> list[Share]:
     """Give every worker its share; groups have ``group`` members, the last one what is left."""
-    found = []
+    assigned = []
     for worker in range(threads):
         first = worker // group * group
         end = min(first + group, threads)
-        found.append(Share(first, end, threads, worker - first, end - first))
-    return found
+        assigned.append(Share(first, end, threads, worker - first, end - first))
+    return assigned
 
 
 class Side:
@@ -72,7 +72,7 @@ class Side:
         self.keys, self._ts, self._share = keys, ts, share
         self.rows, self.at, self._pulled = len(keys), 0, 0
         self._turn = (share.member, share.members) if divided else (0, 1)
-        self.most_pulled = BATCH_ROWS
+        self.max_pulled = BATCH_ROWS
 
     @property
     def expected(self) -> float:
@@ -86,27 +86,27 @@ class Side:
 
     def arrived(self, now_us: int) -> int:
         """Rows that have arrived by an arrival time, at most a batch beyond the last looked at."""
-        most = min(self.at + self.most_pulled, self.rows)
-        if self._ts is None or most == self.at:
-            return most
-        return self.at + int(np.searchsorted(self._ts[self.at : most], now_us, side="right"))
+        end = min(self.at + self.max_pulled, self.rows)
+        if self._ts is None or end == self.at:
+            return end
+        return self.at + int(np.searchsorted(self._ts[self.at : end], now_us, side="right"))
 
     @property
     def behind(self) -> bool:
         """Whether more may have arrived than was last looked at."""
-        return not self.ended and (self._ts is None or self._pulled == self.most_pulled)
+        return not self.ended and (self._ts is None or self._pulled == self.max_pulled)
 
     def next_us(self) -> int | None:
         """When the next tuple arrives; None if there is none."""
         return None if self._ts is None or self.ended else int(self._ts[self.at])
 
-    def take(self, upto: int, out: Tuples, place: int) -> int:
+    def take(self, upto: int, out: Tuples, start: int) -> int:
         """Pack the worker's tuples of the rows up to there, from a place on; return its end."""
         from streamjoin.engines.kernels.intra import symmetric
 
         share = self._share
         end = symmetric.take(
-            self.keys, self.at, upto, share.first, share.end, share.slots, *self._turn, out, place
+            self.keys, self.at, upto, share.first, share.end, share.slots, *self._turn, out, start
         )
         self._pulled, self.at = upto - self.at, upto
         return int(end)

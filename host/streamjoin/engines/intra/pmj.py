@@ -74,10 +74,10 @@ class _ProgressiveMerge(Worker):
         while state[1] < len(s):
             self._crew.check()
             with self._meter.phase("probe"):
-                found = merging.merge_join_across(
+                filled = merging.merge_join_across(
                     r, s, r_cuts, s_cuts, state, emitter.out_r, emitter.out_s, emitter.at
                 )
-            emitter.done(found)
+            emitter.done(filled)
 
     def _make_runs(self) -> None:
         from streamjoin.engines.kernels.intra import merging
@@ -96,10 +96,10 @@ class _ProgressiveMerge(Worker):
         while state[1] < len(s):
             self._crew.check()
             with self._meter.phase("probe"):
-                found = merging.merge_join(
+                filled = merging.merge_join(
                     r, s, len(r), len(s), state, emitter.out_r, emitter.out_s, emitter.at
                 )
-            emitter.done(found)
+            emitter.done(filled)
 
 
 class PmjJm(EagerEngine):

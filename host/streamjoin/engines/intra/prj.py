@@ -187,16 +187,16 @@ class _Batches:
         weights = np.cumsum(np.maximum(tasks[:, 1] - tasks[:, 0], tasks[:, 3] - tasks[:, 2]))
         steps = np.arange(BATCH_TUPLES, int(weights[-1]) if len(weights) else 0, BATCH_TUPLES)
         cuts = np.unique(np.concatenate([[0], np.searchsorted(weights, steps), [len(tasks)]]))
-        self._stretches = itertools.pairwise(cuts.tolist())
+        self._bounds = itertools.pairwise(cuts.tolist())
         self._lock = threading.Lock()
 
     def __iter__(self) -> Iterator[Int64s]:
         while True:
             with self._lock:
-                stretch = next(self._stretches, None)
-            if stretch is None:
+                bounds = next(self._bounds, None)
+            if bounds is None:
                 return
-            yield self._tasks[stretch[0] : stretch[1]]
+            yield self._tasks[bounds[0] : bounds[1]]
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class _Joiner:
                 self.crew.check()
                 with self.meter.phase("probe"):
                     out_r, out_s = emitter.buffer(likely)
-                    found = radix.probe_tables(
+                    matches = radix.probe_tables(
                         self.s, tasks, self.bits, bounds, table, state, out_r, out_s
                     )
-                    emitter.emit(out_r[:found], out_s[:found])
+                    emitter.emit(out_r[:matches], out_s[:matches])

@@ -26,14 +26,14 @@ _BY_VALUE = Knob("physical_partitioning", 1, "1 passes tuples by value, 0 as poi
 class _Table:
     """One worker's hash table of one stream."""
 
-    def __init__(self, expected: float, most: int, by_value: bool) -> None:
+    def __init__(self, expected: float, max_tuples: int, by_value: bool) -> None:
         from streamjoin.engines.kernels.intra import symmetric
 
         bits = max(4, int(expected).bit_length())
         self.shift = 64 - bits
         self.heads = np.full(1 << bits, symmetric.NONE, dtype=np.uint32)
         words = symmetric.VALUE_NODE if by_value else symmetric.POINTER_NODE
-        self.nodes = np.empty(most * words, dtype=np.uint32)  # touched as far as it is used
+        self.nodes = np.empty(max_tuples * words, dtype=np.uint32)  # touched as far as it is used
         self.used = 0
         self._words = words
 
@@ -60,8 +60,8 @@ class _SymmetricHash(Worker):
             _Table(likely, side.rows, self._by_value)
             for likely, side in zip(expected, sides, strict=True)
         ]
-        most = max(side.most_pulled for side in sides)
-        self._batch = np.zeros(most + symmetric.PADDING, dtype=np.uint64)
+        max_tuples = max(side.max_pulled for side in sides)
+        self._batch = np.zeros(max_tuples + symmetric.PADDING, dtype=np.uint64)
 
     def consume(self, number: int, upto: int) -> None:
         """Insert a batch into the own table, look it up in the other one."""
@@ -84,7 +84,7 @@ class _SymmetricHash(Worker):
             self._crew.check()
             outs = (emitter.out_r, emitter.out_s)
             with meter.phase("probe"):
-                found = kernels.probe(
+                filled = kernels.probe(
                     batch,
                     count,
                     state,
@@ -97,7 +97,7 @@ class _SymmetricHash(Worker):
                     outs[number],
                     emitter.at,
                 )
-            emitter.done(found)
+            emitter.done(filled)
 
     def finish(self) -> None:
         """Count the tables; every batch was joined with all before it."""

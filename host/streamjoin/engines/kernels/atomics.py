@@ -24,21 +24,21 @@ def fetch_add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
         array_type = sig.args[0]
         view = context.make_array(array_type)(context, builder, args[0])
-        place = cgutils.get_item_pointer(
+        address = cgutils.get_item_pointer(
             context, builder, array_type, view, [args[1]], wraparound=False
         )
-        return builder.atomic_rmw("add", place, args[2], "acq_rel")
+        return builder.atomic_rmw("add", address, args[2], "acq_rel")
 
     return signature, generate
 
 
-def _place(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> tuple[Any, int]:
+def _address(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> tuple[Any, int]:
     """Return the element's place in memory and its bytes."""
     view = context.make_array(sig.args[0])(context, builder, args[0])
-    place = cgutils.get_item_pointer(
+    address = cgutils.get_item_pointer(
         context, builder, sig.args[0], view, [args[1]], wraparound=False
     )
-    return place, sig.args[0].dtype.bitwidth // 8
+    return address, sig.args[0].dtype.bitwidth // 8
 
 
 @intrinsic
@@ -47,8 +47,8 @@ def load_acquire(typing_context: Any, array: Any, index: Any) -> Any:
     signature = array.dtype(array, types.uintp)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
-        place, align = _place(context, builder, sig, args)
-        return builder.load_atomic(place, "acquire", align)
+        address, align = _address(context, builder, sig, args)
+        return builder.load_atomic(address, "acquire", align)
 
     return signature, generate
 
@@ -59,8 +59,8 @@ def store_release(typing_context: Any, array: Any, index: Any, value: Any) -> An
     signature = types.void(array, types.uintp, array.dtype)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
-        place, align = _place(context, builder, sig, args)
-        builder.store_atomic(args[2], place, "release", align)
+        address, align = _address(context, builder, sig, args)
+        builder.store_atomic(args[2], address, "release", align)
         return context.get_dummy_value()
 
     return signature, generate
@@ -72,8 +72,8 @@ def compare_exchange(typing_context: Any, array: Any, index: Any, expected: Any,
     signature = types.boolean(array, types.uintp, array.dtype, array.dtype)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
-        place, _ = _place(context, builder, sig, args)
-        both = builder.cmpxchg(place, args[2], args[3], "acquire", "monotonic")
+        address, _ = _address(context, builder, sig, args)
+        both = builder.cmpxchg(address, args[2], args[3], "acquire", "monotonic")
         return builder.extract_value(both, 1)
 
     return signature, generate

@@ -45,19 +45,19 @@ def ranks(points: Tuples, lows: Codes, highs: Codes, firsts: Int64s, ends: Int64
         Receive the places ``first`` to below ``end``.
     """
     count = U64(len(points))
-    for place in range(U64(len(lows))):
-        low, high = U64(lows[place]), U64(highs[place])
+    for interval in range(U64(len(lows))):
+        low, high = U64(lows[interval]), U64(highs[interval])
         first = _below(points, U64(0), count, low << U64(32))
         end = first
         if low <= high:
             end = _below(points, first, count, (high << U64(32) | ROW_MASK) + U64(1))
             if high == ROW_MASK:
                 end = count
-        firsts[place], ends[place] = first, end
+        firsts[interval], ends[interval] = first, end
 
 
 @kernel
-def fill(points: Tuples, cell_rows: int, places: Codes, second: Tuples, cells: Tuples) -> None:
+def fill(points: Tuples, cell_rows: int, positions: Codes, second: Tuples, cells: Tuples) -> None:
     """Put points that are sorted by the second coordinate into the cells of the first.
 
     Parameters
@@ -74,12 +74,12 @@ def fill(points: Tuples, cell_rows: int, places: Codes, second: Tuples, cells: T
         Receives the second's points cell by cell, ascending within.
     """
     rows, each = U64(len(points)), U64(cell_rows)
-    for place in range(rows):
-        places[points[place] & ROW_MASK] = place
+    for position in range(rows):
+        positions[points[position] & ROW_MASK] = position
     filled = np.zeros(rows // each + U64(1), dtype=np.uint32)
-    for place in range(rows):
-        cell = U64(places[second[place] & ROW_MASK]) // each
-        cells[cell * each + U64(filled[cell])] = second[place]
+    for position in range(rows):
+        cell = U64(positions[second[position] & ROW_MASK]) // each
+        cells[cell * each + U64(filled[cell])] = second[position]
         filled[cell] += U32(1)
 
 
@@ -87,7 +87,7 @@ def fill(points: Tuples, cell_rows: int, places: Codes, second: Tuples, cells: T
 def probe_cells(
     cells: Tuples,
     cell_rows: int,
-    places: Codes,
+    positions: Codes,
     firsts: Int64s,
     ends: Int64s,
     lows: Codes,
@@ -126,7 +126,7 @@ def probe_cells(
     """
     rows, each, count = U64(len(firsts)), U64(cell_rows), U64(len(cells))
     others = U64(len(points))
-    found, room = U64(0), U64(len(out_r))
+    matches, room = U64(0), U64(len(out_r))
     row = U64(state[0])
     going_on, resumed = state[1] >= 0, U64(max(state[1], 0))
     while row < rows:
@@ -147,21 +147,21 @@ def probe_cells(
                     if packed > high:
                         break
                     r_row = packed & ROW_MASK
-                    place = U64(places[r_row])
-                    hit = (place >= first) & (place < end)
+                    position = U64(positions[r_row])
+                    hit = (position >= first) & (position < end)
                     for other in range(others):
                         code = points[other, r_row]
                         hit &= (other_lows[other, row] <= code) & (code <= other_highs[other, row])
                     if hit:
-                        if found == room:
+                        if matches == room:
                             state[0], state[1] = row, at
-                            return int(found)
-                        out_r[found] = U32(r_row)
-                        out_s[found] = U32(row)
-                        found += U64(1)
+                            return int(matches)
+                        out_r[matches] = U32(r_row)
+                        out_s[matches] = U32(row)
+                        matches += U64(1)
                     at += U64(1)
                 cell += U64(1)
         going_on = False
         row += U64(1)
     state[0], state[1] = row, -1
-    return int(found)
+    return int(matches)

@@ -52,7 +52,7 @@ def count(keys: Codes, first: int, end: int, shift: int, bounds: Codes) -> None:
 
 
 @kernel
-def place(keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: Tuples) -> None:
+def fill(keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: Tuples) -> None:
     """Write rows ``first`` to below ``end`` to their buckets; threads may run it at once.
 
     Parameters
@@ -106,7 +106,7 @@ def probe(
         Matches written.
     """
     down, last = U64(shift), U64(end)
-    found, room = U64(0), U64(len(out_build))
+    matches, room = U64(0), U64(len(out_build))
     row, within = U64(state[0]), U64(state[1])
     while row < last:
         far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
@@ -117,16 +117,16 @@ def probe(
         bucket = _bucket(key, down)
         start, stop = U64(bounds[bucket]) + within, U64(bounds[bucket + U64(1)])
         within = U64(0)
-        fitting = min(stop, start + (room - found))
+        fitting = min(stop, start + (room - matches))
         for at in range(start, fitting):
             packed = table[at]
             if packed >> U64(32) == U64(key):
-                out_build[found] = U32(packed & ROW_MASK)
-                out_probe[found] = U32(row)
-                found += U64(1)
+                out_build[matches] = U32(packed & ROW_MASK)
+                out_probe[matches] = U32(row)
+                matches += U64(1)
         if fitting < stop:
             state[0], state[1] = row, fitting - U64(bounds[bucket])
-            return int(found)
+            return int(matches)
         row += U64(1)
     state[0], state[1] = row, 0
-    return int(found)
+    return int(matches)

@@ -17,7 +17,7 @@ def _asking(write: bool) -> Any:
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
         array_type = sig.args[0]
         view = context.make_array(array_type)(context, builder, args[0])
-        place = cgutils.get_item_pointer(
+        address = cgutils.get_item_pointer(
             context, builder, array_type, view, [args[1]], wraparound=False
         )
         pointer = ir.IntType(8).as_pointer()
@@ -26,7 +26,7 @@ def _asking(write: bool) -> Any:
         ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         # to read or write, to be kept in all caches, data
         flags = [ir.Constant(number, value) for value in (int(write), 3, 1)]
-        builder.call(ask, [builder.bitcast(place, pointer), *flags])
+        builder.call(ask, [builder.bitcast(address, pointer), *flags])
         return context.get_dummy_value()
 
     return generate

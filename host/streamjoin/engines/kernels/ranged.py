@@ -21,7 +21,7 @@ ROW_MASK = U64(0xFFFFFFFF)
 
 
 @kernel
-def places(ts: Int64s, times: Int64s, out: Int64s) -> None:
+def counts_below(ts: Int64s, times: Int64s, out: Int64s) -> None:
     """Find how many of ``ts`` are below each of ``times``; both ascend, so one pass will do.
 
     Parameters
@@ -32,11 +32,11 @@ def places(ts: Int64s, times: Int64s, out: Int64s) -> None:
         Receives the places.
     """
     at, end = U64(0), U64(len(ts))
-    for place in range(U64(len(times))):
-        time = times[place]
+    for index in range(U64(len(times))):
+        time = times[index]
         while at < end and ts[at] < time:
             at += U64(1)
-        out[place] = at
+        out[index] = at
 
 
 @kernel
@@ -73,7 +73,7 @@ def probe_ranged(
         Matches written.
     """
     down, last = U64(shift), U64(len(keys))
-    found, room = U64(0), U64(len(out_build))
+    matches, room = U64(0), U64(len(out_build))
     row, within = U64(state[0]), U64(state[1])
     while row < last:
         far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
@@ -99,14 +99,14 @@ def probe_ranged(
             if packed & ROW_MASK < first:
                 break
             if packed >> U64(32) == key:
-                if found == room:
+                if matches == room:
                     state[0], state[1] = row, at - start
-                    return int(found)
-                out_build[found] = U32(packed & ROW_MASK)
-                out_probe[found] = U32(row)
-                found += U64(1)
+                    return int(matches)
+                out_build[matches] = U32(packed & ROW_MASK)
+                out_probe[matches] = U32(row)
+                matches += U64(1)
             at += U64(1)
         within = U64(0)
         row += U64(1)
     state[0], state[1] = row, 0
-    return int(found)
+    return int(matches)

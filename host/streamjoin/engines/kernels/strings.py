@@ -70,22 +70,22 @@ def look_up(
         Receives each one's rank among the known ones, or :data:`UNKNOWN`.
     """
     mask = U64(len(slots)) - U64(1)
-    for text in range(U64(len(offsets)) - U64(1)):
-        begin, end = U64(offsets[text]), U64(offsets[text + U64(1)])
+    for string in range(U64(len(offsets)) - U64(1)):
+        begin, end = U64(offsets[string]), U64(offsets[string + U64(1)])
         mixed = _hash(data, begin, end)
         slot, rank = mixed & mask, UNKNOWN
         while slots[slot] != U64(0):
             entry = slots[slot]
             if entry >> HALF == mixed >> HALF:
-                found = (entry & LOW) - U64(1)
-                other = U64(known_offsets[found])
-                length = U64(known_offsets[found + U64(1)]) - other
+                candidate = (entry & LOW) - U64(1)
+                other = U64(known_offsets[candidate])
+                length = U64(known_offsets[candidate + U64(1)]) - other
                 if length == end - begin:
                     at = U64(0)
                     while at < length and data[begin + at] == known_data[other + at]:
                         at += U64(1)
                     if at == length:
-                        rank = np.int64(found)
+                        rank = np.int64(candidate)
                         break
             slot = (slot + U64(1)) & mask
-        ranks[text] = rank
+        ranks[string] = rank

@@ -69,12 +69,12 @@ class Cache:
     def __init__(self, tables: Tables, switching_factor: float, eviction_cycles: int) -> None:
         self._tables, self._factor = tables, switching_factor
         self._eviction_cycles = eviction_cycles
-        self._left_out = 0
+        self._denied = 0
         self.switched = self.evicted = self.broken = 0
 
     def new_cycle(self, cycle: int) -> None:
         """Do what is due between two cycles; ``cycle`` is the number of the one that begins."""
-        self._tables.settle()
+        self._tables.reclaim_pages()
         phase = cycle % 3
         if self._tables.free_values == len(self._tables.values):
             if phase == INCREMENTING:
@@ -154,8 +154,8 @@ class Cache:
         needed = np.cumsum(records)
         if not tables.grows:
             room = tables.record_pages_used * tables.page_records - tables.records
-            most = room + self._room_pages() * tables.page_records
-            needed = needed[: int(np.searchsorted(needed, most, side="right"))]
+            max_records = room + self._room_pages() * tables.page_records
+            needed = needed[: int(np.searchsorted(needed, max_records, side="right"))]
         wanted = int(needed[-1]) if len(needed) else 0
         given = tables.take_record_pages(wanted)
         fitting = int(np.searchsorted(needed, given, side="right"))
@@ -166,17 +166,17 @@ class Cache:
         values[chosen, FIRST] = tables.records + needed[:fitting] - records[:fitting]
         tables.records += int(needed[fitting - 1]) if fitting else 0
         self._demote(np.setdiff1d(counted, chosen))
-        if self._left_out and 2 * len(chosen) > len(counted):  # most passed, so not by chance
-            tables.grow_values(self._left_out)
+        if self._denied and 2 * len(chosen) > len(counted):  # most passed, so not by chance
+            tables.grow_values(self._denied)
 
     def _nominate(self) -> None:
         """Have the rows counted of every join value that passes if it has only one."""
         tables = self._tables
-        least = self._factor * (tables.record_bytes + VALUE_BYTES) / tables.node_bytes
-        self._left_out = migration.nominate(int(least), *tables.shared)
-        while self._left_out and tables.grows:
-            tables.grow_values(max(self._left_out, len(tables.values)))
-            self._left_out = migration.nominate(int(least), *tables.shared)
+        max_nodes = self._factor * (tables.record_bytes + VALUE_BYTES) / tables.node_bytes
+        self._denied = migration.nominate(int(max_nodes), *tables.shared)
+        while self._denied and tables.grows:
+            tables.grow_values(max(self._denied, len(tables.values)))
+            self._denied = migration.nominate(int(max_nodes), *tables.shared)
 
     def _pass(self, values: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Which values pass the cache inequality ``n * v_S > sf * m * v_R`` (theorem 2)."""

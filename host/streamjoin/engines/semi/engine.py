@@ -93,10 +93,10 @@ def _relation(kind: str, keys: Uint64s, row_bytes: int, kept_bytes: int) -> _Rel
 
     digest = hashlib.blake2b(keys.tobytes(), digest_size=16).hexdigest()
     wanted = (kind, digest, row_bytes, kept_bytes)
-    found = _relations.get(wanted)
-    if found is None:
-        found = _relations[wanted] = _written(kind, keys, row_bytes, kept_bytes)
-    return found
+    relation = _relations.get(wanted)
+    if relation is None:
+        relation = _relations[wanted] = _written(kind, keys, row_bytes, kept_bytes)
+    return relation
 
 
 class Prepared(NamedTuple):
@@ -252,7 +252,7 @@ class SemiStreamEngine(Engine):
             by_default = max(MIN_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
             budget = None if job.arrival == "replay" else by_default
         if budget is not None:
-            budget = min(budget, self._most_bytes(job, store))
+            budget = min(budget, self._sufficient_bytes(job, store))
         rows = knobs["partition_rows"]
         if not rows:
             costs, _ = cost.load(store.kind)
@@ -270,7 +270,7 @@ class SemiStreamEngine(Engine):
         )
 
     @staticmethod
-    def _most_bytes(job: Job, store: Store) -> int:
+    def _sufficient_bytes(job: Job, store: Store) -> int:
         """What holds all tuples of both sides at once, with room to spare."""
         from streamjoin.engines.semi.layout import layout_bytes
 

@@ -24,14 +24,14 @@ from streamjoin.engines.kernels.semi.layout import (
     NO_PAGE,
     NODE_HEADER,
     PAGE_NODES,
-    PLACE,
+    POSITION,
     QUOTA,
     WITHIN,
 )
 from streamjoin.engines.semi.cache import Cache
 from streamjoin.engines.semi.cost import Loop
 from streamjoin.engines.semi.layout import WORD_BYTES
-from streamjoin.engines.semi.reader import Reader, Stretch
+from streamjoin.engines.semi.reader import CyclePartition, Reader
 from streamjoin.engines.semi.settings import Feed, Settings
 from streamjoin.engines.semi.tables import NO_LIMIT, Tables
 from streamjoin.engines.semi.tally import Tally, Timed, service_rate
@@ -104,7 +104,7 @@ class SemiStreamJoin:
         finally:
             reader.close()
 
-    def turn(self, stretch: Stretch) -> bool:
+    def turn(self, partition: CyclePartition) -> bool:
         """Do one loop with the partition that comes next; False where nothing is left to do."""
         self._shed()
         if self.tables.live == 0:
@@ -112,35 +112,35 @@ class SemiStreamJoin:
                 if self._taken == len(self._feed.keys):
                     return False
                 self._feed.wait(self._taken)
-        if stretch.index == 0:
+        if partition.index == 0:
             self._new_cycle()
-        here = (self._cycle, stretch.index)
+        here = (self._cycle, partition.index)
         with self._timed("expire"):
-            self._expire_before((self._cycle - 1, stretch.index))
+            self._expire_before((self._cycle - 1, partition.index))
         if (
             self.cache is not None
-            and self.tally.loops % max(1, stretch.partitions // RESERVE_EVERY) == 0
+            and self.tally.loops % max(1, partition.partitions // RESERVE_EVERY) == 0
         ):
             self._reserved_pages = self.cache.wanted_pages()
         before = self.tables.live
         with self._timed("cache"), self._meter.phase("build_or_sort"):
-            self._take(stretch.partitions)
+            self._take(partition.partitions)
         if self.tables.live > before:
             self._chunks.append((here, int(self.tables.numbers[NEXT])))
         with self._timed("disk"), self._meter.phase("probe"):
-            self._probe(stretch)
-        self._count(stretch)
+            self._probe(partition)
+        self._count(partition)
         return True
 
     @property
     def _taken(self) -> int:
         return self.tally.taken
 
-    def _wait_for(self, reader: Reader) -> Stretch:
+    def _wait_for(self, reader: Reader) -> CyclePartition:
         with self._timed("wait"), self._meter.phase("wait"):
-            found = reader.next()
-        self.tally.read_ns += found.read_ns
-        return found
+            partition = reader.next()
+        self.tally.read_ns += partition.read_ns
+        return partition
 
     def _new_cycle(self) -> None:
         self._cycle += 1
@@ -195,14 +195,14 @@ class SemiStreamJoin:
         tables, feed, numbers = self.tables, self._feed, self.tables.numbers
         end = min(feed.arrived(), self._taken + LOOP_TUPLES)
         numbers[QUOTA] = min(NO_LIMIT, int(numbers[NEXT]) + self._quota(partitions))
-        numbers[PLACE], numbers[WITHIN] = self._taken, 0
+        numbers[POSITION], numbers[WITHIN] = self._taken, 0
         while True:
             pairs, status = steps.take(
                 feed.keys, end, 0, feed.payload, *tables.shared, self._out_r, self._out_s
             )
             self._emit(pairs)
             self.tally.cached_pairs += pairs
-            self.tally.taken = int(numbers[PLACE])
+            self.tally.taken = int(numbers[POSITION])
             if status in {NO_PAGE, NO_ENTRY} and tables.grows:
                 tables.grow()
             elif status != FULL_OUTPUT:
@@ -213,9 +213,9 @@ class SemiStreamJoin:
                 "holds no stream tuple: give more memory"
             )
 
-    def _probe(self, stretch: Stretch) -> None:
-        numbers, rows = self.tables.numbers, stretch.rows
-        numbers[PLACE], numbers[WITHIN], numbers[AT] = 0, 0, 0
+    def _probe(self, partition: CyclePartition) -> None:
+        numbers, rows = self.tables.numbers, partition.rows
+        numbers[POSITION], numbers[WITHIN], numbers[AT] = 0, 0, 0
         status = FULL_OUTPUT
         while status == FULL_OUTPUT:
             pairs, status = steps.probe(
@@ -234,7 +234,7 @@ class SemiStreamJoin:
     def _shed(self) -> None:
         """Drop the oldest of what waits beyond the limit, and count it."""
         waiting = self._feed.arrived() - self._taken
-        self.tally.most_waiting = max(self.tally.most_waiting, waiting)
+        self.tally.max_waiting = max(self.tally.max_waiting, waiting)
         limit = self._settings.shed_beyond
         if limit and waiting > limit:
             self.tally.shed += waiting - limit
@@ -251,25 +251,25 @@ class SemiStreamJoin:
     def _timed(self, step: str) -> Timed:
         return Timed(self._meter, self.tally.step_ns, step)
 
-    def _count(self, stretch: Stretch) -> None:
+    def _count(self, partition: CyclePartition) -> None:
         tally = self.tally
         tally.loops += 1
-        tally.rows += len(stretch.rows)
-        tally.partitions = stretch.partitions
+        tally.rows += len(partition.rows)
+        tally.partitions = partition.partitions
         buffers = 2 * self._settings.partition_rows * self._store.read_bytes
         components = {**self.tables.components(), "buffers": buffers}
         total = sum(components.values())
         used = total - components["free"]
         if used > sum(tally.components.values()) - tally.components.get("free", 0):
             tally.components = components
-        if total > tally.most_bytes:
-            self._meter.holds(total - tally.most_bytes)
-            tally.most_bytes = total
+        if total > tally.max_bytes:
+            self._meter.holds(total - tally.max_bytes)
+            tally.max_bytes = total
 
     def details(self) -> dict[str, Any]:
         """What the metrics say of a semi-stream join."""
         numbers, tally = self.tables.numbers, self.tally
-        told = {
+        metrics = {
             "service_rate_tuples_per_s": service_rate(tally.curve, tally.taken),
             "cycles": tally.cycles,
             "loops": tally.loops,
@@ -284,17 +284,17 @@ class SemiStreamJoin:
             "budget_bytes": self._settings.memory_bytes,
             "cache_share": float(numbers[FROM_CACHE] + numbers[MISSED]) / max(1, tally.taken),
             "shed_tuples": tally.shed,
-            "most_waiting_tuples": tally.most_waiting,
+            "most_waiting_tuples": tally.max_waiting,
         }
         if self.cache is not None:
             cache = self.cache
-            told |= {
+            metrics |= {
                 "cached": cache.counts(),
                 "switched_values": cache.switched,
                 "evicted_values": cache.evicted,
                 "broken_values": cache.broken,
             }
-        return told
+        return metrics
 
 
 def _new_output() -> tuple[Uint32s, Uint32s]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.job import Job
-from streamjoin.engines.kernels import strings as texts
+from streamjoin.engines.kernels import strings as string_ranks
 from streamjoin.errors import InputError
 from streamjoin.inputs.strings import Strings
 from streamjoin.relations import Partition, Projection, Store
@@ -24,7 +24,7 @@ Values = NDArray[Any]
 Missing = NDArray[np.bool_] | None
 Ranks = NDArray[np.int64]
 
-ABSENT = texts.UNKNOWN
+ABSENT = string_ranks.UNKNOWN
 """Rank of what the stream does not hold."""
 
 SIGN = np.uint64(1 << 63)
@@ -46,34 +46,36 @@ class Dictionary:
 
     def __init__(self, values: Values, missing: Missing) -> None:
         present = values if missing is None else values[~missing]
-        self.is_text = values.dtype.kind == "O"
-        if self.is_text:
+        self.is_string = values.dtype.kind == "O"
+        if self.is_string:
             self._known = Strings.of_objects(
                 np.array([*dict.fromkeys(present.tolist()), None])[:-1]
             )
             self._slots = np.zeros(1 << (2 * len(self._known)).bit_length(), dtype=np.uint64)
-            texts.enter(self._known.offsets, self._known.data, self._slots)
+            string_ranks.enter(self._known.offsets, self._known.data, self._slots)
         else:
             wide = np.uint64 if values.dtype.kind == "u" else np.int64
             self._values = np.unique(present.astype(wide))
 
     def __len__(self) -> int:
-        return len(self._known) if self.is_text else len(self._values)
+        return len(self._known) if self.is_string else len(self._values)
 
     def ranks(self, values: Values | Strings, missing: Missing) -> Ranks:
         """Rank of each value; :data:`ABSENT` for others, and for those that are missing."""
-        found = np.full(len(values), ABSENT)
-        if self.is_text:
+        ranks = np.full(len(values), ABSENT)
+        if self.is_string:
             held = values if isinstance(values, Strings) else Strings.of_objects(values)
             known = self._known
-            texts.look_up(held.offsets, held.data, known.offsets, known.data, self._slots, found)
+            string_ranks.look_up(
+                held.offsets, held.data, known.offsets, known.data, self._slots, ranks
+            )
         elif len(self._values):
-            found = self._places(np.asarray(values))
+            ranks = self._integer_ranks(np.asarray(values))
         if missing is not None:
-            found[missing] = ABSENT
-        return found
+            ranks[missing] = ABSENT
+        return ranks
 
-    def _places(self, values: Values) -> Ranks:
+    def _integer_ranks(self, values: Values) -> Ranks:
         signed, kind = self._values.dtype.kind == "i", values.dtype.kind
         if signed != (kind == "i"):  # what one type has and the other has not
             wide = values.astype(np.uint64 if kind == "u" else np.int64)
@@ -82,9 +84,9 @@ class Dictionary:
         else:
             beyond = np.zeros(len(values), dtype=np.bool_)
             values = values.astype(self._values.dtype, copy=False)
-        places = np.minimum(np.searchsorted(self._values, values), len(self._values) - 1)
-        places[beyond | (self._values[places] != values)] = ABSENT
-        return places
+        positions = np.minimum(np.searchsorted(self._values, values), len(self._values) - 1)
+        positions[beyond | (self._values[positions] != values)] = ABSENT
+        return positions
 
 
 class KeyCoder:
@@ -111,7 +113,7 @@ class KeyCoder:
         self._window_us = job.window.length_us if isinstance(job.window, TumblingWindow) else None
         self._columns = [term.r_column for term in job.predicate.terms]
         s = [(job.s.column(term.s_column), job.s.missing) for term in job.predicate.terms]
-        self._texts = [values.dtype.kind == "O" for values, _ in s]
+        self._are_strings = [values.dtype.kind == "O" for values, _ in s]
         self._first_kind: str | None = None
         if self._are_words(s, first):
             self._first_kind = _plain(first[self._columns[0]][0]).dtype.kind
@@ -135,22 +137,22 @@ class KeyCoder:
         InputError
             If a column does not hold what it held at first.
         """
-        found = [self._checked(columns, place) for place in range(len(self._columns))]
-        values, missing = found[0]
+        read = [self._checked(columns, index) for index in range(len(self._columns))]
+        values, missing = read[0]
         if self._first_kind is not None:
             words = key_words(np.asarray(values))
             return words if missing is None else np.where(missing, self._nobody, words)
         if self._window_us is not None:
             ts = arrivals(columns, self._ts_column, self._source, len(values), self._ts_unit)
-            found.append((ts // self._window_us, None))
-        ranks = self._ranks(found, learn=False)
+            read.append((ts // self._window_us, None))
+        ranks = self._ranks(read, learn=False)
         words = ranks.astype(np.uint64)
         words[ranks == ABSENT] = self._nobody
         return words
 
     def _are_words(self, s: list[tuple[Values, Missing]], first: Columns) -> bool:
         """Whether words are the values: one column of whole numbers, of which none can be two."""
-        if len(s) > 1 or self._window_us is not None or s[0][1] is not None or self._texts[0]:
+        if len(s) > 1 or self._window_us is not None or s[0][1] is not None or self._are_strings[0]:
             return False
         values, missing = first[self._columns[0]]
         if not len(values) or (missing is not None and missing.all()):
@@ -163,20 +165,20 @@ class KeyCoder:
         ranks, *more = (
             each.ranks(*column) for each, column in zip(self._dictionaries, columns, strict=True)
         )
-        for place, (each, found) in enumerate(zip(self._dictionaries[1:], more, strict=True)):
-            wide = np.where((ranks < 0) | (found < 0), ABSENT, ranks * len(each) + found)
+        for index, (each, others) in enumerate(zip(self._dictionaries[1:], more, strict=True)):
+            wide = np.where((ranks < 0) | (others < 0), ABSENT, ranks * len(each) + others)
             if learn:
                 self._combined.append(np.unique(wide[wide != ABSENT]))
-            ranks = _among(self._combined[place], wide)
+            ranks = _among(self._combined[index], wide)
         return ranks
 
-    def _checked(self, columns: Columns, place: int) -> tuple[Values | Strings, Missing]:
-        name = self._columns[place]
+    def _checked(self, columns: Columns, index: int) -> tuple[Values | Strings, Missing]:
+        name = self._columns[index]
         values, missing = columns[name]
         values = _plain(values)
         kind = values.dtype.kind
         changed = self._first_kind is not None and kind != self._first_kind
-        if changed or (kind == "O") != self._texts[place] or kind not in "iuO":
+        if changed or (kind == "O") != self._are_strings[index] or kind not in "iuO":
             if (missing is not None and missing.all()) or not len(values):
                 return np.zeros(len(values), np.int64), np.ones(len(values), np.bool_)
             raise InputError(
@@ -265,9 +267,9 @@ def _among(known: Ranks, wide: Ranks) -> Ranks:
     """Rank of combinations among those that are known."""
     if not len(known):
         return np.full(len(wide), ABSENT)
-    places = np.minimum(np.searchsorted(known, wide), len(known) - 1)
-    places[known[places] != wide] = ABSENT
-    return places
+    positions = np.minimum(np.searchsorted(known, wide), len(known) - 1)
+    positions[known[positions] != wide] = ABSENT
+    return positions
 
 
 def _unused(words: Words) -> np.uint64:

@@ -88,8 +88,8 @@ def page_records_log2(budget: float, node_words: int, record_words: int) -> int:
     node_words, record_words : int
         Of a stream tuple and of a master row.
     """
-    log2 = least = max(0, (-(-node_words // record_words) - 1).bit_length())
-    best, best_waste = least, 1.0
+    log2 = minimum = max(0, (-(-node_words // record_words) - 1).bit_length())
+    best, best_waste = minimum, 1.0
     while whole_page_bytes(record_words << log2, node_words) * MIN_PAGES <= budget:
         words = record_words << log2
         waste = (words % node_words) / words + PAGE_NUMBER_BYTES / (words * WORD_BYTES)

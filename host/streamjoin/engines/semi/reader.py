@@ -18,7 +18,7 @@ GRACE_S = 2.0
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CyclePartition:
     """One partition where it stands in its cycle.
 
     Attributes
@@ -59,7 +59,7 @@ class Reader:
         self.retries = 0
         self._store, self._rows, self._deadline_s = store, partition_rows, deadline_s
         self._changed = threading.Condition()
-        self._ready: Stretch | None = None
+        self._ready: CyclePartition | None = None
         self._asked = False
         self._error: StreamJoinError | None = None
         self._stopping = threading.Event()
@@ -68,7 +68,7 @@ class Reader:
         self._thread = threading.Thread(target=self._run, name="read-ahead", daemon=True)
         self._thread.start()
 
-    def next(self) -> Stretch:
+    def next(self) -> CyclePartition:
         """Wait for the next partition, and have the one after it read.
 
         Raises
@@ -93,10 +93,10 @@ class Reader:
                 self._changed.wait(POLL_S)
             if self._ready is None and self._error is not None:
                 raise self._error
-            found, self._ready, self._asked = self._ready, None, False
-            assert found is not None
+            partition, self._ready, self._asked = self._ready, None, False
+            assert partition is not None
             self._changed.notify_all()
-        return found
+        return partition
 
     def close(self) -> None:
         """End the thread; a read that hangs is interrupted, or left to itself."""
@@ -113,12 +113,12 @@ class Reader:
         try:
             while not self._stopping.is_set():
                 began = time.perf_counter_ns()
-                rows, places = self._read(index)
+                rows, positions = self._read(index)
                 if index == 0:
-                    partitions = max(1, -(-places // self._rows))
-                found = Stretch(index, partitions, rows, time.perf_counter_ns() - began)
-                self._hand_over(found)
-                del found, rows
+                    partitions = max(1, -(-positions // self._rows))
+                partition = CyclePartition(index, partitions, rows, time.perf_counter_ns() - began)
+                self._hand_over(partition)
+                del partition, rows
                 index = (index + 1) % partitions
         except StreamJoinError as error:
             self._fail(error)
@@ -127,12 +127,12 @@ class Reader:
                 StoreError(f"{self._store.location}: {self._at} could not be read: {error!r}")
             )
 
-    def _hand_over(self, found: Stretch) -> None:
+    def _hand_over(self, partition: CyclePartition) -> None:
         """Wait until the last one was taken, and this one is waited for or taken."""
         with self._changed:
             while self._ready is not None and not self._stopping.is_set():
                 self._changed.wait(POLL_S)
-            self._ready = found
+            self._ready = partition
             self._changed.notify_all()
             # Who waits for it will take it: the next one is read without being asked for.
             while not self._asked and self._ready is not None and not self._stopping.is_set():
@@ -155,9 +155,9 @@ class Reader:
             try:
                 if broken:
                     self._store.reopen()
-                places = self._store.positions
-                end = max(first, min(first + self._rows, places))
-                return self._store.read(first, end), places
+                positions = self._store.positions
+                end = max(first, min(first + self._rows, positions))
+                return self._store.read(first, end), positions
             except InputError as error:
                 if not broken or time.monotonic() > give_up:  # what is gone may come back
                     raise InputError(f"{error} (at {self._at})") from None

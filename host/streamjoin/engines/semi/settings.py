@@ -11,7 +11,7 @@ from streamjoin.relations import Store
 
 Uint64s = NDArray[np.uint64]
 MIN_TABLE_BYTES = 1 << 13
-LEAST_TUPLES = 17
+MIN_TABLE_TUPLES = 17
 """Of the wider side, beside that: of eight pages each takes fewer than two."""
 
 
@@ -91,11 +91,11 @@ class Settings:
             return None
         buffers = 2 * self.partition_rows * store.read_bytes
         left = self.memory_bytes - buffers
-        least = MIN_TABLE_BYTES + LEAST_TUPLES * max(store.row_bytes, node_bytes)
-        if left < least:
+        min_bytes = MIN_TABLE_BYTES + MIN_TABLE_TUPLES * max(store.row_bytes, node_bytes)
+        if left < min_bytes:
             raise InputError(
                 f"a budget of {self.memory_bytes} bytes does not hold two disk buffers of "
-                f"{self.partition_rows} rows ({buffers} bytes) and a chunk ({least} bytes): set "
-                f"memory_kib={-(-(buffers + least) // 1024)} or more, or fewer partition_rows"
+                f"{self.partition_rows} rows ({buffers} bytes) and a chunk ({min_bytes} bytes): set "
+                f"memory_kib={-(-(buffers + min_bytes) // 1024)} or more, or fewer partition_rows"
             )
         return left

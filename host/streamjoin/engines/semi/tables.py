@@ -98,11 +98,11 @@ class Tables:
         self.page_words = record_words << log2
         self.page_bytes = self.page_words * WORD_BYTES
         page_nodes = self.page_words // node_words
-        most_values = int(budget * MAX_VALUES_SHARE) // VALUE_BYTES if caching else 1
-        self._most_values = max(value_count, most_values)
+        max_values = int(budget * MAX_VALUES_SHARE) // VALUE_BYTES if caching else 1
+        self._max_values = max(value_count, max_values)
         pages = max(MIN_PAGES, int(left / whole_page_bytes(self.page_words, node_words)))
         self.numbers = np.zeros(NUMBERS, dtype=np.uint64)
-        for place, number in (
+        for index, number in (
             (NODE_WORDS, node_words),
             (PAGE_WORDS, self.page_words),
             (PAGE_NODES, page_nodes),
@@ -110,7 +110,7 @@ class Tables:
             (PAGE_RECORDS_LOG2, log2),
             (QUOTA, NO_LIMIT),
         ):
-            self.numbers[place] = number
+            self.numbers[index] = number
         self.record_bytes, self.node_bytes = record_words * WORD_BYTES, node_words * WORD_BYTES
         self.page_records = 1 << log2
         self.record_pages_used = 0
@@ -209,7 +209,7 @@ class Tables:
         if self.grows:
             self._add_values(count)
         elif self.pages == self._arena_pages:
-            count = min(count, self._most_values - len(self._values))
+            count = min(count, self._max_values - len(self._values))
             # Each page brings the entries of its nodes, which may be fewer than its values.
             wanted = max(
                 -(-count * VALUE_BYTES // self.page_bytes),
@@ -222,24 +222,24 @@ class Tables:
             kept = free_pages[:free][free_pages[:free] < self.pages]
             free_pages[: len(kept)] = kept
             self.numbers[FREE_PAGES] = len(kept)
-            self.settle()
+            self.reclaim_pages()
 
-    def settle(self) -> None:
+    def reclaim_pages(self) -> None:
         """Put values in the place of the pages that are given up, once nothing is in them."""
         if self.pages == self._arena_pages:
             return
         queue, record_pages, free_pages = self._lists
         arena = self._arena.reshape(self._arena_pages, self.page_words)
-        for place in np.flatnonzero(record_pages[: self.record_pages_used] >= self.pages):
+        for index in np.flatnonzero(record_pages[: self.record_pages_used] >= self.pages):
             if self.free_pages == 0:
                 return
             self.numbers[FREE_PAGES] -= np.uint64(1)
             page = free_pages[self.free_pages]
-            arena[page] = arena[record_pages[place]]
-            record_pages[place] = page
+            arena[page] = arena[record_pages[index]]
+            record_pages[index] = page
         del arena
-        places = (int(self.numbers[FIRST_PAGE]) + np.arange(self.node_pages)) % len(queue)
-        if (queue[places] >= self.pages).any():
+        indices = (int(self.numbers[FIRST_PAGE]) + np.arange(self.node_pages)) % len(queue)
+        if (queue[indices] >= self.pages).any():
             return
         given_up = self._arena_pages - self.pages
         entries = given_up * int(self.numbers[PAGE_NODES])

@@ -14,8 +14,8 @@ class Tally:
     partitions: int = 0
     taken: int = 0
     shed: int = 0
-    most_waiting: int = 0
-    most_bytes: int = 0
+    max_waiting: int = 0
+    max_bytes: int = 0
     components: dict[str, int] = field(default_factory=dict)
     step_ns: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("wait", "cache", "disk", "expire", "migrate"), 0)

@@ -98,9 +98,9 @@ class HandshakeChain(Chain):
         Tuples that move to a neighbour together, at least, before the input ends.
     """
 
-    def __init__(self, ranges: Ranges, cores: int, least_moved: int) -> None:
+    def __init__(self, ranges: Ranges, cores: int, min_moved: int) -> None:
         super().__init__(cores)
-        self.encounters, self.least_moved = Encounters(ranges), least_moved
+        self.encounters, self.min_moved = Encounters(ranges), min_moved
         self.r_sent, self.s_sent = Published(cores), Published(cores)
 
 
@@ -210,7 +210,7 @@ class HandshakeCore(ChainCore):
         if all_of_it:
             return mine
         moved = (mine - theirs + 1) // 2
-        return moved if moved >= self._chain.least_moved else 0
+        return moved if moved >= self._chain.min_moved else 0
 
 
 class Handshake(ChainEngine):

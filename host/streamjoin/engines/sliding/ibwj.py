@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from streamjoin.engines.arrivals import most_live, number_arrivals, numbered_batches
+from streamjoin.engines.arrivals import max_live, number_arrivals, numbered_batches
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals
@@ -58,10 +58,10 @@ class Output:
     def __init__(self) -> None:
         self.room = np.empty((2, OUTPUT_PAIRS), dtype=np.uint32)
 
-    def emit(self, found: int, meter: Meter) -> None:
+    def emit(self, matches: int, meter: Meter) -> None:
         """Hand over what was found; a kernel that found nothing and stopped needs more room."""
-        if found:
-            pairs = self.room[:, :found].copy()
+        if matches:
+            pairs = self.room[:, :matches].copy()
             meter.emit(pairs[0], pairs[1])
 
     def grow(self) -> None:
@@ -105,8 +105,8 @@ class IndexJoin(Engine):
         with meter.phase("partition"):
             columns = index_columns(encode_intervals(job.r, job.s, job.predicate))
             live = (
-                max(1, most_live(job.r.ts, job.window, of_r=True)),
-                max(1, most_live(job.s.ts, job.window, of_r=False)),
+                max(1, max_live(job.r.ts, job.window, of_r=True)),
+                max(1, max_live(job.s.ts, job.window, of_r=False)),
             )
             index = self.index(columns, live, job)
         held = 0
@@ -136,8 +136,8 @@ def index_columns(codes: IntervalCodes) -> "Columns":
     widest = int(widths.max(initial=0))
     top = int(s_hi.max(initial=0))
     shift = max(0, top.bit_length() - STEPS_LOG2)
-    least = np.empty((top >> shift) + 1, dtype=np.uint32)
-    probing.reach(s_lo, s_hi, r, shift, widest, least, lows[: len(r)])
+    starts = np.empty((top >> shift) + 1, dtype=np.uint32)
+    probing.reach(s_lo, s_hi, r, shift, widest, starts, lows[: len(r)])
     lows[len(r) :] = s_lo
     # Where all intervals are equally wide the range is exact.
     checked = len(codes.r) > 1 or int(widths.min(initial=widest)) < widest

@@ -48,5 +48,5 @@ class Kang(Engine):
                 scanner.begin(ranges.arrivals(r_rows, s_rows))
             while not scanner.done:
                 with meter.phase("probe"):
-                    _, r_found, s_found = scanner.more()
-                meter.emit(r_found, s_found)
+                    _, r_matches, s_matches = scanner.more()
+                meter.emit(r_matches, s_matches)

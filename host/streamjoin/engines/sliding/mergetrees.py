@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     from streamjoin.engines.kernels.trees.probing import Arrivals, Columns
 
-Places = NDArray[np.uint64]
-NO_PLACES: Places = np.empty(0, dtype=np.uint64)
+Addresses = NDArray[np.uint64]
+NO_ADDRESSES: Addresses = np.empty(0, dtype=np.uint64)
 NO_CODES: Codes = np.empty(0, dtype=np.uint32)
 
 MIN_MERGED = 256
@@ -78,12 +78,12 @@ class _Thread:
         self.output = Output()
         self.pairs: list[Codes] = [np.empty((2, 0), dtype=np.uint32)]
 
-    def keep(self, found: int) -> None:
+    def keep(self, matches: int) -> None:
         """Put the pairs so far aside."""
         from streamjoin.engines.kernels.trees import mergetrees
 
-        self.pairs.append(self.output.room[:, :found].copy())
-        self.state[mergetrees.WRITTEN] += np.uint64(found)
+        self.pairs.append(self.output.room[:, :matches].copy())
+        self.state[mergetrees.WRITTEN] += np.uint64(matches)
 
 
 class MergeTreeIndex(WindowIndex):
@@ -128,10 +128,10 @@ class MergeTreeIndex(WindowIndex):
         self._shared = threads > 1
         self._emitting: Future[None] | None = None
         # Threads that share have begun tasks when the limit is reached, and a batch may wait.
-        most = max(self._limits) + task + (2 * batch if self._shared else 0)
+        max_entries = max(self._limits) + task + (2 * batch if self._shared else 0)
         trees = immutable.reserve(4, max(live))
         parts = min(nodes.NODE**depth, -(-max(live) // nodes.NODE) + 1)
-        forest = btree.plant(2 * parts, 2, btree.leaves_for(most, nodes.NODE // 2) + parts)
+        forest = btree.plant(2 * parts, 2, btree.leaves_for(max_entries, nodes.NODE // 2) + parts)
         locked = 2 * parts + 1 if self._shared else 0
         locks = np.zeros(locked * int(mergetrees.LOCK_WORDS), dtype=np.uint32)
         state = np.zeros(mergetrees.STATE_WORDS, dtype=np.uint64)
@@ -146,8 +146,8 @@ class MergeTreeIndex(WindowIndex):
             self._swap(side)
 
     def _set(self, side: int, word: np.uint64, value: int) -> None:
-        place = self._state.SIDES + np.uint64(side) * self._state.SIDE_WORDS + word
-        self.index.state[place] = value
+        address = self._state.SIDES + np.uint64(side) * self._state.SIDE_WORDS + word
+        self.index.state[address] = value
 
     def _tree(self, side: int) -> int:
         words = self._state
@@ -170,9 +170,9 @@ class MergeTreeIndex(WindowIndex):
         why = self._join.FULL
         while why != self._join.DONE:
             with meter.phase("probe"):
-                why, found = self._call(arrivals, thread)
-            thread.output.emit(found, meter)
-            if why == self._join.FULL and not found:
+                why, matches = self._call(arrivals, thread)
+            thread.output.emit(matches, meter)
+            if why == self._join.FULL and not matches:
                 thread.output.grow()
             elif why == self._join.MERGE:
                 self._note(arrivals)
@@ -186,7 +186,7 @@ class MergeTreeIndex(WindowIndex):
         arrivals: "Arrivals",
         thread: _Thread,
         finished: Codes = NO_CODES,
-        places: Places = NO_PLACES,
+        addresses: Addresses = NO_ADDRESSES,
         counts: Codes = NO_CODES,
     ) -> tuple[int, int]:
         return self._join.join(
@@ -198,7 +198,7 @@ class MergeTreeIndex(WindowIndex):
             thread.state,
             thread.number,
             finished,
-            places,
+            addresses,
             counts,
             thread.output.room,
         )
@@ -245,7 +245,7 @@ class MergeTreeIndex(WindowIndex):
         words = self._state
         tasks = -(-len(arrivals.rows) // self._task)
         threads = self._threads[: max(1, -(-tasks // TASKS_EACH))]
-        places = np.empty(len(arrivals.rows), dtype=np.uint64)
+        addresses = np.empty(len(arrivals.rows), dtype=np.uint64)
         counts = np.empty(len(arrivals.rows), dtype=np.uint32)
         finished = np.zeros(tasks, dtype=np.uint32)
 
@@ -254,11 +254,11 @@ class MergeTreeIndex(WindowIndex):
             while why == self._join.FULL:
                 crew.check()
                 with meter.phase("probe"):
-                    why, found = self._call(arrivals, thread, finished, places, counts)
-                if why == self._join.FULL and not found:
+                    why, matches = self._call(arrivals, thread, finished, addresses, counts)
+                if why == self._join.FULL and not matches:
                     thread.output.grow()
-                elif found:
-                    thread.keep(found)
+                elif matches:
+                    thread.keep(matches)
 
         while True:
             if len(threads) > 1:
@@ -272,7 +272,7 @@ class MergeTreeIndex(WindowIndex):
                 self._catch_up(full[0], arrivals)
             elif int(self.index.state[words.NEXT]) >= len(arrivals.rows):
                 break
-        self._propagate(places, counts, meter, crew)
+        self._propagate(addresses, counts, meter, crew)
 
     def _merge_beside(
         self, side: int, work: "Callable[[_Thread], None]", meter: Meter, crew: Crew
@@ -310,7 +310,7 @@ class MergeTreeIndex(WindowIndex):
         if waiting == self._taken[side]:
             self._set(side, words.HELD, NEVER)
 
-    def _propagate(self, places: Places, counts: Codes, meter: Meter, crew: Crew) -> None:
+    def _propagate(self, addresses: Addresses, counts: Codes, meter: Meter, crew: Crew) -> None:
         """Have the pairs of all threads emitted in arrival order, beside the next batch."""
         words = self._state
         written = [int(thread.state[words.WRITTEN]) for thread in self._threads]
@@ -323,7 +323,7 @@ class MergeTreeIndex(WindowIndex):
         def emit() -> None:
             pairs = np.concatenate(kept, axis=1)
             ordered = np.empty_like(pairs)
-            self._join.in_order(places, counts, bases, pairs, ordered)
+            self._join.in_order(addresses, counts, bases, pairs, ordered)
             meter.emit(ordered[0], ordered[1])
 
         self.finish()  # no more than one batch's pairs wait

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 OUTPUT_PAIRS = 1 << 16
 
-Found = tuple[Codes, Codes, Codes]
+ScanResults = tuple[Codes, Codes, Codes]
 
 CALL_COMPARISONS = 1 << 28
 """Comparisons of one call of the kernel, some ten milliseconds: it cannot be interrupted."""
@@ -88,8 +88,8 @@ def run_of(is_s: bool, rows: slice, firsts: Int64s, ends: Int64s) -> "Arrivals":
     """Make arrivals of consecutive rows of one stream."""
     from streamjoin.engines.kernels.sliding.scan import Arrivals
 
-    places = np.arange(rows.start, rows.stop, dtype=np.int64)
-    return Arrivals(np.full(len(places), is_s), places, firsts, ends)
+    own_rows = np.arange(rows.start, rows.stop, dtype=np.int64)
+    return Arrivals(np.full(len(own_rows), is_s), own_rows, firsts, ends)
 
 
 class Scanner:
@@ -129,9 +129,9 @@ class Scanner:
     @property
     def done(self) -> bool:
         """Whether all that was taken has been joined."""
-        return int(self._work.state[self._kernels.PLACE]) == self._count
+        return int(self._work.state[self._kernels.ARRIVAL]) == self._count
 
-    def more(self) -> Found:
+    def more(self) -> ScanResults:
         """Join until all is done, the output is full or a while is over.
 
         Returns
@@ -140,7 +140,7 @@ class Scanner:
             Place among the arrivals, row of R and row of S of each result: by place, ascending
             within.
         """
-        found = self._kernels.scan(
+        count = self._kernels.scan(
             self._arriving,
             self.stored,
             self.rows_of,
@@ -150,8 +150,8 @@ class Scanner:
             self._pieces,
         )
         # Copies of the few that were found leave the large buffer for the next.
-        places, r_rows, s_rows = (column[:found].copy() for column in self._out)
-        return places, r_rows, s_rows
+        arrivals, r_rows, s_rows = (column[:count].copy() for column in self._out)
+        return arrivals, r_rows, s_rows
 
 
 def compile_scan() -> None:

@@ -30,7 +30,7 @@ from streamjoin.engines.arrivals import batches
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import POLL_S, Crew
 from streamjoin.engines.job import Job
-from streamjoin.engines.sliding.scanning import Found, Ranges, compile_scan
+from streamjoin.engines.sliding.scanning import Ranges, ScanResults, compile_scan
 from streamjoin.engines.sliding.store import Store
 from streamjoin.errors import InputError
 from streamjoin.metrics import Meter, arrival_clock_us
@@ -53,9 +53,9 @@ Item = TypeVar("Item")
 class Channel(Generic[Item]):
     """A bounded queue between threads of a crew; waiting for it ends with the run."""
 
-    def __init__(self, crew: Crew, most: int) -> None:
+    def __init__(self, crew: Crew, capacity: int) -> None:
         self._crew = crew
-        self._queue: queue.Queue[Item] = queue.Queue(most)
+        self._queue: queue.Queue[Item] = queue.Queue(capacity)
 
     def put(self, item: Item) -> None:
         """Put an item behind the others, when there is room."""
@@ -95,17 +95,17 @@ class Done:
     batch: Batch | None
     began_us: float = 0.0
     ended_us: float = 0.0
-    found: list[Found] = field(default_factory=list)
+    results: list[ScanResults] = field(default_factory=list)
     pairs: int = 0
 
-    def add(self, found: Found) -> None:
+    def add(self, results: ScanResults) -> None:
         """Keep results until those of the other cores are there."""
-        self.found.append(found)
-        self.pairs += len(found[0])
+        self.results.append(results)
+        self.pairs += len(results[0])
 
 
 Inbox: TypeAlias = "Channel[Batch | None]"
-Outbox: TypeAlias = "Channel[Done | Found]"
+Outbox: TypeAlias = "Channel[Done | ScanResults]"
 
 
 class SplitJoin(Engine):
@@ -218,12 +218,12 @@ class Core:
             while not scanner.done:
                 self.crew.check()
                 with meter.phase("probe"):
-                    found = scanner.more()
+                    results = scanner.more()
                 if self.punctuated:
-                    done.add(found)
+                    done.add(results)
                     meter.check_room(done.pairs)
                 else:
-                    self.outbox.put(found)
+                    self.outbox.put(results)
             done.ended_us = meter.now_us()
             self.outbox.put(done)
 
@@ -261,12 +261,12 @@ class Collector:
         cores.sort(key=lambda done: done.core)
         counts = [done.pairs for done in cores]
         if any(counts):
-            found = np.concatenate(
-                [np.array(some) for done in cores for some in done.found], axis=1
+            results = np.concatenate(
+                [np.array(some) for done in cores for some in done.results], axis=1
             )
             merged = np.empty(sum(counts), np.uint32), np.empty(sum(counts), np.uint32)
             bounds = np.cumsum([0, *counts])
-            collecting.merge(found, bounds, batch.arrivals.is_s, self._interval_rows, *merged)
+            collecting.merge(results, bounds, batch.arrivals.is_s, self._interval_rows, *merged)
             self._meter.emit(*merged)
         now_us = self._meter.now_us()
         self._stages_us.append(
@@ -289,10 +289,12 @@ class Collector:
             return {}
         stages = np.median(np.array(self._stages_us), axis=0).tolist()
         tuples = np.concatenate(self._processing_us)
-        found = np.quantile(tuples, QUANTILES, method="inverted_cdf").tolist()
+        quantiles = np.quantile(tuples, QUANTILES, method="inverted_cdf").tolist()
         return {
             "stages_us": dict(
                 zip(("distribution", "execution", "collection"), stages, strict=True)
             ),
-            "processing_latency_us": dict(zip(("p50", "p95", "p99", "max"), found, strict=True)),
+            "processing_latency_us": dict(
+                zip(("p50", "p95", "p99", "max"), quantiles, strict=True)
+            ),
         }

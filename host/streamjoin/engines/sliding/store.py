@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MIN_SLOTS = 1024
 
-Place = TypeVar("Place", int, Int64s)
+RowOrRows = TypeVar("RowOrRows", int, Int64s)
 
 
 class _Side:
@@ -35,7 +35,7 @@ class _Side:
         shape = (len(self._codes[0]), slots + self._lanes)
         return tuple(np.zeros(shape, dtype=np.uint32) for _ in self._codes)
 
-    def slot(self, row: Place) -> Place:
+    def slot(self, row: RowOrRows) -> RowOrRows:
         """Return the slot of the first own tuple from a row on."""
         return (row - self._number + self._cores - 1) // self._cores
 

@@ -43,8 +43,8 @@ class _Resumed(WindowIndex):
         arrival = 0
         while arrival < len(arrivals.rows):
             with meter.phase("probe"):
-                reached, found = self.step(arrivals, arrival, self._output)
-            self._output.emit(found, meter)
+                reached, matches = self.step(arrivals, arrival, self._output)
+            self._output.emit(matches, meter)
             if reached == arrival:
                 self._output.grow()
             arrival = reached
@@ -101,10 +101,10 @@ class _Chain(_Resumed):
         self._kernel, self._columns = windowtrees.join_chain, columns
         self._length, self._frozen = length, frozen
         self._blocks = np.array([-(-tuples // (length - 1)) for tuples in live], dtype=np.uint64)
-        most = int(self._blocks.max())
+        max_entries = int(self._blocks.max())
         trees = 2 if frozen else 2 * length
-        self.forest = btree.plant(trees, trees, btree.leaves_for(most, nodes.NODE // 2))
-        self.archive = immutable.reserve(2 * length if frozen else 1, most if frozen else 1)
+        self.forest = btree.plant(trees, trees, btree.leaves_for(max_entries, nodes.NODE // 2))
+        self.archive = immutable.reserve(2 * length if frozen else 1, max_entries if frozen else 1)
 
     def step(self, arrivals: "Arrivals", arrival: int, output: Output) -> tuple[int, int]:
         """Join from an arrival on."""

@@ -81,7 +81,7 @@ def _load(connection: Any, job: Job) -> None:
         ("r", job.r, [term.r_column for term in job.predicate.terms]),
         ("s", job.s, [term.s_column for term in job.predicate.terms]),
     ):
-        arrays = {f"k{place}": stream.column(name) for place, name in enumerate(columns)}
+        arrays = {f"k{number}": stream.column(name) for number, name in enumerate(columns)}
         arrays = {
             name: array.astype(object) if array.dtype.kind in "US" else np.ascontiguousarray(array)
             for name, array in arrays.items()
@@ -113,13 +113,13 @@ def _load(connection: Any, job: Job) -> None:
 
 
 def _query(job: Job) -> str:
-    conditions = [_term(place, term, job) for place, term in enumerate(job.predicate.terms)]
+    conditions = [_term(number, term, job) for number, term in enumerate(job.predicate.terms)]
     conditions.append(_window(job.window))
     return f"SELECT r.row AS r_row, s.row AS s_row FROM r JOIN s ON {' AND '.join(conditions)}"
 
 
-def _term(place: int, term: Term, job: Job) -> str:
-    r_key, s_key = f"r.k{place}", f"s.k{place}"
+def _term(number: int, term: Term, job: Job) -> str:
+    r_key, s_key = f"r.k{number}", f"s.k{number}"
     if isinstance(term, Equi):
         return f"{r_key} = {s_key}"
     r_type, s_type = job.r.column(term.r_column).dtype, job.s.column(term.s_column).dtype

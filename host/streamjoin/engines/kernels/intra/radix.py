@@ -34,8 +34,8 @@ def pack(keys: Codes, first: int, end: int, out: Tuples) -> None:
 def histogram(tuples: Tuples, first: int, end: int, skip: int, bits: int, counts: Int64s) -> None:
     """Count tuples by partition: ``bits`` of the hash below the ``skip`` upper ones."""
     shift, left = U32(32 - bits), U32(skip)
-    for place in range(U64(first), U64(end)):
-        counts[U64(U32(_hash(tuples[place]) << left) >> shift)] += 1
+    for index in range(U64(first), U64(end)):
+        counts[U64(U32(_hash(tuples[index]) << left) >> shift)] += 1
 
 
 @kernel
@@ -48,8 +48,8 @@ def scatter(
     buffers for write combining do not pay.
     """
     shift, left = U32(32 - bits), U32(skip)
-    for place in range(U64(first), U64(end)):
-        packed = tuples[place]
+    for index in range(U64(first), U64(end)):
+        packed = tuples[index]
         partition = U64(U32(_hash(packed) << left) >> shift)
         out[U64(offsets[partition])] = packed
         offsets[partition] += 1
@@ -103,15 +103,15 @@ def build_tables(r: Tuples, tasks: Int64s, used: int, bounds: Codes, table: Tupl
         buckets, shift = U64(1 << bits), U32(32 - bits)
         for bucket in range(buckets + U64(1)):
             bounds[base + bucket] = 0
-        for place in range(first, end):
-            bounds[base + U64(U32(_hash(r[place]) << left) >> shift)] += U32(1)
+        for index in range(first, end):
+            bounds[base + U64(U32(_hash(r[index]) << left) >> shift)] += U32(1)
         total = U32(0)
         for bucket in range(buckets):
             total += bounds[base + bucket]
             bounds[base + bucket] = total
         bounds[base + buckets] = total
-        for place in range(first, end):  # counts down: bounds end as each bucket's first place
-            packed = r[place]
+        for index in range(first, end):  # counts down: bounds end as each bucket's first place
+            packed = r[index]
             bucket = base + U64(U32(_hash(packed) << left) >> shift)
             bounds[bucket] -= U32(1)
             table[tuples + U64(bounds[bucket])] = packed
@@ -149,7 +149,7 @@ def probe_tables(
     int
         Matches written.
     """
-    found, room = U64(0), U64(len(out_r))
+    matches, room = U64(0), U64(len(out_r))
     left = U32(used)
     task = state[0]
     while task < len(tasks):
@@ -157,36 +157,36 @@ def probe_tables(
         shift = U32(32 - bits)
         tuples, base = U64(state[3]), U64(state[4])
         end = U64(tasks[task, 3])
-        place = U64(max(state[1], tasks[task, 2]))
+        index = U64(max(state[1], tasks[task, 2]))
         inside = state[2]
-        while place < end:
-            packed = s[place]
+        while index < end:
+            packed = s[index]
             bucket = base + U64(U32(_hash(packed) << left) >> shift)
             node = tuples + U64(bounds[bucket]) if inside < 0 else U64(inside)
             last = tuples + U64(bounds[bucket + U64(1)])
             key = packed >> U64(32)
-            if inside < 0 and found + U64(2) <= room:
+            if inside < 0 and matches + U64(2) <= room:
                 # Most buckets hold no more than two: compared without a branch to mispredict.
                 one, two = table[node], table[node + U64(1)]
-                out_r[found], out_s[found] = U32(one & ROW_MASK), U32(packed & ROW_MASK)
-                found += U64((one >> U64(32) == key) & (node < last))
-                out_r[found], out_s[found] = U32(two & ROW_MASK), U32(packed & ROW_MASK)
-                found += U64((two >> U64(32) == key) & (node + U64(1) < last))
+                out_r[matches], out_s[matches] = U32(one & ROW_MASK), U32(packed & ROW_MASK)
+                matches += U64((one >> U64(32) == key) & (node < last))
+                out_r[matches], out_s[matches] = U32(two & ROW_MASK), U32(packed & ROW_MASK)
+                matches += U64((two >> U64(32) == key) & (node + U64(1) < last))
                 node += U64(2)
             inside = -1
             while node < last:
                 if table[node] >> U64(32) == key:
-                    if found == room:
-                        state[0], state[1], state[2] = task, np.int64(place), np.int64(node)
-                        return int(found)
-                    out_r[found] = U32(table[node] & ROW_MASK)
-                    out_s[found] = U32(packed & ROW_MASK)
-                    found += U64(1)
+                    if matches == room:
+                        state[0], state[1], state[2] = task, np.int64(index), np.int64(node)
+                        return int(matches)
+                    out_r[matches] = U32(table[node] & ROW_MASK)
+                    out_s[matches] = U32(packed & ROW_MASK)
+                    matches += U64(1)
                 node += U64(1)
-            place += U64(1)
+            index += U64(1)
         state[1], state[2] = 0, -1
         state[3] += tasks[task, 1] - tasks[task, 0]
         state[4] += (1 << bits) + 1
         task += 1
     state[0] = task
-    return int(found)
+    return int(matches)

@@ -70,9 +70,9 @@ def take(
     int
         The place behind the last.
     """
-    place = U64(at)
+    index = U64(at)
     if slot_end - slot_first == slots and members == 1:
-        shift = place - U64(first)
+        shift = index - U64(first)
         for row in range(U64(first), U64(end)):
             out[row + shift] = U64(keys[row]) << U64(32) | row
         return at + end - first
@@ -83,10 +83,10 @@ def take(
         key = keys[row]
         # Another multiplier than the buckets': they must not be alike within a slot.
         slot = (U64(U32(key * U32(0x85EBCA6B))) * many) >> U64(32)
-        out[place] = U64(key) << U64(32) | row
-        place += U64((slot >= low) & (slot < high) & (turn == mine))
+        out[index] = U64(key) << U64(32) | row
+        index += U64((slot >= low) & (slot < high) & (turn == mine))
         turn = U64(0) if turn == last else turn + U64(1)
-    return int(place)
+    return int(index)
 
 
 @kernel
@@ -113,9 +113,9 @@ def insert(
     down = U64(shift)
     words = U64(VALUE_NODE if by_value else POINTER_NODE)
     node = U64(used)
-    for place in range(U64(0), U64(count)):
-        prefetch(heads, _bucket(batch[place + U64(AHEAD)], down))
-        packed = batch[place]
+    for index in range(U64(0), U64(count)):
+        prefetch(heads, _bucket(batch[index + U64(AHEAD)], down))
+        packed = batch[index]
         bucket = _bucket(packed, down)
         base = node * words
         nodes[base] = U32(packed & ROW_MASK)
@@ -161,13 +161,13 @@ def probe(
     """
     down = U64(shift)
     words = U64(VALUE_NODE if by_value else POINTER_NODE)
-    found, room = U64(at), U64(len(out_own))
-    place, last = U64(state[0]), U64(count)
+    filled, room = U64(at), U64(len(out_own))
+    index, last = U64(state[0]), U64(count)
     resumed = state[1]
-    while place < last:
-        prefetch(heads, _bucket(batch[place + U64(PADDING)], down))
-        prefetch(nodes, U64(heads[_bucket(batch[place + U64(AHEAD)], down)]) * words)
-        packed = batch[place]
+    while index < last:
+        prefetch(heads, _bucket(batch[index + U64(PADDING)], down))
+        prefetch(nodes, U64(heads[_bucket(batch[index + U64(AHEAD)], down)]) * words)
+        packed = batch[index]
         key = U32(packed >> U64(32))
         node = heads[_bucket(packed, down)] if resumed == FRESH else U32(resumed)
         resumed = FRESH
@@ -175,13 +175,13 @@ def probe(
             base = U64(node) * words
             row = nodes[base]
             if (nodes[base + U64(2)] if by_value else other_keys[U64(row)]) == key:
-                if found == room:
-                    state[0], state[1] = place, node
-                    return int(found)
-                out_other[found] = row
-                out_own[found] = U32(packed & ROW_MASK)
-                found += U64(1)
+                if filled == room:
+                    state[0], state[1] = index, node
+                    return int(filled)
+                out_other[filled] = row
+                out_own[filled] = U32(packed & ROW_MASK)
+                filled += U64(1)
             node = nodes[base + U64(1)]
-        place += U64(1)
+        index += U64(1)
     state[0], state[1] = count, FRESH
-    return int(found)
+    return int(filled)

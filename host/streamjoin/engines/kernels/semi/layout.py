@@ -81,7 +81,7 @@ BROKEN = U32(1 << 31)
     RECORD_WORDS,
     PAGE_RECORDS_LOG2,
     QUOTA,
-    PLACE,
+    POSITION,
     WITHIN,
     AT,
     FROM_CACHE,

@@ -67,7 +67,7 @@ def nominate(
         Join values that found no free value.
     """
     fewest = U64(more_than + 1)
-    least = min(fewest, U64(MAX_NODES))
+    threshold = min(fewest, U64(MAX_NODES))
     having = np.zeros(MAX_NODES + 1, dtype=np.uint64)
     for slot in range(U64(len(directory))):
         nodes = _nominee_nodes(directory[slot], arena)
@@ -75,13 +75,13 @@ def nominate(
             having[min(nodes, U64(MAX_NODES))] += U64(1)
     nominees = having.sum()
     # All from `least` nodes on get a value, and as many as are left of those with one node less.
-    left, left_out = numbers[FREE_VALUES], U64(0)
+    left, denied = numbers[FREE_VALUES], U64(0)
     if nominees > left:
-        left_out = nominees - left
-        least = U64(MAX_NODES + 1)
-        while having[least - U64(1)] <= left:
-            least -= U64(1)
-            left -= having[least]
+        denied = nominees - left
+        threshold = U64(MAX_NODES + 1)
+        while having[threshold - U64(1)] <= left:
+            threshold -= U64(1)
+            left -= having[threshold]
     else:
         left = U64(0)
     for slot in range(U64(len(directory))):
@@ -90,16 +90,16 @@ def nominate(
         if nodes < fewest:
             continue
         counted = min(nodes, U64(MAX_NODES))
-        if counted + U64(1) == least and left > U64(0):
+        if counted + U64(1) == threshold and left > U64(0):
             left -= U64(1)
-        elif counted < least:
+        elif counted < threshold:
             continue
         newest = entry & LOW
         value = new_value(numbers, value_keys, values, free_values, arena[newest])
         values[value, STATE] = U32(COUNTING)
         values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes)
         directory[slot] = SPECIAL | (entry & (TAG_MASK << HALF)) | value
-    return int(left_out)
+    return int(denied)
 
 
 @inlined

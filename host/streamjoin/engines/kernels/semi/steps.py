@@ -46,7 +46,7 @@ from streamjoin.engines.kernels.semi.layout import (
     PAGE_RECORDS_LOG2,
     PAGE_WORDS,
     PAGES_USED,
-    PLACE,
+    POSITION,
     QUOTA,
     RECORD_WORDS,
     RECORDS,
@@ -116,17 +116,17 @@ def take(
     mask = (U64(1) << log2) - U64(1)
     stream_words = node_words - U64(NODE_HEADER)
     shared = U64(len(stream_payload)) == stream_words
-    place, last = numbers[PLACE], U64(end)
-    found, room = U64(0), U64(len(out_r))
+    position, last = numbers[POSITION], U64(end)
+    matches, room = U64(0), U64(len(out_r))
     status = DONE
-    while place < last:
-        far, near = place + U64(2 * AHEAD), place + U64(AHEAD)
-        far, near = (far if far < last else place), (near if near < last else place)
+    while position < last:
+        far, near = position + U64(2 * AHEAD), position + U64(AHEAD)
+        far, near = (far if far < last else position), (near if near < last else position)
         prefetch(directory, _home(_hash(keys[far]), slots))
         entry = directory[_home(_hash(keys[near]), slots)]
         if entry & SPECIAL == U64(0):
             prefetch(arena, entry & LOW)
-        key = keys[place]
+        key = keys[position]
         tag = _hash(key)
         slot = _home(tag, slots)
         while _tag(directory[slot]) < tag:
@@ -147,18 +147,18 @@ def take(
             if state == ABSENT:
                 values[value, USES] += U32(1)
                 numbers[MISSED] += U64(1)
-                place += U64(1)
+                position += U64(1)
                 continue
             if state == CACHED:
                 done, many = numbers[WITHIN], U64(values[value, RECORDS])
-                upto = min(many, done + room - found)
+                upto = min(many, done + room - matches)
                 first = U64(values[value, FIRST])
                 for number in range(first + done, first + upto):
                     page = U64(record_pages[number >> log2])
                     at = page * page_words + (number & mask) * record_words
-                    out_r[found] = U32(arena[at])
-                    out_s[found] = U32(U64(first_row) + place)
-                    found += U64(1)
+                    out_r[matches] = U32(arena[at])
+                    out_s[matches] = U32(U64(first_row) + position)
+                    matches += U64(1)
                 if upto < many:
                     numbers[WITHIN] = upto
                     status = FULL_OUTPUT
@@ -166,7 +166,7 @@ def take(
                 numbers[WITHIN] = U64(0)
                 values[value, USES] += U32(1)
                 numbers[FROM_CACHE] += U64(1)
-                place += U64(1)
+                position += U64(1)
                 continue
             older, count = U64(values[value, HEAD]), U64(values[value, NODES])
         elif known:
@@ -174,7 +174,7 @@ def take(
             count = arena[older + U64(2)]
             if count & MISSING:
                 numbers[MISSED] += U64(1)
-                place += U64(1)
+                position += U64(1)
                 continue
         if numbers[NEXT] >= numbers[QUOTA]:
             status = AT_QUOTA
@@ -200,8 +200,8 @@ def take(
                 numbers[OLDEST_LEFT] = numbers[PAGE_NODES]
         at = numbers[NEXT_AT]
         arena[at] = key
-        arena[at + U64(1)] = (U64(first_row) + place) | older << HALF
-        start = U64(0) if shared else place * stream_words
+        arena[at + U64(1)] = (U64(first_row) + position) | older << HALF
+        start = U64(0) if shared else position * stream_words
         for word in range(stream_words):
             arena[at + U64(NODE_HEADER) + word] = stream_payload[start + word]
         if special:
@@ -216,9 +216,9 @@ def take(
         numbers[NEXT_AT] += node_words
         numbers[NEXT_LEFT] -= U64(1)
         numbers[NEXT] += U64(1)
-        place += U64(1)
-    numbers[PLACE] = place
-    return int(found), status
+        position += U64(1)
+    numbers[POSITION] = position
+    return int(matches), status
 
 
 @kernel
@@ -262,16 +262,16 @@ def probe(
     record_words, log2 = numbers[RECORD_WORDS], numbers[PAGE_RECORDS_LOG2]
     mask = (U64(1) << log2) - U64(1)
     words = record_words - U64(1)
-    place, last = numbers[PLACE], U64(len(r_keys))
-    found, room = U64(0), U64(len(out_r))
-    while place < last:
-        far, near = place + U64(2 * AHEAD), place + U64(AHEAD)
-        far, near = (far if far < last else place), (near if near < last else place)
+    position, last = numbers[POSITION], U64(len(r_keys))
+    matches, room = U64(0), U64(len(out_r))
+    while position < last:
+        far, near = position + U64(2 * AHEAD), position + U64(AHEAD)
+        far, near = (far if far < last else position), (near if near < last else position)
         prefetch(directory, _home(_hash(r_keys[far]), slots))
         entry = directory[_home(_hash(r_keys[near]), slots)]
         if entry & SPECIAL == U64(0):
             prefetch(arena, entry & LOW)
-        key = r_keys[place]
+        key = r_keys[position]
         tag = _hash(key)
         slot = _home(tag, slots)
         while _tag(directory[slot]) < tag:
@@ -283,9 +283,9 @@ def probe(
             slot += U64(1)
         entry = directory[slot]
         if _tag(entry) != tag:
-            place += U64(1)
+            position += U64(1)
             continue
-        source = U64(first) + place * U64(stride)
+        source = U64(first) + position * U64(stride)
         left, at = numbers[WITHIN], numbers[AT]
         if left == U64(0):
             if entry & SPECIAL:
@@ -302,8 +302,8 @@ def probe(
                     page = U64(record_pages[number >> log2])
                     to = page * page_words + (number & mask) * record_words
                     if state == LOADING:
-                        arena[to] = r_rows[place]
-                    if arena[to] == r_rows[place]:
+                        arena[to] = r_rows[position]
+                    if arena[to] == r_rows[position]:
                         for word in range(words):
                             arena[to + U64(1) + word] = payload[source + word]
                         values[value, SEEN] = seen + U32(1)
@@ -314,17 +314,17 @@ def probe(
                 count = arena[at + U64(2)]
                 left = count & COUNT_MASK
                 arena[at + U64(2)] = left | MATCHED
-        upto = min(left, room - found)
+        upto = min(left, room - matches)
         for _ in range(upto):
             link = arena[at + U64(1)]
-            out_r[found] = U32(r_rows[place])
-            out_s[found] = U32(link & LOW)
-            found += U64(1)
+            out_r[matches] = U32(r_rows[position])
+            out_s[matches] = U32(link & LOW)
+            matches += U64(1)
             at = link >> HALF
         numbers[WITHIN], numbers[AT] = left - upto, at
         if upto < left:
-            numbers[PLACE] = place
-            return int(found), FULL_OUTPUT
-        place += U64(1)
-    numbers[PLACE] = place
-    return int(found), DONE
+            numbers[POSITION] = position
+            return int(matches), FULL_OUTPUT
+        position += U64(1)
+    numbers[POSITION] = position
+    return int(matches), DONE

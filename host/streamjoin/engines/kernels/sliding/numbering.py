@@ -45,7 +45,7 @@ def number(
     """
     r_rows, s_rows = len(r_ts), len(s_ts)
     at_r, at_s = r_first, s_first
-    for place in range(len(rows)):
+    for arrival in range(len(rows)):
         # Of equal times R's comes first.
         of_r = at_s == s_rows or (at_r < r_rows and r_ts[at_r] <= s_ts[at_s])
         now = r_ts[at_r] if of_r else s_ts[at_s]
@@ -67,7 +67,7 @@ def number(
                 live[0] += 1
             while live[1] < s_rows and s_ts[live[1]] < begin:
                 live[1] += 1
-        rows[place] = row
-        firsts[place] = r_rows + live[1] if of_r else live[0]
-        ends[place] = r_rows + met if of_r else met
-        expired[place] = live[0] if of_r else r_rows + live[1]
+        rows[arrival] = row
+        firsts[arrival] = r_rows + live[1] if of_r else live[0]
+        ends[arrival] = r_rows + met if of_r else met
+        expired[arrival] = live[0] if of_r else r_rows + live[1]

@@ -19,19 +19,19 @@ NONE = -1
 """Instead of a message, which is never negative, where there is none."""
 
 
-def ring(most: int) -> Ring:
+def ring(capacity: int) -> Ring:
     """Make a ring for so many messages."""
-    return np.zeros(int(MESSAGES) + most, dtype=np.int64)
+    return np.zeros(int(MESSAGES) + capacity, dtype=np.int64)
 
 
 @kernel
 def put(ring: Ring, message: int) -> bool:
     """Put a message behind the others; return False if there is no room. The sender calls it."""
-    most = len(ring) - int(MESSAGES)
+    capacity = len(ring) - int(MESSAGES)
     count = ring[PUT]
-    if count - load_acquire(ring, TAKEN) >= most:
+    if count - load_acquire(ring, TAKEN) >= capacity:
         return False
-    ring[MESSAGES + U64(count % most)] = message
+    ring[MESSAGES + U64(count % capacity)] = message
     store_release(ring, PUT, count + 1)
     return True
 
@@ -54,9 +54,9 @@ def take(ring: Ring) -> int:
 
 
 @kernel
-def await_any(one: Ring, other: Ring, most_spins: int) -> bool:
+def await_any(one: Ring, other: Ring, max_spins: int) -> bool:
     """Spin until a ring has a message for its receiver, which calls this, or spins are over."""
-    for _ in range(most_spins):
+    for _ in range(max_spins):
         if one[TAKEN] != load_acquire(one, PUT) or other[TAKEN] != load_acquire(other, PUT):
             return True
         pause()
@@ -64,12 +64,12 @@ def await_any(one: Ring, other: Ring, most_spins: int) -> bool:
 
 
 @kernel
-def publish(shared: Ring, place: int, value: int) -> None:
+def publish(shared: Ring, index: int, value: int) -> None:
     """Let other threads see a value."""
-    store_release(shared, U64(place), value)
+    store_release(shared, U64(index), value)
 
 
 @kernel
-def published(shared: Ring, place: int) -> int:
+def published(shared: Ring, index: int) -> int:
     """Read what another thread published last."""
-    return int(load_acquire(shared, U64(place)))
+    return int(load_acquire(shared, U64(index)))

@@ -30,7 +30,7 @@ _LANES, _PROBES = U64(vectors.LANES), U64(vectors.PROBES)
 _s_1, _s_2 = vectors.s_met_by_r_1, vectors.s_met_by_r_2
 _r_1, _r_2 = vectors.r_met_by_s_1, vectors.r_met_by_s_2
 
-BEGIN, END, PLACE, HIT = range(4)
+BEGIN, END, ARRIVAL, HIT = range(4)
 """Of a scan's state: the present piece's arrivals, the one being written, its next noted block."""
 
 
@@ -49,7 +49,7 @@ class Work(NamedTuple):
     keys: Codes
     lo: Codes
     width: Codes
-    places: NDArray[np.int64]
+    probe_arrivals: NDArray[np.int64]
     blocks: Codes
     noted: NDArray[np.int64]
     state: NDArray[np.int64]
@@ -158,18 +158,18 @@ def _note(
     r, s_lo, s_width = stored.r, stored.s_lo, stored.s_width
     a_r, a_lo, a_width = arriving.r, arriving.s_lo, arriving.s_width
     keys, lo, width = work.keys, work.lo, work.width
-    places, blocks, noted = work.places, work.blocks, work.noted
+    probe_arrivals, blocks, noted = work.probe_arrivals, work.blocks, work.noted
     begin, end = U64(work.state[BEGIN]), U64(work.state[END])
     terms = U64(a_r.shape[0])
     count, block, last = U64(0), ALL_ONES, U64(0)
-    for place in range(begin, end):
-        if is_s[place] == of_s and firsts[place] < ends[place]:
-            row = U64(rows[place])
+    for arrival in range(begin, end):
+        if is_s[arrival] == of_s and firsts[arrival] < ends[arrival]:
+            row = U64(rows[arrival])
             _gather(of_s, row, a_r, a_lo, a_width, keys, lo, width, count)
-            places[count] = place
+            probe_arrivals[count] = arrival
             count += U64(1)
-            block = min(block, U64(firsts[place]))
-            last = max(last, U64(ends[place]))
+            block = min(block, U64(firsts[arrival]))
+            last = max(last, U64(ends[arrival]))
     while block < last:
         block_end = min(block + _BLOCK, last)
         span = (block_end - block + _LANES - U64(1)) // _LANES
@@ -177,8 +177,8 @@ def _note(
             group_end = min(probe + _PROBES, count)
             near = False
             for member in range(probe, group_end):
-                place = U64(places[member])
-                near |= _near(firsts[place], ends[place], block, block_end)
+                arrival = U64(probe_arrivals[member])
+                near |= _near(firsts[arrival], ends[arrival], block, block_end)
             if not near:
                 continue
             # Probes behind the last are left from before: what they find is not noted.
@@ -191,10 +191,10 @@ def _note(
             else:
                 met = _s_2(r, s_lo, s_width, block, span, keys, lo, width, probe)
             for member in range(probe, group_end):
-                place = U64(places[member])
-                near = _near(firsts[place], ends[place], block, block_end)
+                arrival = U64(probe_arrivals[member])
+                near = _near(firsts[arrival], ends[arrival], block, block_end)
                 if near and ((met >> U32(member - probe)) & U32(1)) != U32(0):
-                    number = place - begin
+                    number = arrival - begin
                     blocks[number, U64(noted[number])] = U32(block)
                     noted[number] += 1
         block += _BLOCK
@@ -230,7 +230,7 @@ def scan(
     arrivals: Arrivals,
     work: Work,
     out: Codes,
-    most_pieces: int,
+    max_pieces: int,
 ) -> int:
     """Join arriving tuples, in order, with their stretches, as far as it gets; resumable.
 
@@ -268,28 +268,31 @@ def scan(
     slots = out[0]
     stride, r_offset, s_offset = U64(rows_of[0]), U64(rows_of[1]), U64(rows_of[2])
     while True:
-        while state[PLACE] < state[END]:
-            place = U64(state[PLACE])
-            of_s, row = is_s[place], U64(rows[place])
-            number = place - U64(state[BEGIN])
+        while state[ARRIVAL] < state[END]:
+            arrival = U64(state[ARRIVAL])
+            of_s, row = is_s[arrival], U64(rows[arrival])
+            number = arrival - U64(state[BEGIN])
             while state[HIT] < noted[number]:
                 if room - kept < _BLOCK:
                     return int(kept)
                 block = U64(blocks[number, U64(state[HIT])])
-                first, end = max(block, U64(firsts[place])), min(block + _BLOCK, U64(ends[place]))
+                first, end = (
+                    max(block, U64(firsts[arrival])),
+                    min(block + _BLOCK, U64(ends[arrival])),
+                )
                 state[HIT] += 1
                 start = kept
                 kept = _pick(
                     of_s, row, first, end, a_r, a_lo, a_width, r, s_lo, s_width, slots, start
                 )
                 for result in range(start, kept):
-                    found = U64(slots[result]) * stride + (r_offset if of_s else s_offset)
-                    slots[result] = U32(place)
-                    out[U64(1), result] = U32(found if of_s else row)
-                    out[U64(2), result] = U32(row if of_s else found)
-            state[PLACE] += 1
+                    stored_row = U64(slots[result]) * stride + (r_offset if of_s else s_offset)
+                    slots[result] = U32(arrival)
+                    out[U64(1), result] = U32(stored_row if of_s else row)
+                    out[U64(2), result] = U32(row if of_s else stored_row)
+            state[ARRIVAL] += 1
             state[HIT] = 0
-        if state[END] == count or pieces == most_pieces:
+        if state[END] == count or pieces == max_pieces:
             return int(kept)
         pieces += 1
         state[BEGIN] = state[END]

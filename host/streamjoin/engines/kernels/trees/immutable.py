@@ -50,14 +50,14 @@ def reserve(trees: int, entries: int) -> Sorted:
     while depth > 1:
         depth = -(-depth // NODE)
         keys += depth + NODE
-    found = Sorted(
+    trees_made = Sorted(
         np.empty(trees * leaves * NODE, dtype=np.uint64),
         np.empty(trees * (keys + NODE), dtype=np.uint32),
         np.zeros(trees * int(SHAPE_WORDS), dtype=np.uint64),
     )
     for tree in range(trees):
-        build(found, tree, 0)
-    return found
+        build(trees_made, tree, 0)
+    return trees_made
 
 
 @fused
@@ -73,8 +73,8 @@ def build(trees: Sorted, tree: int, count: int) -> None:
     entries, shape = U64(count), U64(tree) * SHAPE_WORDS
     first = first_entry(trees, U64(tree))
     leaves = max(U64(1), (entries + WIDTH - U64(1)) // WIDTH)
-    for place in range(entries, leaves * WIDTH):
-        trees.entries[first + place] = NOTHING
+    for index in range(entries, leaves * WIDTH):
+        trees.entries[first + index] = NOTHING
     depths, covered = U64(0), U64(1)
     while covered < leaves:
         depths += U64(1)
@@ -108,20 +108,20 @@ def descend(
     """Go from a node at depth ``begin`` to depth ``end`` towards a key's first entry."""
     starts = tree * SHAPE_WORDS + STARTS
     for depth in range(begin, end):
-        place = trees.shapes[starts + depth] + node * WIDTH
-        node = node * WIDTH + count_below(trees.keys, place, key)
+        index = trees.shapes[starts + depth] + node * WIDTH
+        node = node * WIDTH + count_below(trees.keys, index, key)
     return node
 
 
 @fused
 def lower_bound(trees: Sorted, tree: np.uint64, key: np.uint32, leaf: np.uint64) -> np.uint64:
     """Place of the first entry with at least that key, in the leaf that :func:`descend` found."""
-    place = first_entry(trees, tree) + leaf * WIDTH
-    return place + count_below(trees.entries, place, U64(key) << U64(32))
+    index = first_entry(trees, tree) + leaf * WIDTH
+    return index + count_below(trees.entries, index, U64(key) << U64(32))
 
 
 @fused
-def first_place(trees: Sorted, tree: int, key: int) -> int:
+def first_index(trees: Sorted, tree: int, key: int) -> int:
     """Place among the entries of a tree's first one with at least that key."""
     number, wanted = U64(tree), U32(key)
     depths = trees.shapes[number * SHAPE_WORDS + DEPTHS]
@@ -164,8 +164,8 @@ def merge(
         for _ in range(U64(forest.heights[tree])):
             node = U64(forest.children[node * WIDTH])
         while node != U64(NO_NODE):
-            for place in range(node * WIDTH, node * WIDTH + WIDTH):
-                entry = forest.leaves[place]
+            for index in range(node * WIDTH, node * WIDTH + WIDTH):
+                entry = forest.leaves[index]
                 if entry == NOTHING:
                     break
                 if entry & ROW < oldest:

@@ -114,7 +114,7 @@ def join(
     mine: NDArray[np.uint64],
     thread: int,
     finished: NDArray[np.uint32],
-    places: NDArray[np.uint64],
+    addresses: NDArray[np.uint64],
     counts: NDArray[np.uint32],
     out: Codes,
 ) -> tuple[int, int]:
@@ -150,14 +150,14 @@ def join(
     found : int
         Pairs written.
     """
-    state, found, size = index.state, U64(0), U64(task)
+    state, matches, size = index.state, U64(0), U64(task)
     total, r_rows = U64(len(arrivals.rows)), U64(columns.r.shape[1])
     while True:
         at, end = mine[AT], mine[END]
         if at >= end:
             why, at = _take(columns, index, size, total, shared)
             if why != TAKEN:
-                return why, int(found)
+                return why, int(matches)
             end = min(at + size, total)
         plan(columns, arrivals, index, at, end, shared, mine)
         begin, inserted, inserted_s = at, U64(0), U64(0)
@@ -165,11 +165,11 @@ def join(
         if shared:
             edge, edge_s = edges(columns, arrivals, index, size)
         while at < end:
-            row, before = U64(arrivals.rows[at]), found
+            row, before = U64(arrivals.rows[at]), matches
             own = U64(row >= r_rows)
             first, last = U64(arrivals.firsts[at]), U64(arrivals.ends[at])
             words = PLAN + (at - begin) * PLAN_WORDS
-            found = look_up(
+            matches = look_up(
                 columns,
                 index,
                 row,
@@ -181,16 +181,16 @@ def join(
                 edge if own == U64(1) else edge_s,
                 shared,
                 out,
-                found,
+                matches,
             )
-            if found > U64(out.shape[1]):
+            if matches > U64(out.shape[1]):
                 mine[AT], mine[END] = at, end
                 count_rows(index, U64(0), inserted, shared)
                 count_rows(index, U64(1), inserted_s, shared)
                 return FULL, int(before)
             if shared:
-                places[at] = (U64(thread) << OFFSET_BITS) + mine[WRITTEN] + before
-                counts[at] = U32(found - before)
+                addresses[at] = (U64(thread) << OFFSET_BITS) + mine[WRITTEN] + before
+                counts[at] = U32(matches - before)
             if side(state, own, FROZEN) == U64(0):
                 insert_row(columns, index, row, own, mine[words + U64(2)], shared)
                 inserted += U64(1) - own
@@ -207,19 +207,19 @@ def join(
 def last_of_each(rows: Int64s, taken: int, r_rows: int) -> tuple[int, int]:
     """Places of the last R tuple and the last S tuple of the first arrivals, -1 without one."""
     last_r = last_s = -1
-    place = taken - 1
-    while place >= 0 and (last_r < 0 or last_s < 0):
-        if rows[place] < r_rows:
-            last_r = max(last_r, place)
+    arrival = taken - 1
+    while arrival >= 0 and (last_r < 0 or last_s < 0):
+        if rows[arrival] < r_rows:
+            last_r = max(last_r, arrival)
         else:
-            last_s = max(last_s, place)
-        place -= 1
+            last_s = max(last_s, arrival)
+        arrival -= 1
     return last_r, last_s
 
 
 @kernel
 def in_order(
-    places: NDArray[np.uint64],
+    addresses: NDArray[np.uint64],
     counts: NDArray[np.uint32],
     bases: NDArray[np.uint64],
     pairs: Codes,
@@ -236,11 +236,11 @@ def in_order(
     pairs, out : ndarray of uint32, shape (2, pairs)
     """
     to = U64(0)
-    for arrival in range(U64(len(places))):
-        thread = places[arrival] >> OFFSET_BITS
-        place = bases[thread] + (places[arrival] & ((U64(1) << OFFSET_BITS) - U64(1)))
+    for arrival in range(U64(len(addresses))):
+        thread = addresses[arrival] >> OFFSET_BITS
+        source = bases[thread] + (addresses[arrival] & ((U64(1) << OFFSET_BITS) - U64(1)))
         for _ in range(U64(counts[arrival])):
-            out[U64(0), to] = pairs[U64(0), place]
-            out[U64(1), to] = pairs[U64(1), place]
-            place += U64(1)
+            out[U64(0), to] = pairs[U64(0), source]
+            out[U64(1), to] = pairs[U64(1), source]
+            source += U64(1)
             to += U64(1)

@@ -136,9 +136,9 @@ def plan(
         words = PLAN + (arrival - begin) * PLAN_WORDS
         mine[words] = leaf
         mine[words + U64(1)] = part
-        place = first_entry(trees, tree) + leaf * WIDTH
+        start = first_entry(trees, tree) + leaf * WIDTH
         for line in range(U64(4)):
-            prefetch(trees.entries, place + line * LINE)
+            prefetch(trees.entries, start + line * LINE)
         _ask(index, other * parts + part, shared)
         own_tree, own_depth = side(state, own, TREE), side(state, own, DEPTH)
         own_part = descend(trees, own_tree, columns.keys[row], root, root, own_depth)
@@ -242,28 +242,28 @@ def _scan_rows(
     first: np.uint64,
     end: np.uint64,
     out: Codes,
-    found: np.uint64,
+    matches: np.uint64,
 ) -> np.uint64:
     """Compare a tuple with rows of the opposite stream one by one."""
     low, high, room = columns.lows[row], columns.highs[row], U64(out.shape[1])
     block = first
-    while block < end and found <= room:
+    while block < end and matches <= room:
         length = min(BLOCK_ROWS, end - block)
         hits = U32(0)
-        for place in range(length):
-            key = columns.keys[block + place]
+        for offset in range(length):
+            key = columns.keys[block + offset]
             hits += U32((low <= key) & (key <= high))
         if hits > U32(0):
-            for place in range(length):
-                other = block + place
+            for offset in range(length):
+                other = block + offset
                 key = columns.keys[other]
                 if (low <= key) & (key <= high) and joins(columns, row, other):
-                    if found < room:
-                        out[U64(0), found] = U32(min(row, other))
-                        out[U64(1), found] = U32(max(row, other) - U64(columns.r.shape[1]))
-                    found += U64(1)
+                    if matches < room:
+                        out[U64(0), matches] = U32(min(row, other))
+                        out[U64(1), matches] = U32(max(row, other) - U64(columns.r.shape[1]))
+                    matches += U64(1)
         block += length
-    return found
+    return matches
 
 
 @fused
@@ -279,21 +279,21 @@ def look_up(
     edge: np.uint64,
     shared: bool,
     out: Codes,
-    found: np.uint64,
+    matches: np.uint64,
 ) -> np.uint64:
     """Find a tuple's partners: immutable tree, mutable trees, rows behind the edge."""
     trees, forest, state = index.trees, index.forest, index.state
     edge = min(edge, end)
     tree, depth = side(state, other, TREE), side(state, other, DEPTH)
-    place = lower_bound(trees, tree, columns.lows[row], leaf)
-    found = scan_sorted(columns, row, first, edge, trees, tree, place, out, found)
+    entry = lower_bound(trees, tree, columns.lows[row], leaf)
+    matches = scan_sorted(columns, row, first, edge, trees, tree, entry, out, matches)
     mutable = other * (U64(len(forest.roots)) // U64(2)) + part
     going = True
     while going:
         if forest.roots[mutable] != NO_NODE:
             if shared:
                 lock(index.locks, mutable * LOCK_WORDS)
-            found = scan_tree(columns, row, first, edge, forest, mutable, out, found)
+            matches = scan_tree(columns, row, first, edge, forest, mutable, out, matches)
             if shared:
                 unlock(index.locks, mutable * LOCK_WORDS)
         going = False
@@ -303,5 +303,5 @@ def look_up(
             part += U64(1)
             mutable += U64(1)
     if edge < end:
-        found = _scan_rows(columns, row, max(first, edge), end, out, found)
-    return found
+        matches = _scan_rows(columns, row, max(first, edge), end, out, matches)
+    return matches

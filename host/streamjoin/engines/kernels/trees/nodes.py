@@ -21,9 +21,11 @@ _LANE = ir.IntType(32)
 def _vector(context: Any, builder: ir.IRBuilder, array_type: Any, array: Any, first: Any) -> Any:
     """Return the node's place in memory as a vector, and the bytes of an element."""
     view = context.make_array(array_type)(context, builder, array)
-    place = cgutils.get_item_pointer(context, builder, array_type, view, [first], wraparound=False)
+    address = cgutils.get_item_pointer(
+        context, builder, array_type, view, [first], wraparound=False
+    )
     element = context.get_data_type(array_type.dtype)
-    pointer = builder.bitcast(place, ir.VectorType(element, NODE).as_pointer())
+    pointer = builder.bitcast(address, ir.VectorType(element, NODE).as_pointer())
     return pointer, element.width // 8
 
 
@@ -37,10 +39,10 @@ def _shuffled(builder: ir.IRBuilder, left: Any, right: Any, lanes: list[int]) ->
     return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(_LANE, NODE), lanes))
 
 
-def _lanes(builder: ir.IRBuilder, place: Any) -> Any:
+def _lanes(builder: ir.IRBuilder, slot: Any) -> Any:
     """Return the lanes' numbers, and in every lane the one that is meant."""
     numbers = ir.Constant(ir.VectorType(_LANE, NODE), list(range(NODE)))
-    return numbers, _splat(builder, builder.trunc(place, _LANE))
+    return numbers, _splat(builder, builder.trunc(slot, _LANE))
 
 
 @intrinsic
@@ -59,7 +61,7 @@ def count_below(typing_context: Any, array: Any, first: Any, value: Any) -> Any:
 
 
 @intrinsic
-def insert_at(typing_context: Any, array: Any, first: Any, place: Any, value: Any) -> Any:
+def insert_at(typing_context: Any, array: Any, first: Any, slot: Any, value: Any) -> Any:
     """Insert ``value`` at a place of the node at ``array[first]``; its last element falls out."""
     signature = types.void(array, types.uintp, types.uintp, array.dtype)
 
@@ -79,7 +81,7 @@ def insert_at(typing_context: Any, array: Any, first: Any, place: Any, value: An
 
 
 @intrinsic
-def remove_at(typing_context: Any, array: Any, first: Any, place: Any, padding: Any) -> Any:
+def remove_at(typing_context: Any, array: Any, first: Any, slot: Any, padding: Any) -> Any:
     """Remove the element at a place of the node at ``array[first]``; ``padding`` comes last."""
     signature = types.void(array, types.uintp, types.uintp, array.dtype)
 

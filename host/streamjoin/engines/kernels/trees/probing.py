@@ -91,7 +91,7 @@ def offer(
     first: np.uint64,
     end: np.uint64,
     out: Codes,
-    found: np.uint64,
+    matches: np.uint64,
 ) -> np.uint64:
     """Write a candidate down if it is in the window and joins; return the pairs so far.
 
@@ -102,11 +102,11 @@ def offer(
         if columns.checked:
             hit = joins(columns, row, other)
         if hit:
-            if found < U64(out.shape[1]):
-                out[U64(0), found] = U32(min(row, other))
-                out[U64(1), found] = U32(max(row, other) - U64(columns.r.shape[1]))
-            found += U64(1)
-    return found
+            if matches < U64(out.shape[1]):
+                out[U64(0), matches] = U32(min(row, other))
+                out[U64(1), matches] = U32(max(row, other) - U64(columns.r.shape[1]))
+            matches += U64(1)
+    return matches
 
 
 @fused
@@ -117,19 +117,19 @@ def scan_sorted(
     end: np.uint64,
     trees: Sorted,
     tree: np.uint64,
-    place: np.uint64,
+    index: np.uint64,
     out: Codes,
-    found: np.uint64,
+    matches: np.uint64,
 ) -> np.uint64:
     """Offer an immutable tree's entries from a place on, up to the tuple's highest key."""
     stop = first_entry(trees, tree) + trees.shapes[tree * SHAPE_WORDS + COUNT]
     highest = entry_of(columns.highs[row], ROW)
     room = U64(out.shape[1])
-    while place < stop and trees.entries[place] <= highest and found <= room:
-        other = trees.entries[place] & ROW
-        found = offer(columns, row, other, first, end, out, found)
-        place += U64(1)
-    return found
+    while index < stop and trees.entries[index] <= highest and matches <= room:
+        other = trees.entries[index] & ROW
+        matches = offer(columns, row, other, first, end, out, matches)
+        index += U64(1)
+    return matches
 
 
 @fused
@@ -141,32 +141,32 @@ def scan_tree(
     forest: Forest,
     tree: np.uint64,
     out: Codes,
-    found: np.uint64,
+    matches: np.uint64,
 ) -> np.uint64:
     """Offer a mutable tree's entries in the tuple's range of keys."""
     if forest.roots[tree] != NO_NODE:
         lowest, highest = entry_of(columns.lows[row], U64(0)), entry_of(columns.highs[row], ROW)
         room = U64(out.shape[1])
         leaf = find_leaf(forest, tree, lowest)
-        place = leaf * WIDTH + count_below(forest.leaves, leaf * WIDTH, lowest)
+        index = leaf * WIDTH + count_below(forest.leaves, leaf * WIDTH, lowest)
         stop = leaf * WIDTH + WIDTH
         going = True
-        while going and found <= room:
-            entry = forest.leaves[place] if place < stop else NOTHING
+        while going and matches <= room:
+            entry = forest.leaves[index] if index < stop else NOTHING
             if entry <= highest and entry != NOTHING:
-                found = offer(columns, row, entry & ROW, first, end, out, found)
-                place += U64(1)
+                matches = offer(columns, row, entry & ROW, first, end, out, matches)
+                index += U64(1)
             elif entry == NOTHING and forest.nexts[leaf] != NO_NODE:
                 leaf = U64(forest.nexts[leaf])
-                place, stop = leaf * WIDTH, leaf * WIDTH + WIDTH
+                index, stop = leaf * WIDTH, leaf * WIDTH + WIDTH
             else:
                 going = False
-    return found
+    return matches
 
 
 @kernel
 def reach(
-    s_lo: Codes, s_hi: Codes, r: Codes, shift: int, widest: int, least: Codes, lows: Codes
+    s_lo: Codes, s_hi: Codes, r: Codes, shift: int, widest: int, starts: Codes, lows: Codes
 ) -> None:
     """Find for each R tuple the least ``s_lo`` of the S intervals that may hold it.
 
@@ -189,18 +189,18 @@ def reach(
     lows : ndarray of uint32, shape (r rows,)
         Receives the result; the largest code where no interval holds the tuple.
     """
-    down, most = U64(shift), U64(widest)
-    least[:] = U32(0xFFFFFFFF)
+    down, longest = U64(shift), U64(widest)
+    starts[:] = U32(0xFFFFFFFF)
     for row in range(U64(len(s_lo))):
         if s_lo[row] <= s_hi[row]:
             step = U64(s_hi[row]) >> down
-            least[step] = min(least[step], s_lo[row])
-    for back in range(U64(1), U64(len(least))):
-        step = U64(len(least)) - U64(1) - back
-        least[step] = min(least[step], least[step + U64(1)])
+            starts[step] = min(starts[step], s_lo[row])
+    for back in range(U64(1), U64(len(starts))):
+        step = U64(len(starts)) - U64(1) - back
+        starts[step] = min(starts[step], starts[step + U64(1)])
     for row in range(U64(len(r))):
         code = U64(r[row])
         low = U32(0xFFFFFFFF)
-        if code >> down < U64(len(least)):
-            low = max(least[code >> down], U32(code - min(code, most)))
+        if code >> down < U64(len(starts)):
+            low = max(starts[code >> down], U32(code - min(code, longest)))
         lows[row] = low

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.jit import uncounted
 from streamjoin.engines.kernels.trees.btree import Forest, clear, delete, insert
-from streamjoin.engines.kernels.trees.immutable import Sorted, build, first_place, merge
+from streamjoin.engines.kernels.trees.immutable import Sorted, build, first_index, merge
 from streamjoin.engines.kernels.trees.probing import (
     Arrivals,
     Codes,
@@ -53,14 +53,14 @@ def join_tree(
     found : int
         Pairs written.
     """
-    at, found = U64(arrival), U64(0)
+    at, matches = U64(arrival), U64(0)
     r_rows = U64(columns.r.shape[1])
     while at < U64(len(arrivals.rows)):
-        row, before = U64(arrivals.rows[at]), found
+        row, before = U64(arrivals.rows[at]), matches
         own = U64(row >= r_rows)
         first, end = U64(arrivals.firsts[at]), U64(arrivals.ends[at])
-        found = scan_tree(columns, row, first, end, forest, U64(1) - own, out, found)
-        if found > U64(out.shape[1]):
+        matches = scan_tree(columns, row, first, end, forest, U64(1) - own, out, matches)
+        if matches > U64(out.shape[1]):
             return int(at), int(before)
         insert(forest, own, own, entry_of(columns.keys[row], row))
         while oldest[own] < min(U64(arrivals.expired[at]), row + U64(1)):
@@ -68,7 +68,7 @@ def join_tree(
             delete(forest, own, own, entry_of(columns.keys[gone], gone))
             oldest[own] += U64(1)
         at += U64(1)
-    return int(at), int(found)
+    return int(at), int(matches)
 
 
 @uncounted
@@ -108,10 +108,10 @@ def join_chain(
     arrival, found : int
         As for :func:`join_tree`.
     """
-    at, found = U64(arrival), U64(0)
+    at, matches = U64(arrival), U64(0)
     r_rows, links = U64(columns.r.shape[1]), U64(length)
     while at < U64(len(arrivals.rows)):
-        row, before = U64(arrivals.rows[at]), found
+        row, before = U64(arrivals.rows[at]), matches
         own = U64(row >= r_rows)
         other = U64(1) - own
         first, end = U64(arrivals.firsts[at]), U64(arrivals.ends[at])
@@ -119,24 +119,26 @@ def join_chain(
             other_base = other * r_rows
             last = (end - U64(1) - other_base) // blocks[other]
             for block in range((first - other_base) // blocks[other], last + U64(1)):
-                place = other * links + block % links
+                slot = other * links + block % links
                 if frozen and block < last:
-                    entry = U64(first_place(archive, place, columns.lows[row]))
-                    found = scan_sorted(columns, row, first, end, archive, place, entry, out, found)
+                    entry = U64(first_index(archive, slot, columns.lows[row]))
+                    matches = scan_sorted(
+                        columns, row, first, end, archive, slot, entry, out, matches
+                    )
                 else:
-                    tree = other if frozen else place
-                    found = scan_tree(columns, row, first, end, forest, tree, out, found)
-        if found > U64(out.shape[1]):
+                    tree = other if frozen else slot
+                    matches = scan_tree(columns, row, first, end, forest, tree, out, matches)
+        if matches > U64(out.shape[1]):
             return int(at), int(before)
         number = row - own * r_rows
         block = number // blocks[own]
-        place = own * links + block % links
-        tree = own if frozen else place
+        slot = own * links + block % links
+        tree = own if frozen else slot
         if number % blocks[own] == U64(0):
             clear(forest, tree, tree, tree + U64(1))
         insert(forest, tree, tree, entry_of(columns.keys[row], row))
         if frozen and (number + U64(1)) % blocks[own] == U64(0):
-            build(archive, place, 0)
-            merge(archive, place, place, forest, tree, tree + U64(1), 0)
+            build(archive, slot, 0)
+            merge(archive, slot, slot, forest, tree, tree + U64(1), 0)
         at += U64(1)
-    return int(at), int(found)
+    return int(at), int(matches)
