@@ -1,7 +1,7 @@
 """A design as a Verilated model: a shared library driven in bulk, cycle for cycle.
 
-The library is built, or found in the cache, by whoever is installed under the entry-point group
-``streamjoin.models`` (the ``hw`` extra); this module knows only its C interface.
+The builder under the entry-point group ``streamjoin.models`` (the ``hw`` extra) builds the library
+or takes it from the cache; this module knows only its C interface.
 """
 
 import ctypes
@@ -36,14 +36,14 @@ from streamjoin_common.contract import (
 
 RESULTS_AT_ONCE = 1 << 16
 CYCLES_AT_ONCE = 200_000
-"""Cycles of one call into the library; progress is told in between."""
+"""Maximum cycles of one call into the library; progress is reported in between."""
 
 
 Report = Callable[[str], None]
 
 
 def unusable() -> str | None:
-    """Why no model can be had here, or None."""
+    """Return why no model can be used here, or None."""
     if entry_points(group="streamjoin.models"):
         return None
     return "no model builder is installed: type pip install 'streamjoin[hw]'"
@@ -151,7 +151,7 @@ class ModelDevice(Device):
         try:
             return self._run(data, dest, on_results, on_taken)
         except BaseException:
-            # The first error is the one to tell; a device that is gone fails again when used.
+            # The first error is the one to report; a lost device fails again when used.
             with suppress(DeviceError, DeadlineError):
                 self.restart()
             raise

@@ -46,7 +46,7 @@ _CLASSES = {
 
 @functools.cache
 def _class_paths() -> dict[str, str]:
-    """Where each engine is: module and class."""
+    """Return each engine's module and class, as ``module:class``."""
     added = {entry.name: entry.value for entry in entry_points(group="streamjoin.engines")}
     return {**_CLASSES, **added}
 
@@ -62,7 +62,7 @@ def get(name: str) -> Engine:
     Raises
     ------
     InputError
-        If there is none of that name.
+        If no engine has that name.
     """
     if name not in _class_paths():
         raise InputError(
@@ -97,14 +97,14 @@ def choose(predicate: Predicate, window: Window, order: str = "none") -> Engine:
     Parameters
     ----------
     predicate, window
-        What it must be able to join.
+        Predicate and window that it must support.
     order : str
-        What it must promise.
+        Order that it must promise.
 
     Raises
     ------
     InputError
-        If none that is usable here fits.
+        If no engine that can run here fits.
     """
     reasons = []
     for name in ("npj", "kang", "oracle"):

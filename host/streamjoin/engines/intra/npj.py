@@ -24,7 +24,7 @@ class Npj(LazyEngine):
 
     name: ClassVar[str] = "npj"
     knobs: ClassVar[tuple[Knob, ...]] = (
-        Knob("load", 1, "Build tuples per bucket, at most.", minimum=1, maximum=64),
+        Knob("load", 1, "Maximum build tuples per bucket, on average.", minimum=1, maximum=64),
     )
 
     def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:

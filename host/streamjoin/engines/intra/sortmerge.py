@@ -1,9 +1,9 @@
 """Sort-merge joins MWay and MPass: the IaWJ study, section 3.1.
 
-Both streams are divided by key range, each thread its equal part of the input, which gives every
-range one run from each thread. Runs are sorted by NumPy's vectorised sort, merged range by range
-into a global order, and joined in a single pass. MWay merges all runs of a range at once with a
-tree of losers; MPass in successive passes of two.
+Both streams are divided by key range, each thread dividing an equal part of the input, which gives
+every range one run from each thread. Runs are sorted by NumPy's vectorised sort, merged range by
+range into a global order, and joined in a single pass. MWay merges all runs of a range at once with
+a tree of losers; MPass in successive passes of two.
 """
 
 import itertools
@@ -27,14 +27,14 @@ Int64s = NDArray[np.int64]
 Sort = Callable[[Tuples], None]
 
 RANGE_TUPLES = 1 << 16
-"""Tuples of both streams that a range aims at: half a megabyte, so that it stays in an L2."""
+"""Target tuples of both streams in a range: half a megabyte, which fits an L2 cache."""
 
 SAMPLES_PER_RANGE = 32
 
 
 @dataclass(frozen=True)
 class _Runs:
-    """One stream divided by range: sorted runs, ``bounds[range, thread]`` and one end."""
+    """One stream divided by range: runs that begin at ``bounds[range, thread]``, and an end."""
 
     tuples: Tuples
     bounds: Int64s
@@ -47,7 +47,7 @@ class _Runs:
 
 
 class _SortMerge(LazyEngine):
-    """What MWay and MPass share: all but the merging."""
+    """What MWay and MPass share: everything except merging."""
 
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("ranges", 0, "Key ranges, 0 to fit the input.", 0, 1 << 16),
@@ -153,7 +153,7 @@ def _splitters(window: WindowTuples, ranges: int, threads: int) -> Codes:
 
 
 def _divide(keys: Codes, splitters: Codes, crew: Crew, meter: Meter) -> _Runs:
-    """All threads move equal parts of the input to the ranges, each to places of its own."""
+    """All threads move equal parts of the input to the ranges, each to indices of its own."""
     from streamjoin.engines.kernels.intra import merging
 
     lowest, highest = (keys.min(), keys.max()) if len(keys) else (np.uint32(0), np.uint32(0))

@@ -1,9 +1,10 @@
 """Joins of points with boxes: the points in cells by one coordinate, sorted by another.
 
-Every condition of a band join, its window included, says that a whole number of an R row lies in
-an interval of the S row. The two narrowest lead to the candidates: R rows are put into cells of
-equal size along the first, and lie sorted by the second within; the rest is checked. With cells
-as wide as the first interval about three candidates are looked at for each pair of those two.
+Every condition of a band join, its window included, says that an integer of an R row lies in an
+interval of the S row. The two narrowest conditions select the candidates: R rows are grouped into
+cells of equal size along the first coordinate and sorted by the second within a cell; the other
+conditions are checked. With cells as wide as the first interval, about three candidates are
+compared for each pair that both conditions select.
 """
 
 import numpy as np
@@ -21,7 +22,7 @@ ROW_MASK = U64(0xFFFFFFFF)
 
 @inlined
 def _below(values: Tuples, first: np.uint64, end: np.uint64, value: np.uint64) -> np.uint64:
-    """First place of a sorted stretch whose value is not below ``value``."""
+    """Return the first index of a sorted range whose value is not below ``value``."""
     while first < end:
         middle = (first + end) >> U64(1)
         if values[middle] < value:
@@ -33,16 +34,16 @@ def _below(values: Tuples, first: np.uint64, end: np.uint64, value: np.uint64) -
 
 @kernel
 def ranks(points: Tuples, lows: Codes, highs: Codes, firsts: Int64s, ends: Int64s) -> None:
-    """Find the places of sorted points that lie in each interval.
+    """Find the range of sorted points that lies in each interval.
 
     Parameters
     ----------
     points : ndarray of uint64, shape (points,)
         ``coordinate << 32 | row``, ascending.
     lows, highs : ndarray of uint32, shape (intervals,)
-        Both ends included; ``low > high`` holds nothing.
+        Both ends included; empty if ``low > high``.
     firsts, ends : ndarray of int64, shape (intervals,)
-        Receive the places ``first`` to below ``end``.
+        Receive the range of indices, ``first`` to below ``end``.
     """
     count = U64(len(points))
     for interval in range(U64(len(lows))):
@@ -66,12 +67,12 @@ def fill(points: Tuples, cell_rows: int, positions: Codes, second: Tuples, cells
         ``first coordinate << 32 | row``, ascending.
     cell_rows : int
         Rows of each cell but the last.
-    places : ndarray of uint32, shape (rows,)
-        Receives each row's place among ``points``.
+    positions : ndarray of uint32, shape (rows,)
+        Receives each row's index in ``points``.
     second : ndarray of uint64, shape (rows,)
         ``second coordinate << 32 | row``, ascending.
     cells : ndarray of uint64, shape (rows,)
-        Receives the second's points cell by cell, ascending within.
+        Receives the points of ``second`` cell by cell, ascending within.
     """
     rows, each = U64(len(points)), U64(cell_rows)
     for position in range(rows):
@@ -99,22 +100,22 @@ def probe_cells(
     out_r: Codes,
     out_s: Codes,
 ) -> int:
-    """Find each S row's partners until the rows end or the output is full.
+    """Find each S row's matches until the rows end or the output is full.
 
     Parameters
     ----------
-    cells, cell_rows, places
-        As :func:`fill` made them.
+    cells, cell_rows, positions
+        As written by :func:`fill`.
     firsts, ends : ndarray of int64, shape (s rows,)
-        Places in the first coordinate that each S row asks for.
+        Range of positions in the first coordinate that matches each S row.
     lows, highs : ndarray of uint32, shape (s rows,)
         Its interval of the second coordinate, both ends included.
     points : ndarray of uint32, shape (others, r rows)
-        What else has to be checked.
+        The other coordinates to check.
     other_lows, other_highs : ndarray of uint32, shape (others, s rows)
-        The intervals for that.
+        Their intervals, both ends included.
     state : ndarray of int64, shape (2,)
-        Where to go on: S row, and place among the cells, -1 at its beginning. The row is the
+        Where to resume: S row, and index into ``cells``, -1 for the row's first. The row is the
         number of S rows when all are done.
     out_r, out_s : ndarray of uint32, same shape
         Receive the pairs.

@@ -1,9 +1,10 @@
 """The no-partitioning join's shared hash table: the tuples of a bucket lie side by side.
 
 ``bounds[bucket]`` is where a bucket begins in ``table`` and ``bounds[bucket + 1]`` where it ends,
-so that a probe touches two places, however many tuples share its key. Any number of threads build
-it at once in two passes, with one atomic step a tuple in each: they count the buckets, the counts
-are summed up to ends, and tuples are placed from each bucket's end downwards.
+so that a probe reads two memory locations, however many tuples share its key. Any number of threads
+build it at once in two passes, with one atomic step a tuple in each: they count the tuples of each
+bucket, a prefix sum of the counts gives the buckets' ends, and tuples are written from each
+bucket's end downwards.
 """
 
 import numpy as np
@@ -60,7 +61,7 @@ def fill(keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: Tu
     keys, first, end, shift
         As for :func:`count`.
     bounds : ndarray of uint32, shape (buckets + 1,)
-        Ends of the buckets before, their beginnings when all rows are placed; the last is the
+        Ends of the buckets before, their beginnings when all rows are written; the last is the
         number of rows.
     table : ndarray of uint64, shape (rows,)
         Receives ``key << 32 | row``.
@@ -85,7 +86,7 @@ def probe(
     out_build: Codes,
     out_probe: Codes,
 ) -> int:
-    """Look rows up until they end or the output is full.
+    """Probe with rows until they end or the output is full.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def probe(
     end : int
         Row to stop before.
     state : ndarray of int64, shape (2,)
-        Where to go on: row, and place within its bucket. The row is ``end`` when done.
+        Where to resume: row, and offset within its bucket. The row is ``end`` when done.
     shift, bounds, table
         The complete table.
     out_build, out_probe : ndarray of uint32, same shape

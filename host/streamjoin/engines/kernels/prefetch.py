@@ -1,4 +1,4 @@
-"""Asking for memory before it is needed, so that cache misses of many tuples overlap."""
+"""Prefetching memory before it is needed, so that cache misses of many tuples overlap."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 AHEAD = 16
-"""Tuples ahead of the present one whose memory is asked for."""
+"""Tuples ahead of the current one whose memory is prefetched."""
 
 
 def _asking(write: bool) -> Any:
-    """Return what generates the instruction."""
+    """Return the code generator of the instruction."""
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
         array_type = sig.args[0]
@@ -34,11 +34,11 @@ def _asking(write: bool) -> Any:
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]``; it may lie outside of the array."""
+    """Prefetch the cache line of ``array[index]``; the index may be out of bounds."""
     return types.void(array, types.uintp), _asking(write=False)
 
 
 @intrinsic
 def prefetch_to_write(typing_context: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]`` and that no other core keeps it."""
+    """Prefetch the cache line of ``array[index]`` for writing, exclusively for this core."""
     return types.void(array, types.uintp), _asking(write=True)

@@ -1,8 +1,8 @@
-"""Equi-joins in which each probing row meets a range of the build rows: any window as one probe.
+"""Equi-joins in which each probe row meets a range of the build rows: any window as one probe.
 
-Under every window the rows of one stream that a row of the other may meet are consecutive. The
-table is that of :mod:`~streamjoin.engines.kernels.hashing`, built by one thread, so that the rows
-of a bucket are descending and a range of them is found by bisection.
+Under every window, the rows of one stream that a row of the other meets are consecutive. The table
+is that of :mod:`~streamjoin.engines.kernels.hashing`, built by one thread, so that the rows of a
+bucket descend and bisection locates a range of them.
 """
 
 import numpy as np
@@ -22,14 +22,14 @@ ROW_MASK = U64(0xFFFFFFFF)
 
 @kernel
 def counts_below(ts: Int64s, times: Int64s, out: Int64s) -> None:
-    """Find how many of ``ts`` are below each of ``times``; both ascend, so one pass will do.
+    """Count how many of ``ts`` are below each of ``times``; both ascend, so one pass is enough.
 
     Parameters
     ----------
     ts, times : ndarray of int64
         Ascending.
     out : ndarray of int64, shape (times,)
-        Receives the places.
+        Receives the counts.
     """
     at, end = U64(0), U64(len(ts))
     for index in range(U64(len(times))):
@@ -51,17 +51,17 @@ def probe_ranged(
     out_build: Codes,
     out_probe: Codes,
 ) -> int:
-    """Look all rows up, within their ranges, until they end or the output is full.
+    """Probe with all rows, within their ranges, until they end or the output is full.
 
     Parameters
     ----------
     keys : ndarray of uint32, shape (rows,)
         Keys of the probe side.
     firsts, ends : ndarray of int64, shape (rows,)
-        The build rows that each may meet: ``first`` to below ``end``.
+        The build rows that each meets: ``first`` to below ``end``.
     state : ndarray of int64, shape (2,)
-        Where to go on: row, and how many of its bucket are done. The row is ``len(keys)`` when
-        all are.
+        Where to resume: row, and how many tuples of its bucket are done. The row is ``len(keys)``
+        when all are.
     shift, bounds, table
         The complete table, of one thread.
     out_build, out_probe : ndarray of uint32, same shape

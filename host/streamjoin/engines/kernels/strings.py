@@ -1,7 +1,7 @@
-"""Ranks of texts among known ones: a hash table over bytes.
+"""Ranks of strings among known ones: a hash table over bytes.
 
-A slot holds 32 bits of a text's hash and its rank plus one; 0 is empty. Half of the slots are used
-at most, so a text that is not known mostly costs its hash and one slot.
+A slot holds 32 bits of a string's hash and its rank plus one; 0 is empty. At most half of the slots
+are used, so the look-up of an unknown string usually costs its hash and one slot.
 """
 
 import numpy as np
@@ -30,15 +30,14 @@ def _hash(data: Bytes, begin: np.uint64, end: np.uint64) -> np.uint64:
 
 @kernel
 def enter(offsets: Int64s, data: Bytes, slots: Slots) -> None:
-    """Make the table of texts that are all different.
+    """Build the table of strings that are all different.
 
     Parameters
     ----------
-    offsets : ndarray of int64, shape (texts + 1,)
-    data : ndarray of uint8
-        The texts.
+    offsets : ndarray of int64, shape (strings + 1,) data : ndarray of uint8
+        The strings.
     slots : ndarray of uint64
-        Zeros, a power of two of them, twice the texts at least.
+        Zeros; their number is a power of two and at least twice the number of strings.
     """
     mask = U64(len(slots)) - U64(1)
     for rank in range(U64(len(offsets)) - U64(1)):
@@ -58,16 +57,16 @@ def look_up(
     slots: Slots,
     ranks: Int64s,
 ) -> None:
-    """Find texts among known ones.
+    """Look up strings among known ones.
 
     Parameters
     ----------
     offsets, data
-        Texts.
+        Strings.
     known_offsets, known_data, slots
-        What :func:`enter` was given, and made.
-    ranks : ndarray of int64, shape (texts,)
-        Receives each one's rank among the known ones, or :data:`UNKNOWN`.
+        Arguments of :func:`enter`.
+    ranks : ndarray of int64, shape (strings,)
+        Receives each string's rank among the known ones, or :data:`UNKNOWN`.
     """
     mask = U64(len(slots)) - U64(1)
     for string in range(U64(len(offsets)) - U64(1)):

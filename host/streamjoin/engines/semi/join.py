@@ -1,8 +1,8 @@
 """The loop of MESHJOIN and SSBJ: a chunk of the stream, a partition of R, the oldest chunk out.
 
 MESHJOIN as in the SSBJ paper's section 2.2: every chunk of stream tuples stays for one cycle
-through R, chunks are staggered, a chunk's size is settled when it is made. SSBJ (algorithm 1) asks
-the cache first and migrates join values between two cycles.
+through R, chunks are staggered, and a chunk's size is fixed when it is made. SSBJ (algorithm 1)
+probes the cache first and migrates join values between two cycles.
 """
 
 from collections import deque
@@ -40,12 +40,12 @@ from streamjoin.metrics import Meter
 from streamjoin.relations import Store
 
 LOOP_TUPLES = 1 << 18
-"""Most stream tuples of a loop: results are handed over, and the partition waits, no longer."""
+"""Maximum stream tuples of a loop, which bounds the delay of results and of the partition."""
 
 OUTPUT_PAIRS = 1 << 17
 MIN_ROOM_PAIRS = 1 << 13
 RESERVE_EVERY = 16
-"""Loops of a cycle after which the pages that the cache will want are counted again."""
+"""Times in a cycle that the pages which the cache will need are counted."""
 
 MAX_POINTS = 512
 
@@ -63,7 +63,7 @@ class SemiStreamJoin:
     feed : Feed
         S.
     settings : Settings
-        How.
+        Options.
     meter : Meter
         Clock and phases.
     sink : callable
@@ -105,7 +105,7 @@ class SemiStreamJoin:
             reader.close()
 
     def turn(self, partition: CyclePartition) -> bool:
-        """Do one loop with the partition that comes next; False where nothing is left to do."""
+        """Do one loop with the next partition; return False if nothing is left to do."""
         self._shed()
         if self.tables.live == 0:
             while self._feed.arrived() == self._taken:
@@ -156,7 +156,7 @@ class SemiStreamJoin:
             self.tally.curve = self.tally.curve[::2]
 
     def _expire_before(self, entered: tuple[int, int]) -> None:
-        """Delete chunks that entered there or before: they have seen every partition since."""
+        """Delete chunks that entered at or before that loop: they have met every partition."""
         upto = None
         while self._chunks and self._chunks[0][0] <= entered:
             _, upto = self._chunks.popleft()
@@ -165,21 +165,21 @@ class SemiStreamJoin:
             expiry.expire(upto, cycle, *self.tables.shared)
 
     def _quota(self, partitions: int) -> int:
-        """Tuples that H_S may take now: the chunk's size."""
+        """Return the tuples that H_S may take now: the chunk's size."""
         tables = self.tables
         if tables.grows:
             return NO_LIMIT
         page_nodes = int(tables.numbers[PAGE_NODES])
         free = max(0, tables.free_pages - self._reserved_pages) * page_nodes
-        # A chunk stays for all partitions, and the next one comes before it goes. What is left of a
-        # tuple goes to the next chunk: of a small budget's few tuples it is a large part.
+        # A chunk stays for all partitions, and the next one enters before it expires. The fraction
+        # of a tuple is carried over to the next chunk: with a small budget it is a large part.
         exact = (tables.live + free) / (partitions + 1) + self._left_over
         share = max(1, int(exact))
         self._left_over = max(0.0, exact - share)
         return max(share, free // 2) if self._feed.live else share
 
     def work(self) -> Loop:
-        """What a loop had to do on average."""
+        """Return the average work of a loop."""
         tally, numbers = self.tally, self.tables.numbers
         loops = max(1, tally.loops)
         return Loop(
@@ -232,7 +232,7 @@ class SemiStreamJoin:
             self.tally.pairs += pairs
 
     def _shed(self) -> None:
-        """Drop the oldest of what waits beyond the limit, and count it."""
+        """Drop and count the oldest waiting tuples beyond the limit."""
         waiting = self._feed.arrived() - self._taken
         self.tally.max_waiting = max(self.tally.max_waiting, waiting)
         limit = self._settings.shed_beyond
@@ -241,7 +241,7 @@ class SemiStreamJoin:
             self.tally.taken += waiting - limit
 
     def _emit(self, pairs: int) -> None:
-        """Hand over the pairs that a kernel wrote; their memory is not written again."""
+        """Pass on the pairs that a kernel wrote; their memory is not written again."""
         if pairs:
             self._sink(self._out_r[:pairs], self._out_s[:pairs])
             self._out_r, self._out_s = self._out_r[pairs:], self._out_s[pairs:]
@@ -267,7 +267,7 @@ class SemiStreamJoin:
             tally.max_bytes = total
 
     def details(self) -> dict[str, Any]:
-        """What the metrics say of a semi-stream join."""
+        """Return the metrics of a semi-stream join."""
         numbers, tally = self.tables.numbers, self.tally
         metrics = {
             "service_rate_tuples_per_s": service_rate(tally.curve, tally.taken),

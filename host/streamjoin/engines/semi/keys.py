@@ -1,8 +1,8 @@
-"""Join columns of a relation in a store as words, by the values that the stream holds.
+"""Join columns of a relation in a store as 64-bit codes, by the stream's values.
 
 The stream is in memory and the relation is not, so a dictionary is made of the stream's values, and
-a row of R that holds none of them gets a word that no stream tuple has. Whole numbers in one column
-are words as they are. Both are exact for any type that a join compares.
+a row of R that holds none of them gets a code that no stream tuple has. Integers in a single column
+are their own codes. Both are exact for any type that a join compares.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ Missing = NDArray[np.bool_] | None
 Ranks = NDArray[np.int64]
 
 ABSENT = string_ranks.UNKNOWN
-"""Rank of what the stream does not hold."""
+"""Rank of a value that the stream does not hold."""
 
 SIGN = np.uint64(1 << 63)
 FIRST_ROWS = 1 << 10
 MAX_NUMBERS = 1 << 32
-"""Row numbers of results are 32 bits."""
+"""Limit of row numbers: results hold 32 bits of them."""
 
 
 class Dictionary:
@@ -39,9 +39,9 @@ class Dictionary:
     Parameters
     ----------
     values : ndarray
-        The stream's column: whole numbers, or texts.
+        The stream's column: integers or strings.
     missing : ndarray of bool, or None
-        Which it lacks.
+        Which values are missing.
     """
 
     def __init__(self, values: Values, missing: Missing) -> None:
@@ -61,7 +61,7 @@ class Dictionary:
         return len(self._known) if self.is_string else len(self._values)
 
     def ranks(self, values: Values | Strings, missing: Missing) -> Ranks:
-        """Rank of each value; :data:`ABSENT` for others, and for those that are missing."""
+        """Return the rank of each value; :data:`ABSENT` for unknown and missing ones."""
         ranks = np.full(len(values), ABSENT)
         if self.is_string:
             held = values if isinstance(values, Strings) else Strings.of_objects(values)
@@ -77,7 +77,7 @@ class Dictionary:
 
     def _integer_ranks(self, values: Values) -> Ranks:
         signed, kind = self._values.dtype.kind == "i", values.dtype.kind
-        if signed != (kind == "i"):  # what one type has and the other has not
+        if signed != (kind == "i"):  # values that one type has and the other has not
             wide = values.astype(np.uint64 if kind == "u" else np.int64)
             beyond = wide.view(np.uint64) >= SIGN
             values = np.where(beyond, 0, wide).astype(self._values.dtype)
@@ -90,7 +90,7 @@ class Dictionary:
 
 
 class KeyCoder:
-    """Makes words of R's columns that equal a stream tuple's word if the two join.
+    """Encodes rows of R: a row's code equals a stream tuple's code if the two join.
 
     Parameters
     ----------
@@ -99,12 +99,12 @@ class KeyCoder:
     stored : StoredRelation
         That R.
     first : mapping
-        A first stretch of R's columns, for their types.
+        The first rows of R's columns, for their types.
 
     Attributes
     ----------
     s_words : ndarray of uint64, shape (s rows,)
-        The stream's.
+        The stream's codes.
     """
 
     def __init__(self, job: Job, stored: StoredRelation, first: Columns) -> None:
@@ -125,17 +125,17 @@ class KeyCoder:
         self._dictionaries = [Dictionary(values, missing) for values, missing in s]
         self._combined: list[Ranks] = []
         ranks = self._ranks(s, learn=True)
-        # A stream tuple without a value must not meet a row without one: their words differ.
+        # A stream tuple without a value must not join with a row without one: their codes differ.
         self._nobody = np.uint64(job.s.rows)
         self.s_words = np.where(ranks == ABSENT, job.s.rows + 1, ranks).astype(np.uint64)
 
     def words(self, columns: Columns) -> Words:
-        """Words of a stretch of R.
+        """Return the codes of some rows of R.
 
         Raises
         ------
         InputError
-            If a column does not hold what it held at first.
+            If a column's type differs from that of the first rows.
         """
         read = [self._checked(columns, index) for index in range(len(self._columns))]
         values, missing = read[0]
@@ -151,7 +151,7 @@ class KeyCoder:
         return words
 
     def _are_words(self, s: list[tuple[Values, Missing]], first: Columns) -> bool:
-        """Whether words are the values: one column of whole numbers, of which none can be two."""
+        """Whether codes are the values: one column of integers, all of them distinct as codes."""
         if len(s) > 1 or self._window_us is not None or s[0][1] is not None or self._are_strings[0]:
             return False
         values, missing = first[self._columns[0]]
@@ -161,7 +161,7 @@ class KeyCoder:
         return alike or not (key_words(s[0][0]) >= SIGN).any()
 
     def _ranks(self, columns: Sequence[tuple[Values | Strings, Missing]], *, learn: bool) -> Ranks:
-        """Rank of each row's values together; the stream's are learnt."""
+        """Return the rank of each row's combined values; ``learn`` records combinations."""
         ranks, *more = (
             each.ranks(*column) for each, column in zip(self._dictionaries, columns, strict=True)
         )
@@ -201,7 +201,7 @@ class CodedStore(Store):
     Attributes
     ----------
     s_words : ndarray of uint64, shape (s rows,)
-        What the stream's tuples look for.
+        The stream's codes.
     """
 
     def __init__(self, job: Job, stored: StoredRelation) -> None:
@@ -222,16 +222,16 @@ class CodedStore(Store):
 
     @property
     def positions(self) -> int:
-        """Places that there are now."""
+        """Current number of positions."""
         return self._inner.positions
 
     @property
     def read_bytes(self) -> int:
-        """Bytes of a row that are read."""
+        """Bytes that are read of a row."""
         return max(self.row_bytes, self._inner.read_bytes)
 
     def read(self, first: int, end: int) -> Partition:
-        """Read rows, and make words of their join columns."""
+        """Read rows, and encode their join columns."""
         numbers, columns = self._inner.columns(first, end)
         if len(numbers) and int(numbers.max()) >= MAX_NUMBERS:
             raise InputError(
@@ -241,7 +241,7 @@ class CodedStore(Store):
         return Partition(self._coder.words(columns), numbers, np.zeros(1, dtype=np.uint64))
 
     def interrupt(self) -> None:
-        """Have a read that hangs end soon."""
+        """Interrupt a read that hangs."""
         self._inner.interrupt()
 
     def reopen(self) -> None:
@@ -252,19 +252,19 @@ class CodedStore(Store):
         self.names = self._inner.names
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
         self._inner.close()
 
 
 def _plain(values: Values | Strings) -> Values | Strings:
-    """Times as whole numbers of nanoseconds."""
+    """Return times as integers of nanoseconds."""
     if isinstance(values, Strings):
         return values
     return values.view(np.int64) if values.dtype.kind in "mM" else values
 
 
 def _among(known: Ranks, wide: Ranks) -> Ranks:
-    """Rank of combinations among those that are known."""
+    """Return the rank of combinations among the known ones."""
     if not len(known):
         return np.full(len(wide), ABSENT)
     positions = np.minimum(np.searchsorted(known, wide), len(known) - 1)
@@ -273,7 +273,7 @@ def _among(known: Ranks, wide: Ranks) -> Ranks:
 
 
 def _unused(words: Words) -> np.uint64:
-    """Return a word that does not occur: among one more than there are, one is free."""
+    """Return a code that does not occur: of ``len(words) + 1`` candidates one is free."""
     used = np.zeros(len(words) + 1, dtype=np.bool_)
     used[words[words <= len(words)]] = True
     return np.uint64(np.argmin(used))

@@ -40,13 +40,14 @@ from streamjoin.engines.semi.layout import (
 
 FIRST_VALUES = 16
 FIRST_VALUES_SHARE = 1 / 256
-"""Of a budget, for the table of values before there is use for more."""
+"""Initial share of a budget for the table of values."""
 
 MAX_VALUES_SHARE = 1 / 8
-"""Of a budget, for the table of values at most: of each, twice its bytes are saved, or it goes."""
+"""Maximum share of a budget for the table of values: a value saves twice its bytes, or it is
+evicted."""
 
 FIXED_BYTES = (semistream.OVERFLOW + 3 + NUMBERS) * WORD_BYTES + 3 * 4
-"""What the directory, the numbers and the lists of pages take beside what grows with the pages."""
+"""Bytes of the directory, the numbers and the page lists that do not grow with the pages."""
 
 GROWTH = 1.25
 START_BYTES = 1 << 20
@@ -65,20 +66,20 @@ class Tables:
     Parameters
     ----------
     node_payload_words, record_payload_words : int
-        What is kept of a stream tuple and of a master row.
+        Payload words of a stream tuple and of a row of R.
     memory_bytes : int or None
-        The budget; None lets the tables grow as they must.
+        The budget; None lets the tables grow as needed.
     caching : bool
-        Whether values are needed at all.
+        Whether values are needed.
 
     Attributes
     ----------
     shared : tuple of ndarray
-        What every kernel takes, in its order.
+        The arrays that every kernel takes, in its order.
     records : int
-        Records in use, gaps among them.
+        Records in use, including gaps.
     pages : int
-        Pages of both tables, free ones among them.
+        Pages of both tables, including free ones.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ class Tables:
 
     @property
     def value_keys(self) -> NDArray[np.uint64]:
-        """Their join values."""
+        """The values' join values."""
         return self._value_keys
 
     @property
@@ -179,7 +180,7 @@ class Tables:
         return sum(array.nbytes for array in self.shared)
 
     def components(self) -> dict[str, int]:
-        """Bytes by component: what each uses, and what of the arena is free."""
+        """Return the bytes by component, and those of the arena that are free."""
         lists = sum(pages.nbytes for pages in self._lists)
         values = self._value_keys.nbytes + self._values.nbytes + self._free_values.nbytes
         return {
@@ -191,7 +192,7 @@ class Tables:
         }
 
     def grow(self) -> None:
-        """Make what is short larger; only without a budget."""
+        """Enlarge the structures that are full; only without a budget."""
         if self.free_pages == 0:
             self._add_pages(max(MIN_PAGES, int(self.pages * (GROWTH - 1))))
         overflown = self._directory[-2] != semistream.EMPTY
@@ -201,16 +202,16 @@ class Tables:
             migration.rehash(old, self.numbers, self._directory, self._arena, self._value_keys)
 
     def grow_values(self, count: int) -> None:
-        """Make room for so many more values: at once, or with a budget in place of pages.
+        """Make room for ``count`` more values: at once, or with a budget by giving up pages.
 
-        Those are the last of the arena. Stream tuples leave them within a cycle, records are moved;
-        :meth:`settle` does the rest.
+        These are the last pages of the arena. Stream tuples leave them within a cycle, records are
+        moved; :meth:`reclaim_pages` does the rest.
         """
         if self.grows:
             self._add_values(count)
         elif self.pages == self._arena_pages:
             count = min(count, self._max_values - len(self._values))
-            # Each page brings the entries of its nodes, which may be fewer than its values.
+            # A page frees the directory entries of its nodes, which may be fewer than its values.
             wanted = max(
                 -(-count * VALUE_BYTES // self.page_bytes),
                 -(-(count - self._spare_entries) // int(self.numbers[PAGE_NODES])),
@@ -225,7 +226,7 @@ class Tables:
             self.reclaim_pages()
 
     def reclaim_pages(self) -> None:
-        """Put values in the place of the pages that are given up, once nothing is in them."""
+        """Turn the pages that are given up into values, once they are empty."""
         if self.pages == self._arena_pages:
             return
         queue, record_pages, free_pages = self._lists
@@ -250,7 +251,7 @@ class Tables:
         self._add_values(values)
 
     def take_record_pages(self, records: int) -> int:
-        """Take free pages for so many more records; return for how many there was room."""
+        """Take free pages for ``records`` more records; return for how many there was room."""
         room = self.record_pages_used * self.page_records - self.records
         wanted = max(0, -(-(records - room) // self.page_records))
         if self.grows and wanted > self.free_pages:
@@ -264,7 +265,7 @@ class Tables:
         return min(records, room + taken * self.page_records)
 
     def give_back_record_pages(self) -> None:
-        """Give back the pages behind the last record."""
+        """Return the pages after the last record to the free list."""
         needed = -(-self.records // self.page_records)
         _, record_pages, free_pages = self._lists
         while self.record_pages_used > needed:

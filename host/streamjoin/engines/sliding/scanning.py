@@ -1,4 +1,4 @@
-"""What joins that scan share: who has to meet whom, and a scan handed over part by part."""
+"""What joins that scan share: the rows that each tuple meets, and a resumable scan."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,25 +18,25 @@ OUTPUT_PAIRS = 1 << 16
 ScanResults = tuple[Codes, Codes, Codes]
 
 CALL_COMPARISONS = 1 << 28
-"""Comparisons of one call of the kernel, some ten milliseconds: it cannot be interrupted."""
+"""Maximum comparisons of a kernel call, some ten milliseconds: it cannot be interrupted."""
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """The input as scans take it.
+    """The input of a scan.
 
     Attributes
     ----------
     r, s : Stream
         The inputs.
     codes : OffsetCodes
-        Their join columns.
+        Codes of their join columns.
     r_first, r_end : ndarray of int64, shape (r rows,)
-        Rows of S that each R tuple meets on its arrival, none before ``r_first``.
+        Range of S rows that each R tuple meets on its arrival.
     s_first, s_end : ndarray of int64, shape (s rows,)
-        Rows of R that each S tuple meets.
+        Range of R rows that each S tuple meets on its arrival.
     carried : tuple of int
-        Leading rows of R and of S that meet nobody on their arrival, nor one another.
+        Leading rows of R and of S that meet no tuple on their arrival, nor one another.
     """
 
     r: Stream
@@ -63,7 +63,7 @@ class Ranges:
 
     @property
     def longest(self) -> int:
-        """The most tuples that one tuple meets on its arrival."""
+        """Maximum tuples that one tuple meets on its arrival."""
         lengths = (self.r_end - self.r_first, self.s_end - self.s_first)
         return max((int(some.max()) for some in lengths if len(some)), default=0)
 
@@ -100,12 +100,12 @@ class Scanner:
     arriving, stored : OffsetCodes
         Codes by row, and by slot.
     longest : int
-        The most slots that an arrival has to meet.
+        Maximum slots that an arrival meets.
 
     Attributes
     ----------
     stored : OffsetCodes
-        May be replaced while all that was taken is done.
+        May be replaced while the scanner is done.
     rows_of : tuple of int
         Stride, offset of R, offset of S: the row of a slot is ``slot * stride + offset``.
     """
@@ -128,17 +128,16 @@ class Scanner:
 
     @property
     def done(self) -> bool:
-        """Whether all that was taken has been joined."""
+        """Whether all arrivals that it was given are joined."""
         return int(self._work.state[self._kernels.ARRIVAL]) == self._count
 
     def more(self) -> ScanResults:
-        """Join until all is done, the output is full or a while is over.
+        """Join until all is done, the output is full or the call is long enough.
 
         Returns
         -------
-        places, r_rows, s_rows : ndarray of uint32, shape (pairs,)
-            Place among the arrivals, row of R and row of S of each result: by place, ascending
-            within.
+        arrivals, r_rows, s_rows : ndarray of uint32, shape (pairs,)
+            Arrival, row of R and row of S of each result: by arrival, ascending within.
         """
         count = self._kernels.scan(
             self._arriving,
@@ -149,7 +148,7 @@ class Scanner:
             self._out,
             self._pieces,
         )
-        # Copies of the few that were found leave the large buffer for the next.
+        # Copying the few results keeps the large buffer for the next call.
         arrivals, r_rows, s_rows = (column[:count].copy() for column in self._out)
         return arrivals, r_rows, s_rows
 

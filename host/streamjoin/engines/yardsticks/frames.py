@@ -1,7 +1,7 @@
 """Outside yardsticks on data frames: Polars, pyarrow and pandas, each its own join at its best.
 
-Native tables with a key column and a row number are made before the clock starts, as DuckDB's
-are; joining and materialising both row numbers is what is timed. The threads of Polars are those
+Native tables with a key column and a row number are made before the clock starts, as DuckDB's are;
+the measured time covers joining and materialising both row numbers. The threads of Polars are those
 of its pool, all cores unless ``POLARS_MAX_THREADS`` says otherwise before Python starts.
 """
 

@@ -18,13 +18,13 @@ ROW_MASK = U64(0xFFFFFFFF)
 LAST = U64(0xFFFFFFFFFFFFFFFF)
 
 GUIDE_BITS = 12
-"""The keys from the least to the greatest are cut into up to this many steps (its power of two);
-each says at which splitter the search for a key's range begins."""
+"""log2 of the maximum steps into which the keys are cut; for each step the guide names the splitter
+at which the search for a key's range begins."""
 
 
 @kernel
 def make_guide(splitters: Codes, lowest: np.uint32, shift: np.uint32, guide: Int64s) -> None:
-    """Write for each step of ``2 ** shift`` keys from ``least`` up the first range it can be in.
+    """Write for each step of ``2 ** shift`` keys from ``lowest`` up its first possible range.
 
     Range ``i`` holds the keys from ``splitters[i - 1]`` to below ``splitters[i]``.
     """
@@ -84,7 +84,7 @@ def range_scatter(
 
 @kernel
 def merge_two(runs: Tuples, first: int, middle: int, end: int, out: Tuples) -> None:
-    """Merge two neighbouring sorted runs into the same places of ``out``."""
+    """Merge two neighbouring sorted runs into the same indices of ``out``."""
     left, right, index = U64(first), U64(middle), U64(first)
     left_end, right_end = U64(middle), U64(end)
     while left < left_end and right < right_end:
@@ -113,9 +113,9 @@ def merge_many(runs: Tuples, bounds: Int64s, out: Tuples) -> None:
     runs : ndarray of uint64
         The runs.
     bounds : ndarray of int64, shape (runs + 1,)
-        Where they begin and end.
+        First index of each run, and the end of the last.
     out : ndarray of uint64
-        Receives them in the same places.
+        Receives the merged runs at the same indices.
     """
     count = len(bounds) - 1
     leaves = 1
@@ -166,24 +166,24 @@ def merge_join(
     out_s: Codes,
     at: int,
 ) -> int:
-    """Join two sorted stretches in a single pass until they end or the output is full.
+    """Join two sorted ranges in a single pass until they end or the output is full.
 
     Parameters
     ----------
     r, s : ndarray of uint64
         Sorted tuples.
     r_end, s_end : int
-        Where the stretches end.
+        End of each range.
     state : ndarray of int64, shape (3,)
-        Where to go on: first R tuple of the present key, S tuple, R tuple to pair it with next (-1
-        for the first). The S place is ``s_end`` when done.
+        Where to resume: first R tuple of the current key, S tuple, R tuple to pair it with next (-1
+        for the first). The S index is ``s_end`` when done.
     out_r, out_s : ndarray of uint32, same shape
-        Receive the matching rows, from place ``at`` on.
+        Receive the matching rows, from index ``at`` on.
 
     Returns
     -------
     int
-        The place behind the last match.
+        The index after the last match.
     """
     filled, room = U64(at), U64(len(out_r))
     at_r, at_s = U64(state[0]), U64(state[1])
@@ -231,7 +231,7 @@ def merge_join_across(
     out_s: Codes,
     at: int,
 ) -> int:
-    """Join two sorted streams but for the pairs within one run: those were joined before.
+    """Join two sorted streams except the pairs within one run, which were joined before.
 
     Parameters
     ----------
@@ -242,12 +242,12 @@ def merge_join_across(
     state : ndarray of int64, shape (3,)
         As of :func:`merge_join`.
     out_r, out_s : ndarray of uint32, same shape
-        Receive the matching rows, from place ``at`` on.
+        Receive the matching rows, from index ``at`` on.
 
     Returns
     -------
     int
-        The place behind the last match.
+        The index after the last match.
     """
     filled, room = U64(at), U64(len(out_r))
     at_r, at_s = U64(state[0]), U64(state[1])

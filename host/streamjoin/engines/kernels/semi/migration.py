@@ -1,4 +1,4 @@
-"""Cache migration: join values on their way between H_S and the cache H_R.
+"""Cache migration: moving join values between H_S and the cache H_R.
 
 See :mod:`streamjoin.engines.kernels.semi.layout` for the tables. These steps run between two cycles
 through R, never within one.
@@ -41,7 +41,7 @@ from streamjoin.engines.kernels.semi.layout import (
 )
 
 MAX_NODES = 1 << 12
-"""Join values with more nodes are alike for :func:`nominate`."""
+"""Maximum nodes that :func:`nominate` tells apart; join values with more count as equal."""
 
 
 @kernel
@@ -57,14 +57,15 @@ def nominate(
     record_pages: Codes,
     free_pages: Codes,
 ) -> int:
-    """Make a value of every join value with more nodes than that and a row in R; count from here.
+    """Give a value to every join value with more than ``more_than`` nodes and a row in R.
 
-    Where free values are too few, those with the most nodes get them.
+    Their rows are counted from now on. If free values are too few, the join values with the largest
+    numbers of nodes get them.
 
     Returns
     -------
     int
-        Join values that found no free value.
+        Join values that got no free value.
     """
     fewest = U64(more_than + 1)
     threshold = min(fewest, U64(MAX_NODES))
@@ -74,7 +75,7 @@ def nominate(
         if nodes >= fewest:
             having[min(nodes, U64(MAX_NODES))] += U64(1)
     nominees = having.sum()
-    # All from `least` nodes on get a value, and as many as are left of those with one node less.
+    # Join values of at least `threshold` nodes get a value; those of one node less share the rest.
     left, denied = numbers[FREE_VALUES], U64(0)
     if nominees > left:
         denied = nominees - left
@@ -104,7 +105,7 @@ def nominate(
 
 @inlined
 def _nominee_nodes(entry: np.uint64, arena: Uint64s) -> np.uint64:
-    """Nodes of a plain join value with a row in R; 0 for any other entry."""
+    """Return the nodes of a plain join value with a row in R; 0 for any other entry."""
     if entry & SPECIAL:  # of an empty slot, too
         return U64(0)
     count = arena[(entry & LOW) + U64(2)]
@@ -124,7 +125,7 @@ def demote(
     record_pages: Codes,
     free_pages: Codes,
 ) -> None:
-    """Make plain join values of these values again; those without nodes are forgotten."""
+    """Turn values back into plain join values; those without nodes are removed."""
     slots = numbers[SLOTS]
     for value in chosen:
         tag = _hash(value_keys[value])
@@ -154,7 +155,7 @@ def compact(
     record_pages: Codes,
     free_pages: Codes,
 ) -> int:
-    """Slide the records of these values, ordered by their first one, down over what is unused.
+    """Move the records of these values, ordered by their first record, down over unused ones.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The steps of a loop of a semi-stream join: take tuples, look rows up.
+"""The two phases of a semi-stream join's loop: take stream tuples, probe with rows of R.
 
 See :mod:`streamjoin.engines.kernels.semi.layout` for the tables.
 """
@@ -86,18 +86,18 @@ def take(
     out_r: Codes,
     out_s: Codes,
 ) -> tuple[int, int]:
-    """Cache phase: join stream tuples with the cache, put those that it lacks into H_S.
+    """Cache phase: join stream tuples with the cache; insert those that it lacks into H_S.
 
     Parameters
     ----------
     keys : ndarray of uint64
-        The stream's keys; taken from ``numbers[PLACE]`` on.
+        The stream's keys; taken from index ``numbers[POSITION]`` on.
     end : int
-        Place to stop before.
+        Index to stop before.
     first_row : int
         Row number of the first key.
     stream_payload : ndarray of uint64
-        Payload words of the tuples, one behind the other, or of one tuple for all.
+        Payload words, tuple after tuple, or of one tuple that stands for all.
     numbers, arena, directory, value_keys, values, free_values, queue, record_pages, free_pages
         The tables.
     out_r, out_s : ndarray of uint32
@@ -105,10 +105,10 @@ def take(
 
     Returns
     -------
-    found : int
+    matches : int
         Pairs written.
     status : int
-        Why it ended; after FULL_OUTPUT it goes on where it was when it is called again.
+        Why it ended; after FULL_OUTPUT the next call resumes where this one ended.
     """
     slots, node_words = numbers[SLOTS], numbers[NODE_WORDS]
     page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
@@ -142,7 +142,7 @@ def take(
         special = known and entry & SPECIAL != U64(0)
         if special:
             value = entry & LOW
-            # A value that R holds otherwise than last time waits for it like any other.
+            # A value whose rows of R have changed waits for R like any other.
             state = values[value, STATE] if values[value, SEEN] != BROKEN else U32(FREE)
             if state == ABSENT:
                 values[value, USES] += U32(1)
@@ -240,10 +240,10 @@ def probe(
     out_r: Codes,
     out_s: Codes,
 ) -> tuple[int, int]:
-    """Disk phase: look the rows of a partition up in H_S, from ``numbers[PLACE]`` on.
+    """Disk phase: probe H_S with the rows of a partition, from ``numbers[POSITION]`` on.
 
-    On the way it counts the rows of values that may be moved, loads those that are being moved,
-    and renews those that are in the cache; rows come in the same order in every cycle.
+    It also counts the rows of values that may be moved, loads the rows of those that are being
+    moved, and refreshes the rows of those in the cache; every cycle reads rows in the same order.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def probe(
 
     Returns
     -------
-    found, status : int
+    matches, status : int
         As for :func:`take`.
     """
     slots, page_words = numbers[SLOTS], numbers[PAGE_WORDS]

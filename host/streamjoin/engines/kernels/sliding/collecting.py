@@ -1,4 +1,4 @@
-"""SplitJoin's collector: results of several cores in one order, by punctuation."""
+"""SplitJoin's collector: merging the cores' results into one order, by punctuation."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ NOTHING_LEFT = U64(0xFFFFFFFFFFFFFFFF)
 def _interval(
     arrival: np.uint32, r_row: np.uint32, s_row: np.uint32, of_s: bool, within: np.uint64
 ) -> np.uint64:
-    """Number the punctuation interval of a result: by arrival, then by its stored tuple's row."""
+    """Return the number of a result's punctuation interval: by arrival, then by its stored row."""
     interval = U64(arrival) << U64(32)
     if within > U64(0):
         interval |= U64(r_row if of_s else s_row) // within
@@ -36,16 +36,15 @@ def merge(
 
     Parameters
     ----------
-    found : ndarray of uint32, shape (3, results)
-        Place among the arrivals, row of R, row of S; each core's results by place, ascending
-        within.
+    results : ndarray of uint32, shape (3, results)
+        Arrival, row of R, row of S; each core's results ascend by arrival, then by stored row.
     bounds : ndarray of int64, shape (cores + 1,)
-        Where each core's results begin, and the end of the last.
+        Index of each core's first result, and the end of the last.
     is_s : ndarray of bool, shape (arrivals,)
         Side of each arriving tuple.
     interval_rows : int
-        Rows of the stored stream, of all cores together, from one punctuation to the next; 0 if
-        there is one at the end of each arriving tuple only.
+        Rows of the stored stream, of all cores together, between two punctuations; 0 if only the
+        end of each arriving tuple has one.
     out_r, out_s : ndarray of uint32, shape (results,)
         Receive rows of R and S.
     """

@@ -1,10 +1,10 @@
 """B+-trees in arrays: many trees of unique 64-bit entries that share pools of nodes.
 
-An entry is a tuple of a stream, ``key << 32 | row``, so that duplicates of a key are apart and
-lie in the order in which they arrived. A leaf is :data:`NODE` entries, ascending, padded with
-:data:`NOTHING`; leaves of a tree are linked from left to right. An inner node has up to
-:data:`NODE` children and separators between them: what is at most separator ``i`` is in child
-``i`` or before. Nodes are numbers; nothing is an object.
+An entry is a tuple of a stream, ``key << 32 | row``, so that entries with the same key differ and
+are sorted by arrival. A leaf is :data:`NODE` entries, ascending, padded with :data:`NOTHING`;
+leaves of a tree are linked from left to right. An inner node has up to :data:`NODE` children and
+separators between them: entries of at most separator ``i`` are in child ``i`` or before. A node is
+its number in the pool, not an object.
 
 Insertion splits full nodes on the way down, deletion refills sparse ones (merges them with a
 neighbour or shares its elements), both only where the leaf asks for it: the usual update is one
@@ -27,14 +27,14 @@ WIDTH = U64(NODE)
 HALF = U64(NODE // 2)
 
 SPARSE = U64(NODE // 4)
-"""A node that is not the root keeps at least so many elements where entries are deleted."""
+"""Minimum elements of a node other than the root, in trees from which entries are deleted."""
 
 FULL_ENOUGH = U64(NODE * 3 // 4)
-"""Two neighbours become one node if it then has at most so many elements: it can still grow."""
+"""Maximum elements of a node merged from two neighbours: it can still grow."""
 
 LEAVES, INNERS, FREE_LEAF, FREE_INNER, ENTRIES = U64(0), U64(1), U64(2), U64(3), U64(4)
 REGION_WORDS = U64(8)
-"""Counters of a region: next unused nodes, heads of the free lists, entries; a cache line."""
+"""64-bit words of a region's counters, a cache line: next unused nodes, free lists, entries."""
 
 
 class Forest(NamedTuple):
@@ -51,7 +51,7 @@ class Forest(NamedTuple):
         Root of each tree (NO_NODE while it is empty) and the inner nodes above each of its leaves.
     counters : ndarray of uint64, shape (regions * REGION_WORDS,)
     scratch, scratch_children : ndarray of uint64 and uint32, shape (2 * NODE,)
-        Where two nodes are put together.
+        Work space in which two nodes are merged.
     """
 
     leaves: NDArray[np.uint64]
@@ -66,10 +66,10 @@ class Forest(NamedTuple):
 
 
 def plant(trees: int, regions: int, leaves: int) -> Forest:
-    """Make room for so many trees, and in every region for so many leaves.
+    """Allocate empty trees, and a number of leaves in every region.
 
-    Memory: 652 bytes a leaf at most, of which pages are touched only as far as nodes are in use:
-    256 for the leaf, 384 for each inner node (one for 16 leaves and more in a large tree).
+    Memory: at most 652 bytes a leaf: 256 for the leaf, 384 for each inner node (one for 16 or more
+    leaves in a large tree). Memory pages of unused nodes are never touched.
     """
     forest = Forest(
         np.empty(regions * leaves * NODE, dtype=np.uint64),
@@ -88,12 +88,12 @@ def plant(trees: int, regions: int, leaves: int) -> Forest:
 
 
 def leaves_for(entries: int, min_entries: int) -> int:
-    """Leaves that suffice for so many entries where each but the last keeps at least ``least``."""
+    """Maximum leaves for ``entries`` if all but the last hold at least ``min_entries``."""
     return entries // min_entries + 2
 
 
 def bytes_in_use(forest: Forest) -> int:
-    """Bytes of the nodes that are or were in use since their region was cleared."""
+    """Bytes of the nodes that were used since their region was cleared."""
     counters = forest.counters.reshape(-1, int(REGION_WORDS)).astype(np.int64)
     firsts = np.arange(len(counters)) * (len(forest.nexts) // len(counters))
     leaves, inners = (int((counters[:, int(c)] - firsts).sum()) for c in (LEAVES, INNERS))
@@ -180,7 +180,7 @@ def insert(forest: Forest, region: int, tree: int, entry: int) -> None:
 
 @uncounted
 def _split_down(forest: Forest, region: np.uint64, tree: np.uint64, entry: np.uint64) -> np.uint64:
-    """Split the full nodes on an entry's way; return its leaf, which now has room."""
+    """Split the full nodes on the path to an entry; return its leaf, which now has room."""
     node, height = U64(forest.roots[tree]), U64(forest.heights[tree])
     if _is_full(forest, node, height):
         above = _new_inner(forest, region)
@@ -253,7 +253,7 @@ def delete(forest: Forest, region: int, tree: int, entry: int) -> None:
 
 @uncounted
 def _refill_down(forest: Forest, region: np.uint64, tree: np.uint64, entry: np.uint64) -> np.uint64:
-    """Refill the sparse nodes on an entry's way; return its leaf, which can now lose one."""
+    """Refill the sparse nodes on the path to an entry; return its leaf, which can now lose one."""
     node, height = U64(forest.roots[tree]), U64(forest.heights[tree])
     while height > U64(0):
         height -= U64(1)
@@ -289,7 +289,7 @@ def _elements(forest: Forest, node: np.uint64, height: np.uint64) -> np.uint64:
 
 @uncounted
 def _even_leaves(forest: Forest, region: np.uint64, parent: np.uint64, slot: np.uint64) -> None:
-    """Merge the parent's child at a place with the next one, or share their entries evenly."""
+    """Merge a parent's child with the next one, or share their entries evenly."""
     left, right = (
         U64(forest.children[parent + slot]),
         U64(forest.children[parent + slot + U64(1)]),
@@ -317,7 +317,7 @@ def _even_leaves(forest: Forest, region: np.uint64, parent: np.uint64, slot: np.
 
 @uncounted
 def _even_inners(forest: Forest, region: np.uint64, parent: np.uint64, slot: np.uint64) -> None:
-    """Merge the parent's child at a place with the next one, or share their children evenly."""
+    """Merge a parent's child with the next one, or share their children evenly."""
     left, right = (
         U64(forest.children[parent + slot]),
         U64(forest.children[parent + slot + U64(1)]),
@@ -329,7 +329,7 @@ def _even_inners(forest: Forest, region: np.uint64, parent: np.uint64, slot: np.
             forest.scratch_children[held] = forest.children[first + index]
             forest.scratch[held] = forest.separators[first + index]
             held += U64(1)
-        # Behind the left one's last child comes what parts it from the right one's first.
+        # The parent's separator divides the left node's last child from the right node's first.
         forest.scratch[held - U64(1)] = forest.separators[parent + slot] if first == at else NOTHING
     merged = held <= FULL_ENOUGH
     kept = held if merged else held // U64(2)

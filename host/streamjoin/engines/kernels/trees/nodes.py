@@ -19,7 +19,7 @@ _LANE = ir.IntType(32)
 
 
 def _vector(context: Any, builder: ir.IRBuilder, array_type: Any, array: Any, first: Any) -> Any:
-    """Return the node's place in memory as a vector, and the bytes of an element."""
+    """Return a pointer to the node as a vector, and the bytes of an element."""
     view = context.make_array(array_type)(context, builder, array)
     address = cgutils.get_item_pointer(
         context, builder, array_type, view, [first], wraparound=False
@@ -40,7 +40,7 @@ def _shuffled(builder: ir.IRBuilder, left: Any, right: Any, lanes: list[int]) ->
 
 
 def _lanes(builder: ir.IRBuilder, slot: Any) -> Any:
-    """Return the lanes' numbers, and in every lane the one that is meant."""
+    """Return the lanes' numbers, and a vector that has ``slot`` in every lane."""
     numbers = ir.Constant(ir.VectorType(_LANE, NODE), list(range(NODE)))
     return numbers, _splat(builder, builder.trunc(slot, _LANE))
 
@@ -62,7 +62,7 @@ def count_below(typing_context: Any, array: Any, first: Any, value: Any) -> Any:
 
 @intrinsic
 def insert_at(typing_context: Any, array: Any, first: Any, slot: Any, value: Any) -> Any:
-    """Insert ``value`` at a place of the node at ``array[first]``; its last element falls out."""
+    """Insert ``value`` at a slot of the node at ``array[first]``; its last element is dropped."""
     signature = types.void(array, types.uintp, types.uintp, array.dtype)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
@@ -82,7 +82,7 @@ def insert_at(typing_context: Any, array: Any, first: Any, slot: Any, value: Any
 
 @intrinsic
 def remove_at(typing_context: Any, array: Any, first: Any, slot: Any, padding: Any) -> Any:
-    """Remove the element at a place of the node at ``array[first]``; ``padding`` comes last."""
+    """Remove the element at a slot of the node at ``array[first]``; ``padding`` is appended."""
     signature = types.void(array, types.uintp, types.uintp, array.dtype)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:

@@ -1,7 +1,7 @@
-"""What an arriving tuple asks of the opposite window's index, and which candidates join.
+"""Probing the opposite window's index with an arriving tuple, and checking the candidates.
 
-Rows of both streams are numbered through: those of S follow those of R. A column of the index is
-then one array for both, and a row says which stream it is of.
+Rows of both streams share one numbering: those of S follow those of R. A column of the index is one
+array for both, and a row number identifies the stream.
 """
 
 from typing import NamedTuple
@@ -21,19 +21,19 @@ U32, U64 = np.uint32, np.uint64
 
 
 class Columns(NamedTuple):
-    """The predicate's codes, and the part of it that the index answers.
+    """The codes of the predicate, and those of its indexed term.
 
     Attributes
     ----------
     keys : ndarray of uint32, shape (r rows + s rows,)
-        What each tuple is indexed by.
+        Index key of each tuple.
     lows, highs : ndarray of uint32, shape (r rows + s rows,)
-        The keys of the opposite stream, both ends included, outside of which none joins with it.
+        Range of opposite keys, both ends included, that a tuple can join with.
     r : ndarray of uint32, shape (terms, r rows)
     s_lo, s_hi : ndarray of uint32, shape (terms, s rows)
         The whole predicate (:class:`~streamjoin.engines.encode.IntervalCodes`).
     checked : bool
-        Whether a candidate has still to be held against the whole predicate.
+        Whether a candidate has to be checked against the whole predicate.
     """
 
     keys: Codes
@@ -51,11 +51,11 @@ class Arrivals(NamedTuple):
     Attributes
     ----------
     rows : ndarray of int64, shape (arrivals,)
-        Which ones.
+        Row numbers.
     firsts, ends : ndarray of int64, shape (arrivals,)
-        The opposite window when each arrives: rows ``first`` to below ``end``.
+        The opposite window at each arrival: rows ``first`` to below ``end``.
     expired : ndarray of int64, shape (arrivals,)
-        The first row of its own stream that is live after it.
+        First row of its own stream that is live after it.
     """
 
     rows: Int64s
@@ -93,9 +93,9 @@ def offer(
     out: Codes,
     matches: np.uint64,
 ) -> np.uint64:
-    """Write a candidate down if it is in the window and joins; return the pairs so far.
+    """Write a candidate if it is in the window and joins; return the number of matches so far.
 
-    One beyond the room is counted and not written: the arrival has then to be done again.
+    A match beyond the room is counted, not written; the arrival must then be repeated.
     """
     if (other >= first) & (other < end):
         hit = True
@@ -121,7 +121,7 @@ def scan_sorted(
     out: Codes,
     matches: np.uint64,
 ) -> np.uint64:
-    """Offer an immutable tree's entries from a place on, up to the tuple's highest key."""
+    """Offer an immutable tree's entries from an index on, up to the tuple's highest key."""
     stop = first_entry(trees, tree) + trees.shapes[tree * SHAPE_WORDS + COUNT]
     highest = entry_of(columns.highs[row], ROW)
     room = U64(out.shape[1])
@@ -168,24 +168,24 @@ def scan_tree(
 def reach(
     s_lo: Codes, s_hi: Codes, r: Codes, shift: int, widest: int, starts: Codes, lows: Codes
 ) -> None:
-    """Find for each R tuple the least ``s_lo`` of the S intervals that may hold it.
+    """Compute for each R tuple the minimum ``s_lo`` of the S intervals that may hold it.
 
-    An S tuple is indexed by the lower end of its interval. One that holds ``r`` starts at most at
-    ``r``, and at the earliest where the longest interval that ends at ``r`` or beyond does. How
-    long intervals are depends on where they lie (equal widths in values are unequal in the codes
-    of float32, and in ranks), so it is looked up in steps of ``2**shift`` codes.
+    An S tuple is indexed by the lower end of its interval. An interval that holds ``r`` starts at
+    or below ``r``, and not below the minimum start of all intervals that end at ``r`` or above.
+    Equal widths in values are unequal in codes of float32 and in ranks, so this minimum is
+    tabulated for steps of ``2**shift`` codes.
 
     Parameters
     ----------
     s_lo, s_hi : ndarray of uint32, shape (s rows,)
-        Intervals; empty ones (``lo > hi``) do not count.
+        Intervals; empty ones (``lo > hi``) are ignored.
     r : ndarray of uint32, shape (r rows,)
     shift : int
-        Bits of a code that are below its step.
+        log2 of the codes in a step.
     widest : int
-        The greatest ``s_hi - s_lo``.
-    least : ndarray of uint32, shape (at least steps,)
-        Scratch.
+        Maximum ``s_hi - s_lo``.
+    starts : ndarray of uint32, shape (steps,)
+        Work space: minimum start by step.
     lows : ndarray of uint32, shape (r rows,)
         Receives the result; the largest code where no interval holds the tuple.
     """

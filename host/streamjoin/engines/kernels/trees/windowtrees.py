@@ -1,7 +1,7 @@
 """Joins over one B+-tree a window, and over a chain of trees: PIM-Tree, sections 2.2.1, 2.2.2.
 
-Both run tuple by tuple in arrival order: look up, insert, and remove what expired. They go on
-where they were when the output was full: the arrival that did not fit is done again.
+Both run tuple by tuple in arrival order: probe, insert, and remove expired tuples. When the output
+is full they return, and resume with the arrival whose matches did not fit.
 """
 
 import numpy as np
@@ -36,21 +36,21 @@ def join_tree(
     Parameters
     ----------
     columns, arrivals
-        See there.
+        As documented there.
     forest : Forest
         Tree and region 0 index R, 1 index S.
     oldest : ndarray of uint64, shape (2,)
         The oldest row in each tree.
     arrival : int
-        Where to go on.
+        Arrival to start with.
     out : ndarray of uint32, shape (2, room)
         Receives rows of R and of S, grouped by arrival.
 
     Returns
     -------
     arrival : int
-        Where to go on: ``len(arrivals.rows)`` when done.
-    found : int
+        Arrival to resume with: ``len(arrivals.rows)`` when done.
+    matches : int
         Pairs written.
     """
     at, matches = U64(arrival), U64(0)
@@ -85,27 +85,28 @@ def join_chain(
 ) -> tuple[int, int]:
     """Join arrivals over a chain of sub-indexes for each stream, which expire as a whole.
 
-    Sub-index ``b`` holds rows ``b * block`` to below ``(b + 1) * block`` of its stream and lies at
-    place ``b % length`` of the chain: a live window touches at most ``length`` of them.
+    Sub-index ``b`` holds rows ``b * block`` to below ``(b + 1) * block`` of its stream, in slot ``b
+    % length`` of the chain: a live window overlaps at most ``length`` sub-indexes.
 
     Parameters
     ----------
     columns, arrivals, arrival, out
         As for :func:`join_tree`.
     forest : Forest
-        ``length`` trees, each a region, for R, then as many for S; one each if ``frozen``.
+        ``length`` trees for R, then as many for S, each a region; one for each stream if
+        ``frozen``.
     archive : Sorted
         Immutable trees, ``length`` for R, then as many for S; not used if not ``frozen``.
     frozen : bool
-        Whether full sub-indexes become immutable (IB-chain) or stay as they are (B-chain).
+        Whether full sub-indexes become immutable (IB-chain) or stay mutable (B-chain).
     length : int
-        Sub-indexes of a chain, two at least.
+        Sub-indexes of a chain, at least 2.
     blocks : ndarray of uint64, shape (2,)
         Tuples of a sub-index of R and of S.
 
     Returns
     -------
-    arrival, found : int
+    arrival, matches : int
         As for :func:`join_tree`.
     """
     at, matches = U64(arrival), U64(0)
