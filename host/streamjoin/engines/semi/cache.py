@@ -175,10 +175,10 @@ class Cache:
         """Start counting the rows of every join value that passes if it has a single row."""
         tables = self._tables
         max_nodes = self._factor * (tables.record_bytes + VALUE_BYTES) / tables.node_bytes
-        self._denied = migration.nominate(int(max_nodes), *tables.shared)
+        self._denied = migration.nominate(int(max_nodes), tables.shared)
         while self._denied and tables.grows:
             tables.grow_values(max(self._denied, len(tables.values)))
-            self._denied = migration.nominate(int(max_nodes), *tables.shared)
+            self._denied = migration.nominate(int(max_nodes), tables.shared)
 
     def _pass(self, values: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Return which values pass the cache inequality ``n * v_S > sf * m * v_R`` (theorem 2)."""
@@ -197,7 +197,7 @@ class Cache:
 
     def _demote(self, chosen: NDArray[np.int64]) -> int:
         if len(chosen):
-            migration.demote(chosen.astype(np.uint32), *self._tables.shared)
+            migration.demote(chosen.astype(np.uint32), self._tables.shared)
         return len(chosen)
 
     def _close_gaps(self) -> None:
@@ -208,5 +208,5 @@ class Cache:
         if tables.records - used <= MAX_GAPS * tables.records:
             return
         order = held[np.argsort(values[held, FIRST], kind="stable")].astype(np.uint32)
-        tables.records = int(migration.compact(order, *tables.shared))
+        tables.records = int(migration.compact(order, tables.shared))
         tables.give_back_record_pages()

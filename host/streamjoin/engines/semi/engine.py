@@ -211,12 +211,12 @@ class SemiStreamEngine(Engine):
         nothing, room = np.zeros(0, dtype=np.uint64), np.zeros(1, dtype=np.uint32)
         payload = np.zeros(_stream_words(job), dtype=np.uint64)
         outs = (room, room.copy())
-        steps.take(nothing, 0, 0, payload, *tables.shared, *outs)
-        steps.probe(nothing, nothing, nothing, 0, 0, *tables.shared, *outs)
-        expiry.expire(0, 0, *tables.shared)
-        migration.nominate(0, *tables.shared)
-        migration.demote(room[:0].copy(), *tables.shared)
-        migration.compact(room[:0].copy(), *tables.shared)
+        steps.take(nothing, 0, 0, payload, tables.shared, *outs)
+        steps.probe(nothing, nothing, nothing, 0, 0, tables.shared, *outs)
+        expiry.expire(0, 0, tables.shared)
+        migration.nominate(0, tables.shared)
+        migration.demote(room[:0].copy(), tables.shared)
+        migration.compact(room[:0].copy(), tables.shared)
 
     def run(self, job: Job, prepared: Prepared, meter: Meter) -> None:
         """Join, emitting pairs as chunks meet partitions."""

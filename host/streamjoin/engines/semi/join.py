@@ -162,7 +162,7 @@ class SemiStreamJoin:
             _, upto = self._chunks.popleft()
         if upto is not None:
             cycle = self._cycle if self.cache is not None else 0
-            expiry.expire(upto, cycle, *self.tables.shared)
+            expiry.expire(upto, cycle, self.tables.shared)
 
     def _quota(self, partitions: int) -> int:
         """Return the tuples that H_S may take now: the chunk's size."""
@@ -198,7 +198,7 @@ class SemiStreamJoin:
         numbers[POSITION], numbers[WITHIN] = self._taken, 0
         while True:
             pairs, status = steps.take(
-                feed.keys, end, 0, feed.payload, *tables.shared, self._out_r, self._out_s
+                feed.keys, end, 0, feed.payload, tables.shared, self._out_r, self._out_s
             )
             self._emit(pairs)
             self.tally.cached_pairs += pairs
@@ -224,7 +224,7 @@ class SemiStreamJoin:
                 rows.payload,
                 rows.first,
                 rows.stride,
-                *self.tables.shared,
+                self.tables.shared,
                 self._out_r,
                 self._out_s,
             )

@@ -27,6 +27,7 @@ from streamjoin.engines.kernels.semi.layout import (
     SLOTS,
     VALUE_BYTES,
     VALUE_COLUMNS,
+    TableArrays,
 )
 from streamjoin.engines.semi.layout import (
     ENTRY_BYTES,
@@ -55,11 +56,6 @@ START_BYTES = 1 << 20
 NO_LIMIT = (1 << 63) - 1
 
 
-Uint64s = NDArray[np.uint64]
-Uint32s = NDArray[np.uint32]
-Shared = tuple[Uint64s, Uint64s, Uint64s, Uint64s, Uint32s, Uint32s, Uint32s, Uint32s, Uint32s]
-
-
 class Tables:
     """Arena, directory and values.
 
@@ -74,8 +70,8 @@ class Tables:
 
     Attributes
     ----------
-    shared : tuple of ndarray
-        The arrays that every kernel takes, in its order.
+    shared : TableArrays
+        The arrays that every kernel takes.
     records : int
         Records in use, including gaps.
     pages : int
@@ -129,10 +125,10 @@ class Tables:
         self._spare_entries = int(self.numbers[SLOTS] * (MAX_LOAD - LOAD))
 
     @property
-    def shared(self) -> Shared:
-        """Arrays that every kernel takes, in the order of its parameters."""
+    def shared(self) -> TableArrays:
+        """The arrays that every kernel takes."""
         queue, record_pages, free_pages = self._lists
-        return (
+        return TableArrays(
             self.numbers,
             self._arena,
             self._directory,
@@ -199,7 +195,7 @@ class Tables:
         if overflown or self.numbers[ENTRIES] >= self.numbers[MAX_ENTRIES]:
             old = self._directory
             self._make_directory(int(self.numbers[SLOTS] * GROWTH) + 2)
-            migration.rehash(old, self.numbers, self._directory, self._arena, self._value_keys)
+            migration.rehash(old, self.shared)
 
     def grow_values(self, count: int) -> None:
         """Make room for ``count`` more values: at once, or with a budget by giving up pages.

@@ -39,8 +39,8 @@ from streamjoin.engines.kernels.semi.layout import (
     U32,
     U64,
     Codes,
+    TableArrays,
     Uint64s,
-    Values,
     _hash,
     _home,
     _tag,
@@ -50,19 +50,7 @@ from streamjoin.engines.kernels.semi.layout import (
 
 
 @kernel
-def expire(
-    upto: int,
-    cycle: int,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
-) -> None:
+def expire(upto: int, cycle: int, tables: TableArrays) -> None:
     """Delete the oldest nodes up to a sequence number; return emptied pages to the free list.
 
     A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if other
@@ -70,6 +58,9 @@ def expire(
     values are required. If no value is free, the count word is marked as missing, and later tuples
     of the value are skipped while the others wait.
     """
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys, values, free_values = tables.value_keys, tables.values, tables.free_values
+    queue, free_pages = tables.queue, tables.free_pages
     slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
     while numbers[OLDEST] < U64(upto):
         at = numbers[OLDEST_AT]

@@ -31,8 +31,8 @@ from streamjoin.engines.kernels.semi.layout import (
     U32,
     U64,
     Codes,
+    TableArrays,
     Uint64s,
-    Values,
     _hash,
     find,
     insert,
@@ -45,18 +45,7 @@ MAX_NODES = 1 << 12
 
 
 @kernel
-def nominate(
-    more_than: int,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
-) -> int:
+def nominate(more_than: int, tables: TableArrays) -> int:
     """Give a value to every join value with more than ``more_than`` nodes and a row in R.
 
     Their rows are counted from now on. If free values are too few, the join values with the largest
@@ -67,6 +56,8 @@ def nominate(
     int
         Join values that got no free value.
     """
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys, values, free_values = tables.value_keys, tables.values, tables.free_values
     fewest = U64(more_than + 1)
     threshold = min(fewest, U64(MAX_NODES))
     having = np.zeros(MAX_NODES + 1, dtype=np.uint64)
@@ -113,19 +104,10 @@ def _nominee_nodes(entry: np.uint64, arena: Uint64s) -> np.uint64:
 
 
 @kernel
-def demote(
-    chosen: Codes,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
-) -> None:
+def demote(chosen: Codes, tables: TableArrays) -> None:
     """Turn values back into plain join values; those without nodes are removed."""
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys, values, free_values = tables.value_keys, tables.values, tables.free_values
     slots = numbers[SLOTS]
     for value in chosen:
         tag = _hash(value_keys[value])
@@ -143,18 +125,7 @@ def demote(
 
 
 @kernel
-def compact(
-    order: Codes,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
-) -> int:
+def compact(order: Codes, tables: TableArrays) -> int:
     """Move the records of these values, ordered by their first record, down over unused ones.
 
     Returns
@@ -162,6 +133,8 @@ def compact(
     int
         Records in use.
     """
+    numbers, arena, values = tables.numbers, tables.arena, tables.values
+    record_pages = tables.record_pages
     page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
     log2 = numbers[PAGE_RECORDS_LOG2]
     mask = (U64(1) << log2) - U64(1)
@@ -182,10 +155,10 @@ def compact(
 
 
 @kernel
-def rehash(
-    old: Uint64s, numbers: Uint64s, directory: Uint64s, arena: Uint64s, value_keys: Uint64s
-) -> None:
+def rehash(old: Uint64s, tables: TableArrays) -> None:
     """Enter all entries of an old directory into a new, empty one."""
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys = tables.value_keys
     slots = numbers[SLOTS]
     for entry in old:
         if entry != EMPTY:

@@ -59,8 +59,8 @@ from streamjoin.engines.kernels.semi.layout import (
     USES,
     WITHIN,
     Codes,
+    TableArrays,
     Uint64s,
-    Values,
     _hash,
     _home,
     _tag,
@@ -74,15 +74,7 @@ def take(
     end: int,
     first_row: int,
     stream_payload: Uint64s,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
+    tables: TableArrays,
     out_r: Codes,
     out_s: Codes,
 ) -> tuple[int, int]:
@@ -98,7 +90,7 @@ def take(
         Row number of the first key.
     stream_payload : ndarray of uint64
         Payload words, tuple after tuple, or of one tuple that stands for all.
-    numbers, arena, directory, value_keys, values, free_values, queue, record_pages, free_pages
+    tables : TableArrays
         The tables.
     out_r, out_s : ndarray of uint32
         Receive rows of R and S.
@@ -110,6 +102,9 @@ def take(
     status : int
         Why it ended; after FULL_OUTPUT the next call resumes where this one ended.
     """
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys, values, queue = tables.value_keys, tables.values, tables.queue
+    record_pages, free_pages = tables.record_pages, tables.free_pages
     slots, node_words = numbers[SLOTS], numbers[NODE_WORDS]
     page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
     log2 = numbers[PAGE_RECORDS_LOG2]
@@ -228,15 +223,7 @@ def probe(
     payload: Uint64s,
     first: int,
     stride: int,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
+    tables: TableArrays,
     out_r: Codes,
     out_s: Codes,
 ) -> tuple[int, int]:
@@ -249,8 +236,7 @@ def probe(
     ----------
     r_keys, r_rows, payload, first, stride
         The partition.
-    numbers, arena, directory, value_keys, values, free_values, queue, record_pages, free_pages
-    out_r, out_s
+    tables, out_r, out_s
         As for :func:`take`.
 
     Returns
@@ -258,6 +244,8 @@ def probe(
     matches, status : int
         As for :func:`take`.
     """
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys, values, record_pages = tables.value_keys, tables.values, tables.record_pages
     slots, page_words = numbers[SLOTS], numbers[PAGE_WORDS]
     record_words, log2 = numbers[RECORD_WORDS], numbers[PAGE_RECORDS_LOG2]
     mask = (U64(1) << log2) - U64(1)
