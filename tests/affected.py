@@ -134,8 +134,8 @@ def engines(changed: set[Path]) -> list[str]:
     known = modules()
     names = {name for name, path in known.items() if path in changed}
     found = []
-    for engine, place in catalog._places().items():
-        path = known[place.partition(":")[0]]
+    for engine, target in catalog._class_paths().items():
+        path = known[target.partition(":")[0]]
         if path in changed or imported(path, known) & names:
             found.append(engine)
     return found

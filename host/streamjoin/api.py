@@ -1,4 +1,4 @@
-"""The Python face: ``join`` two inputs, look at pairs, rows and metrics."""
+"""The Python interface: ``join`` two inputs, then read pairs, rows and metrics."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class JoinResult:
-    """What a join gave.
+    """The result of a join.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def join(
     Parameters
     ----------
     r, s : Arrow data, data frame or mapping of str to ndarray
-        The inputs, in arrival order. R may lie in a store and stay there: its text, as
+        The inputs, in arrival order. R may stay in a store: give its string, as
         ``"sqlite:planes.db:planes"`` (:mod:`streamjoin.relations`), or an open store.
     on : str or list of str, optional
         Equal columns: ``"k"``, ``"rk=sk"``, several separated by commas.
@@ -141,7 +141,7 @@ def join(
     threads : int
         Threads that a parallel engine may use.
     order : str
-        Order that is asked for: ``"none"``, ``"outer"``, ``"inner"``.
+        Order asked for: ``"none"``, ``"outer"``, ``"inner"``.
     arrival : str
         ``"instant"`` or ``"replay"`` (honours arrival times).
     speedup : float
@@ -150,20 +150,20 @@ def join(
         The arrival column, ``ts`` by default; ``"sent=received"`` where R's is ``sent`` and S's
         ``received``. Windows ``tumbling`` and ``time`` need one on both sides.
     ts_unit : str, optional
-        What arrival times count that are integers: ``"s"``, ``"ms"``, ``"us"`` (the default) or
+        Unit of arrival times that are integers: ``"s"``, ``"ms"``, ``"us"`` (the default) or
         ``"ns"``.
     lateness : str, optional
         Maximum lateness of tuples that are put in order (``"10ms"``); later ones are dropped and
         counted in ``metrics["late"]``. Arrival times that decrease are refused by default.
     backend : str, optional
-        Where a hardware engine runs.
+        Where a hardware engine runs: ``"model"`` or ``"pynq"``.
     knobs : dict, optional
         The engine's tuning parameters.
     check : bool
-        Hold the result against the oracle.
+        Compare the result with the oracle's.
     max_pairs : int, optional
-        End the run beyond so many pairs, and let no estimate refuse it before; by default it is
-        refused where samples show with 99.9 % confidence that its result outgrows the memory.
+        Maximum pairs, beyond which the run ends; if given, no estimate refuses the run. By default
+        a run is refused if samples show with 99.9 % confidence that its result outgrows the memory.
 
     Returns
     -------

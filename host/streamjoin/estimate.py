@@ -1,13 +1,13 @@
-"""How many pairs a join will have at least, by samples, and how many fit into memory.
+"""The minimum number of pairs of a join, by samples, and the maximum that fits into memory.
 
 The lower bound holds for every input, however its keys and times are distributed. Rows are drawn
-:data:`SAMPLES` times, those of R and of S independent of each other. What matches between the rows
-of one sample, scaled up, is an estimate that is never negative and whose mean is the number of
-pairs; so by Markov's inequality it reaches ``c`` times that number with probability ``1 / c`` at
-most, and all of ``k`` independent samples do with ``c ** -k`` at most. The least of the estimates
-divided by ``c = ERROR ** (-1 / k)`` is therefore above the number of pairs in at most a share
-:data:`ERROR` of the draws: a bound with 99.9 % confidence. One heavy row cannot deceive it, because
-all samples would have to draw that row.
+:data:`SAMPLES` times, those of R and of S independent of each other. The matches within one sample,
+scaled up, are an estimate that is never negative and whose mean is the number of pairs. By Markov's
+inequality it reaches ``c`` times that number with a probability of at most ``1 / c``, and all of
+``k`` independent estimates do with at most ``c ** -k``. The minimum of the estimates divided by ``c
+= ERROR ** (-1 / k)`` therefore exceeds the number of pairs in at most a share :data:`ERROR` of the
+draws: a lower bound with 99.9 % confidence. One heavy row cannot distort it, because all samples
+would have to draw that row.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,8 @@ from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import Int64s, Stream
 
 PAIR_BYTES = 48
-"""What a pair costs until it is written: its rows twice, when it was made, its time, its latency.
+"""Bytes of a pair until it is written: its rows twice, its production time, its timestamp, its
+latency.
 """
 
 SAMPLES = 16
@@ -42,49 +43,53 @@ class Estimate(NamedTuple):
     Attributes
     ----------
     likely : float
-        Unbiased.
-    least : float
-        A lower bound, above the number of pairs with a probability of :data:`ERROR` at most.
+        Unbiased estimate.
+    minimum : float
+        Lower bound; it exceeds the number of pairs with a probability of at most :data:`ERROR`.
     """
 
     likely: float
-    least: float
+    minimum: float
 
 
 def pairs_that_fit() -> int | None:
-    """Pairs for which there is memory; None where the system does not report it."""
+    """Return the pairs that fit into memory; None if the system does not report its free memory."""
     available = memory.available_bytes()
     return None if available is None else int(available * memory.SHARE) // PAIR_BYTES
 
 
 def check_fits(job: Job) -> int | None:
-    """Refuse a job whose result surely is too large, before it runs.
+    """Refuse a job whose result is almost certainly too large, before it runs.
 
     A job with a maximum of its own (:attr:`Job.max_pairs`) is not refused by an estimate.
 
     Returns
     -------
     int or None
-        Pairs that fit, beyond which the run has to end.
+        Maximum pairs that fit into memory, beyond which the run has to end.
 
     Raises
     ------
     TooLargeError
-        Naming the estimate and what fits.
+        Naming the estimate and the pairs that fit.
     """
-    most = pairs_that_fit()
-    if most is None or job.max_pairs is not None or job.r.rows * job.s.rows <= most:
-        return most
-    likely, least = estimated_pairs(job)
-    if least > most:
+    fitting_pairs = pairs_that_fit()
+    if (
+        fitting_pairs is None
+        or job.max_pairs is not None
+        or job.r.rows * job.s.rows <= fitting_pairs
+    ):
+        return fitting_pairs
+    likely, minimum = estimated_pairs(job)
+    if minimum > fitting_pairs:
         raise TooLargeError(
-            f"about {likely:.2g} pairs, at least {least:.2g} with {1 - ERROR:.1%} confidence, and "
-            f"the free memory holds {most:.2g}",
+            f"about {likely:.2g} pairs, at least {minimum:.2g} with {1 - ERROR:.1%} confidence, "
+            f"and the free memory holds {fitting_pairs:.2g}",
             NARROWER,
             IN_PARTS,
             "run it all the same with --max-pairs N (max_pairs=N in Python)",
         )
-    return most
+    return fitting_pairs
 
 
 def estimated_pairs(job: Job, seed: int = 0) -> Estimate:
@@ -93,17 +98,17 @@ def estimated_pairs(job: Job, seed: int = 0) -> Estimate:
     Parameters
     ----------
     seed : int
-        Of the draw.
+        Seed of the draw.
     """
-    found = list(_estimates(job, np.random.default_rng(seed)))
-    likely = sum(found) / len(found)
-    if len(found) == 1:  # no sample: the whole streams
+    estimates = list(_estimates(job, np.random.default_rng(seed)))
+    likely = sum(estimates) / len(estimates)
+    if len(estimates) == 1:  # no sample: the whole streams
         return Estimate(likely, likely)
-    return Estimate(likely, min(found) * ERROR ** (1 / len(found)))
+    return Estimate(likely, min(estimates) * ERROR ** (1 / len(estimates)))
 
 
 def _estimates(job: Job, rng: np.random.Generator) -> Iterator[float]:
-    """Yield unbiased estimates, independent of each other; one alone where it is exact."""
+    """Yield unbiased, independent estimates; a single one if it is exact."""
     if isinstance(job.r, StoredStream):
         blocks, samples = job.r.store.samples(rng, SAMPLES)
         for sample in samples:
@@ -135,14 +140,14 @@ def _matches(job: Job, r_rows: Int64s, s_rows: Int64s) -> int:
 
 
 def _drawn(rows: int, rng: np.random.Generator) -> Int64s:
-    """Draw rows of a stream, each anew from all, or take all where they are few."""
+    """Draw rows of a stream with replacement, or take all if they are few."""
     if rows <= SAMPLE_ROWS:
         return np.arange(rows)
     return np.sort(rng.integers(0, rows, SAMPLE_ROWS))
 
 
 def _scale(stream: Stream) -> float:
-    """Rows of a stream for each that is drawn."""
+    """Return the rows of a stream for each drawn row."""
     return max(1.0, stream.rows / SAMPLE_ROWS)
 
 

@@ -1,4 +1,4 @@
-"""Memory of a run: how much it grew, when, and how much there is."""
+"""Memory of a run: its growth over time, and the free memory."""
 
 import os
 import threading
@@ -21,13 +21,13 @@ _M_ARENA_MAX = -8
 class ResidentSet:
     """The process' resident set since this was made (Linux): its peak and its curve.
 
-    The peak is the kernel's own high-water mark. The curve is read by a thread of its own, ever
-    more rarely, so that a run of any length has some hundred points.
+    The peak is the kernel's own high-water mark. A thread samples the curve at growing intervals,
+    so that a run of any length has about a hundred points.
 
     Attributes
     ----------
     peak_bytes : int or None
-        Peak above the start; None where the system does not tell, or before :meth:`stop`.
+        Peak above the start; None if the system does not report it, or before :meth:`stop`.
     curve : list of [float, int]
         Milliseconds since the start, bytes above the start.
     """
@@ -48,7 +48,7 @@ class ResidentSet:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take the peak and end the watch."""
+        """Read the peak and end the sampling."""
         if self._thread is None:
             return
         self._stopped.set()
@@ -75,20 +75,20 @@ def _status_bytes(name: str) -> int:
     for line in _STATUS.read_text().splitlines():
         if line.startswith(name + ":"):
             return int(line.split()[1]) * 1024
-    raise OSError(f"{_STATUS} does not tell {name}")
+    raise OSError(f"{_STATUS} does not report {name}")
 
 
 def input_bytes() -> int | None:
-    """Bytes that an input may take; None where the system does not say."""
+    """Return the bytes that an input may take; None if the system does not report free memory."""
     available = available_bytes()
     return None if available is None else int(available * SHARE)
 
 
 def keep_one_arena() -> None:
-    """Have all threads allocate from one arena, which can give back all that is freed (glibc).
+    """Make all threads allocate from one arena, which returns all freed memory (glibc).
 
-    Of an arena of a thread's own the C library keeps the top; what one run leaves there would be
-    missing from the next one's peak. It is for a program to say, not for a library.
+    The C library keeps the top of a thread's own arena; memory that one run leaves there would be
+    missing from the next one's peak. A program may call this, a library must not.
     """
     import ctypes
 
@@ -98,7 +98,7 @@ def keep_one_arena() -> None:
 
 
 def _give_back_freed_memory() -> None:
-    """Return what the C library keeps of freed memory, or the next peak would hide in it."""
+    """Return freed memory from the C library to the system, or it would hide the next peak."""
     import ctypes
 
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -1,4 +1,4 @@
-"""The one place that reads clocks: what a run took, found and when.
+"""The one module that reads clocks: the time, memory and matches of a run.
 
 Definitions: the IaWJ study, section 4.1, and SplitJoin, section 6 (``docs/semantics.md``).
 """
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 PHASES = ("wait", "partition", "build_or_sort", "merge", "probe", "other")
 LATENCY_FROM = ("run start", "arrival", "file", "acceptance")
-"""From when a match's latency is counted.
+"""Start of a match's latency.
 
-``run start``: the input lies there when the run starts. ``arrival``: the later tuple's arrival in a
+``run start``: the input is there when the run starts. ``arrival``: the later tuple's arrival in a
 replay. ``file``: the moment in which the file that holds the later tuple appears. ``acceptance``:
 the cycle in which the hardware takes the later tuple. Latencies of different origins are different
 quantities.
@@ -49,14 +49,14 @@ class _Batch:
 
 
 SMALL_PAIRS = 1024
-"""Fewer pairs than this are copied into a block, so that many small batches cost what their pairs
-do."""
+"""Minimum pairs of a batch that is kept as it is; smaller batches are copied into a block, so that
+many small batches cost no more than their pairs."""
 
 BLOCK_PAIRS = 4096
 
 
 class _Block:
-    """Small batches, one behind the other."""
+    """Small batches, one after another."""
 
     def __init__(self) -> None:
         self.rows = np.empty((2, BLOCK_PAIRS), dtype=np.int64)
@@ -64,7 +64,7 @@ class _Block:
         self.used = 0
 
     def add(self, batch: "_Batch") -> bool:
-        """Take a batch; refuse what does not fit or tells more than a block holds."""
+        """Append a batch; return False if it does not fit or has latencies."""
         end = self.used + len(batch.r_rows)
         if end > BLOCK_PAIRS or batch.latency_us is not None:
             return False
@@ -74,7 +74,7 @@ class _Block:
         return True
 
     def batch(self) -> "_Batch":
-        """Return all that was taken, as one batch of just its size."""
+        """Return all appended batches as one, without spare room."""
         rows = self.rows[:, : self.used].astype(np.uint32)
         return _Batch(rows[0], rows[1], self.produced_us[: self.used].copy(), None)
 
@@ -83,20 +83,20 @@ class _Block:
 class Meter:
     """Collects what an engine emits and where its threads spend their time.
 
-    An engine calls :meth:`phase` around its work, :meth:`emit` with the pairs as they come and
-    :meth:`progress` now and then. Everything else follows.
+    An engine calls :meth:`phase` around its work, :meth:`emit` with pairs as they are produced, and
+    :meth:`progress` at intervals.
 
     Parameters
     ----------
     on_progress : callable, optional
-        Told ``(done, total)`` input tuples.
-    most_pairs : int, optional
-        Pairs that fit into memory, beyond which the run ends with an error.
+        Called with ``(done, total)`` input tuples.
+    fitting_pairs : int, optional
+        Maximum pairs that fit into memory; the run ends with an error beyond them.
     max_pairs : int, optional
-        Pairs that were asked for at most, beyond which it does, too.
+        Maximum pairs asked for; the run ends with an error beyond them.
     latency_from : str, optional
-        From when an engine counts the latencies that it emits itself, one of
-        :data:`LATENCY_FROM`; set before the first :meth:`emit`.
+        Start of the latencies that an engine emits itself, one of :data:`LATENCY_FROM`; set before
+        the first :meth:`emit`.
     """
 
     on_progress: ProgressCallback | None = None
@@ -108,13 +108,13 @@ class Meter:
     _ended_ns: int = 0
     _cpu_started_ns: int = 0
     _cpu_ended_ns: int = 0
-    most_pairs: int | None = None
+    fitting_pairs: int | None = None
     max_pairs: int | None = None
     latency_from: str | None = None
     _block: _Block = field(default_factory=_Block)
     _pairs: int = 0
     _held_bytes: int = 0
-    _most_held_bytes: int = 0
+    _peak_held_bytes: int = 0
     _memory: ResidentSet | None = None
     _counters: Counters | None = None
 
@@ -141,7 +141,7 @@ class Meter:
         return (time.perf_counter_ns() - self._started_ns) / 1e3
 
     def sleep_until_us(self, due_us: float) -> None:
-        """Sleep until that time after the start; the time counts as ``wait``."""
+        """Sleep until a time after the start, in phase ``wait``."""
         with self.phase("wait"):
             while (left_us := due_us - self.now_us()) > 0:
                 time.sleep(min(left_us / 1e6, LONGEST_SLEEP_S))
@@ -153,7 +153,7 @@ class Meter:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the time inside as one of :data:`PHASES`, for the calling thread."""
+        """Count the calling thread's time inside in one of :data:`PHASES`."""
         began = time.perf_counter_ns()
         try:
             yield
@@ -180,7 +180,7 @@ class Meter:
         produced_us: NDArray[np.float64] | float | None = None,
         latency_us: NDArray[np.float64] | None = None,
     ) -> None:
-        """Hand over pairs, stamped now unless the engine knows better.
+        """Add pairs, stamped now unless the engine gives their times.
 
         Parameters
         ----------
@@ -190,12 +190,12 @@ class Meter:
             When they, or each of them, were produced, in microseconds since the start, on the
             run's own clock (a device's is its cycles).
         latency_us : ndarray of float64, shape (pairs,), optional
-            Each match's latency, where the engine counts it itself, from ``latency_from``.
+            Each match's latency since ``latency_from``, if the engine measures it itself.
 
         Raises
         ------
         TooLargeError
-            If there are more pairs than ``most_pairs`` or ``max_pairs``.
+            If there are more pairs than ``fitting_pairs`` or ``max_pairs``.
         ValueError
             If there are latencies without ``latency_from``, or the other way round.
         """
@@ -216,24 +216,24 @@ class Meter:
             self.check_room(0)
 
     def check_room(self, pairs: int) -> None:
-        """Refuse pairs that are still to be handed over, where there would be too many.
+        """Refuse pairs that an engine still holds, if they would be too many.
 
         Raises
         ------
         TooLargeError
-            If there are more pairs than ``most_pairs`` or ``max_pairs``.
+            If there are more pairs than ``fitting_pairs`` or ``max_pairs``.
         """
         count = self._pairs + pairs
         if self.max_pairs is not None and count > self.max_pairs:
             asked = f"more than {self.max_pairs} pairs, the maximum asked for"
             more = "allow more with --max-pairs N (max_pairs=N in Python)"
             raise TooLargeError(asked, NARROWER, IN_PARTS, more)
-        if self.most_pairs is not None and count > self.most_pairs:
-            much = f"more than {self.most_pairs:.2g} pairs, all that the free memory holds"
+        if self.fitting_pairs is not None and count > self.fitting_pairs:
+            much = f"more than {self.fitting_pairs:.2g} pairs, all that the free memory holds"
             raise TooLargeError(much, NARROWER, IN_PARTS)
 
     def _close_block(self) -> None:
-        """Put the small batches so far behind the others."""
+        """Append the small batches so far to the others."""
         if self._block.used:
             self._batches.append(self._block.batch())
             self._block.used = 0
@@ -242,15 +242,15 @@ class Meter:
         """Count bytes of the algorithm's own structures, until :meth:`let_go`."""
         with self._lock:
             self._held_bytes += count
-            self._most_held_bytes = max(self._most_held_bytes, self._held_bytes)
+            self._peak_held_bytes = max(self._peak_held_bytes, self._held_bytes)
 
     def let_go(self) -> None:
-        """All structures that were counted are gone."""
+        """Note that all counted structures were freed."""
         with self._lock:
             self._held_bytes = 0
 
     def progress(self, done: int, total: int) -> None:
-        """Tell how many input tuples are done."""
+        """Report how many input tuples are done."""
         if self.on_progress is not None:
             self.on_progress(done, total)
 
@@ -273,12 +273,12 @@ class Meter:
 
     @property
     def resources(self) -> dict[str, Any]:
-        """What the run took: memory, its own structures, hardware counters."""
+        """Resources of the run: memory, its own structures, hardware counters."""
         memory, counters = self._memory, self._counters
         return {
             "peak_bytes": memory.peak_bytes if memory else None,
             "memory": memory.curve if memory else [],
-            "structure_bytes": self._most_held_bytes or None,
+            "structure_bytes": self._peak_held_bytes or None,
             "counters": counters.found if counters else None,
             "counters_note": counters.note if counters else None,
         }
@@ -296,14 +296,14 @@ class Meter:
         )
 
     def phases_ms(self, threads: int) -> dict[str, float]:
-        """Time by phase in thread-milliseconds; ``other`` is what is left of threads x wall."""
+        """Return thread-milliseconds by phase; ``other`` is the rest of threads x wall time."""
         total_ns = threads * (self._ended_ns - self._started_ns)
         spent = {name: self._phase_ns[name] for name in PHASES if name != "other"}
         spent["other"] = max(0, total_ns - sum(spent.values()))
         return {name: spent[name] / 1e6 for name in PHASES}
 
     def latency_us(self, arrived_us: NDArray[np.float64] | None) -> dict[str, float | None]:
-        """Quantiles of the matches' latency.
+        """Return quantiles of the matches' latency in microseconds.
 
         Parameters
         ----------
@@ -319,20 +319,20 @@ class Meter:
             latency = self._produced_us()
             if arrived_us is not None:
                 latency = np.maximum(latency - arrived_us, 0.0)
-        # Quantiles that are values, the inverse of the distribution's steps; NumPy's own know this
-        # way from 1.22 on, and boards have 1.21.
-        places = [max(0, math.ceil(len(latency) * share) - 1) for share in shares]
-        latency.partition(places)
-        return {name: float(latency[at]) for name, at in zip(names, places, strict=True)}
+        # Quantiles that are values (inverse of the empirical distribution); NumPy has this method
+        # from 1.22 on, and boards have 1.21.
+        indices = [max(0, math.ceil(len(latency) * share) - 1) for share in shares]
+        latency.partition(indices)
+        return {name: float(latency[at]) for name, at in zip(names, indices, strict=True)}
 
     def progress_curve(self) -> list[list[float]]:
-        """Progressiveness: ``[share of all matches, milliseconds]``, from share 0 to 1."""
+        """Return points ``[share of all matches, milliseconds]``, from share 0 to 1."""
         if not self._batches:
             return []
         produced = np.sort(self._produced_us())
         shares = np.linspace(0, 1, CURVE_SHARES + 1)[1:]
-        places = np.ceil(shares * len(produced)).astype(np.int64) - 1
-        times_ms = produced[places] / 1e3
+        indices = np.ceil(shares * len(produced)).astype(np.int64) - 1
+        times_ms = produced[indices] / 1e3
         curve = [[float(s), float(t)] for s, t in zip(shares, times_ms, strict=True)]
         return [[0.0, float(produced[0] / 1e3)], *curve]
 
@@ -343,5 +343,5 @@ class Meter:
 
 
 def arrival_clock_us(ts: Int64s, start_us: int, speedup: float) -> NDArray[np.float64]:
-    """When tuples with these arrival times arrive in a replay, microseconds after its start."""
+    """Return when tuples arrive in a replay, in microseconds after its start."""
     return (ts - start_us) / speedup

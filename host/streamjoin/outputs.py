@@ -1,4 +1,4 @@
-"""Where a result can be written, and its formats."""
+"""Writing a result to a file, in several formats."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ def check_target(path: Path, suffixes: tuple[str, ...], flag: str) -> None:
     Raises
     ------
     InputError
-        If its folder is missing or its suffix is none of those.
+        If its folder is missing or its suffix is not one of ``suffixes``.
     """
     if path.suffix.lower() not in suffixes:
         raise InputError(f"{flag} {path}: must end in {' or '.join(suffixes)}")

@@ -1,4 +1,4 @@
-"""One engine on one input: check, prepare, run, and say what happened.
+"""One engine on one input: check, prepare, run, and report metrics.
 
 The measured time begins after the inputs are read and the engine is prepared, and ends when the
 last pair is in memory.
@@ -46,7 +46,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Prepared:
-    """What an engine prepared for a job, and the seconds that this took."""
+    """An engine's preparation for a job, and its time in seconds."""
 
     state: Any
     prepare_s: float
@@ -54,7 +54,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave: the pairs and the metrics of :doc:`docs/metrics`.
+    """A run's pairs and the metrics of :doc:`docs/metrics`.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ def complete(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
         raise InputError(f"knobs must be a mapping of names to values, not {knobs!r}")
     completed = replace(
         job,
-        knobs=engine.settle(knobs or {}),
+        knobs=engine.resolve_knobs(knobs or {}),
         threads=engine.threads_for(int(job.threads)),
         backend=job.backend or (can.backends[0] if can.backends else None),
     )
@@ -135,7 +135,7 @@ def complete(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
 
 
 def prepare(engine: Engine, job: Job, report: Callable[[str], None] | None = None) -> Prepared:
-    """Do what must not be timed, once for any number of runs of a settled job."""
+    """Do what must not be timed, once for any number of runs of a completed job."""
     began = time.perf_counter()
     state = engine.prepare(job, report or (lambda _: None))
     return Prepared(state, time.perf_counter() - began)
@@ -153,13 +153,13 @@ def run(
     Parameters
     ----------
     engine : Engine
-        Who joins.
+        The engine.
     job : Job
         What to join.
     on_progress : callable, optional
         Called with ``(done, total)`` input tuples.
     report : callable, optional
-        Called with a line for each step of the preparation that takes long.
+        Called with a line for each slow step of the preparation.
     prepared : Prepared, optional
         What :func:`prepare` returned for this job; by default it is called.
 
@@ -168,9 +168,9 @@ def run(
     Outcome
         Pairs and metrics.
     """
-    most_pairs = estimate.check_fits(job)
+    fitting_pairs = estimate.check_fits(job)
     prepared = prepared or prepare(engine, job, report)
-    meter = Meter(on_progress, most_pairs=most_pairs, max_pairs=job.max_pairs)
+    meter = Meter(on_progress, fitting_pairs=fitting_pairs, max_pairs=job.max_pairs)
     gc.collect()
     meter.start()
     try:
@@ -214,14 +214,14 @@ def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> dict[str, 
 
 
 def _arrived_us(job: Job, pairs: Pairs) -> NDArray[np.float64] | None:
-    """When each pair's later tuple arrived, on the run's clock."""
+    """Return when each pair's later tuple arrived, on the run's clock."""
     if job.arrival != "replay":
         return None
     return arrival_clock_us(job.later_ts(pairs), job.start_us, job.speedup)
 
 
 def environment() -> dict[str, Any]:
-    """Say what a figure was measured on."""
+    """Describe the machine and the packages of a measurement."""
     return {
         "cpu": _cpu_name(),
         "cores": os.cpu_count(),
@@ -235,7 +235,7 @@ def environment() -> dict[str, Any]:
 
 @functools.cache
 def _versions() -> tuple[tuple[str, str], ...]:
-    """Versions of what a figure may depend on: looked up once, a millisecond for each."""
+    """Return the versions of packages that affect measurements; cached, as it takes time."""
     versions = []
     for name in PACKAGES:
         try:

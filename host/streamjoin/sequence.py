@@ -1,7 +1,7 @@
 """The one sequence behind every verb: read the inputs, resolve the engine, run, verify.
 
 ``sj.join``, ``streamjoin join``, ``compare``, ``bench``, ``rate`` and ``advise`` only fill in a
-:class:`Request` and show what it gave.
+:class:`Request` and show its result.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,12 +27,12 @@ from streamjoin_common.language.windows import Window
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked of an engine, whatever the inputs are.
+    """The options of a join, independent of its inputs.
 
     Attributes
     ----------
     predicate, window
-        What joins.
+        The join condition.
     arrivals : Arrivals, optional
         The arrival columns; by default ``ts``, where the window needs it or there is one.
     lateness_us : int, optional
@@ -41,8 +41,8 @@ class Request:
     threads, speedup, order, backend, max_pairs
         As :class:`~streamjoin.engines.job.Job` has them.
     arrival : str, optional
-        ``"instant"`` or ``"replay"``; None replays where there are arrival times and the engine
-        can.
+        ``"instant"`` or ``"replay"``; None replays if there are arrival times and the engine
+        supports it.
 
     Raises
     ------
@@ -165,7 +165,7 @@ class ResolvedJoin:
         return ResolvedJoin(self.engine, replace(self.job, arrival=arrival, speedup=speedup))
 
     def verify(self, outcome: Outcome, expected: Expected) -> None:
-        """Compare an outcome's pairs and their order with what is right.
+        """Compare an outcome's pairs with the right ones, and check their order.
 
         Raises
         ------

@@ -35,8 +35,8 @@ def read_streams(
     predicate : Predicate
         Names the columns.
     arrivals : Arrivals, optional
-        The arrival columns, and which window needs them. By default ``ts`` where there is one;
-        data without one is at rest.
+        The arrival columns, and which window needs them. By default ``ts`` if there is one; data
+        without it is at rest.
     lateness_us : int, optional
         Maximum lateness of tuples that are put in order; later ones are dropped and counted.
 
@@ -69,7 +69,7 @@ def as_streams(
 ) -> tuple[Stream, Stream]:
     """Take both inputs from Python: Arrow-like data or mappings of NumPy arrays.
 
-    R may be a relation in a store, by its text or open.
+    R may be a relation in a store, given by its string or open.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def as_streams(
 def _of_relation(arrivals: Arrivals) -> ArrivalColumn:
     """Return R's arrival column where R is a relation in a store, which is at rest.
 
-    It needs none, and a single name is that of the stream's column.
+    It needs none; a single name denotes the stream's column.
     """
     return replace(arrivals.r, window="", named=arrivals.r.named and arrivals.r != arrivals.s)
 
@@ -100,7 +100,7 @@ def _of_relation(arrivals: Arrivals) -> ArrivalColumn:
 def _with_stored(
     r: StoredStream, batch: Batch, source: str, predicate: Predicate, lateness_us: int | None
 ) -> tuple[Stream, Stream]:
-    """Hold the stream's types against those of a sample of the relation."""
+    """Check the stream's types against those of a sample of the relation."""
     if lateness_us is not None and batch.ts is None:
         raise InputError(f"{source}: a lateness needs the arrival times: there is no ts")
     sample, _ = r.store.sample()

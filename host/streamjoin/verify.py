@@ -1,4 +1,4 @@
-"""Holding a result against the oracle, and against the order that was promised."""
+"""Comparing a result with the oracle's, and checking the promised order."""
 
 from dataclasses import dataclass, replace
 
@@ -27,7 +27,7 @@ class Expected:
     rows : Pairs
         The pairs, by row number of the inputs.
     oracle : str
-        Name of the engine that gave them.
+        Name of the engine that computed them.
     """
 
     rows: Pairs
@@ -53,7 +53,7 @@ def _right_pairs(job: Job, on_progress: ProgressCallback | None) -> tuple[Pairs,
     """Return the right pairs by position in the streams, and the name of their oracle."""
     if isinstance(job.window, CountWindow | TimeWindow):
         held = comparisons(job)
-    else:  # the oracle's double loop holds every tuple against all others, whatever the window
+    else:  # the oracle's double loop compares all pairs of tuples, whatever the window
         held = job.r.rows * job.s.rows
     second = catalog.get("duckdb")
     if held <= MAX_ORACLE_COMPARISONS or second.unusable():
@@ -75,17 +75,17 @@ def refuse(job: Job) -> None:
     Raises
     ------
     InputError
-        Before it has run.
+        If the job has such a knob.
     """
     if job.knobs.get("shed_beyond"):
         raise InputError(
-            "a stream that sheds tuples has not all pairs, so there is nothing to verify it with: "
+            "a join that sheds tuples lacks pairs, so its result cannot be verified: "
             "drop shed_beyond, or the check"
         )
 
 
 def comparisons(job: Job) -> int:
-    """Return how many pairs meet in the windows: what a join that scans compares."""
+    """Return how many pairs meet in the windows: the comparisons of a join that scans."""
     r_first, r_end, s_first, s_end = scan_ranges(job.r.ts, job.s.ts, job.window)
     return int((r_end - r_first).sum() + (s_end - s_first).sum())
 
@@ -121,7 +121,7 @@ def check_order(pairs: Pairs, job: Job, promise: str) -> None:
 
 
 def check(pairs: Pairs, right: Pairs, engine: str) -> None:
-    """Hold pairs against the right ones.
+    """Compare pairs with the right ones.
 
     Raises
     ------

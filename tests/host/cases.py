@@ -160,16 +160,16 @@ def supports(engine: Engine, predicate: Predicate, window: Window) -> bool:
 
 def windows_of(engine: Engine) -> list[Window]:
     """The windows of :data:`WINDOWS` that an engine declares."""
-    texts = SPARK_WINDOWS if engine.capabilities.platform == "spark" else WINDOWS
-    return [w for w in map(parse_window, texts) if w.kind in engine.capabilities.windows]
+    windows = SPARK_WINDOWS if engine.capabilities.platform == "spark" else WINDOWS
+    return [w for w in map(parse_window, windows) if w.kind in engine.capabilities.windows]
 
 
 @st.composite
-def random_streams(draw: Callable[..., int], most: int = 40) -> tuple[Stream, Stream]:
+def random_streams(draw: Callable[..., int], max_rows: int = 40) -> tuple[Stream, Stream]:
     """Two streams with few distinct keys, edge values and clumps of equal times."""
     streams = []
     for source in ("r", "s"):
-        rows = draw(st.integers(0, most))
+        rows = draw(st.integers(0, max_rows))
         gaps = draw(st.lists(st.sampled_from([0, 0, 0, 1, 2, 7]), min_size=rows, max_size=rows))
         ts = np.cumsum([draw(st.integers(-10, 10)), *gaps])[1:].tolist() if rows else []
         key = st.one_of(st.integers(-6, 6), st.sampled_from(EDGE_INTS))
@@ -214,9 +214,11 @@ def stream_of(rng: np.random.Generator, source: str, rows: int) -> Stream:
     return stream(source, ts.tolist(), keys.tolist(), None, (rng.random(rows) < 0.1).tolist())
 
 
-def window_of(rng: np.random.Generator, most: int) -> Window:
+def window_of(rng: np.random.Generator, max_tuples: int) -> Window:
     """A window of any kind: of one tuple, uneven, longer than the input."""
-    r, s = (int(x) for x in rng.choice([1, 2, 7, most // 3 + 1, most, 2 * most], 2))
+    r, s = (
+        int(x) for x in rng.choice([1, 2, 7, max_tuples // 3 + 1, max_tuples, 2 * max_tuples], 2)
+    )
     kind = rng.choice(["all", "tumbling", "count", "time"], p=[0.1, 0.1, 0.4, 0.4])
     if kind == "all":
         return AllWindow()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.semi import layout as kernels
 from streamjoin.engines.semi.join import SemiStreamJoin
-from streamjoin.engines.semi.reader import Stretch
+from streamjoin.engines.semi.reader import CyclePartition
 from streamjoin.engines.semi.settings import Settings
 from streamjoin.engines.semi.tables import Tables
 from streamjoin.metrics import Meter
@@ -86,22 +86,22 @@ class ByHand:
         Keys of R.
     chosen : Settings
         How.
-    most : int
+    max_tuples : int
         Stream tuples at most.
     """
 
-    def __init__(self, r_keys: list[int], chosen: Settings, most: int) -> None:
+    def __init__(self, r_keys: list[int], chosen: Settings, max_tuples: int) -> None:
         self.store = ListStore(r_keys)
-        self.feed = PushFeed([0] * most, arrived=0, live=True)
+        self.feed = PushFeed([0] * max_tuples, arrived=0, live=True)
         self.pairs, meter = Pairs(), Meter()
         meter.start()
         self.join = SemiStreamJoin(self.store, self.feed, chosen, meter, self.pairs)
-        self._rows, self._most = chosen.partition_rows, most
+        self._rows, self._max_tuples = chosen.partition_rows, max_tuples
         self._index, self._partitions = 0, 0
 
     def push(self, key: int, count: int) -> None:
         """Let tuples of one key arrive; one is kept back, so that the stream does not end."""
-        upto = min(self.feed.so_far + count, self._most - 1)
+        upto = min(self.feed.so_far + count, self._max_tuples - 1)
         self.feed.keys[self.feed.so_far : upto] = key
         self.feed.so_far = upto
 
@@ -111,7 +111,7 @@ class ByHand:
             self._partitions = -(-len(self.store.keys) // self._rows)
         first = self._index * self._rows
         rows = self.store.read(first, min(first + self._rows, len(self.store.keys)))
-        assert self.join.turn(Stretch(self._index, self._partitions, rows, 0))
+        assert self.join.turn(CyclePartition(self._index, self._partitions, rows, 0))
         self._index = (self._index + 1) % self._partitions
 
     def cycle(self, key: int, each: int = 1) -> None:

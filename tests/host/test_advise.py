@@ -46,27 +46,29 @@ def job_of(r: Stream, s: Stream, **how: object) -> Job:
 def test_duplication_and_pairs_are_estimated_from_a_sample(rows: int, duplication: int) -> None:
     rng = np.random.default_rng(7)
     keys = [rng.permutation(np.arange(rows) // duplication) for _ in range(2)]
-    found = measure(job_of(keyed(keys[0], "r"), keyed(keys[1], "s")))
+    features = measure(job_of(keyed(keys[0], "r"), keyed(keys[1], "s")))
     near = pytest.approx(duplication, rel=1e-9 if rows == 1000 else 0.15)
-    assert found.r_duplication == near
-    assert found.s_duplication == near
-    assert found.pairs == pytest.approx(rows * duplication, rel=1e-9 if rows == 1000 else 0.15)
+    assert features.r_duplication == near
+    assert features.s_duplication == near
+    assert features.pairs == pytest.approx(rows * duplication, rel=1e-9 if rows == 1000 else 0.15)
 
 
 def test_keys_without_a_partner_do_not_count_as_equal() -> None:
-    texts = [np.array([f"{side}{number}" for number in range(50)], dtype=object) for side in "rs"]
+    strings = [np.array([f"{side}{number}" for number in range(50)], dtype=object) for side in "rs"]
     rest = np.zeros(50, dtype=np.int64)
-    found = measure(job_of(Stream({"k": texts[0]}, rest, "r"), Stream({"k": texts[1]}, rest, "s")))
-    assert (found.r_duplication, found.s_duplication, found.pairs) == (1.0, 1.0, 0.0)
+    features = measure(
+        job_of(Stream({"k": strings[0]}, rest, "r"), Stream({"k": strings[1]}, rest, "s"))
+    )
+    assert (features.r_duplication, features.s_duplication, features.pairs) == (1.0, 1.0, 0.0)
 
 
 def test_rates_and_time_skew_are_those_of_the_replay() -> None:
     ts = np.arange(10_000) * 100  # 10 tuples a millisecond for a second
     burst = np.where(np.arange(10_000) < 5000, 0, ts)
     r, s = keyed(ts, "r", ts), keyed(ts, "s", burst)
-    found = measure(job_of(r, s, arrival="replay", speedup=2.0))
-    assert found.r_rate == pytest.approx(2 * 10_000, rel=1e-3)
-    assert found.time_skew == pytest.approx(50, rel=0.01)
+    features = measure(job_of(r, s, arrival="replay", speedup=2.0))
+    assert features.r_rate == pytest.approx(2 * 10_000, rel=1e-3)
+    assert features.time_skew == pytest.approx(50, rel=0.01)
     still = measure(job_of(r, s))
     assert (still.r_rate, still.s_rate, still.time_skew) == (None, None, 1.0)
 
@@ -74,9 +76,9 @@ def test_rates_and_time_skew_are_those_of_the_replay() -> None:
 def test_a_tumbling_window_is_measured_on_one_window() -> None:
     ts = np.arange(10_000) * 100
     keys = np.arange(10_000) % 500
-    found = measure(job_of(keyed(keys, "r", ts), keyed(keys, "s", ts), window="tumbling:100ms"))
-    assert (found.r_tuples, found.s_tuples) == (1000, 1000)
-    assert found.r_duplication == pytest.approx(2.0)
+    features = measure(job_of(keyed(keys, "r", ts), keyed(keys, "s", ts), window="tumbling:100ms"))
+    assert (features.r_tuples, features.s_tuples) == (1000, 1000)
+    assert features.r_duplication == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("name", [case.name for case in cases.hard_cases()])
@@ -207,12 +209,12 @@ def test_fitted_thresholds_lie_between_the_points_where_engines_overtake() -> No
         point(1000, 1, 0.001, {"shj-jm": 0.001, "pmj-jb": 0.002}),
         point(1000, 100, 0.001, {"shj-jm": 0.009, "pmj-jb": 0.002}),
     ]
-    found = calibrate.fit(lazy, eager)  # type: ignore[arg-type]
-    assert 10 < found.high_duplication < 100
-    assert 1000 < found.large_tuples < 1_000_000
-    assert found.eager_high_duplication == 100
-    assert found.eager_tuples_per_s == {1: pytest.approx(1e6)}
-    assert calibrate.regret(lazy, found) == (1.0, 1.0)  # type: ignore[arg-type]
+    fitted = calibrate.fit(lazy, eager)  # type: ignore[arg-type]
+    assert 10 < fitted.high_duplication < 100
+    assert 1000 < fitted.large_tuples < 1_000_000
+    assert fitted.eager_high_duplication == 100
+    assert fitted.eager_tuples_per_s == {1: pytest.approx(1e6)}
+    assert calibrate.regret(lazy, fitted) == (1.0, 1.0)  # type: ignore[arg-type]
 
 
 def test_calibration_measures_and_keeps_its_evidence(

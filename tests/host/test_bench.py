@@ -107,7 +107,7 @@ def test_every_published_experiment_can_be_run(name: str, size: str) -> None:
     for point in experiment.points:
         assert set(point.table["engines"]) <= known
         for engine, knobs in point.table.get("knobs", {}).items():
-            catalog.get(engine).settle(knobs)
+            catalog.get(engine).resolve_knobs(knobs)
 
 
 def test_a_sweep_is_every_combination_and_a_size_replaces_its_table(little: Path) -> None:

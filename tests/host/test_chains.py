@@ -55,7 +55,7 @@ class SteppedChain:
 
 
 def steps_of(core: chain.ChainCore) -> list[Callable[[], bool]]:
-    return [core.take_left, core.take_right, core.go_on]
+    return [core.take_left, core.take_right, core.forward]
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -114,8 +114,8 @@ def two_cores() -> tuple[SteppedChain, list[HandshakeCore]]:
 
 def test_tuples_that_are_in_the_channels_at_the_same_time_meet_on_the_right_core() -> None:
     stepped, (left, right) = two_cores()
-    assert left.go_on()  # r0 is on its way to the right ...
-    assert right.go_on()  # ... and s0 on its way to the left: figure 7
+    assert left.forward()  # r0 is on its way to the right ...
+    assert right.forward()  # ... and s0 on its way to the left: figure 7
     assert (left.r_begin, left.r_end) == (1, 1)
     assert (right.s_begin, right.s_sent, right.s_end) == (0, 1, 1)  # a copy is kept: figure 8 (a)
     assert left.take_right()
@@ -130,10 +130,10 @@ def test_tuples_that_are_in_the_channels_at_the_same_time_meet_on_the_right_core
 
 def test_a_tuple_forwarded_behind_an_acknowledgment_does_not_meet_the_copy_again() -> None:
     stepped, (left, right) = two_cores()
-    assert right.go_on()  # s0 is sent, a copy kept
+    assert right.forward()  # s0 is sent, a copy kept
     assert left.take_right()  # s0 meets r0 here, and is acknowledged
     assert stepped.pairs == {(0, 0)}
-    assert left.go_on()  # r0 goes right, behind the acknowledgment: figure 8 (b)
+    assert left.forward()  # r0 goes right, behind the acknowledgment: figure 8 (b)
     assert right.take_left()
     assert right.s_begin == 1
     assert right.take_left()
@@ -144,8 +144,8 @@ def test_a_tuple_forwarded_behind_an_acknowledgment_does_not_meet_the_copy_again
 
 def test_without_copies_tuples_would_miss_each_other() -> None:
     stepped, (left, right) = two_cores()
-    assert left.go_on()
-    assert right.go_on()
+    assert left.forward()
+    assert right.forward()
     right.s_begin = right.s_sent  # one-phase forwarding: what is sent is gone
     stepped.end()
     assert stepped.pairs == set()
@@ -159,11 +159,11 @@ def test_tuples_wait_with_the_acknowledgment_they_owe() -> None:
     for row in range(20):  # r tuples fill the ring between the cores
         stepped.driver.add(slice(row, row + 1), slice(0, int(row == 0)))
         stepped.driver.send()
-        steps = [left.take_left, left.take_left, left.go_on]
+        steps = [left.take_left, left.take_left, left.forward]
         assert sum(step() for step in steps) > 0
     assert right.take_right()
     assert right.take_right()
-    assert right.go_on()
+    assert right.forward()
     while left.to_right is not None and left.to_right.has_room:
         left.to_right.put(chain.Kind.EXPIRED, 0)
     assert not left.take_right()  # s0 is there, room for its acknowledgment is not

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.timeout(600)  # the first use builds the model
 )
 def test_what_is_packed_can_be_unpacked(widths: list[int], rows: int, seed: int) -> None:
     layout, offset = [], 0
-    for place, width in enumerate(widths):
-        layout.append(LayoutField(f"f{place}", offset, width))
+    for index, width in enumerate(widths):
+        layout.append(LayoutField(f"f{index}", offset, width))
         offset += width
     rng = np.random.default_rng(seed)
     columns = {
@@ -60,16 +60,16 @@ def beats(keys: list[tuple[int, int]]) -> Beats:
 
 
 def collect(device: model.ModelDevice, sent: Beats) -> list[Results]:
-    found: list[Results] = []
-    device.stream(sent, found.append, lambda _: None)
-    return found
+    received: list[Results] = []
+    device.stream(sent, received.append, lambda _: None)
+    return received
 
 
 def test_one_input_after_the_other_without_a_reset(folder: Path) -> None:
     with model.ModelDevice(PARAMS, folder) as device:
         for _ in range(3):
-            found = collect(device, beats([(0, 5), (1, 5), (1, 6)]))
-            assert sum(len(results.data) for results in found) == 1
+            received = collect(device, beats([(0, 5), (1, 5), (1, 6)]))
+            assert sum(len(results.data) for results in received) == 1
         assert device.read("tuples_s") == 6
         assert device.status()["idle"] == 1
 
@@ -87,14 +87,14 @@ def test_stalls_lose_nothing(folder: Path, idle: int, stall: int) -> None:
         PARAMS, folder, seed=3, idle_per_1024=idle, stall_per_1024=stall
     ) as device:
         device.write("window_r", 5)
-        found = collect(device, sent)
-        assert device.read("results") == sum(len(results.data) for results in found)
+        received = collect(device, sent)
+        assert device.read("results") == sum(len(results.data) for results in received)
     seen: dict[int, list[int]] = {0: [], 1: []}
     owed = 0
-    for place, side in enumerate(sent.dest.tolist()):
+    for index, side in enumerate(sent.dest.tolist()):
         owed += min(len(seen[1 - side]), 12 if side == 0 else 5)
-        seen[side].append(place)
-    assert sum(len(results.data) for results in found) == owed
+        seen[side].append(index)
+    assert sum(len(results.data) for results in received) == owed
 
 
 def test_a_result_that_nobody_takes_leaves_an_empty_design(
@@ -144,10 +144,10 @@ def test_a_design_that_stops_is_a_deadline_with_its_status(folder: Path) -> None
         assert pairs(collect(device, beats(CLEAN))) == CLEAN_PAIRS  # enabled anew, and empty
 
 
-def pairs(found: list[Results]) -> set[tuple[int, int]]:
+def pairs(received: list[Results]) -> set[tuple[int, int]]:
     """The pairs of payloads, each once."""
     listed = []
-    for results in found:
+    for results in received:
         fields = unpack(result_layout(PARAMS), results.data)
         listed += zip(fields["r_payload"].tolist(), fields["s_payload"].tolist(), strict=True)
     assert len(set(listed)) == len(listed)

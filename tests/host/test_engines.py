@@ -28,11 +28,11 @@ pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its mo
 
 @pytest.fixture(params=NAMES)
 def engine(request: pytest.FixtureRequest) -> Engine:
-    found = catalog.get(request.param)
-    assert found.unusable() is None, "make setup installs what every engine needs"
+    usable = catalog.get(request.param)
+    assert usable.unusable() is None, "make setup installs what every engine needs"
     if request.param in SPARK:
         request.getfixturevalue("session")  # one for all tests: jobs run in what is there
-    return found
+    return usable
 
 
 def outcome_of(
@@ -73,14 +73,14 @@ def held(engine: Engine, window: Window, r: Stream, s: Stream) -> bool:
 
 def hard_cases() -> list[ParameterSet]:
     """Every engine with every input and predicate; a job on Spark takes a second."""
-    found = []
+    parameters = []
     for name, (row, case), (column, predicate) in itertools.product(
         NAMES, enumerate(CASES), enumerate(cases.PREDICATES)
     ):
         slow = name in SPARK and row % len(cases.PREDICATES) != column
         marks = [pytest.mark.slow] if slow else []
-        found.append(pytest.param(name, case, predicate, marks=marks))
-    return found
+        parameters.append(pytest.param(name, case, predicate, marks=marks))
+    return parameters
 
 
 @pytest.mark.parametrize(("engine", "case", "predicate"), hard_cases(), indirect=["engine"])
@@ -91,8 +91,8 @@ def test_every_engine_gives_the_oracles_result_on_hard_cases(
     checked = 0
     windows = cases.windows_of(engine)
     if engine.name in SPARK:  # each window with a third of the inputs
-        place = list(CASES).index(case) // 3 + list(cases.PREDICATES).index(predicate)
-        windows = [windows[place % len(windows)]]
+        turn = list(CASES).index(case) // 3 + list(cases.PREDICATES).index(predicate)
+        windows = [windows[turn % len(windows)]]
     for window in windows:
         if cases.supports(engine, chosen, window) and held(engine, window, inputs.r, inputs.s):
             check(engine, inputs.r, inputs.s, chosen, window)
@@ -110,12 +110,12 @@ def examples(count: int) -> settings:
 
 def alike() -> dict[str, list[Engine]]:
     """Engines that declare the same, by the first one's name: they share their random cases."""
-    found: dict[object, list[Engine]] = {}
+    groups: dict[object, list[Engine]] = {}
     for engine in map(catalog.get, NAMES):
         can = engine.capabilities
         limits = can.platform if can.platform in {"fpga", "spark"} else None
-        found.setdefault((limits, can.predicates, can.windows), []).append(engine)
-    return {engines[0].name: engines for engines in found.values()}
+        groups.setdefault((limits, can.predicates, can.windows), []).append(engine)
+    return {engines[0].name: engines for engines in groups.values()}
 
 
 ALIKE = alike()
@@ -249,28 +249,28 @@ def test_what_is_not_declared_is_refused(engine: Engine) -> None:
 
 
 def test_knobs_have_defaults_and_limits(engine: Engine) -> None:
-    settled = engine.settle({})
-    assert set(settled) == {knob.name for knob in engine.knobs}
+    resolved = engine.resolve_knobs({})
+    assert set(resolved) == {knob.name for knob in engine.knobs}
     with pytest.raises(InputError, match=f"{engine.name} has no knob 'nothing'"):
-        engine.settle({"nothing": 1})
+        engine.resolve_knobs({"nothing": 1})
     for knob in engine.knobs:
         for bad in ("", "x", "-1", "1.5", 1.5, True, "1_0", " 1", "٣"):
             with pytest.raises(InputError, match=f"knob {knob.name} takes"):
-                engine.settle({knob.name: bad})
+                engine.resolve_knobs({knob.name: bad})
 
 
 def test_progress_never_goes_back_and_ends_at_the_total(engine: Engine) -> None:
     inputs = CASES["at-rest"]
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     job = run.complete(
         engine,
         Job(inputs.r, inputs.s, cases.EQUI, parse_window("all")),
         cases.SMALL_KNOBS.get(engine.name, {}),
     )
-    run.run(engine, job, lambda done, total: told.append((done, total)))
-    done = [share for share, _ in told]
+    run.run(engine, job, lambda done, total: reported.append((done, total)))
+    done = [share for share, _ in reported]
     assert done == sorted(done)
-    assert all(share <= total for share, total in told)
+    assert all(share <= total for share, total in reported)
 
 
 def test_an_engine_says_in_a_line_what_it_is(engine: Engine) -> None:

@@ -87,17 +87,17 @@ def test_an_estimate_is_about_right(window: str) -> None:
     ts = np.arange(6_000, dtype=np.int64)
     rng = np.random.default_rng(5)
     r, s = ({"k": rng.integers(0, 20, 6_000).astype(np.int32), "ts": ts} for _ in "rs")
-    found = len(sj.join(r, s, on="k", window=window, engine="kang"))
-    likely, least = estimate.estimated_pairs(job_of(r, s, window))
-    assert 0.7 * found < likely < 1.4 * found
-    assert 0.2 * found < least < found
+    count = len(sj.join(r, s, on="k", window=window, engine="kang"))
+    likely, minimum = estimate.estimated_pairs(job_of(r, s, window))
+    assert 0.7 * count < likely < 1.4 * count
+    assert 0.2 * count < minimum < count
 
 
 def test_streams_of_few_rows_are_counted() -> None:
     r = {"k": np.zeros(500, np.int32), "ts": np.arange(500, dtype=np.int64)}
     s = {"k": np.zeros(250, np.int32), "ts": np.arange(250, dtype=np.int64) * 2}
-    found = len(sj.join(r, s, on="k", window="time:40us,10us", engine="kang"))
-    assert estimate.estimated_pairs(job_of(r, s, "time:40us,10us")) == (found, found)
+    count = len(sj.join(r, s, on="k", window="time:40us,10us", engine="kang"))
+    assert estimate.estimated_pairs(job_of(r, s, "time:40us,10us")) == (count, count)
 
 
 def generated(rng: np.random.Generator) -> tuple[Columns, Columns, str]:
@@ -141,10 +141,10 @@ def test_a_lower_bound_is_wrong_in_no_more_than_the_stated_share(
         job = job_of(r, s, window)
         right = len(sj.join(r, s, on="k", window=window, engine="oracle"))
         for draw in range(10):
-            _, least = estimate.estimated_pairs(job, seed=1000 * seed + draw)
+            _, minimum = estimate.estimated_pairs(job, seed=1000 * seed + draw)
             draws += 1
-            wrong += least > right * (1 + 1e-12)
-            above += least > right / 10
+            wrong += minimum > right * (1 + 1e-12)
+            above += minimum > right / 10
     assert wrong <= error * draws, f"{wrong} of {draws}"
     assert above > 0.02 * draws  # the bound is no empty one
 
@@ -158,7 +158,7 @@ def test_a_bound_that_can_just_be_wrong_is_so_in_no_more_than_the_stated_share(
     for name, value in (("ERROR", error), ("SAMPLES", 4), ("SAMPLE_ROWS", 1)):
         monkeypatch.setattr(estimate, name, value)
     job = job_of({"k": [1, 2]}, {"k": [1]})
-    wrong = sum(estimate.estimated_pairs(job, seed).least > 1 for seed in range(1000))
+    wrong = sum(estimate.estimated_pairs(job, seed).minimum > 1 for seed in range(1000))
     assert 0.04 < wrong / 1000 < 0.085  # 0.0625 give or take three standard deviations
 
 
@@ -177,8 +177,8 @@ def nearly_none(rows: int) -> dict[str, Columns]:
 def test_a_join_with_a_small_result_is_never_refused(how: dict[str, str]) -> None:
     inputs = nearly_none(20_000)
     with mock.patch.object(memory, "available_bytes", return_value=10 * MIB):
-        found = sj.join(inputs["half"], inputs["other half"], engine="npj", **how)
-    assert len(found) == 0
+        result = sj.join(inputs["half"], inputs["other half"], engine="npj", **how)
+    assert len(result) == 0
 
 
 def test_one_heavy_row_is_no_reason_to_refuse() -> None:
@@ -186,7 +186,7 @@ def test_one_heavy_row_is_no_reason_to_refuse() -> None:
     r = {"k": rng.permutation(200_000).astype(np.int32)}
     s = {"k": np.where(rng.random(200_000) < 0.5, r["k"][7], -1).astype(np.int32)}
     job = job_of(r, s)
-    assert all(estimate.estimated_pairs(job, seed).least <= 100_000 for seed in range(20))
+    assert all(estimate.estimated_pairs(job, seed).minimum <= 100_000 for seed in range(20))
 
 
 def test_a_relation_in_a_store_is_estimated_from_rows_that_are_drawn(tmp_path: Path) -> None:
@@ -197,11 +197,11 @@ def test_a_relation_in_a_store_is_estimated_from_rows_that_are_drawn(tmp_path: P
     pq.write_table(pa.table({"k": keys}), tmp_path / "r.parquet")
     job = job_of(f"parquet:{tmp_path / 'r.parquet'}", {"k": np.ones(20_000, np.int64)})
     right = 16 * 128 * 20_000
-    bounds = [estimate.estimated_pairs(job, seed).least for seed in range(20)]
+    bounds = [estimate.estimated_pairs(job, seed).minimum for seed in range(20)]
     assert max(bounds) <= right
     full = {"k": np.ones(rows, np.int64)}
     pq.write_table(pa.table(full), tmp_path / "r.parquet")
-    assert estimate.estimated_pairs(job).least > 0.5 * rows * 20_000
+    assert estimate.estimated_pairs(job).minimum > 0.5 * rows * 20_000
     with memory_for(10**6), pytest.raises(TooLargeError, match=r"^the result has about 6\.6e\+08"):
         estimate.check_fits(job)
 
@@ -258,13 +258,13 @@ def test_the_command_line_takes_a_maximum(
     workload: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inputs = ["--r", f"{workload}/r.parquet", "--s", f"{workload}/s.parquet", "--on", "k"]
-    told = "the result has more than 9999 pairs, the maximum asked for: "
+    message = "the result has more than 9999 pairs, the maximum asked for: "
     assert main(["join", "--engine", "npj", *inputs, "--max-pairs", "9999"]) == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert main(["join", "--engine", "npj", *inputs, "--max-pairs", "10000"]) == 0
     compared = ["compare", str(workload), "--engines", "npj", "--rounds", "1", "--out"]
     assert main([*compared, str(tmp_path / "few"), "--max-pairs", "9999"]) == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert main([*compared, str(tmp_path / "all"), "--max-pairs", "10000"]) == 0
     records = json.loads((tmp_path / "all" / "records.json").read_text())
     assert "--max-pairs 10000" in records["command"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.arrivals import live_rows, most_live, numbered_batches
+from streamjoin.engines.arrivals import live_rows, max_live, numbered_batches
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals
 from streamjoin.engines.job import Job
@@ -41,7 +41,7 @@ def entries_of(forest: btree.Forest, tree: int) -> list[int]:
     """All entries of a tree from left to right, after a check of every node."""
     if forest.roots[tree] == btree.NO_NODE:
         return []
-    found: list[int] = []
+    entries: list[int] = []
     leaves: list[int] = []
 
     def visit(node: int, height: int, low: int, high: int, is_root: bool) -> None:
@@ -52,7 +52,7 @@ def entries_of(forest: btree.Forest, tree: int) -> list[int]:
         if height == 0:
             assert all(low < entry <= high for entry in own)
             leaves.append(node)
-            found.extend(own)
+            entries.extend(own)
             return
         assert len(own) >= (1 if is_root else int(btree.SPARSE) - 1)
         for child, (below, above) in enumerate(itertools.pairwise([low, *own, high])):
@@ -61,7 +61,7 @@ def entries_of(forest: btree.Forest, tree: int) -> list[int]:
     visit(int(forest.roots[tree]), int(forest.heights[tree]), -1, int(btree.NOTHING), True)
     linked = [int(forest.nexts[leaf]) for leaf in leaves]
     assert linked == [*leaves[1:], int(btree.NO_NODE)]
-    return found
+    return entries
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -77,9 +77,9 @@ def test_a_b_tree_holds_what_was_inserted_and_not_deleted(seed: int) -> None:
             btree.delete(forest, tree, tree, np.uint64(gone))
         else:
             entry = chance.randrange(1 << (12 + 10 * seed))
-            place = bisect.bisect_left(mine, entry)
-            if mine[place : place + 1] != [entry]:
-                mine.insert(place, entry)
+            index = bisect.bisect_left(mine, entry)
+            if mine[index : index + 1] != [entry]:
+                mine.insert(index, entry)
                 btree.insert(forest, tree, tree, np.uint64(entry))
         if step % 500 == 499:
             assert [entries_of(forest, tree) for tree in range(2)] == live
@@ -94,10 +94,10 @@ def test_a_b_tree_that_is_walked_through_reuses_its_nodes(order: str) -> None:
     window = 500
     forest = btree.plant(1, 1, btree.leaves_for(window + 1, int(btree.SPARSE)))
     entries = range(20_000) if order == "rising" else range(20_000, 0, -1)
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         btree.insert(forest, 0, 0, np.uint64(entry))
-        if place >= window:
-            btree.delete(forest, 0, 0, np.uint64(entries[place - window]))
+        if index >= window:
+            btree.delete(forest, 0, 0, np.uint64(entries[index - window]))
     assert entries_of(forest, 0) == sorted(entries[-window:])
     assert btree.bytes_in_use(forest) <= 2 * window // int(btree.SPARSE) * 8 * NODE
 
@@ -114,8 +114,8 @@ def test_an_immutable_tree_finds_the_first_entry_of_every_key(count: int) -> Non
     immutable.build(trees, 1, count)
     asked = {0, 1, TOP - 1, TOP, *keys[:: max(1, count // 100)].tolist()}
     for key in sorted(asked | {key + 1 for key in asked if key < TOP}):
-        place = immutable.first_place(trees, 1, np.uint32(key))
-        assert place == first + np.searchsorted(entries, np.uint64(key << 32))
+        index = immutable.first_index(trees, 1, np.uint32(key))
+        assert index == first + np.searchsorted(entries, np.uint64(key << 32))
 
 
 @settings(max_examples=50, deadline=None)
@@ -171,8 +171,8 @@ def indexes_of(name: str, job: Job) -> "list[WindowIndex]":
     """Every kind of an index, at every knob that changes its structure."""
     columns = index_columns(encode_intervals(job.r, job.s, job.predicate))
     live = (
-        max(1, most_live(job.r.ts, job.window, of_r=True)),
-        max(1, most_live(job.s.ts, job.window, of_r=False)),
+        max(1, max_live(job.r.ts, job.window, of_r=True)),
+        max(1, max_live(job.s.ts, job.window, of_r=False)),
     )
     engine, knobs = catalog.get(name), {}
     if name == "ibwj-chain":
@@ -181,11 +181,11 @@ def indexes_of(name: str, job: Job) -> "list[WindowIndex]":
         knobs = {"merge_ratio": mergetrees.RATIOS, "task": (1, 5)}
     if name == "ibwj-pim":
         knobs["insertion_depth"] = (0, 1, 6)
-    found = []
+    indexes = []
     for values in itertools.product(*knobs.values()):
-        settled = engine.settle(dict(zip(knobs, values, strict=True)))
-        found.append(engine.index(columns, live, Job(**{**vars(job), "knobs": settled})))
-    return found
+        resolved = engine.resolve_knobs(dict(zip(knobs, values, strict=True)))
+        indexes.append(engine.index(columns, live, Job(**{**vars(job), "knobs": resolved})))
+    return indexes
 
 
 @pytest.mark.parametrize("keys", KEYS)
@@ -201,9 +201,9 @@ def test_an_index_finds_just_what_a_sorted_window_holds(name: str, keys: str) ->
                 for batch in numbered_batches(job, meter, 64):
                     index.join(probing.Arrivals(*batch), meter, crew)
                 index.finish()
-            found = meter.pairs()
-            verify.check_order(found, job, "outer")
-            assert sorted(zip(found.r_rows, found.s_rows, strict=True)) == right, (name, window)
+            pairs = meter.pairs()
+            verify.check_order(pairs, job, "outer")
+            assert sorted(zip(pairs.r_rows, pairs.s_rows, strict=True)) == right, (name, window)
 
 
 def windowed(job: Job) -> list[tuple[int, int]]:
@@ -252,7 +252,7 @@ def test_threads_join_in_and_leave_as_batches_grow_and_shrink(name: str, keys: s
     job = run.complete(engine, asked, {"merge_ratio": "1/16", "task": 2})
     rng = np.random.default_rng(6)
     columns = index_columns(encode_intervals(r, s, BAND))
-    live = most_live(r.ts, window, of_r=True), most_live(s.ts, window, of_r=False)
+    live = max_live(r.ts, window, of_r=True), max_live(s.ts, window, of_r=False)
     index = engine.index(columns, live, job)
     meter, at_work = Meter(), set()
 
@@ -270,16 +270,16 @@ def test_threads_join_in_and_leave_as_batches_grow_and_shrink(name: str, keys: s
             begin = end
         index.finish()
     assert at_work == {2, 3, 4}
-    found = meter.pairs()
-    verify.check(found, oracle.join(r, s, BAND, window), name)
-    verify.check_order(found, job, "outer")
+    pairs = meter.pairs()
+    verify.check(pairs, oracle.join(r, s, BAND, window), name)
+    verify.check_order(pairs, job, "outer")
 
 
-@pytest.mark.parametrize(("least", "at_work"), [(0, {4}), (1 << 14, set())])
+@pytest.mark.parametrize(("min_shared", "at_work"), [(0, {4}), (1 << 14, set())])
 def test_one_thread_works_alone_where_merges_are_small(
-    least: int, at_work: set[int], monkeypatch: pytest.MonkeyPatch
+    min_shared: int, at_work: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mergetrees, "MIN_SHARED", least)
+    monkeypatch.setattr(mergetrees, "MIN_SHARED", min_shared)
     seen = set()
     each = Crew.each
 
@@ -291,9 +291,9 @@ def test_one_thread_works_alone_where_merges_are_small(
     r, s = streams_of("uniform", 3000)
     engine = catalog.get("ibwj-pim")
     job = run.complete(engine, Job(r, s, BAND, CountWindow(500), threads=4), {})
-    found = run.run(engine, job).pairs
+    pairs = run.run(engine, job).pairs
     assert seen == at_work
-    verify.check(found, oracle.join(r, s, BAND, job.window), "ibwj-pim")
+    verify.check(pairs, oracle.join(r, s, BAND, job.window), "ibwj-pim")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -366,5 +366,5 @@ def test_rows_are_live_until_their_window_has_passed_them() -> None:
     assert live_rows(ts, parse_window("count:2,4"), of_r=False).tolist() == [0, 0, 0, 0, 1, 2]
     assert live_rows(ts, parse_window("time:9us"), of_r=True).tolist() == [0, 0, 0, 2, 2, 5]
     assert live_rows(ts, parse_window("tumbling:9us"), of_r=True).tolist() == [0, 0, 0, 3, 3, 5]
-    assert most_live(ts, parse_window("all"), of_r=True) == 6
-    assert most_live(np.empty(0, dtype=np.int64), parse_window("all"), of_r=True) == 0
+    assert max_live(ts, parse_window("all"), of_r=True) == 6
+    assert max_live(np.empty(0, dtype=np.int64), parse_window("all"), of_r=True) == 0

@@ -50,29 +50,29 @@ def joined(
     r: dict[str, Any],
     s: dict[str, Any],
     rng: np.random.Generator,
-    most: int = 60,
+    max_rows: int = 60,
 ) -> list[sj.Matches]:
     """Push two streams in random pieces, pull now and then, end, and return all matches."""
-    found: list[sj.Matches] = []
+    matches: list[sj.Matches] = []
     sides = [(joiner.push_r, r, len(r["ts"])), (joiner.push_s, s, len(s["ts"]))]
     done = [0, 0]
-    while any(place < rows for place, (_, _, rows) in zip(done, sides, strict=True)):
+    while any(index < rows for index, (_, _, rows) in zip(done, sides, strict=True)):
         which = int(rng.integers(0, 2))
         push, data, rows = sides[which]
-        stop = min(rows, done[which] + int(rng.integers(0, most)))
+        stop = min(rows, done[which] + int(rng.integers(0, max_rows)))
         push(cut(data, done[which], stop))
         done[which] = stop
         if rng.random() < 0.5:
-            found += joiner.results()
+            matches += joiner.results()
     joiner.end()
-    return found + list(joiner.results())
+    return matches + list(joiner.results())
 
 
-def together(found: list[sj.Matches]) -> Pairs:
+def together(matches: list[sj.Matches]) -> Pairs:
     nothing = [np.empty(0, np.int64)]
     return Pairs(
-        np.concatenate([m.r_rows for m in found] or nothing),
-        np.concatenate([m.s_rows for m in found] or nothing),
+        np.concatenate([m.r_rows for m in matches] or nothing),
+        np.concatenate([m.s_rows for m in matches] or nothing),
     )
 
 
@@ -83,25 +83,25 @@ def test_pushed_in_pieces_gives_what_the_oracle_says_of_the_whole(
     engine = catalog.get(name)
     for seed in range(SEED, SEED + CASES):
         rng = np.random.default_rng(seed)
-        most = int(rng.choice([3, 60, 400]))
+        max_rows = int(rng.choice([3, 60, 400]))
         monkeypatch.setattr(live, "ROUND_TUPLES", int(rng.choice([1, 7, 100, 1 << 17])))
-        r, s = (cases.stream_of(rng, side, int(rng.integers(0, most))) for side in ("r", "s"))
+        r, s = (cases.stream_of(rng, side, int(rng.integers(0, max_rows))) for side in ("r", "s"))
         asked = ASKED[str(rng.choice(sorted(ASKED)))]
-        window = cases.window_of(rng, most)
+        window = cases.window_of(rng, max_rows)
         with sj.StreamJoiner(
             **asked, window=window, engine=name, threads=int(rng.integers(1, 4))
         ) as joiner:
-            found = together(joined(joiner, given(r), given(s), rng))
+            matches = together(joined(joiner, given(r), given(s), rng))
             metrics = joiner.metrics
         right = sj.join(given(r), given(s), **asked, window=window, engine="oracle")
         what = f"SEED={seed} CASES=1: {name}, {r.rows} x {s.rows}, {window.text}, {asked}"
-        difference = found.difference(Pairs(right.r_rows, right.s_rows))
+        difference = matches.difference(Pairs(right.r_rows, right.s_rows))
         assert difference is None, f"{what}: {difference}"
         assert metrics["digest"] == right.metrics["digest"], what
         assert metrics["pairs"] == len(right), what
         streams = as_streams(given(r), given(s), Predicate.parse(**asked))
         whole = Job(*streams, Predicate.parse(**asked), window)
-        verify.check_order(found, whole, engine.promise(whole))
+        verify.check_order(matches, whole, engine.promise(whole))
 
 
 @pytest.mark.parametrize("name", LIVE)
@@ -166,10 +166,10 @@ def test_late_tuples_take_their_place_or_are_counted(number: int) -> None:
     assert whole.metrics["late"] == late
 
     with sj.StreamJoiner(**lately) as joiner:
-        found = together(joined(joiner, *data, rng, most=25))
+        matches = together(joined(joiner, *data, rng, max_rows=25))
         assert joiner.metrics["late"] == late
-    assert found.difference(rows) is None, f"SEED={seed}"
-    assert found.digest == whole.metrics["digest"]
+    assert matches.difference(rows) is None, f"SEED={seed}"
+    assert matches.digest == whole.metrics["digest"]
 
 
 def test_without_arrival_times_the_order_of_pushing_is_the_order_of_arrival() -> None:
@@ -178,10 +178,10 @@ def test_without_arrival_times_the_order_of_pushing_is_the_order_of_arrival() ->
         (int(rng.integers(0, 2)), rng.integers(0, 3, int(rng.integers(0, 4)))) for _ in range(200)
     ]
     with sj.StreamJoiner(on="k", window="count:5") as joiner:
-        found = []
+        matches = []
         for is_s, keys in pushes:
             (joiner.push_s if is_s else joiner.push_r)({"k": keys})
-            found += joiner.results()
+            matches += joiner.results()
             assert joiner.metrics["waiting"] == [0, 0]
     sides: list[dict[str, list[int]]] = [{"k": [], "ts": []}, {"k": [], "ts": []}]
     for time_us, (is_s, keys) in enumerate(pushes):
@@ -189,7 +189,7 @@ def test_without_arrival_times_the_order_of_pushing_is_the_order_of_arrival() ->
         sides[is_s]["ts"] += [time_us] * len(keys)
     r, s = ({name: np.array(v, dtype=np.int64) for name, v in side.items()} for side in sides)
     right = sj.join(r, s, on="k", window="count:5", engine="oracle")
-    assert together(found).difference(Pairs(right.r_rows, right.s_rows)) is None, f"SEED={SEED}"
+    assert together(matches).difference(Pairs(right.r_rows, right.s_rows)) is None, f"SEED={SEED}"
 
 
 def test_a_tuple_waits_until_nothing_can_come_before_it() -> None:
@@ -207,10 +207,10 @@ def test_matches_show_both_sides_rows() -> None:
     s = pa.table({"k": ["b", None, "c"], "price": [9.0, 8.0, 7.0], "ts": [3, 4, 31]})
     with sj.StreamJoiner(on="k", window="count:2") as joiner:
         rows = []
-        for place in range(3):
-            joiner.push_r(r.slice(place, 1))
-            joiner.push_s(s.slice(place, 1))
-            joiner.end() if place == 2 else None
+        for index in range(3):
+            joiner.push_r(r.slice(index, 1))
+            joiner.push_s(s.slice(index, 1))
+            joiner.end() if index == 2 else None
             for matches in joiner.results():
                 rows += matches.table().to_pylist()
                 assert matches.pairs.column_names == ["r_row", "s_row", "ts"]
@@ -272,11 +272,11 @@ def test_what_a_thread_pushes_while_a_round_runs_is_joined_later(
     with sj.StreamJoiner(on="k", window="all") as joiner:
         joiner.push_r({"k": [1, 2], "ts": [1, 5]})
         joiner.push_s({"k": [1], "ts": [5]})
-        found = list(joiner.results())
+        matches = list(joiner.results())
         producers[0].join(60)
         joiner.end()
-        found += joiner.results()
-    pairs = together(found)
+        matches += joiner.results()
+    pairs = together(matches)
     assert sorted(zip(pairs.r_rows, pairs.s_rows, strict=True)) == [(0, 0), (2, 0)]
 
 
@@ -319,11 +319,11 @@ EMPTY = {
 @pytest.mark.parametrize("first", EMPTY)
 def test_batches_without_any_value_go_with_any_type(first: str, second: str) -> None:
     with sj.StreamJoiner(on="k", window="all") as joiner:
-        for place, keys in enumerate((EMPTY[first], EMPTY[second], np.array(["a", "b"]))):
-            joiner.push_r({"k": keys, "ts": [place, place]})
-            joiner.push_s({"k": keys, "ts": [place, place]})
-            joiner.advance(place + 1)
-            assert place != 1 or not list(joiner.results())
+        for index, keys in enumerate((EMPTY[first], EMPTY[second], np.array(["a", "b"]))):
+            joiner.push_r({"k": keys, "ts": [index, index]})
+            joiner.push_s({"k": keys, "ts": [index, index]})
+            joiner.advance(index + 1)
+            assert index != 1 or not list(joiner.results())
         joiner.end()
         assert [len(matches) for matches in joiner.results()] == [2]
 
@@ -352,12 +352,12 @@ def test_dictionaries_that_change_need_the_memory_of_their_window() -> None:
     peaks, rows = [], 10
     with sj.StreamJoiner(on="k", window="count:1000") as joiner:
         for number in range(600):
-            texts = pa.array([f"{number}-{row}-{'x' * 1000}" for row in range(rows)])
-            coded = texts.dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string()))
+            strings = pa.array([f"{number}-{row}-{'x' * 1000}" for row in range(rows)])
+            coded = strings.dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string()))
             for push in (joiner.push_r, joiner.push_s):
                 push(pa.table({"k": np.arange(rows) + rows * number, "text": coded}))
             tables = [matches.table() for matches in joiner.results()]
-            assert [table["text_r"].to_pylist() for table in tables] == [texts.to_pylist()]
+            assert [table["text_r"].to_pylist() for table in tables] == [strings.to_pylist()]
             del tables
             peaks.append(pa.total_allocated_bytes())
     assert max(peaks[500:]) < 1.5 * max(peaks[150:250])

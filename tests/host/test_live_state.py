@@ -65,12 +65,12 @@ def held(joiner: sj.StreamJoiner) -> Any:
     return joiner.metrics, joiner._r.state, joiner._s.state, joiner._stamped, joiner._ended
 
 
-def lives(options: dict[str, Any], good: list[Any], bad: Any, place: int | None) -> Any:
+def lives(options: dict[str, Any], good: list[Any], bad: Any, index: int | None) -> Any:
     """Push the good batches, and the bad one to both sides before one of them; what came out."""
-    found = []
+    joined = []
     with sj.StreamJoiner(on="k", window="count:3", **options) as joiner:
         for number, (side, batch) in enumerate([*good, ("", None)]):
-            if number == place:
+            if number == index:
                 for push in (joiner.push_r, joiner.push_s):
                     before = held(joiner)
                     with pytest.raises(InputError):
@@ -83,19 +83,19 @@ def lives(options: dict[str, Any], good: list[Any], bad: Any, place: int | None)
                 joiner.end()
             for matches in joiner.results():
                 rows = zip(matches.r_rows, matches.s_rows, matches.ts, strict=True)
-                found.append((list(rows), matches.table().to_pylist() if good is GOOD else []))
-        return found, joiner.metrics
+                joined.append((list(rows), matches.table().to_pylist() if good is GOOD else []))
+        return joined, joiner.metrics
 
 
-@pytest.mark.parametrize("place", [2, 4])
+@pytest.mark.parametrize("index", [2, 4])
 @pytest.mark.parametrize("kind", REFUSED)
 def test_a_push_that_is_refused_changes_nothing(
-    kind: str, place: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, index: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "MAX_WAITING_TUPLES", 50)
     monkeypatch.setattr(Meter, "now_us", lambda _: 1000.0)
     options, good, bad = REFUSED[kind]
-    assert lives(options, good, bad, place) == lives(options, good, bad, None)
+    assert lives(options, good, bad, index) == lives(options, good, bad, None)
 
 
 @pytest.mark.parametrize(
@@ -206,20 +206,20 @@ def free_for(pairs: int) -> Any:
 @pytest.mark.parametrize("engine", LIVE)
 @pytest.mark.parametrize("bound", ["memory", "max_pairs"])
 def test_a_round_with_too_many_pairs_is_cut_until_it_fits(engine: str, bound: str) -> None:
-    rows, most = 150, 500
+    rows, fitting = 150, 500
     keys, ts = np.zeros(rows, np.int64), np.arange(rows)
-    maximum = most if bound == "max_pairs" else None
+    maximum = fitting if bound == "max_pairs" else None
     with sj.StreamJoiner(on="k", window="all", engine=engine, max_pairs=maximum) as joiner:
         joiner.push_r({"k": keys, "ts": ts})
         joiner.push_s({"k": keys, "ts": ts})
         joiner.end()
-        with free_for(most):
-            found = list(joiner.results())
+        with free_for(fitting):
+            rounds = list(joiner.results())
         metrics = joiner.metrics
-    assert max(len(matches) for matches in found) <= most
+    assert max(len(matches) for matches in rounds) <= fitting
     whole = sj.join({"k": keys, "ts": ts}, {"k": keys, "ts": ts}, on="k", engine="npj")
     assert (metrics["pairs"], metrics["digest"]) == (rows * rows, whole.metrics["digest"])
-    assert rows * rows / most <= metrics["rounds"] < 8 * rows * rows / most
+    assert rows * rows / fitting <= metrics["rounds"] < 8 * rows * rows / fitting
 
 
 def test_rounds_grow_again_once_there_is_room() -> None:
@@ -237,13 +237,13 @@ def test_rounds_grow_again_once_there_is_room() -> None:
 def test_a_single_tuple_with_too_many_pairs_is_refused_and_waits(bound: str) -> None:
     rows = 100
     maximum = 50 if bound == "max_pairs" else None
-    told = "50 pairs, the maximum asked for" if maximum else "50 pairs, all that the free memory"
+    much = "50 pairs, the maximum asked for" if maximum else "50 pairs, all that the free memory"
     with sj.StreamJoiner(on="k", window="all", max_pairs=maximum) as joiner:
         joiner.push_r({"k": np.zeros(rows, np.int64), "ts": np.arange(rows)})
         joiner.push_s({"k": np.array([1, 0]), "ts": np.array([rows, rows + 1])})
         joiner.end()
         with free_for(50):
-            sentence = rf"^s: row 1 alone has more than {told}.*: narrow the predicate or the "
+            sentence = rf"^s: row 1 alone has more than {much}.*: narrow the predicate or the "
             for _ in range(2):
                 with pytest.raises(TooLargeError, match=sentence):
                     list(joiner.results())

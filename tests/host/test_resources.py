@@ -27,8 +27,8 @@ def same_keys(rows: int) -> dict[str, np.ndarray]:
 def test_every_engine_tells_what_its_structures_hold(engine: str) -> None:
     keys = {"k": np.arange(200_000, dtype=np.int32)}
     few = {"k": np.arange(100, dtype=np.int32)}
-    found = sj.join(keys, few if engine in SLIDING else keys, on="k", engine=engine, threads=2)
-    held = found.metrics["structure_bytes"]
+    result = sj.join(keys, few if engine in SLIDING else keys, on="k", engine=engine, threads=2)
+    held = result.metrics["structure_bytes"]
     # At least four bytes for each key of one side; at most a few machine words for every tuple.
     assert 4 * 200_000 <= held <= 64 * 400_000
 
@@ -46,8 +46,8 @@ def test_the_memory_curve_rises_to_the_peak() -> None:
     curve, peak = result.metrics["memory"], result.metrics["peak_bytes"]
     times = [time_ms for time_ms, _ in curve]
     assert times == sorted(times)
-    most = max(held for _, held in curve)
-    assert 16_000_000 * 8 * 0.5 < most <= peak + 8 * MIB  # 16 million pairs of two 32-bit rows
+    maximum = max(held for _, held in curve)
+    assert 16_000_000 * 8 * 0.5 < maximum <= peak + 8 * MIB  # 16 million pairs of two 32-bit rows
 
 
 def test_a_curve_of_any_length_has_few_points() -> None:
@@ -62,12 +62,12 @@ def test_a_curve_of_any_length_has_few_points() -> None:
 
 def test_counters_count_or_say_why_not() -> None:
     result = sj.join(same_keys(100), same_keys(100), on="k", engine="npj")
-    found, note = result.metrics["counters"], result.metrics["counters_note"]
-    if found is None:
+    counters, note = result.metrics["counters"], result.metrics["counters_note"]
+    if counters is None:
         assert "counters" in note
     else:
         assert note is None
-        assert all(count >= 0 for count in found.values())
+        assert all(count >= 0 for count in counters.values())
 
 
 def test_counters_count_all_threads_that_start_while_counting() -> None:
@@ -144,20 +144,20 @@ def test_a_latency_is_never_emitted_without_its_origin(origin: Any, latency_us: 
 def test_many_small_windows_cost_what_their_pairs_do() -> None:
     ts = np.arange(20_000, dtype=np.int64)
     keys = {"k": (ts % 50).astype(np.int32), "ts": ts}
-    found = sj.join(keys, keys, on="k", engine="npj", window="tumbling:1us")
-    assert len(found) == 20_000
-    batches = found._outcome.metrics["pairs"]
+    result = sj.join(keys, keys, on="k", engine="npj", window="tumbling:1us")
+    assert len(result) == 20_000
+    batches = result._outcome.metrics["pairs"]
     assert batches == 20_000
-    assert found.metrics["peak_bytes"] < 40 * MIB
+    assert result.metrics["peak_bytes"] < 40 * MIB
 
 
 @pytest.mark.parametrize("engine", [*INTRA, *SLIDING])
 def test_a_replay_takes_all_input_also_what_joins_nothing(engine: str) -> None:
     r = {"k": np.array([1, 2], np.int32), "ts": np.array([0, 300_000], np.int64)}
     s = {"k": np.array([1], np.int32), "ts": np.array([0], np.int64)}
-    found = sj.join(r, s, on="k", engine=engine, arrival="replay", window="tumbling:1ms")
-    assert len(found) == 1
-    assert found.metrics["wall_s"] >= 0.3
+    result = sj.join(r, s, on="k", engine=engine, arrival="replay", window="tumbling:1ms")
+    assert len(result) == 1
+    assert result.metrics["wall_s"] >= 0.3
 
 
 @pytest.mark.timeout(120)

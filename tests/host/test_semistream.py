@@ -34,12 +34,12 @@ def test_every_store_gives_the_oracles_result(engine: str, kind: str, kept_bytes
     knobs = {"store": kind, "memory_kib": 128, "partition_rows": 100, "r_bytes": 40, "s_bytes": 20}
     knobs["kept_bytes"] = kept_bytes
     result = sj.join(r, s, on="k", engine=engine, knobs=knobs, check=True)
-    told = result.metrics["semi_stream"]
-    assert told["store"] == kind
-    assert told["partitions"] == 20
+    metrics = result.metrics["semi_stream"]
+    assert metrics["store"] == kind
+    assert metrics["partitions"] == 20
     if engine == "ssbj":
-        assert told["cached"]["values"] > 0
-        assert told["cache_share"] > 0.05
+        assert metrics["cached"]["values"] > 0
+        assert metrics["cache_share"] > 0.05
 
 
 @pytest.mark.parametrize("caching", [False, True])
@@ -79,9 +79,9 @@ def test_all_arrays_together_stay_within_the_budget(memory: int, caching: bool) 
     buffers = 2 * 50 * store.row_bytes
     assert join.tables.nbytes + buffers <= memory
     assert join.tables.nbytes + buffers > 0.9 * memory
-    told = join.details()["memory_bytes"]
-    assert set(told) == {"h_s", "h_r", "queue", "free", "buffers"}
-    assert sum(told.values()) <= memory
+    metrics = join.details()["memory_bytes"]
+    assert set(metrics) == {"h_s", "h_r", "queue", "free", "buffers"}
+    assert sum(metrics.values()) <= memory
     assert len(pairs.found) == len(expected(store.keys, feed.keys))
 
 
@@ -155,9 +155,9 @@ def test_the_budget_that_a_refusal_names_is_enough(rows: int, knobs: dict[str, i
 def test_no_more_memory_is_taken_than_all_tuples_need() -> None:
     keys = {"k": np.arange(2000)}
     for engine in ("meshjoin", "ssbj"):
-        found = sj.join(keys, keys, on="k", engine=engine, knobs={"memory_kib": 1 << 40})
-        assert len(found.r_rows) == 2000
-        assert found.metrics["semi_stream"]["budget_bytes"] < 1 << 22
+        result = sj.join(keys, keys, on="k", engine=engine, knobs={"memory_kib": 1 << 40})
+        assert len(result.r_rows) == 2000
+        assert result.metrics["semi_stream"]["budget_bytes"] < 1 << 22
 
 
 def test_with_memory_for_all_of_r_ssbj_becomes_a_main_memory_join() -> None:
@@ -167,14 +167,14 @@ def test_with_memory_for_all_of_r_ssbj_becomes_a_main_memory_join() -> None:
     s_keys = rng.integers(0, 200, 150_000)
     store, feed = ListStore(r_keys.tolist()), PushFeed(s_keys.tolist())
     pairs, join = joined(store, feed, settings(400_000, 40))
-    told = join.details()
-    assert told["cached"] == {"values": 200, "records": 400, "absent": 0}
+    metrics = join.details()
+    assert metrics["cached"] == {"values": 200, "records": 400, "absent": 0}
     assert len(pairs.found) == len(set(pairs.found)) == 300_000
     # The last tuples all met the cache: the queue had run empty before the stream ended.
-    assert told["cache_share"] > 0.4
+    assert metrics["cache_share"] > 0.4
     assert join.tables.live == 0
     last = join.tally.curve[-1]
-    assert told["cache_share"] * 150_000 - last[2] == 150_000 - last[1] > 0
+    assert metrics["cache_share"] * 150_000 - last[2] == 150_000 - last[1] > 0
 
 
 def test_hot_keys_that_change_are_evicted_and_replaced() -> None:
@@ -184,8 +184,8 @@ def test_hot_keys_that_change_are_evicted_and_replaced() -> None:
     second = 399 - zipf(rng, 400, 60_000)
     feed = PushFeed(np.concatenate([first, second]).tolist())
     pairs, join = joined(store, feed, settings(40_000, 40, eviction_cycles=4))
-    told = join.details()
-    assert told["evicted_values"] > 0
+    metrics = join.details()
+    assert metrics["evicted_values"] > 0
     cached = join.tables.value_keys[join.tables.values[:, 0] == 3]
     assert len(cached) > 0
     assert np.median(cached) > 200, "the cache holds what was hot before"
@@ -198,9 +198,9 @@ def test_values_without_a_master_row_wait_for_nothing_once_they_are_known() -> N
     feed = PushFeed(zipf(rng, 300, 30_000).tolist())
     pairs, join = joined(store, feed, settings(40_000, 40))
     assert pairs.found == []
-    told = join.details()
-    assert told["cached"]["absent"] > 0
-    assert told["cache_share"] > 0.5
+    metrics = join.details()
+    assert metrics["cached"]["absent"] > 0
+    assert metrics["cache_share"] > 0.5
 
 
 def test_a_value_that_was_absent_is_found_once_r_has_it() -> None:
@@ -233,9 +233,9 @@ def test_the_chunk_grows_with_the_arrival_rate(engine: str) -> None:
         result = sj.join(
             r, s, on="k", engine=engine, arrival="replay", knobs={"partition_rows": 500}
         )
-        told = result.metrics["semi_stream"]
-        assert told["budget_bytes"] is None
-        held.append(told["memory_bytes"]["h_s"])
+        metrics = result.metrics["semi_stream"]
+        assert metrics["budget_bytes"] is None
+        held.append(metrics["memory_bytes"]["h_s"])
     assert held[1] > held[0]
 
 
@@ -250,8 +250,8 @@ def test_a_stream_faster_than_the_service_waits_and_the_backlog_is_told() -> Non
 def test_what_is_shed_is_counted_and_nothing_else_is_lost() -> None:
     store, feed = ListStore(list(range(3000))), PushFeed(list(range(3000)) * 4, live=True)
     pairs, join = joined(store, feed, settings(30_000, 100, caching=False, shed_beyond=5000))
-    told = join.details()
-    assert told["shed_tuples"] == 7000
+    metrics = join.details()
+    assert metrics["shed_tuples"] == 7000
     assert len(pairs.found) == 12_000 - 7000
     assert {s_row for _, s_row in pairs.found} == set(range(7000, 12_000))
 
@@ -271,8 +271,10 @@ def test_stream_keys_that_r_lacks_are_as_different_for_the_cache_as_they_are(dty
     keys = np.arange(10_000, 40_000, dtype=dtype)
     for on in (["k"], ["k", "j"]):
         s = {"k": keys, "j": keys}
-        told = sj.join(r, s, on=on, engine="ssbj", knobs={"memory_kib": 64}).metrics["semi_stream"]
-        assert told["cache_share"] == 0
+        metrics = sj.join(r, s, on=on, engine="ssbj", knobs={"memory_kib": 64}).metrics[
+            "semi_stream"
+        ]
+        assert metrics["cache_share"] == 0
 
 
 def test_a_join_that_sheds_is_not_verified_but_refused_before_it_runs() -> None:

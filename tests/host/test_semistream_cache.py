@@ -13,10 +13,10 @@ from tests.host.semistream import ByHand, ListStore, PushFeed, expected, joined,
 from streamjoin.engines.kernels.semi import layout as kernels
 from streamjoin.engines.kernels.semi import migration
 from streamjoin.engines.semi import tables as semi_tables
-from streamjoin.engines.semi.settings import LEAST_TUPLES, MIN_TABLE_BYTES
+from streamjoin.engines.semi.settings import MIN_TABLE_BYTES, MIN_TABLE_TUPLES
 
 ROWS = 8
-MOST_TUPLES = 4000
+MAX_TUPLES = 4000
 
 
 class CacheMachine(RuleBasedStateMachine):
@@ -39,7 +39,7 @@ class CacheMachine(RuleBasedStateMachine):
     ) -> None:
         self.first_values, semi_tables.FIRST_VALUES = semi_tables.FIRST_VALUES, first_values
         chosen = settings(memory, ROWS, switching_factor=factor, eviction_cycles=eviction)
-        self.hand = ByHand(r_keys, chosen, MOST_TUPLES)
+        self.hand = ByHand(r_keys, chosen, MAX_TUPLES)
         self.join, self.store = self.hand.join, self.hand.store
 
     @rule(key=st.integers(0, 11), count=st.integers(1, 30))
@@ -71,14 +71,14 @@ class CacheMachine(RuleBasedStateMachine):
         numbers, arena, directory, value_keys, values = self.join.tables.shared[:5]
         keys, nodes = [], 0
         for entry in directory[directory != kernels.EMPTY]:
-            place = int(entry & kernels.LOW)
+            address = int(entry & kernels.LOW)
             if entry & kernels.SPECIAL:
-                assert values[place, kernels.STATE] != kernels.FREE
-                keys.append(int(value_keys[place]))
-                nodes += int(values[place, kernels.NODES])
+                assert values[address, kernels.STATE] != kernels.FREE
+                keys.append(int(value_keys[address]))
+                nodes += int(values[address, kernels.NODES])
             else:
-                keys.append(int(arena[place]))
-                nodes += int(arena[place + 2] & kernels.COUNT_MASK)
+                keys.append(int(arena[address]))
+                nodes += int(arena[address + 2] & kernels.COUNT_MASK)
         assert len(keys) == len(set(keys)) == numbers[kernels.ENTRIES]
         assert nodes == self.join.tables.live
         used = int(np.count_nonzero(values[:, kernels.STATE] != kernels.FREE))
@@ -91,9 +91,9 @@ class CacheMachine(RuleBasedStateMachine):
         tables = self.join.tables
         numbers, arena = tables.shared[:2]
         queue, record_pages, free_pages = tables.shared[6:]
-        places = int(numbers[kernels.FIRST_PAGE]) + np.arange(tables.node_pages)
+        indices = int(numbers[kernels.FIRST_PAGE]) + np.arange(tables.node_pages)
         pages = [
-            *queue[places % len(queue)].tolist(),
+            *queue[indices % len(queue)].tolist(),
             *record_pages[: tables.record_pages_used].tolist(),
             *free_pages[: tables.free_pages].tolist(),
         ]
@@ -106,12 +106,12 @@ class CacheMachine(RuleBasedStateMachine):
         tables = self.join.tables
         arena, record_pages = tables.shared[1], tables.shared[7]
         first = int(tables.values[value, kernels.FIRST])
-        found = []
+        records = []
         for number in range(first, first + int(tables.values[value, kernels.RECORDS])):
             page = int(record_pages[number // tables.page_records])
             within = number % tables.page_records * (tables.record_bytes // 8)
-            found.append(int(arena[page * tables.page_words + within]))
-        return found
+            records.append(int(arena[page * tables.page_words + within]))
+        return records
 
     def teardown(self) -> None:
         if not hasattr(self, "join"):
@@ -144,8 +144,8 @@ def test_a_row_that_is_new_is_met_by_all_that_come_after_it_was_read(rows: int) 
     for _ in range(20):
         hand.cycle(key)
     hand.finish()
-    found = {s_row for r_row, s_row in hand.pairs.found if r_row == new}
-    assert set(range(later, hand.feed.so_far)) <= found
+    met = {s_row for r_row, s_row in hand.pairs.found if r_row == new}
+    assert set(range(later, hand.feed.so_far)) <= met
     assert len(hand.pairs.found) == len(set(hand.pairs.found))
 
 
@@ -215,7 +215,7 @@ def test_tables_of_any_widths_stay_within_any_budget_that_is_accepted(
     wide: int, kept: int, times: float, caching: bool
 ) -> None:
     widest = 8 * max(kernels.NODE_HEADER + wide, 1 + kept)
-    budget = int((MIN_TABLE_BYTES + LEAST_TUPLES * widest) * times)
+    budget = int((MIN_TABLE_BYTES + MIN_TABLE_TUPLES * widest) * times)
     tables = semi_tables.Tables(wide, kept, budget, caching)
     assert tables.nbytes <= budget
     assert tables.pages >= 8

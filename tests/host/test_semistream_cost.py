@@ -50,8 +50,8 @@ def test_constants_are_found_again_from_the_steps_they_explain() -> None:
         }
         read_us = 20 + 0.5 * rows * work["row_bytes"] / 1e3
         runs.append({**work, "loop_us": steps, "read_us": read_us})
-    found, right = fit(runs).to_dict(), COSTS.to_dict()
-    assert found == pytest.approx(right, rel=1e-3)
+    fitted, right = fit(runs).to_dict(), COSTS.to_dict()
+    assert fitted == pytest.approx(right, rel=1e-3)
 
 
 def test_a_loop_takes_the_longer_of_reading_and_joining() -> None:
@@ -67,9 +67,9 @@ def test_memory_for_a_rate_and_rate_for_a_memory_are_each_others_answer(caching:
     for memory in (1e6, 2e6, 4e6):
         given = model(caching).rate_for(memory)
         assert given is not None
-        found = model(caching).memory_for(given.rate)
-        assert found is not None
-        assert found.memory_bytes == pytest.approx(memory, rel=1e-3)
+        forecast = model(caching).memory_for(given.rate)
+        assert forecast is not None
+        assert forecast.memory_bytes == pytest.approx(memory, rel=1e-3)
     assert model(caching).memory_for(1e12) is None
 
 
@@ -131,10 +131,10 @@ def test_the_packages_own_costs_are_those_of_the_record_of_their_calibration() -
 def test_a_run_tells_its_loops_cost_beside_the_models() -> None:
     keys = np.arange(2000)
     result = sj.join({"k": keys}, {"k": np.tile(keys, 5)}, on="k", engine="ssbj")
-    told = result.metrics["semi_stream"]
-    assert told["cost_model"]["loop_us"] > 0
-    assert set(told["loop_us"]) == {"wait", "cache", "disk", "expire", "migrate"}
-    assert told["work"]["rows"] > 0
+    metrics = result.metrics["semi_stream"]
+    assert metrics["cost_model"]["loop_us"] > 0
+    assert set(metrics["loop_us"]) == {"wait", "cache", "disk", "expire", "migrate"}
+    assert metrics["work"]["rows"] > 0
 
 
 def test_join_values_without_a_row_count_for_nothing_in_the_cache() -> None:
@@ -142,8 +142,8 @@ def test_join_values_without_a_row_count_for_nothing_in_the_cache() -> None:
         Stream({"k": np.array(keys, dtype=np.int32)}, np.zeros(len(keys), np.int64), name)
         for keys, name in (([1, 1, 2], "r"), ([1, 1, 1, 3], "s"))
     )
-    found = values_of(Job(r, s, Predicate.parse(on="k"), AllWindow()))
-    assert sorted(zip(found.shares.tolist(), found.rows.tolist(), strict=True)) == [
+    values = values_of(Job(r, s, Predicate.parse(on="k"), AllWindow()))
+    assert sorted(zip(values.shares.tolist(), values.rows.tolist(), strict=True)) == [
         (0.25, 0.0),
         (0.75, 2.0),
     ]
@@ -170,9 +170,9 @@ def test_advise_names_the_memory_and_refuses_what_is_no_number(
     }
     (tmp_path / "workload.json").write_text(json.dumps(workload))
     assert main(["advise", str(tmp_path), "--rate", "10000", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [row["engine"] for row in told["forecasts"]] == ["meshjoin", "ssbj"]
-    assert all(row["rate_tuples_per_s"] >= 10_000 for row in told["forecasts"])
+    output = json.loads(capsys.readouterr().out)
+    assert [row["engine"] for row in output["forecasts"]] == ["meshjoin", "ssbj"]
+    assert all(row["rate_tuples_per_s"] >= 10_000 for row in output["forecasts"])
     assert main(["advise", str(tmp_path), "--memory-kib", "300"]) == 0
     assert "ssbj" in capsys.readouterr().out
     assert main(["advise", str(tmp_path), "--memory-kib", "1"]) == 0
@@ -188,10 +188,10 @@ def test_advise_names_the_memory_and_refuses_what_is_no_number(
     assert main(["advise", str(tmp_path), "--memory-kib", "100000"]) == 0
     assert "R fits in less: an engine that takes it from a file" in capsys.readouterr().err
     assert main(["advise", str(tmp_path), "--rate", "1e4", "--r-bytes", "8"]) == 2
-    assert "knob r_bytes takes a whole number from 16 to" in capsys.readouterr().err
+    assert "knob r_bytes takes an integer from 16 to" in capsys.readouterr().err
     assert main(["advise", str(tmp_path), "--store", "sqlite"]) == 2
-    told = capsys.readouterr().err
-    assert told == ("streamjoin: --store is for a semi-stream join: add --rate or --memory-kib\n")
+    output = capsys.readouterr().err
+    assert output == ("streamjoin: --store is for a semi-stream join: add --rate or --memory-kib\n")
 
 
 def test_advice_is_about_rows_as_wide_as_the_engines_take_them(
@@ -207,10 +207,10 @@ def test_advice_is_about_rows_as_wide_as_the_engines_take_them(
     workload |= {"predicate": {"on": ["k"]}}
     workload |= {name: {"path": f"{name}.parquet", **side} for name in ("r", "s")}
     (tmp_path / "workload.json").write_text(json.dumps(workload))
-    told = []
+    outputs = []
     for more in ([], ["--r-bytes", "16", "--s-bytes", "12", "--store", "arrow"]):
         assert main(["advise", str(tmp_path), "--rate", "10000", "--json", *more]) == 0
-        told.append(json.loads(capsys.readouterr().out))
-    assert told[0] == told[1]
+        outputs.append(json.loads(capsys.readouterr().out))
+    assert outputs[0] == outputs[1]
     assert main(["advise", str(tmp_path), "--rate", "10000", "--json", "--r-bytes", "160"]) == 0
-    assert json.loads(capsys.readouterr().out)["forecasts"] != told[0]["forecasts"]
+    assert json.loads(capsys.readouterr().out)["forecasts"] != outputs[0]["forecasts"]

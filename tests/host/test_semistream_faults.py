@@ -60,9 +60,9 @@ def test_a_table_that_somebody_else_has_locked_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("streamjoin.relations.sqlite.TIMEOUT_S", 0.1)
-    place = relation("sqlite", tmp_path, {"k": np.arange(200), "v": np.arange(200)})
-    store = open_store("sqlite", place, Projection("k", ("v",)))
-    writer = sqlite3.connect(place, isolation_level=None)
+    path = relation("sqlite", tmp_path, {"k": np.arange(200), "v": np.arange(200)})
+    store = open_store("sqlite", path, Projection("k", ("v",)))
+    writer = sqlite3.connect(path, isolation_level=None)
     writer.execute("BEGIN EXCLUSIVE")
     with pytest.raises(StoreError, match=r"partition 0 \(rows 0 to 15\) .*: database is locked$"):
         joined(store, PushFeed(list(range(200))), settings(deadline_s=0.3))
@@ -92,8 +92,8 @@ def test_a_column_that_goes_or_changes_its_type_ends_the_join(
     change: str, sentence: str, tmp_path: Path
 ) -> None:
     columns = {"k": np.arange(200), "v": np.zeros(200, dtype=np.int64)}
-    place = relation("sqlite", tmp_path, columns)
-    store = open_store("sqlite", place, Projection("k", ("v",)))
+    path = relation("sqlite", tmp_path, columns)
+    store = open_store("sqlite", path, Projection("k", ("v",)))
     read = store.read
     reads = 0
 
@@ -101,7 +101,7 @@ def test_a_column_that_goes_or_changes_its_type_ends_the_join(
         nonlocal reads
         reads += 1
         if reads == 8:
-            with sqlite3.connect(place) as writer:
+            with sqlite3.connect(path) as writer:
                 writer.execute(change)
             writer.close()
         return read(first, end)
@@ -116,8 +116,8 @@ def test_a_row_that_changes_is_joined_as_it_was_within_the_last_cycle(tmp_path: 
     rng = np.random.default_rng(2)
     rows, partition = 120, 20
     columns = {"k": np.arange(rows) % 40, "v": np.zeros(rows, dtype=np.int64)}
-    place = relation("sqlite", tmp_path, columns)
-    store = open_store("sqlite", place, Projection("k", ("v",)))
+    path = relation("sqlite", tmp_path, columns)
+    store = open_store("sqlite", path, Projection("k", ("v",)))
     history: list[np.ndarray] = [np.zeros(rows, dtype=np.int64)]
     read = store.read
     feed = PushFeed(rng.zipf(1.4, 30_000).tolist())
@@ -126,7 +126,7 @@ def test_a_row_that_changes_is_joined_as_it_was_within_the_last_cycle(tmp_path: 
         now = history[-1].copy()
         changed = rng.integers(0, rows, 5)
         now[changed] = len(history)
-        with sqlite3.connect(place) as writer:
+        with sqlite3.connect(path) as writer:
             for row in changed.tolist():
                 writer.execute("UPDATE r SET v = ? WHERE rowid = ?", (len(history), row + 1))
         writer.close()
@@ -180,12 +180,12 @@ def test_rows_that_come_and_go_break_no_cached_value_in_half() -> None:
     assert join.cache.broken > 0
     assert max(Counter(pairs.found).values()) == 1
     untouched = np.flatnonzero(before == store.keys)
-    found = {row: set() for row in untouched.tolist()}
+    met = {row: set() for row in untouched.tolist()}
     for row, s_row in pairs.found:
-        if row in found:
-            found[row].add(s_row)
+        if row in met:
+            met[row].add(s_row)
     for row in untouched[:50].tolist():
         right = set(np.flatnonzero(feed.keys == before[row]).tolist())
-        if found[row] != right:
+        if met[row] != right:
             # Only a row that was another value's for a while may differ.
-            assert found[row] < right
+            assert met[row] < right

@@ -52,15 +52,15 @@ def _any_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
 def case_of(seed: int, engine: Engine) -> Job:
     """One random job; all of it follows from the seed."""
     rng = np.random.default_rng(seed)
-    most = int(rng.choice([30, 200, 1500]))
-    r, s = (cases.stream_of(rng, source, int(rng.integers(0, most))) for source in ("r", "s"))
+    max_rows = int(rng.choice([30, 200, 1500]))
+    r, s = (cases.stream_of(rng, source, int(rng.integers(0, max_rows))) for source in ("r", "s"))
     predicate = cases.PREDICATES[str(rng.choice(sorted(cases.PREDICATES)))]
     orders = ORDERS[: ORDERS.index(engine.capabilities.order) + 1]
     asked = Job(
         r,
         s,
         predicate,
-        cases.window_of(rng, most),
+        cases.window_of(rng, max_rows),
         threads=int(rng.integers(1, 6, endpoint=True)),
         order=str(rng.choice(orders)),
         arrival=str(rng.choice(["instant", "replay"], p=[0.8, 0.2])),
@@ -236,8 +236,8 @@ def test_a_collector_takes_core_by_core_up_to_each_punctuation(punctuation: int)
     stored = np.where(later_is_s, pairs.r_rows, pairs.s_rows).astype(np.int64)
     slot, core = stored // 3, stored % 3
     interval = slot // punctuation if punctuation else np.zeros_like(slot)
-    places = np.stack([later, interval, core, slot])
-    assert np.array_equal(np.lexsort(places[::-1]), np.arange(len(pairs)))
+    order = np.stack([later, interval, core, slot])
+    assert np.array_equal(np.lexsort(order[::-1]), np.arange(len(pairs)))
 
 
 def test_an_interval_that_breaks_the_order_asked_for_is_refused() -> None:

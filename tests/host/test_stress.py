@@ -22,8 +22,8 @@ from streamjoin_common.language.windows import AllWindow, TumblingWindow
 CASES = int(os.environ.get("CASES", "12"))
 SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
 INTRA = ("npj", "prj", "mway", "mpass", "shj-jm", "shj-jb", "pmj-jm", "pmj-jb")
-MOST_TUPLES = 2500
-MOST_PAIRS = 400_000
+MAX_TUPLES = 2500
+MAX_PAIRS = 400_000
 TOP = (1 << 32) - 1
 
 pytestmark = pytest.mark.timeout(60 + 2 * CASES)
@@ -64,8 +64,8 @@ def knob_value(rng: np.random.Generator, knob: Knob) -> int | str:
         return knob.default
     if knob.choices:
         return str(rng.choice(list(knob.choices)))
-    least, most = knob.least or 0, knob.most if knob.most is not None else 64
-    return int(rng.integers(least, min(most, least + 64), endpoint=True))
+    minimum, maximum = knob.minimum or 0, knob.maximum if knob.maximum is not None else 64
+    return int(rng.integers(minimum, min(maximum, minimum + 64), endpoint=True))
 
 
 def case_of(seed: int, engine: Engine) -> Job:
@@ -73,11 +73,11 @@ def case_of(seed: int, engine: Engine) -> Job:
     rng = np.random.default_rng(seed)
     streams = []
     for source in ("r", "s"):
-        rows = 0 if rng.random() < 0.05 else int(rng.integers(1, MOST_TUPLES))
+        rows = 0 if rng.random() < 0.05 else int(rng.integers(1, MAX_TUPLES))
         keys, times = keys_of(rng, rows), times_of(rng, rows, 4000)
         order = np.uint32 if rng.random() < 0.5 else np.int64
         streams.append((keys.astype(order), times.astype(np.int64), source))
-    while _pairs_bound(streams) > MOST_PAIRS:
+    while _pairs_bound(streams) > MAX_PAIRS:
         streams = [(k[: len(k) // 2], t[: len(t) // 2], source) for k, t, source in streams]
     r, s = (Stream({"k": keys}, times, source) for keys, times, source in streams)
     window = AllWindow() if rng.random() < 0.4 else TumblingWindow(int(rng.integers(1, 5000)))

@@ -63,22 +63,22 @@ def test_the_rate_found_is_that_of_the_queue_whatever_was_measured_at_rest(
     model = Modelled(90_000, at_rest)
     monkeypatch.setattr(run, "run", model)
     heard: list[sustained.Attempt] = []
-    found = sustained.search(join_of(job_of()), precision, NO_MATCHES, heard.append)
-    assert found.attempts == tuple(heard)
-    assert found.best is not None
+    result = sustained.search(join_of(job_of()), precision, NO_MATCHES, heard.append)
+    assert result.attempts == tuple(heard)
+    assert result.best is not None
     # A queue may have grown by 2 % of the arrivals in the end.
-    most = 90_000 * (1 + sustained.GROWTH + 0.001)
-    assert (1 - precision) * 90_000 <= found.best.rate_tuples_per_s <= most
+    maximum = 90_000 * (1 + sustained.GROWTH + 0.001)
+    assert (1 - precision) * 90_000 <= result.best.rate_tuples_per_s <= maximum
     assert [each.rate_tuples_per_s for each in heard] == pytest.approx(model.rates)
     for each in heard:
-        assert each.kept_up == (each.rate_tuples_per_s <= found.best.rate_tuples_per_s)
+        assert each.kept_up == (each.rate_tuples_per_s <= result.best.rate_tuples_per_s)
 
 
 def test_an_engine_that_keeps_up_with_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "run", Modelled(10, 100_000))
-    found = sustained.search(join_of(job_of()), 0.05, NO_MATCHES, lambda _: None)
-    assert found.best is None
-    assert len(found.attempts) == sustained.MAX_REPLAYS
+    result = sustained.search(join_of(job_of()), 0.05, NO_MATCHES, lambda _: None)
+    assert result.best is None
+    assert len(result.attempts) == sustained.MAX_REPLAYS
 
 
 def test_every_replay_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,10 +127,10 @@ def test_the_verb_finds_a_rate_and_checks_it(
     monkeypatch.setattr(sustained, "MIN_REPLAY_S", 0.0)
     words = ["rate", str(tmp_path), "--engines", "kang,ibwj-pim", "--threads", "1"]
     status = main([*words, "--precision", "0.5", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert [one["engine"] for one in found] == ["kang", "ibwj-pim"]
-    assert status == (0 if all(one["sustained"] for one in found) else 1)
-    assert all(one["attempts"] for one in found)
+    result = json.loads(capsys.readouterr().out)
+    assert [one["engine"] for one in result] == ["kang", "ibwj-pim"]
+    assert status == (0 if all(one["sustained"] for one in result) else 1)
+    assert all(one["attempts"] for one in result)
 
     searched = rate.search
 

@@ -1,4 +1,4 @@
-"""What a workload is like, estimated from a sample of one of its windows.
+"""Features of a workload, estimated from a sample of one of its windows.
 
 The features of the IaWJ study's table 3. Sampling keeps the cost below a hundredth of a join:
 every estimate comes from coincidences of keys within a sorted sample of at most
@@ -27,16 +27,16 @@ class Features:
     Attributes
     ----------
     r_tuples, s_tuples : int
-        Tuples of the window that was looked at.
+        Tuples of the sampled window.
     r_rate, s_rate : float or None
         Mean arrival rate in tuples a second of the replay; None for data at rest.
     r_duplication, s_duplication : float
-        Tuples of its own stream and window that share a tuple's key, itself included, on average
-        over the tuples: 1 where keys are unique.
+        Mean number of tuples of its own stream and window that share a tuple's key, itself
+        included: 1 if keys are unique.
     key_skew : float
-        Share of the most frequent key among the tuples of a stream, the larger of both.
+        Share of the most frequent key in a stream's tuples, maximum of both streams.
     time_skew : float
-        Arrivals in the busiest hundredth of the time over the mean, the larger of both; 1 for
+        Arrivals in the busiest hundredth of the time over the mean, maximum of both streams; 1 for
         data at rest.
     pairs : float
         Expected result of the window.
@@ -59,7 +59,7 @@ class Features:
 
     @property
     def duplication(self) -> float:
-        """The lower of both streams': a key meets many only where both repeat it."""
+        """Minimum of both streams: a key has many matches only if both repeat it."""
         return min(self.r_duplication, self.s_duplication)
 
     def to_dict(self) -> dict[str, float | int | None]:
@@ -99,10 +99,10 @@ def measure(job: Job) -> Features:
     r_keys, s_keys = encode_keys(r_sample, s_sample, job.predicate)
     r_values, r_counts = np.unique(r_keys, return_counts=True)
     s_values, s_counts = np.unique(s_keys, return_counts=True)
-    _, r_places, s_places = np.intersect1d(
+    _, r_matched, s_matched = np.intersect1d(
         r_values, s_values, assume_unique=True, return_indices=True
     )
-    met = float(np.dot(r_counts[r_places].astype(np.float64), s_counts[s_places]))
+    met = float(np.dot(r_counts[r_matched].astype(np.float64), s_counts[s_matched]))
     scale = (r.rows / max(1, len(r_keys))) * (s.rows / max(1, len(s_keys)))
     r_own = _key_counts(r_sample, [term.r_column for term in job.predicate.terms])
     s_own = _key_counts(s_sample, [term.s_column for term in job.predicate.terms])
@@ -121,7 +121,7 @@ def measure(job: Job) -> Features:
 
 
 def _window_of(job: Job) -> tuple[Stream, Stream]:
-    """The window that holds the middle tuple of the longer stream, or everything."""
+    """Return the window that holds the middle tuple of the longer stream, or everything."""
     if not isinstance(job.window, TumblingWindow) or not job.tuples:
         return job.r, job.s
     longer = job.r if job.r.rows > job.s.rows else job.s
@@ -133,7 +133,7 @@ def _window_of(job: Job) -> tuple[Stream, Stream]:
 
 
 def _sample(stream: Stream, seed: int) -> Stream:
-    """Different rows of a stream, in its order."""
+    """Return distinct sampled rows of a stream, in its order."""
     if stream.rows <= SAMPLE_TUPLES:
         return stream
     rng = np.random.default_rng(seed)
@@ -141,15 +141,15 @@ def _sample(stream: Stream, seed: int) -> Stream:
 
 
 def _rate(stream: Stream, job: Job) -> float | None:
-    """Tuples a second of the replay, over its whole time; None where all arrives at once."""
+    """Return tuples a second over the whole replay; None if all tuples arrive at once."""
     span_s = (job.end_us - job.start_us) / 1e6 / job.speedup
     return stream.rows / span_s if span_s else None
 
 
 def _key_counts(stream: Stream, columns: list[str]) -> Int64s:
-    """How often each key occurs; codes against the other stream would mix what has no partner."""
+    """Count each key; codes against the other stream would merge keys without a match."""
     own = Predicate(tuple(Equi(name, name) for name in columns))
-    if stream.missing is not None:  # what lacks a value matches nothing
+    if stream.missing is not None:  # a tuple without a value matches nothing
         present = np.flatnonzero(~stream.missing)
         columns_there = {name: column[present] for name, column in stream.columns.items()}
         stream = Stream(columns_there, stream.ts[present], stream.source)
@@ -158,7 +158,7 @@ def _key_counts(stream: Stream, columns: list[str]) -> Int64s:
 
 
 def _duplication(counts: Int64s, rows: int) -> float:
-    """Tuples that share a tuple's key, from the ordered pairs of equal keys in a sample."""
+    """Estimate the tuples that share a tuple's key, from pairs of equal keys in a sample."""
     sampled = int(counts.sum())
     if sampled < 2:
         return 1.0

@@ -1,7 +1,8 @@
-"""Memory for a rate and rate for a memory: what MESHJOIN and SSBJ would do with a workload.
+"""Memory for a service rate and rate for a memory, of MESHJOIN and SSBJ with a workload.
 
-The join values' frequencies in S and their rows in R say how much of the stream the cache would
-take (theorems 1 and 2: each value lies where it needs less), the cost model how long a loop takes.
+The join values' frequencies in S and their rows in R give the share of the stream that the cache
+would join (theorems 1 and 2: each value is stored where it needs less memory); the cost model gives
+the time of a loop.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ STEPS = 50
 MAX_LOOP_TUPLES = 1e13
 """Maximum stream tuples in the queue that the search tries."""
 NEARLY = 0.999
-"""Of a budget's best rate: longer queues than it takes are not worth their latency."""
+"""Share of a budget's maximum rate that is enough: longer queues are not worth their latency."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class Values:
     Attributes
     ----------
     shares : ndarray of float64
-        Of the stream's tuples, for each value.
+        Share of the stream's tuples, for each value.
     rows : ndarray of float64
-        Rows of R with it.
+        Rows of R, for each value.
     r_rows : int
         Rows of R.
     """
@@ -47,14 +48,14 @@ class Values:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a join would need and give.
+    """Predicted memory and rate of a join.
 
     Attributes
     ----------
     memory_bytes, rate : float
         The budget and the service rate in tuples a second.
     cache_share : float
-        Of the stream, joined in the cache.
+        Share of the stream that is joined in the cache.
     loop_us : float
         Cost of a loop.
     """
@@ -66,23 +67,23 @@ class Forecast:
 
 
 def values_of(job: Job) -> Values:
-    """Count the join values of a job; of S, a sample."""
+    """Count the join values of a job, in R and in a sample of S."""
     r_keys, s_keys = encode_stream_keys(job.r, job.s, job.predicate)
     if len(s_keys) > SAMPLE_TUPLES:
         s_keys = np.random.default_rng(0).choice(s_keys, SAMPLE_TUPLES, replace=False)
     keys, counts = np.unique(s_keys, return_counts=True)
     r_values, r_counts = np.unique(r_keys, return_counts=True)
-    places = np.minimum(np.searchsorted(r_values, keys), max(0, len(r_values) - 1))
+    positions = np.minimum(np.searchsorted(r_values, keys), max(0, len(r_values) - 1))
     rows = np.zeros(len(keys))
     if len(r_values):
-        known = r_values[places] == keys
-        rows[known] = r_counts[places[known]]
+        known = r_values[positions] == keys
+        rows[known] = r_counts[positions[known]]
     return Values(counts / max(1, counts.sum()), rows, len(r_keys))
 
 
 @dataclass(frozen=True)
 class Model:
-    """A join whose memory and rate are asked for.
+    """A cost model of one join.
 
     Attributes
     ----------
@@ -91,7 +92,7 @@ class Model:
     partition_rows : int
         Rows of the disk buffer (b).
     caching : bool
-        SSBJ, or MESHJOIN.
+        True for SSBJ, False for MESHJOIN.
     """
 
     values: Values
@@ -101,24 +102,24 @@ class Model:
     caching: bool
 
     def rate_for(self, memory_bytes: float) -> Forecast | None:
-        """Service rate with a budget (equations 1, 2 and 3); None if it holds no chunk.
+        """Return the service rate for a budget (equations 1, 2 and 3); None if it holds no chunk.
 
-        Where all is in the cache a longer queue gives no more: then it is as long as it needs be.
+        If the cache holds all values, a longer queue does not raise the rate: the shortest is used.
         """
         if self.with_tuples(1.0).memory_bytes > memory_bytes:
             return None
-        best = self._search(lambda found: found.memory_bytes < memory_bytes)
-        enough = self._search(lambda found: found.rate < NEARLY * best.rate)
+        best = self._search(lambda forecast: forecast.memory_bytes < memory_bytes)
+        enough = self._search(lambda forecast: forecast.rate < NEARLY * best.rate)
         return enough if 2 * enough.loop_us < best.loop_us else best
 
     def memory_for(self, rate: float) -> Forecast | None:
-        """Least memory for a rate (equations 5 and 6); None if no memory is enough."""
+        """Return the minimum memory for a rate (equations 5 and 6); None if none is enough."""
         if self.with_tuples(MAX_LOOP_TUPLES).rate < rate:
             return None
-        return self._search(lambda found: found.rate < rate)
+        return self._search(lambda forecast: forecast.rate < rate)
 
     def with_tuples(self, tuples: float) -> Forecast:
-        """What it is with so many tuples of the stream in a cycle through R."""
+        """Return the forecast for a number of stream tuples in a cycle through R."""
         values, sizes = self.values, self.sizes
         disk = tuples * values.shares * (sizes.node + sizes.entry)
         cache = values.rows * sizes.record + sizes.value + sizes.entry

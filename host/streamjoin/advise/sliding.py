@@ -1,4 +1,4 @@
-"""Which engine suits a sliding window: a scan or an index, and which of them.
+"""Choosing an engine for a sliding window: a scan or an index, and which one.
 
 Measured on two cores with AVX-512, one thread, equality and a two-dimensional band, 0.5 and 32
 pairs a tuple, windows of 2^8 to 2^18, nanoseconds a tuple:
@@ -15,8 +15,8 @@ window       equality            32 pairs a tuple    band, two terms
 2^18         3058 168    109     8375 369    266     4986 3363   2045
 ===========  ==================  ==================  ==================
 
-The branches lie between the rows at which the order changes; there, the choice takes up to 1.35
-times the best engine's time.
+The branches are between the rows at which the fastest engine changes; there, the choice takes up to
+1.35 times the best engine's time.
 """
 
 from dataclasses import asdict, dataclass
@@ -31,16 +31,17 @@ from streamjoin_common.language.order import ORDERS
 
 SAMPLE_TUPLES = 1 << 10
 SCANNED = {1: 300, 2: 4096}
-"""Comparisons of an arrival below which a scan is cheaper, by terms: an index looks one term up."""
+"""Comparisons of an arrival below which a scan is cheaper, by number of terms: an index covers
+one."""
 
 DENSE = 1 / 16
-"""Share of pairs that even the most selective term lets through, from which a scan is cheaper."""
+"""Share of pairs that the most selective term passes, from which on a scan is cheaper."""
 
 LARGE = 12_000
-"""Comparisons of an arrival from which merge trees beat B+-trees."""
+"""Comparisons of an arrival from which on merge trees beat B+-trees."""
 
 SHARED = 1 << 14
-"""Comparisons of an arrival from which it pays to share a scan between threads."""
+"""Comparisons of an arrival from which on several threads are faster."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,11 @@ class SlidingFeatures:
     r_tuples, s_tuples : int
         Tuples of the input.
     comparisons : float
-        Tuples of the opposite window that a tuple meets, on average.
+        Mean tuples of the opposite window that an arrival meets.
     terms : int
-        Of the predicate.
+        Terms of the predicate.
     passed : float
-        Share of sampled pairs that the most selective term lets through.
+        Share of sampled pairs that the most selective term passes.
     """
 
     r_tuples: int
@@ -102,17 +103,17 @@ def measure(job: Job) -> SlidingFeatures:
 
 
 def walk(features: SlidingFeatures, order: str, threads: int) -> tuple[str, tuple[str, ...]]:
-    """Choose; return the engine's name and a sentence for each branch."""
+    """Walk the tree; return the engine's name and a sentence for each branch."""
     met = f"an arrival meets {features.comparisons:,.0f} tuples"
-    least = SCANNED[min(features.terms, max(SCANNED))]
+    scan_limit = SCANNED[min(features.terms, max(SCANNED))]
     reasons = []
     if ORDERS.index(order) > ORDERS.index("outer"):
         reasons.append(f"order {order}: of the indexes none keeps it, so a scan")
     elif features.passed >= DENSE:
         dense = f"{features.passed:.0%} of the pairs pass the most selective term"
         reasons.append(f"{dense}, from {DENSE:.0%} on an index does not help: a scan")
-    elif features.comparisons < least:
-        reasons.append(f"{met}, below {least:,} a scan is cheaper")
+    elif features.comparisons < scan_limit:
+        reasons.append(f"{met}, below {scan_limit:,} a scan is cheaper")
     elif features.comparisons < LARGE:
         reasons.append(f"{met}: an index; below {LARGE:,} B+-trees")
         return "ibwj-bptree", tuple(reasons)

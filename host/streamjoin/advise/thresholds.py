@@ -1,4 +1,4 @@
-"""Where the decision tree branches, and where those numbers come from.
+"""Thresholds of the decision tree, and their sources.
 
 The study calls rates and duplications high, medium and low, and says that the values depend on
 the machine. Here they are measured: ``streamjoin advise --calibrate`` writes a file with its
@@ -19,27 +19,27 @@ from streamjoin_common.storage import cache
 SHIPPED = Path(__file__).with_name("thresholds.json")
 
 NEVER = 1e18
-"""A branch that nothing reaches."""
+"""Threshold of a branch that is never taken."""
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The branches of the tree.
+    """Thresholds of the tree's branches.
 
     Attributes
     ----------
     high_duplication : float
-        From here on sort-merge joins beat hash joins on complete windows.
+        Tuples a key from which on sort-merge joins beat hash joins on complete windows.
     many_threads : int
-        From here on MPass beats MWay.
+        Threads from which on MPass beats MWay.
     large_tuples : int
-        From here on (both streams of a window) PRJ beats NPJ.
+        Tuples of both streams of a window from which on PRJ beats NPJ.
     high_key_skew : float
-        From this share of the most frequent key on, NPJ beats PRJ.
+        Share of the most frequent key from which on NPJ beats PRJ.
     eager_high_duplication : float
-        From here on PMJ-JB beats SHJ-JM.
+        Tuples a key from which on PMJ-JB beats SHJ-JM.
     eager_tuples_per_s : mapping of int to float
-        What SHJ-JM sustains by number of threads, both streams together.
+        Tuples a second that SHJ-JM sustains, of both streams together, by number of threads.
     """
 
     high_duplication: float
@@ -50,9 +50,9 @@ class Thresholds:
     eager_tuples_per_s: dict[int, float]
 
     def eager_capacity(self, threads: int) -> float:
-        """Tuples a second that SHJ-JM sustains with so many threads.
+        """Return the tuples a second that SHJ-JM sustains with a number of threads.
 
-        Beyond what was measured, as much as with the most threads that were.
+        Beyond the measured numbers, the rate of the maximum measured number of threads.
         """
         known = [count for count in self.eager_tuples_per_s if count <= threads]
         return self.eager_tuples_per_s[max(known, default=min(self.eager_tuples_per_s))]
@@ -78,19 +78,19 @@ class Thresholds:
 
 
 def calibrated_path() -> Path:
-    """Where this machine's own thresholds are kept."""
+    """Return the path of this machine's own thresholds."""
     return cache.file("thresholds.json")
 
 
 def load() -> tuple[Thresholds, Path]:
-    """Read this machine's thresholds, or else the ones that come with the package.
+    """Read this machine's thresholds, or else those of the package.
 
     Returns
     -------
     thresholds : Thresholds
-        The branches.
+        The thresholds.
     path : Path
-        The file they come from, evidence included.
+        Their file, which includes the evidence.
 
     Raises
     ------

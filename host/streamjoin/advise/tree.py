@@ -1,5 +1,6 @@
-"""The decision tree of the IaWJ study's figure 4, with measured branches, and beside it another one
-for what the study leaves out: sliding windows, band predicates, orders.
+"""The decision tree of the IaWJ study's figure 4, with measured thresholds.
+
+A second tree covers what the study excludes: sliding windows, band predicates, orders.
 """
 
 from dataclasses import dataclass
@@ -14,20 +15,20 @@ from streamjoin.engines.job import Job
 
 GOALS = ("throughput", "latency")
 MEDIUM_SHARE = 0.5
-"""Share of what SHJ-JM sustains from which an arrival rate is medium; from all of it, high.
+"""Share of SHJ-JM's sustained rate above which an arrival rate is medium; above all of it, high.
 
 At half its capacity a queue of random arrivals is one tuple long on average."""
 
 SEMI_STREAM = "ssbj"
-"""Takes what MESHJOIN takes, and a skewed stream faster."""
+"""Semi-stream engine of choice: it joins what MESHJOIN does, skewed streams faster."""
 
 SLOW_SHARE = 0.01
-"""A stream that takes less than this share of the capacity is slow."""
+"""Share of the capacity below which a stream is slow."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """An engine, and the way through the tree that led to it.
+    """An engine, and the path through the tree that led to it.
 
     Attributes
     ----------
@@ -38,7 +39,7 @@ class Advice:
     features : Features or SlidingFeatures
         What was measured.
     goal : str
-        ``"throughput"`` or ``"latency"``; only the study's tree asks for it.
+        ``"throughput"`` or ``"latency"``; only the study's tree depends on it.
     """
 
     engine: str
@@ -80,7 +81,7 @@ def walk(
         leaf, reasons = _lazy(features, thresholds, threads)
         return leaf, (f"{share}: high, so a lazy join", *reasons)
     if rate <= MEDIUM_SHARE * capacity:
-        return "shj-jm", (f"{share}: low, so every tuple is joined as it comes",)
+        return "shj-jm", (f"{share}: low, so every tuple is joined as it arrives",)
     if min(features.r_rate, features.s_rate) <= SLOW_SHARE * capacity:
         return "shj-jm", (f"{share}: medium", "one stream is slow, so shj-jm")
     if features.duplication >= thresholds.eager_high_duplication:
@@ -110,9 +111,13 @@ def _lazy(features: Features, thresholds: Thresholds, threads: int) -> tuple[str
     if features.tuples < thresholds.large_tuples:
         return "npj", (low, f"{features.tuples:,} tuples, below {thresholds.large_tuples:,}: npj")
     large = f"{features.tuples:,} tuples, from {thresholds.large_tuples:,} on large"
-    heavy, most = features.key_skew, thresholds.high_key_skew
-    if heavy >= most:
-        return "npj", (low, large, f"one key is {heavy:.1%} of a stream, from {most:.1%} on: npj")
+    heavy, limit_share = features.key_skew, thresholds.high_key_skew
+    if heavy >= limit_share:
+        return "npj", (
+            low,
+            large,
+            f"one key is {heavy:.1%} of a stream, from {limit_share:.1%} on: npj",
+        )
     return "prj", (low, large, f"no key is more than {heavy:.2%} of a stream: prj")
 
 
@@ -152,7 +157,7 @@ def covers(job: Job) -> bool:
 
 
 def choose(job: Job) -> Engine:
-    """Choose for ``engine="auto"``: by advice where that runs here, else the first that fits.
+    """Choose for ``engine="auto"``: the advised engine if it runs here, else the first that fits.
 
     A relation in a store is read by a semi-stream join.
     """

@@ -114,7 +114,7 @@ def check_table(table: Mapping[str, Any], where: str) -> None:
     for name, knobs in table.get("knobs", {}).items():
         if not isinstance(knobs, dict):
             raise InputError(f"{where}: knobs.{name} must be a table, not {knobs!r}")
-        catalog.get(name).settle(knobs)
+        catalog.get(name).resolve_knobs(knobs)
 
 
 def _check_values(table: Mapping[str, Any], where: str) -> None:

@@ -1,8 +1,8 @@
 """The AXI DMA in direct register mode: its registers by name, and a channel with deadlines.
 
 Registers as in AMD's product guide PG021 (AXI DMA 7.1, direct register mode). ``pynq.lib.dma``
-starts the transfers and keeps the caches coherent; every wait is here, because its own loops have
-no end.
+starts the transfers and keeps the caches coherent; every wait is here, because PYNQ's own wait
+loops have no deadline.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from streamjoin.device.watch import wait_until
 from streamjoin.errors import DeviceError
 
 CONTROL, STATUS, ADDRESS, ADDRESS_HIGH, LENGTH = 0x00, 0x04, 0x18, 0x1C, 0x28
-"""Registers of a channel, from its first on."""
+"""Offsets of a channel's registers, in bytes from its first."""
 
 MM2S, S2MM = 0x00, 0x30
-"""Where the registers of each channel begin: memory to stream, stream to memory."""
+"""Offsets of each channel's first register: memory to stream, stream to memory."""
 
 RUN, RESET = 1 << 0, 1 << 2
 """Bits of ``CONTROL``; a reset of either channel is one of both."""
@@ -34,7 +34,7 @@ RESET_DEADLINE_S = 1.0
 
 
 NAMES = {MM2S: "sending", S2MM: "receiving"}
-"""The channels, for an error's text."""
+"""Names of the channels in error messages."""
 
 
 def _until_clear(mmio: Any, offset: int, bit: int, what: str) -> None:
@@ -52,7 +52,7 @@ def reset(mmio: Any) -> None:
     Raises
     ------
     DeadlineError
-        If it does not answer.
+        If it does not respond.
     """
     mmio.write(MM2S + CONTROL, RESET)
     for base, name in NAMES.items():
@@ -75,7 +75,7 @@ class Channel:
     base : int
         :data:`MM2S` or :data:`S2MM`.
     driver : pynq.lib.dma channel
-        What starts transfers.
+        PYNQ's driver, which starts transfers.
     """
 
     mmio: Any
@@ -85,7 +85,7 @@ class Channel:
 
     @property
     def name(self) -> str:
-        """The direction, for an error's text."""
+        """The direction, for error messages."""
         return NAMES[self.base]
 
     @property
@@ -98,7 +98,7 @@ class Channel:
         return int(self.mmio.read(self.base + STATUS))
 
     def begin(self, buffer: Any, count_bytes: int) -> None:
-        """Start a transfer from or into a buffer, which must be left alone until it is done."""
+        """Start a transfer from or into a buffer, which nothing else may use until it is done."""
         try:
             self.driver.transfer(buffer, 0, count_bytes)
         except (RuntimeError, ValueError) as error:
@@ -106,7 +106,7 @@ class Channel:
         self._buffer = buffer
 
     def done(self) -> bool:
-        """Tell whether the transfer has ended.
+        """Return whether the transfer has ended.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Channel:
             If the channel reports an error, or was reset or stopped.
         """
         status = self.status()
-        errors = [text for bit, text in ERRORS.items() if status & bit]
+        errors = [description for bit, description in ERRORS.items() if status & bit]
         if errors:
             raise DeviceError(
                 f"the DMA failed while {self.name} (status {status:#x}): {'; '.join(errors)}"
@@ -126,11 +126,11 @@ class Channel:
         return bool(status & IDLE)
 
     def finish(self) -> int:
-        """End a transfer that is done; returns its bytes, and what came is there to be read."""
+        """End a transfer that is done; return its bytes. The buffer can then be read."""
         try:
             self.driver.wait()
         except RuntimeError as error:
-            self.done()  # tells in its own words what has happened since
+            self.done()  # raises its own error if the channel reports one
             raise DeviceError(f"the DMA failed while {self.name}: {error}") from None
         self._buffer = None
         return int(self.driver.transferred)

@@ -1,6 +1,6 @@
 """A device that holds a design: registers by name, tuples in, results out, deadlines on all.
 
-The driver code above does not know whether a Verilated model or a board is below. A device is
+The driver code does not depend on whether a Verilated model or a board runs the design. A device is
 opened for one design and refuses another: the digest in its registers must be the manifest's.
 """
 
@@ -41,7 +41,7 @@ class Beats:
 
 @dataclass(frozen=True)
 class Results:
-    """Output beats of one input, in the order they were handed over, without punctuation.
+    """Output beats of one input, in the design's order, without punctuation.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Device(ABC):
     @property
     @abstractmethod
     def clock_source(self) -> str:
-        """Where that clock comes from: board, timing report or assumption."""
+        """Source of that clock: board, timing report or assumption."""
 
     @abstractmethod
     def _read(self, offset: int) -> int: ...
@@ -98,7 +98,7 @@ class Device(ABC):
     def stream(
         self, beats: Beats, on_results: Callable[[Results], None], on_taken: Callable[[int], None]
     ) -> StreamOutcome:
-        """Send one whole input, drain, and hand over results as they come.
+        """Send one whole input, drain, and pass on results as they arrive.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Device(ABC):
         on_results : callable
             Called with batches of results.
         on_taken : callable
-            Told now and then how many beats were taken.
+            Called at intervals with the number of beats taken so far.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Device(ABC):
         self._write(self._registers[name].offset, value & 0xFFFFFFFF)
 
     def status(self) -> dict[str, int]:
-        """Read the status register's fields, for an error's text."""
+        """Read the status register's fields, for error messages."""
         value = self.read("status")
         fields = self._registers["status"].fields
         return {field.name: value >> field.bit & ((1 << field.width) - 1) for field in fields}
@@ -167,11 +167,11 @@ class Device(ABC):
 
     @abstractmethod
     def _drop_offer(self) -> None:
-        """Take a beat that the design offers during a soft reset, if it does; called again."""
+        """Take a beat that the design offers during a soft reset, if any; called repeatedly."""
 
     @property
     def drain_cycles(self) -> int:
-        """Cycles in which the design may give nothing although it works: a whole drain."""
+        """Maximum cycles without a result while the design works: a whole drain."""
         return self.params.window_capacity * (self.params.segment_words + 1)
 
     def check_identity(self) -> None:
@@ -194,10 +194,10 @@ class Device(ABC):
 
 
 def is_result(users: Bytes) -> NDArray[np.bool_]:
-    """Which output beats carry a result, by their ``tuser``."""
+    """Return which output beats carry a result, by their ``tuser``."""
     return np.asarray(users >> TUser.RESULT & 1, dtype=np.bool_)
 
 
 def describe(fields: dict[str, Any]) -> str:
-    """Write register fields as ``name=value`` for an error's text."""
+    """Write register fields as ``name=value`` for error messages."""
     return ", ".join(f"{name}={value}" for name, value in fields.items())

@@ -13,7 +13,7 @@ MANIFEST_NAME = "manifest.json"
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a manifest says.
+    """The content of a manifest.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ def read_manifest(path: Path) -> Manifest:
     Raises
     ------
     InputError
-        If it is not there, is none, or was written by another version of the interface.
+        If it is missing, invalid, or written by another version of the interface.
     """
     try:
         facts = read_json(path)

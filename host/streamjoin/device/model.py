@@ -1,7 +1,7 @@
 """A design as a Verilated model: a shared library driven in bulk, cycle for cycle.
 
-The library is built, or found in the cache, by whoever is installed under the entry-point group
-``streamjoin.models`` (the ``hw`` extra); this module knows only its C interface.
+The builder under the entry-point group ``streamjoin.models`` (the ``hw`` extra) builds the library
+or takes it from the cache; this module knows only its C interface.
 """
 
 import ctypes
@@ -36,14 +36,14 @@ from streamjoin_common.contract import (
 
 RESULTS_AT_ONCE = 1 << 16
 CYCLES_AT_ONCE = 200_000
-"""Cycles of one call into the library; progress is told in between."""
+"""Maximum cycles of one call into the library; progress is reported in between."""
 
 
 Report = Callable[[str], None]
 
 
 def unusable() -> str | None:
-    """Why no model can be had here, or None."""
+    """Return why no model can be used here, or None."""
     if entry_points(group="streamjoin.models"):
         return None
     return "no model builder is installed: type pip install 'streamjoin[hw]'"
@@ -151,7 +151,7 @@ class ModelDevice(Device):
         try:
             return self._run(data, dest, on_results, on_taken)
         except BaseException:
-            # The first error is the one to tell; a device that is gone fails again when used.
+            # The first error is the one to report; a lost device fails again when used.
             with suppress(DeviceError, DeadlineError):
                 self.restart()
             raise
@@ -193,10 +193,10 @@ class ModelDevice(Device):
                 beats_taken=taken,
             )
             state = self._library.sjm_run(self._handle, ctypes.byref(run))
-            found = int(run.results_taken)
-            mine = is_result(users[:found])
+            count = int(run.results_taken)
+            mine = is_result(users[:count])
             if mine.any():
-                on_results(Results(results[:found][mine], stamps[:found][mine] - began))
+                on_results(Results(results[:count][mine], stamps[:count][mine] - began))
             on_taken(int(run.beats_taken))
             if state == RunState.ENDED:
                 cycles = int(self._library.sjm_cycles(self._handle)) - began
@@ -204,7 +204,7 @@ class ModelDevice(Device):
             if state not in {RunState.RESULTS_FULL, RunState.CYCLES_OVER}:
                 raise DeviceError(f"the model stopped in state {state}")
             resume = 1
-            progressed = found > 0 or run.beats_taken > taken
+            progressed = count > 0 or run.beats_taken > taken
             quiet = 0 if progressed else quiet + int(run.cycles)
             taken = int(run.beats_taken)
             if quiet > self._quiet_limit_cycles:

@@ -1,7 +1,7 @@
 """What PYNQ loads for the driver: the overlay of a bitstream, its cells, clock and memory.
 
-``pynq`` is imported here alone, in a constructor. What a newcomer gets wrong is told before PYNQ
-is asked, or in the words of this project: PYNQ's own errors are many and say little.
+``pynq`` is imported here alone, in a constructor. Common mistakes are checked before PYNQ is
+called, or its errors are translated: they are many and say little.
 """
 
 import os
@@ -25,7 +25,7 @@ BOARD_FILE = Path("/proc/device-tree/chosen/pynq_board")
 
 
 def unusable() -> str | None:
-    """Why no board can be driven here, or None."""
+    """Return why no board can be used here, or None."""
     if find_spec("pynq") is None:
         return (
             "pynq is not installed: on a PYNQ board type  pip install '.[board]'  in a checkout, "
@@ -35,7 +35,7 @@ def unusable() -> str | None:
 
 
 def board_here() -> str | None:
-    """Name of this board, one of ``BOARDS``; None where it is unknown or another."""
+    """Return the name of this board, one of ``BOARDS``; None for any other."""
     name = os.environ.get("BOARD", "")
     with suppress(OSError):
         name = name or BOARD_FILE.read_text(encoding="utf-8", errors="replace").rstrip("\0\n")
@@ -43,7 +43,7 @@ def board_here() -> str | None:
 
 
 def _checked(bitstream: Path) -> Manifest:
-    """See that the files of one build are there, for this board; read its manifest."""
+    """Check that the files of one build are there, for this board; return its manifest."""
     if not bitstream.is_file():
         raise InputError(f"there is no bitstream {bitstream}: name the .bit file of a build")
     manifest = read_manifest(bitstream.with_name(MANIFEST_NAME))

@@ -1,7 +1,7 @@
 """Groups of tuples and packets of results as a DMA carries them: ``streamjoin_common.contract``.
 
-The layouts of header and trailer are the contract's; here they are put together and taken apart
-for many at once.
+The layouts of header and trailer are the contract's; here they are encoded and decoded, many at
+once.
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ from streamjoin_common.contract import (
 
 
 def grouped_words(tuples: int) -> int:
-    """Words that so many tuples take, with their headers."""
+    """Return the words of ``tuples`` tuples and their headers."""
     return tuples + -(-tuples // GROUP_TUPLES)
 
 
 def group(params: DesignParams, beats: Beats, *, last: bool) -> Bytes:
-    """Put tuples into groups.
+    """Encode tuples as groups.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ class Packet:
 
 
 def packet(params: DesignParams, received: NDArray[np.uint8]) -> Packet:
-    """Take a packet apart.
+    """Decode a packet.
 
     Parameters
     ----------
     params : DesignParams
         The design.
     received : ndarray of uint8, shape (bytes,)
-        What a transfer wrote.
+        The bytes that a transfer wrote.
 
     Raises
     ------
@@ -103,20 +103,20 @@ def packet(params: DesignParams, received: NDArray[np.uint8]) -> Packet:
     words, rest = divmod(len(received), word_bytes)
     if words == 0 or rest:
         raise DeviceError(
-            f"a packet of results has {len(received)} bytes, which is no whole number of words "
-            f"of {word_bytes}: it came short"
+            f"a packet of results has {len(received)} bytes, which is no multiple of a word's "
+            f"{word_bytes} bytes: it is too short"
         )
     whole = received.reshape(words, word_bytes)
     trailer = unpack(TRAILER, whole[-1:, : beat_bits(TRAILER) // 8])
     mark, results = int(trailer["mark"][0]), int(trailer["results"][0])
     if mark != MARK:
         raise DeviceError(
-            f"a packet of {words} words does not end with its trailer: it came short or out of step"
+            f"a packet of {words} words does not end with its trailer: it is cut or misaligned"
         )
     if results != words - 1:
         raise DeviceError(
             f"a packet of results has {words - 1} of the {results} that its trailer names: "
-            "it came short"
+            "it is too short"
         )
     data = whole[:-1, : beat_bits(result_layout(params)) // 8].copy()
     return Packet(data, bool(trailer["end"][0]))

@@ -1,9 +1,10 @@
 """A design on a PYNQ board: an overlay with the design and an AXI DMA.
 
 Runs under PYNQ 3.1 (Zynq-7000, Python 3.10) and 4.0 (Zynq UltraScale+, Python 3.12). Cycles of a
-device's outcome are the design's own count. Stamps of tuples and results are the host's clock in
-units of the design's: a tuple counts as accepted when the DMA is told of it, a result as given when
-it is in the host's hands, so that latencies are what a program sees, not what the design takes.
+device's outcome are the design's own count. Stamps of tuples and results are times of the host's
+clock in cycles of the design: a tuple counts as accepted when its transfer starts, a result as
+returned when the host has received it. So latencies are those of a program, not of the design
+alone.
 """
 
 from collections.abc import Callable
@@ -30,10 +31,10 @@ from streamjoin_common.contract import (
 )
 
 CHUNK_BYTES = 1 << 20
-"""Input of one transfer, at most; two buffers of it are allocated."""
+"""Maximum input bytes of one transfer; two such buffers are allocated."""
 
 QUIET_S = 5.0
-"""Silence that is a fault, beyond the time of a whole drain."""
+"""Seconds of silence that are a fault, beyond the time of a whole drain."""
 
 
 class PynqDevice(Device):
@@ -46,7 +47,7 @@ class PynqDevice(Device):
     quiet_s : float
         Seconds without any progress after which a wait ends, beyond the time of a drain.
     chunk_bytes : int
-        Input of one transfer, at most.
+        Maximum input bytes of one transfer.
 
     Raises
     ------
@@ -68,15 +69,15 @@ class PynqDevice(Device):
         dma, self._dma_mmio = self._loaded.dma(), self._loaded.dma_mmio
         self._send = axi_dma.Channel(self._dma_mmio, axi_dma.MM2S, dma.sendchannel)
         self._receive = axi_dma.Channel(self._dma_mmio, axi_dma.S2MM, dma.recvchannel)
-        most_bytes = int(dma.buffer_max_size)
+        max_transfer_bytes = int(dma.buffer_max_size)
         packet_bytes = max_packet_bytes(self.params)
         group_bytes = (GROUP_TUPLES + 1) * input_word_bits(self.params) // 8
-        if most_bytes < max(packet_bytes, group_bytes):
+        if max_transfer_bytes < max(packet_bytes, group_bytes):
             raise DeviceError(
-                f"{bitstream}: the DMA takes transfers of {most_bytes} bytes and a packet of "
-                f"results has up to {packet_bytes}: build it with a wider length register"
+                f"{bitstream}: the DMA takes transfers of {max_transfer_bytes} bytes and a packet "
+                f"of results has up to {packet_bytes}: build it with a wider length register"
             )
-        groups = max(1, min(chunk_bytes, most_bytes) // group_bytes)
+        groups = max(1, min(chunk_bytes, max_transfer_bytes) // group_bytes)
         self._chunk_tuples = groups * GROUP_TUPLES
         try:
             sizes = [groups * group_bytes] * 2 + [packet_bytes] * 2
@@ -104,40 +105,40 @@ class PynqDevice(Device):
         self._loaded.design.write(offset, int(value))
 
     def close(self) -> None:
-        """Stop the DMA, then give its buffers back."""
+        """Stop the DMA, then free its buffers."""
         buffers, self._buffers = self._buffers, []
         if not buffers:
             return
-        # What is freed must not be written to; a DMA that does not answer writes nothing more.
+        # Freed buffers must not be written to; a DMA that does not respond writes no more.
         with suppress(DeviceError, DeadlineError):
             axi_dma.reset(self._dma_mmio)
         for buffer in buffers:
             buffer.freebuffer()
 
     def _recover(self) -> None:
-        """Bring design and DMA to where they wait for an input, from whatever state."""
+        """Reset design and DMA, from any state, so that they wait for an input."""
         self._reset_dma()
         self.restart()
-        # Again: meanwhile it may have taken words in that the design gave before it was emptied.
+        # Again: the DMA may have received words that the design offered before it was emptied.
         self._reset_dma()
         self._listen()
 
     def _reset_dma(self) -> None:
-        """Reset both channels and forget what was under way."""
+        """Reset both channels and drop their transfers."""
         axi_dma.reset(self._dma_mmio)
         self._send.restart()
         self._receive.restart()
         self._next_in, self._next_out = 0, 0
 
     def _drop_offer(self) -> None:
-        """Receive the word that the design offers; the DMA takes none without a buffer."""
+        """Receive the word that the design offers; without a buffer the DMA takes none."""
         if self._receive.busy and self._receive.done():
             self._receive.finish()
         if not self._receive.busy:
             self._listen()
 
     def _listen(self) -> None:
-        """Let the next packet come into the other buffer."""
+        """Start receiving the next packet into the other buffer."""
         buffer = self._buffers[2 + self._next_out]
         self._next_out ^= 1
         self._receive.begin(buffer, buffer.nbytes)
@@ -157,7 +158,7 @@ class PynqDevice(Device):
         try:
             return self._run(beats, on_results, on_taken)
         except BaseException:
-            # The first error is the one to tell; a device that is gone fails again when used.
+            # The first error is the one to report; a lost device fails again when used.
             with suppress(DeviceError, DeadlineError):
                 self._recover()
             raise
@@ -170,7 +171,7 @@ class PynqDevice(Device):
         self._cycles_seen = 0
         before = self._counters()
         accepted = np.zeros(len(beats.dest), dtype=np.int64)
-        chunk, filled, sent, found = slice(0, 0), False, 0, 0
+        chunk, filled, sent, received = slice(0, 0), False, 0, 0
         watch = Watch(self.progress, self.state, self.quiet_limit_s)
         while True:
             moved = False
@@ -192,11 +193,11 @@ class PynqDevice(Device):
                 self._next_in ^= 1
                 sent, filled, moved = chunk.stop, False, True
             if self._receive.done():
-                came = self._listening
+                buffer = self._listening
                 count_bytes = self._receive.finish()
-                self._listen()  # before looking at it: the design waits meanwhile
-                got = packet(self.params, np.asarray(came)[:count_bytes])
-                found += len(got.data)
+                self._listen()  # before decoding it: the design waits meanwhile
+                got = packet(self.params, np.asarray(buffer)[:count_bytes])
+                received += len(got.data)
                 if len(got.data):
                     stamps = np.full(len(got.data), self._stamp(began), dtype=np.int64)
                     on_results(Results(got.data, stamps))
@@ -204,24 +205,24 @@ class PynqDevice(Device):
                     break
                 moved = True
             watch.look(moved)
-        self._check_end(beats, before, sent, found)
+        self._check_end(beats, before, sent, received)
         return StreamOutcome(accepted, self._counters()["cycles"] - before["cycles"])
 
     def _fill(self, beats: Beats, chunk: slice) -> None:
-        """Put a chunk of the input into the buffer that is not being sent."""
+        """Write a chunk of the input to the buffer that is not being sent."""
         part = Beats(beats.data[chunk], beats.dest[chunk])
         words = group(self.params, part, last=chunk.stop == len(beats.dest)).reshape(-1)
         self._buffers[self._next_in][: len(words)] = words
 
-    def _check_end(self, beats: Beats, before: dict[str, int], sent: int, found: int) -> None:
-        """See that the design counted what was sent and what was received."""
+    def _check_end(self, beats: Beats, before: dict[str, int], sent: int, received: int) -> None:
+        """Check that the design's counts equal those of the driver."""
         total = len(beats.dest)
         if sent < total:
             raise DeviceError(f"the design ended the input after {sent} of {total} tuples")
         wait_until(self._send.done, self._quiet_s, f"the DMA did not end sending {total} tuples")
         self._send.finish()
         of_r = int(np.count_nonzero(beats.dest == SIDE_R))
-        owed = {"tuples_r": of_r, "tuples_s": total - of_r, "results": found}
+        owed = {"tuples_r": of_r, "tuples_s": total - of_r, "results": received}
         after = self._counters()
         for name, count in owed.items():
             counted = (after[name] - before[name]) % (1 << 32)
@@ -232,7 +233,7 @@ class PynqDevice(Device):
                 )
 
     def _counters(self) -> dict[str, int]:
-        """Read what tells progress; cycles are too many to wrap, so that less is a reset."""
+        """Read the counters of progress; cycles never wrap, so a lower count is a reset."""
         counts = {name: self.read(name) for name in ("tuples_r", "tuples_s", "results")}
         low = self.read("cycles_low")
         cycles = self.read("cycles_high") << 32 | low
@@ -260,6 +261,6 @@ class PynqDevice(Device):
         return counts["tuples_r"], counts["tuples_s"], counts["results"]
 
     def state(self) -> str:
-        """Describe design and DMA, for an error's text."""
+        """Describe design and DMA, for error messages."""
         channels = {f"dma_{each.name}": hex(each.status()) for each in (self._send, self._receive)}
         return describe({**self.status(), **channels})

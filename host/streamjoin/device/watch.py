@@ -1,4 +1,4 @@
-"""Deadlines: of a wait that silence ends and work does not, and of one for a condition."""
+"""Deadlines: of a wait that ends if nothing moves, and of one for a condition."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -6,24 +6,25 @@ from time import monotonic
 from streamjoin.errors import DeadlineError
 
 LOOK_S = 0.05
-"""Seconds between looks at the counters while nothing comes."""
+"""Seconds between reads of the counters while no transfer ends."""
 
 MAX_LOOK_S = 10 * LOOK_S
-"""Most that the time to a look counts for: a program that was held up itself has seen nothing."""
+"""Maximum seconds of silence that one read counts for: a program that was suspended has seen
+none."""
 
 
 class Watch:
-    """Ends a wait in which nothing moves, neither transfers nor the design's counters.
+    """Ends a wait in which neither transfers nor the design's counters move.
 
-    Silence is what was seen of it: a program that is stopped, or starved by others, for longer
-    than the limit looks again some times before it complains.
+    Only observed silence counts: a program that was suspended for longer than the limit reads the
+    counters several times before it raises.
 
     Parameters
     ----------
     progress : callable
         Reads counters that move while the design works.
     state : callable
-        Describes design and DMA, for the error's text.
+        Describes design and DMA, for the error message.
     quiet_limit_s : float
         Seconds of silence that are a fault.
     """
@@ -39,7 +40,7 @@ class Watch:
         self._looked, self._quiet_s = monotonic(), 0.0
 
     def look(self, moved: bool) -> None:
-        """Take note of progress; looks at the counters now and then where there is none.
+        """Note progress; read the counters at intervals if there is none.
 
         Raises
         ------

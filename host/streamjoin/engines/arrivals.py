@@ -1,4 +1,4 @@
-"""Input as an engine meets it: all at once, or at its arrival times."""
+"""An engine's input: all at once, or at its arrival times."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -20,28 +20,28 @@ from streamjoin_common.language.windows import (
 def batches(
     job: Job,
     meter: Meter,
-    most_tuples: int,
+    max_tuples: int,
     sleep_until_us: Callable[[float], None] | None = None,
 ) -> Iterator[tuple[slice, slice]]:
-    """Yield what has arrived, in arrival order, as rows of R and rows of S.
+    """Yield batches of arrivals, in arrival order, as rows of R and rows of S.
 
-    Under ``replay`` a batch holds what has arrived since the last one; if nothing has, the
-    thread sleeps until the next tuple is due (phase ``wait``). Under ``instant`` batches are
-    ``most_tuples`` long.
+    Under ``replay`` a batch holds what has arrived since the last one; if nothing has, the thread
+    sleeps until the next tuple is due (phase ``wait``). Under ``instant`` batches have
+    ``max_tuples`` tuples.
 
     Parameters
     ----------
     job, meter
         What is joined.
     most_tuples : int
-        Tuples of a batch at most.
+        Maximum tuples of a batch.
     sleep_until_us : callable, optional
-        Sleeps until that time after the start; :meth:`Meter.sleep_until_us` if not given.
+        Sleeps until a time after the start; :meth:`Meter.sleep_until_us` by default.
 
     Yields
     ------
     r_rows, s_rows : slice
-        Consecutive in each stream; together the next stretch of the total arrival order.
+        Consecutive in each stream; together the next range of the total arrival order.
     """
     total, r_end, s_end = job.tuples, 0, 0
     replayed = job.arrival == "replay"
@@ -51,7 +51,7 @@ def batches(
         for stream in (job.r, job.s)
     ]
     while (done := r_end + s_end) < total:
-        end = min(done + most_tuples, total)
+        end = min(done + max_tuples, total)
         if replayed:
             heads = zip(due_us, (r_end, s_end), strict=True)
             sleep(min(float(due[at]) for due, at in heads if at < len(due)))
@@ -65,47 +65,47 @@ def batches(
         meter.progress(end, total)
 
 
-def _r_rows_before(place: int, r_ts: Int64s, s_ts: Int64s, at_least: int) -> int:
-    """How many tuples of R are before a place in the arrival order."""
+def _r_rows_before(arrivals: int, r_ts: Int64s, s_ts: Int64s, min_rows: int) -> int:
+    """Return how many of the first ``arrivals`` tuples in arrival order are of R."""
 
     def position(row: int) -> int:
         return row + int(np.searchsorted(s_ts, r_ts[row], side="left"))
 
-    rows = range(at_least, min(place, len(r_ts)))
-    return at_least + bisect_left(rows, place, key=position)
+    rows = range(min_rows, min(arrivals, len(r_ts)))
+    return min_rows + bisect_left(rows, arrivals, key=position)
 
 
 def numbered_batches(
-    job: Job, meter: Meter, most_tuples: int
+    job: Job, meter: Meter, max_tuples: int
 ) -> Iterator[tuple[Int64s, Int64s, Int64s, Int64s]]:
-    """Yield :func:`batches` tuple by tuple, the rows of both streams numbered through.
+    """Yield :func:`batches` as arrays, with one numbering for the rows of both streams.
 
     Yields
     ------
     rows : ndarray of int64, shape (batch,)
         The tuples in arrival order; row ``i`` of S is ``i + r rows``.
     firsts, ends : ndarray of int64, shape (batch,)
-        The rows of the opposite stream that each meets.
+        Range of opposite rows that each meets.
     expired : ndarray of int64, shape (batch,)
-        The first row of its own stream that is live after it.
+        First row of its own stream that is live after it.
     """
     live = np.zeros(2, dtype=np.int64)
-    for r_rows, s_rows in batches(job, meter, most_tuples):
+    for r_rows, s_rows in batches(job, meter, max_tuples):
         tuples = r_rows.stop - r_rows.start + s_rows.stop - s_rows.start
         begin = (r_rows.start, s_rows.start)
-        found = number_arrivals((job.r.ts, job.s.ts), begin, tuples, job.window, live)
-        rows, firsts, ends, _ = found
+        numbered = number_arrivals((job.r.ts, job.s.ts), begin, tuples, job.window, live)
+        rows, firsts, ends, _ = numbered
         for before, first in zip(job.carried, (0, job.r.rows), strict=True):
             if before:
                 carried = (first <= rows) & (rows < first + before)
                 ends[carried] = firsts[carried]
-        yield found
+        yield numbered
 
 
 def number_arrivals(
     ts: tuple[Int64s, Int64s], begin: tuple[int, int], tuples: int, window: Window, live: Int64s
 ) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """Number so many arrivals from two rows on, as :func:`numbered_batches` yields them.
+    """Number ``tuples`` arrivals from two rows on, as :func:`numbered_batches` yields them.
 
     ``live`` holds the first live rows of R and of S so far, and is advanced.
     """
@@ -121,7 +121,7 @@ def number_arrivals(
     rows, firsts, ends, expired = np.empty((4, tuples), dtype=np.int64)
     times = (ts[0].view(), ts[1].view())
     for each in times:
-        each.flags.writeable = False  # one kernel for all, instead of another for those that are
+        each.flags.writeable = False  # or Numba compiles a second kernel
     numbering.number(*times, *begin, kind, *lengths, live, rows, firsts, ends, expired)
     return rows, firsts, ends, expired
 
@@ -131,8 +131,8 @@ def live_rows(ts: Int64s, window: Window, of_r: bool) -> Int64s:
     return first_live(ts, ts, np.arange(1, len(ts) + 1), window, of_r)
 
 
-def most_live(ts: Int64s, window: Window, of_r: bool) -> int:
-    """Return how many tuples of a stream its window ever holds."""
+def max_live(ts: Int64s, window: Window, of_r: bool) -> int:
+    """Return the maximum tuples of a stream that its window holds."""
     ends = np.arange(1, len(ts) + 1)
     return int((ends - live_rows(ts, window, of_r)).max(initial=0))
 
@@ -140,10 +140,10 @@ def most_live(ts: Int64s, window: Window, of_r: bool) -> int:
 def scan_ranges(
     r_ts: Int64s, s_ts: Int64s, window: Window
 ) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """Which stretch of the opposite stream each arriving tuple has to meet.
+    """Return the range of opposite rows that each arriving tuple meets.
 
-    Expiry and insertion as arithmetic: the live window of S when R tuple ``i`` arrives is rows
-    ``r_first[i]`` to below ``r_end[i]`` of S, and the other way round.
+    This is expiry and insertion as arithmetic: when R tuple ``i`` arrives, the live window of S is
+    rows ``r_first[i]`` to below ``r_end[i]``, and the other way round.
 
     Parameters
     ----------
@@ -175,13 +175,13 @@ def met_by_s(r_ts: Int64s, s_ts: Int64s, window: Window) -> tuple[Int64s, Int64s
 
 
 def first_live(ts: Int64s, now: Int64s, end: Int64s, window: Window, of_r: bool) -> Int64s:
-    """Return the first live row of a stream, R or S, at times when ``end`` rows have come."""
+    """Return the first live row of a stream, R or S, at times when ``end`` rows have arrived."""
     if isinstance(window, TumblingWindow):
         return np.searchsorted(ts, _window_start(now, window), side="left")
     if isinstance(window, CountWindow):
         return np.maximum(end - (window.r_tuples if of_r else window.s_tuples), 0)
     if isinstance(window, TimeWindow):
-        # Live while ts_later < ts_earlier + T, so the first live one has ts > ts_later - T.
+        # A tuple is live while ts_later < ts_earlier + T: the first live one has ts > ts_later - T.
         length_us = window.r_us if of_r else window.s_us
         return np.searchsorted(ts, now - length_us, side="right")
     return np.zeros_like(end)
@@ -192,14 +192,14 @@ def _window_start(ts: Int64s, window: TumblingWindow) -> Int64s:
 
 
 def tumbling_slices(job: Job) -> Iterator[tuple[int, slice, slice]]:
-    """Yield each intra-window join: when its last tuple can come, its rows of R and of S.
+    """Yield each intra-window join: when its window is complete, its rows of R and of S.
 
     Yields
     ------
     end_us : int
         Arrival time at which the window is complete.
     r_rows, s_rows : slice
-        The window's rows; windows in which a stream has none are left out.
+        The window's rows; windows in which a stream has none are skipped.
     """
     if isinstance(job.window, AllWindow):
         yield job.end_us, slice(0, job.r.rows), slice(0, job.s.rows)
@@ -210,9 +210,9 @@ def tumbling_slices(job: Job) -> Iterator[tuple[int, slice, slice]]:
     numbers = np.intersect1d(job.r.ts // length_us, job.s.ts // length_us)
     r_bounds = np.searchsorted(job.r.ts // length_us, [numbers, numbers + 1])
     s_bounds = np.searchsorted(job.s.ts // length_us, [numbers, numbers + 1])
-    for place, number in enumerate(numbers.tolist()):
+    for index, number in enumerate(numbers.tolist()):
         yield (
             (number + 1) * length_us,
-            slice(*r_bounds[:, place].tolist()),
-            slice(*s_bounds[:, place].tolist()),
+            slice(*r_bounds[:, index].tolist()),
+            slice(*s_bounds[:, index].tolist()),
         )

@@ -1,8 +1,8 @@
-"""The engine protocol: what an engine declares, what it is given, what it hands back.
+"""The engine protocol: an engine's declarations, its input and its output.
 
-An engine declares its :class:`Capabilities` and :class:`Knob` s, is given a :class:`Job`, and
-emits pairs into a :class:`~streamjoin.metrics.Meter`. It neither reads clocks nor prints. The
-one test suite over the catalog exercises exactly what is declared here.
+An engine declares its :class:`Capabilities` and :class:`Knob` s, is given a :class:`Job`, and emits
+pairs into a :class:`~streamjoin.metrics.Meter`. It neither reads clocks nor prints. One test suite
+over the catalog exercises exactly what is declared here.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +32,7 @@ class Capabilities:
     windows : frozenset of str
         Of ``"all"``, ``"tumbling"``, ``"count"``, ``"time"``.
     order : str
-        The strongest order it promises: ``"none"``, ``"outer"``, ``"inner"``.
+        The strongest order that it promises: ``"none"``, ``"outer"``, ``"inner"``.
     platform : str
         ``"cpu"``, ``"fpga"``, ``"sql"``.
     parallel : bool
@@ -65,36 +65,36 @@ class Knob:
     name: str
     default: int | str
     doc: str
-    least: int | None = None
-    most: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
     choices: tuple[str, ...] = ()
 
-    def parse(self, text: str | int) -> int | str:
-        """Check a value given as text or number.
+    def parse(self, given: str | int) -> int | str:
+        """Check a value given as a string or an integer.
 
         Raises
         ------
         InputError
-            If it is not what the knob takes.
+            If the knob does not take the value.
         """
         if isinstance(self.default, str):
-            if text in self.choices:
-                return str(text)
-            raise InputError(f"knob {self.name} takes {' or '.join(self.choices)}, not {text!r}")
-        whole = isinstance(text, int | np.integer) and not isinstance(text, bool)
-        digits = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 18
-        value = int(text) if whole or digits else None
-        least, most = self.least or 0, self.most
-        if value is None or value < least or (most is not None and value > most):
-            upper = f" to {most}" if most is not None else " up"
+            if given in self.choices:
+                return str(given)
+            raise InputError(f"knob {self.name} takes {' or '.join(self.choices)}, not {given!r}")
+        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+        digits = isinstance(given, str) and given.isascii() and given.isdigit() and len(given) < 18
+        value = int(given) if whole or digits else None
+        minimum, maximum = self.minimum or 0, self.maximum
+        if value is None or value < minimum or (maximum is not None and value > maximum):
+            upper = f" to {maximum}" if maximum is not None else " up"
             raise InputError(
-                f"knob {self.name} takes a whole number from {least}{upper}, not {text!r}"
+                f"knob {self.name} takes an integer from {minimum}{upper}, not {given!r}"
             )
         return value
 
 
 def without_numba() -> str | None:
-    """Why compiled kernels cannot run here, or None if they can."""
+    """Return why compiled kernels cannot run here, or None if they can."""
     return None if find_spec("numba") else "Numba is not installed: type pip install numba"
 
 
@@ -115,7 +115,7 @@ class Engine(ABC):
         return None
 
     def threads_for(self, asked: int) -> int:
-        """Threads that it runs with where so many are asked for."""
+        """Return the threads that it runs with if ``asked`` are asked for."""
         return asked if self.capabilities.parallel else 1
 
     def prepare(self, job: Job, report: Report) -> Any:
@@ -126,26 +126,26 @@ class Engine(ABC):
         job : Job
             What will be joined.
         report : callable
-            Called with a line for each step that takes long.
+            Called with a line for each slow step.
 
         Returns
         -------
         object
-            What :meth:`run` needs besides the job; it serves any number of runs of this job, one
-            after the other. None if there is nothing, as of every engine that joins live.
+            What :meth:`run` needs besides the job, for any number of consecutive runs of this job.
+            None if it needs nothing, as every engine that joins live.
         """
         return None
 
     def promise(self, job: Job) -> str:
-        """Return the order in which it hands this job's result over, of :data:`ORDERS`.
+        """Return the order of this job's result, one of :data:`ORDERS`.
 
-        The strongest that it can, or at least the one asked for where order has a price.
+        It is the strongest that the engine keeps, or the one asked for if order has a cost.
         """
         return self.capabilities.order
 
     @abstractmethod
     def run(self, job: Job, prepared: Any, meter: Meter) -> None:
-        """Join, emitting every owed pair once into the meter.
+        """Join, and emit every pair of the result once into the meter.
 
         Parameters
         ----------
@@ -157,13 +157,13 @@ class Engine(ABC):
             Takes the pairs and the times.
         """
 
-    def settle(self, knobs: Mapping[str, Any]) -> dict[str, int | str]:
-        """Fill in defaults and check the given knobs.
+    def resolve_knobs(self, knobs: Mapping[str, Any]) -> dict[str, int | str]:
+        """Return a value for every knob: the given one, checked, or the default.
 
         Raises
         ------
         InputError
-            If a knob is unknown or its value is not what it takes.
+            If a knob is unknown or does not take its value.
         """
         known = {knob.name: knob for knob in self.knobs}
         for name in knobs:
@@ -178,7 +178,7 @@ class Engine(ABC):
         Raises
         ------
         UnsupportedError
-            Naming the engine, what was asked and what it can do.
+            Naming the engine, the request and what the engine can do.
         """
         can = self.capabilities
         kind = job.predicate.kind

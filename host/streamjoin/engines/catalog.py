@@ -14,7 +14,7 @@ from streamjoin_common.language.order import ORDERS
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 
-_PLACES = {
+_CLASSES = {
     "npj": "streamjoin.engines.intra.npj:Npj",
     "prj": "streamjoin.engines.intra.prj:Prj",
     "mway": "streamjoin.engines.intra.sortmerge:MWay",
@@ -45,15 +45,15 @@ _PLACES = {
 
 
 @functools.cache
-def _places() -> dict[str, str]:
-    """Where each engine is: module and class."""
-    added = {found.name: found.value for found in entry_points(group="streamjoin.engines")}
-    return {**_PLACES, **added}
+def _class_paths() -> dict[str, str]:
+    """Return each engine's module and class, as ``module:class``."""
+    added = {entry.name: entry.value for entry in entry_points(group="streamjoin.engines")}
+    return {**_CLASSES, **added}
 
 
 def names() -> list[str]:
     """Names of all engines, in the catalog's order."""
-    return list(_places())
+    return list(_class_paths())
 
 
 def get(name: str) -> Engine:
@@ -62,14 +62,14 @@ def get(name: str) -> Engine:
     Raises
     ------
     InputError
-        If there is none of that name.
+        If no engine has that name.
     """
-    if name not in _places():
+    if name not in _class_paths():
         raise InputError(
             f"there is no engine {name!r}; choose auto or one of {', '.join(names())}: "
             "see streamjoin engines"
         )
-    module, _, attribute = _places()[name].partition(":")
+    module, _, attribute = _class_paths()[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine
 
@@ -97,14 +97,14 @@ def choose(predicate: Predicate, window: Window, order: str = "none") -> Engine:
     Parameters
     ----------
     predicate, window
-        What it must be able to join.
+        Predicate and window that it must support.
     order : str
-        What it must promise.
+        Order that it must promise.
 
     Raises
     ------
     InputError
-        If none that is usable here fits.
+        If no engine that can run here fits.
     """
     reasons = []
     for name in ("npj", "kang", "oracle"):

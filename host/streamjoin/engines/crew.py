@@ -9,20 +9,21 @@ from typing import Any, TypeVar
 from streamjoin.metrics import Meter
 
 PIECE_ROWS = 1 << 20
-"""Rows that a kernel is given at once: it cannot be interrupted, so it must be back soon."""
+"""Maximum rows of a kernel call: a kernel cannot be interrupted, so it must return soon."""
 
 LONGEST_SLEEP_US = 50_000.0
-"""A sleeping thread looks so often whether the run has ended."""
+"""Interval in microseconds at which a sleeping thread checks whether the run has ended."""
 
 POLL_S = 0.02
-"""The waiting thread looks so often for Ctrl-C: the system may give the signal to another one."""
+"""Interval in seconds at which the waiting thread checks for Ctrl-C: the system may deliver the
+signal to another thread."""
 
 
 Item = TypeVar("Item")
 
 
 class StoppedError(Exception):
-    """Another thread failed, or the user interrupted: this one ends too."""
+    """Another thread failed, or the user interrupted: this thread ends too."""
 
 
 class Crew:
@@ -70,22 +71,22 @@ class Crew:
             raise error
 
     def beside(self, work: Callable[..., Item], *arguments: Any) -> "Future[Item]":
-        """Have a helper do something while the threads work: one thing after the other."""
+        """Call ``work`` in a helper thread, which runs one call after another."""
         return self._helper.submit(work, *arguments)
 
     @staticmethod
     def result(future: "Future[Item]") -> Item:
-        """Wait for the helper, and raise what it raised."""
+        """Wait for the helper's result, and raise what it raised."""
         while not future.done():
             wait([future], POLL_S)
         return future.result()
 
     def ahead(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Yield what an iterator gives, each made by the helper while the one before is used."""
+        """Yield an iterator's items; the helper computes the next while the last is used."""
         nothing = object()
-        coming = self.beside(next, items, nothing)
-        while (item := self.result(coming)) is not nothing:
-            coming = self.beside(next, items, nothing)
+        following = self.beside(next, items, nothing)
+        while (item := self.result(following)) is not nothing:
+            following = self.beside(next, items, nothing)
             yield item
 
     def on_parts(self, work: Callable[[int, int], None], rows: int) -> None:
@@ -94,7 +95,7 @@ class Crew:
         self.each(work, bounds[:-1], bounds[1:])
 
     def pieces(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """Cut rows into pieces that a kernel may take at once; stops where the run has to."""
+        """Cut rows into pieces for one kernel call each; raise if the run has to end."""
         for start in range(first, end, PIECE_ROWS):
             self.check()
             yield start, min(start + PIECE_ROWS, end)
@@ -122,12 +123,12 @@ class Crew:
         self.check()
 
     def rest_until_us(self, meter: Meter, due_us: float) -> None:
-        """Sleep until that time after the meter's start; a helper's time is of no phase."""
+        """Sleep until a time after the meter's start; the time counts in no phase."""
         while (left_us := due_us - meter.now_us()) > 0:
             self.idle(min(left_us, LONGEST_SLEEP_US) / 1e6)
 
     def sleep_until_us(self, meter: Meter, due_us: float) -> None:
-        """Sleep until that time after the meter's start, as phase ``wait``, unless stopped."""
+        """Sleep until a time after the meter's start, in phase ``wait``, unless stopped."""
         while (now_us := meter.now_us()) < due_us:
             self.check()
             meter.sleep_until_us(min(due_us, now_us + LONGEST_SLEEP_US))

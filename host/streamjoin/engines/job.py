@@ -1,4 +1,4 @@
-"""What is to be joined, and how: the inputs, the meaning, the options."""
+"""A join to do: its inputs, predicate and window, and options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 
 ARRIVALS = ("instant", "replay")
-"""How a join is given its input: all at once, or at its arrival times."""
+"""How a join gets its input: all at once, or at its arrival times."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One join to do: inputs, meaning, and how to run it.
+    """One join to do: inputs, predicate, window, and options.
 
     Attributes
     ----------
     r, s : Stream
         The inputs.
     predicate, window
-        What joins.
+        The join condition.
     threads : int
         Threads that a parallel engine may use.
     arrival : str
@@ -28,16 +28,16 @@ class Job:
     speedup : float
         A replay runs this much faster than the arrival times say.
     order : str
-        The order that is asked for; the engine's promise is at least that.
+        The order asked for; the engine promises at least this one.
     knobs : mapping
         Every knob of the engine with its value.
     backend : str or None
         Where a hardware engine runs.
     carried : tuple of int
-        Leading rows of R and of S that arrived before everything else and have met one another
-        already: they only fill the windows.
+        Leading rows of R and of S that were joined with one another before: they only fill the
+        windows.
     max_pairs : int or None
-        Pairs beyond which the run ends; given, no estimate refuses the job.
+        Maximum pairs, beyond which the run ends; if given, no estimate refuses the job.
     """
 
     r: Stream
@@ -54,7 +54,7 @@ class Job:
     max_pairs: int | None = None
 
     def named(self, pairs: Pairs) -> Pairs:
-        """Return pairs by row of the input, from pairs by place in the streams."""
+        """Return pairs by row of the input, from pairs by position in the streams."""
         if self.r.numbers is None and self.s.numbers is None:
             return pairs
         return Pairs(self.r.named(pairs.r_rows), self.s.named(pairs.s_rows))
@@ -80,5 +80,5 @@ class Job:
         return [each for each in (self.r, self.s) if each.rows and each.in_memory]
 
     def later_ts(self, pairs: Pairs) -> Int64s:
-        """Arrival time of each pair's later tuple: beside a relation in a store, the stream's."""
+        """Return the arrival time of each pair's later tuple; with R in a store, that of S."""
         return self.r.latest_ts(pairs.r_rows, self.s.ts[pairs.s_rows])

@@ -1,14 +1,15 @@
 """Joining while tuples arrive: push batches of both streams, pull the pairs that they complete.
 
-Both streams have one arrival order, by arrival time. A tuple is joined once no tuple that belongs
-before it can still come: as soon as the other stream, too, has shown that time (or
-:meth:`StreamJoiner.advance` says so), and the lateness, where there is one, has gone by. Tuples
-without an arrival column are stamped when they are pushed and can be joined at once.
+Both streams have one arrival order, by arrival time. A tuple is joined once no tuple that precedes
+it can still arrive: when the other stream has reached that time too (or
+:meth:`StreamJoiner.advance` says so), and the lateness, if any, has passed. Tuples without an
+arrival column are stamped when they are pushed and can be joined at once.
 
-What can be joined is handed to the engine in rounds. A round's input is what the windows hold,
-which fills the engine's, and behind it what has arrived; so every engine of sliding windows works
-live, its memory is bounded by the windows, and a round costs time in proportion to windows and
-arrivals: the more has arrived, the larger the next round, and the less the windows weigh.
+The engine joins in rounds. A round's input is the tuples of the windows, which fill the engine's
+windows, followed by the new arrivals. So every engine of sliding windows works live, and its memory
+is bounded by the windows. The time of a round is proportional to windows and arrivals: the more
+tuples have arrived, the larger the next round, and the smaller the share of the windows in its
+time.
 """
 
 import operator
@@ -44,14 +45,14 @@ ROUND_TUPLES = 1 << 17
 """Maximum arrivals of a round: their matches are in memory together."""
 
 ROOM = 4
-"""A round that was cut becomes twice as large again where so many times its pairs fit."""
+"""A round that was cut is doubled again if this many times its pairs fit into memory."""
 
 
 class StreamJoiner:
     """A join of two streams while they arrive.
 
-    Several threads may push, and another one take the results: a push waits for a round to end.
-    What is pushed is copied.
+    Several threads may push, and another one may take the results: a push waits for a round to end.
+    Pushed data is copied.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ class StreamJoiner:
         self._ended = self._prepared = False
         self._rounds = self._pairs = self._digest = 0
         self._round_tuples = MAX_WAITING_TUPLES
-        # Refuses early what does not fit together.
+        # Refuse options that do not fit together early.
         self._knobs = run.complete(self._engine, self._job(*self._joining(None, None)), knobs).knobs
 
     def push_r(self, data: Any) -> None:
@@ -138,12 +139,12 @@ class StreamJoiner:
     def advance(self, ts_us: int) -> None:
         """Say that no tuple of either stream with an arrival time before this one will arrive.
 
-        Without that, a stream that is silent holds the other one's tuples back.
+        Without it, a silent stream delays the other one's tuples.
 
         Raises
         ------
         InputError
-            If it is no integer.
+            If ``ts_us`` is no integer.
         """
         try:
             reached_us = operator.index(ts_us)
@@ -160,15 +161,15 @@ class StreamJoiner:
             self._ended = True
 
     def results(self) -> Iterator[Matches]:
-        """Join what can be joined, round by round, and give each round's pairs.
+        """Join what can be joined, round by round, and yield each round's pairs.
 
-        Does not wait for more input: it ends when what is left has to wait for it.
+        It does not wait for input: it ends when all other tuples have to wait for more.
 
         Raises
         ------
         TooLargeError
-            If a single tuple joins with more than ``max_pairs`` or the free memory holds: it waits
-            on, and all behind it.
+            If a single tuple has more matches than ``max_pairs`` or than the free memory holds; it
+            and all later tuples stay waiting.
         """
         while (matches := self._round()) is not None:
             if len(matches):
@@ -176,7 +177,7 @@ class StreamJoiner:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """What has happened so far: tuples, pairs and their digest, late and waiting tuples."""
+        """Metrics so far: tuples, pairs and their digest, late and waiting tuples."""
         return {
             "engine": self._engine.name,
             "n_r": self._r.state.pushed,
@@ -192,7 +193,7 @@ class StreamJoiner:
         }
 
     def close(self) -> None:
-        """Drop what waits; pushing is refused from now on."""
+        """Drop waiting tuples; pushing is refused from now on."""
         with self._lock:
             for side in (self._r, self._s):
                 side.state = replace(side.state, waiting=())
@@ -224,7 +225,7 @@ class StreamJoiner:
             if self._ended:
                 raise InputError(f"{side.name}: the input has ended; open a new StreamJoiner")
             batch = side.read(data)
-            if batch.rows:  # of what has no rows, not even the types are meant
+            if batch.rows:  # a batch without rows does not even set types
                 self._keep(side, batch)
 
     def _keep(self, side: Side, batch: Batch) -> None:
@@ -240,7 +241,7 @@ class StreamJoiner:
         if stamped and self._lateness_us is not None:
             raise InputError(f"{side.name}: a lateness needs the arrival times: there is no ts")
         ts, stamp_us = batch.ts, 0
-        if ts is None:  # they arrive now: behind all that was pushed before
+        if ts is None:  # they arrive now: after all that was pushed before
             stamp_us = max(int(self._clock.now_us()), side.frontier_us, 0)
             ts = np.full(batch.rows, stamp_us, dtype=np.int64)
         of_r = side is self._r
@@ -248,7 +249,7 @@ class StreamJoiner:
         r, s = (side.pushed(batch, ts), s) if of_r else (r, side.pushed(batch, ts))
         agreed_types(r.types, s.types, self._predicate)
         if stamped:
-            # Of equal times R comes first, so an R tuple behind an S tuple needs a later time.
+            # At equal times R precedes S, so an R tuple after an S tuple needs a later time.
             r = self._r.reached(stamp_us + (not of_r), r)
             s = self._s.reached(stamp_us, s)
         # Nothing can fail any more: a batch that is refused has changed nothing.
@@ -258,7 +259,7 @@ class StreamJoiner:
         return agreed_types(self._r.state.types, self._s.state.types, self._predicate)
 
     def _ready(self, count: int) -> tuple[Held | None, Held | None]:
-        """Return what no tuple that is still to arrive can precede, the first so many tuples."""
+        """Return the first ``count`` tuples that no later arrival can precede."""
         r_last_us = s_last_us = MAX_US
         if not self._ended:
             r_last_us = min(self._r.frontier_us, self._s.frontier_us)
@@ -274,7 +275,7 @@ class StreamJoiner:
         return _first(r, r_count), _first(s, s_count)
 
     def _round(self) -> Matches | None:
-        """Join what can be joined, as much as a round takes; None where nothing can.
+        """Join one round of tuples; return None if none can be joined.
 
         A round that has too many pairs is cut in half until it fits.
         """
@@ -294,7 +295,7 @@ class StreamJoiner:
     def _too_large(
         self, ready: tuple[Held | None, Held | None], error: MemoryError
     ) -> TooLargeError:
-        """Say which tuple has more pairs than there is room for."""
+        """Return the error that names the tuple with too many matches."""
         ((name, held),) = (
             (side.name, held)
             for side, held in zip((self._r, self._s), ready, strict=True)
@@ -317,14 +318,15 @@ class StreamJoiner:
             self._engine.prepare(job, lambda _: None)
             self._prepared = True
         fitting = pairs_that_fit()
-        meter = Meter(most_pairs=fitting, max_pairs=self._max_pairs)
+        meter = Meter(fitting_pairs=fitting, max_pairs=self._max_pairs)
         self._engine.run(job, None, meter)
         matches = Matches(job, (held[0].batch.table, held[1].batch.table), meter.pairs())
         digest = int(Pairs(matches.r_rows, matches.s_rows).digest, 16)
         now_us = job.end_us
         r = self._r.after(r_ready, held[0], now_us, self._window, of_r=True)
         s = self._s.after(s_ready, held[1], now_us, self._window, of_r=False)
-        # All that takes time is done: an interrupt leaves the round undone, or finds it done.
+        # All slow steps are done: an interrupt before leaves the round undone, after leaves it
+        # done.
         self._r.state, self._s.state = r, s
         self._rounds += 1
         self._pairs += len(matches)
@@ -335,7 +337,7 @@ class StreamJoiner:
         return matches
 
     def _joining(self, r_ready: Held | None, s_ready: Held | None) -> tuple[Held, Held]:
-        """Put what arrives behind what the windows hold."""
+        """Append arrivals to the tuples of the windows."""
         r_types, s_types = self._types()
         return self._r.joining(r_ready, r_types), self._s.joining(s_ready, s_types)
 
@@ -353,7 +355,7 @@ class StreamJoiner:
 
 
 def _first(held: Held | None, count: int) -> Held | None:
-    """Return so many tuples, or None for none."""
+    """Return the first ``count`` tuples, or None if there are none."""
     if held is None or not count:
         return None
     return held if count >= len(held.ts) else held.take(slice(0, count))

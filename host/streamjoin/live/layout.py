@@ -1,4 +1,4 @@
-"""What the Arrow tables of a live stream have in common: a schema that grows types with values."""
+"""The common schema of a live stream's Arrow tables, whose types become known with values."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ class Layout:
     schema : pyarrow.Schema
         Their names and types.
     valued : tuple of bool
-        For each column whether it has had a value: until then its type is a guess.
+        For each column, whether it has had a value: until then its type is a guess.
     """
 
     schema: Any
@@ -27,11 +27,11 @@ class Layout:
 
     @classmethod
     def of(cls, table: Any) -> "Layout":
-        """That of one table."""
+        """Return the layout of one table."""
         return cls(table.schema, tuple(_has_value(column) for column in table.columns))
 
     def with_table(self, table: Any, source: str) -> "Layout":
-        """That of one more table, too.
+        """Return the layout with one more table.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class Layout:
         return Layout(arrow().schema(fields, self.schema.metadata), tuple(valued))
 
     def fit(self, table: Any) -> Any:
-        """Give one of the tables this schema."""
+        """Convert one of the tables to this schema."""
         if table.schema.equals(self.schema, check_metadata=True):
             return table
         pa, columns = arrow(), []

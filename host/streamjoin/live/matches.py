@@ -1,4 +1,4 @@
-"""What a live join gives: the pairs of one round."""
+"""The result of a live join: the pairs of one round."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ class Matches:
     Attributes
     ----------
     r_rows, s_rows : ndarray of int64, shape (pairs,)
-        How many tuples of R and of S were pushed before each pair's.
+        Row numbers: the tuples of R and of S pushed before each pair's.
     ts : ndarray of int64, shape (pairs,)
         When the later tuple of each pair arrived, in microseconds.
     """

@@ -1,4 +1,4 @@
-"""One stream of a live join: what has been pushed and waits, and what its window holds."""
+"""One stream of a live join: its waiting tuples and its window."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +26,7 @@ MAX_WINDOW_CHUNKS = 64
 
 @dataclass(frozen=True)
 class Held:
-    """Tuples and their numbers: how many of the stream were pushed before each."""
+    """Tuples and their numbers: the tuples of the stream pushed before each."""
 
     batch: Batch
     ts: Int64s
@@ -37,7 +37,7 @@ class Held:
         return Held(self.batch.take(selected), self.ts[selected], self.numbers[selected])
 
     def stream(self, source: str) -> Stream:
-        """Make a stream of them, as engines take it."""
+        """Return them as a stream for an engine."""
         batch = self.batch
         whole = Stream(batch.columns, self.ts, source, None, batch.missing, self.numbers)
         return whole.with_times_as_numbers()
@@ -45,7 +45,7 @@ class Held:
 
 @dataclass(frozen=True)
 class State:
-    """The state of a stream: a call that fails leaves it as it was, for it is replaced whole.
+    """The state of a stream; it is replaced as a whole, so a call that fails leaves it unchanged.
 
     Attributes
     ----------
@@ -56,11 +56,11 @@ class State:
     types : mapping of str to dtype, or None
         The join columns' types; None until there is a tuple with a value in each.
     layout : Layout or None
-        What the Arrow tables have in common.
+        The common layout of the Arrow tables.
     waiting : tuple of Held
-        What was pushed and not joined yet.
+        Tuples that were pushed and not joined yet.
     window : Held or None
-        What the window holds.
+        Tuples in the window.
     """
 
     pushed: int = 0
@@ -78,18 +78,18 @@ class Side:
     Parameters
     ----------
     name : str
-        What errors call it.
+        Name in error messages.
     columns : list of str
         The join columns.
     arrival : ArrivalColumn
         The arrival column.
     lateness_us : int or None
-        How late tuples may be; None refuses arrival times that go back.
+        Maximum lateness of tuples; None refuses arrival times that decrease.
 
     Attributes
     ----------
     state : State
-        Replaced by whoever drives the join.
+        The joiner replaces it.
     """
 
     def __init__(
@@ -111,18 +111,18 @@ class Side:
 
     @property
     def frontier_us(self) -> int:
-        """No further tuple arrives before this time."""
+        """Time before which no further tuple arrives."""
         return self.state.newest_us - (self._lateness_us or 0)
 
     def read(self, data: Any) -> Batch:
-        """Copy what a user pushes.
+        """Copy the data that a user pushes.
 
-        Arrow tables are not copied, only their join columns are: nobody writes to them.
+        Of Arrow tables only the join columns are copied: nothing writes to the tables.
 
         Raises
         ------
         InputError
-            If it is no such data.
+            If it cannot be read.
         """
         arrival = self._arrival
         if self.state.pushed:  # only a stream's first batch shows where its times start
@@ -145,7 +145,7 @@ class Side:
         Raises
         ------
         InputError
-            If columns or a column's type change, or arrival times go back and no lateness was
+            If columns or a column's type change, or arrival times decrease and no lateness was
             given.
         """
         state = self.state
@@ -196,13 +196,13 @@ class Side:
         return before.with_table(table, self.name)
 
     def reached(self, ts_us: int, state: State | None = None) -> State:
-        """Return a state in which no tuple with an arrival time before this one can come."""
+        """Return a state in which no tuple with an earlier arrival time can arrive."""
         state = state or self.state
         newest_us = min(max(state.newest_us, ts_us + (self._lateness_us or 0)), MAX_US)
         return replace(state, newest_us=newest_us)
 
     def ready(self, last_us: int, types: Types) -> "Held | None":
-        """Return what waits and arrived by a time, in arrival order; it waits on."""
+        """Return the waiting tuples that arrived by a time, in arrival order; they stay waiting."""
         if not self.state.waiting:
             return None
         together = self._together(list(self.state.waiting), types)
@@ -214,7 +214,7 @@ class Side:
         return together.take(slice(0, count)) if count else None
 
     def joining(self, arriving: "Held | None", types: Types) -> Held:
-        """Put arriving tuples behind the window's."""
+        """Append arriving tuples to those of the window."""
         parts = [held for held in (self.state.window, arriving) if held is not None]
         if parts:
             return self._together(parts, types)
@@ -237,7 +237,7 @@ class Side:
         return replace(self.state, waiting=waiting, window=held)
 
     def _together(self, parts: list[Held], types: Types) -> Held:
-        """Put tuples one behind the other, with columns of these types."""
+        """Concatenate tuples, with columns of these types."""
         batches = [held.batch for held in parts]
         columns = {
             name: _joined([_typed(batch.columns[name], dtype) for batch in batches])
@@ -274,7 +274,7 @@ def _joined(arrays: list[Any]) -> Any:
 
 
 def _typed(column: NDArray[Any] | Strings, dtype: "np.dtype[Any]") -> NDArray[Any] | Strings:
-    """Give a column a type; one of another has no value."""
+    """Convert a column to a type; a column of another type has no values."""
     return column if column.dtype == dtype else no_values(len(column), dtype)
 
 

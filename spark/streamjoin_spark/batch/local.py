@@ -106,7 +106,7 @@ def _rows_before(ts: Int64s, times: Int64s) -> Int64s:
     from streamjoin.engines.kernels import ranged
 
     out = np.empty(len(times), dtype=np.int64)
-    ranged.places(np.ascontiguousarray(ts), times, out)
+    ranged.counts_below(np.ascontiguousarray(ts), times, out)
     return out
 
 
@@ -152,7 +152,7 @@ def _by_key(
     table = np.empty(len(build), dtype=np.uint64)
     hashing.count(build, 0, len(build), 64 - bits, bounds)
     np.cumsum(bounds, out=bounds)
-    hashing.place(build, 0, len(build), 64 - bits, bounds, table)
+    hashing.fill(build, 0, len(build), 64 - bits, bounds, table)
     state = np.zeros(2, dtype=np.int64)
     while state[0] < len(probe):
         out = np.empty((2, OUTPUT_PAIRS), dtype=np.uint32)

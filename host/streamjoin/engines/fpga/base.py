@@ -1,7 +1,7 @@
-"""What all engines that run a hardware design share: checks, preparation, the run.
+"""The shared part of engines that run a hardware design: checks, preparation, the run.
 
-A subclass says which design it asks for. A time window holds as many tuples as the design has
-room for; a tuple that is pushed out before its time is an error.
+A subclass names its design. A time window holds as many tuples as the design has room for; a tuple
+that is evicted before its time is an error.
 """
 
 from abc import abstractmethod
@@ -63,7 +63,7 @@ class FpgaEngine(Engine):
         arrivals=frozenset({"instant"}),
     )
     capacity_knobs: ClassVar[str] = "the knobs cores or segment"
-    """What to raise where a window is too large."""
+    """Knobs to raise if a window is too large."""
 
     @abstractmethod
     def wanted(self, job: Job, terms: tuple[Term, ...], timestamp_bits: int) -> DesignParams:

@@ -24,17 +24,17 @@ NO_OVERLAY = "none"
 class OverlayKnob(Knob):
     """A knob that takes the path of a bitstream."""
 
-    def parse(self, text: str | int) -> int | str:
-        """Check that it is a path that can be one of a bitstream.
+    def parse(self, given: str | int) -> int | str:
+        """Check that the value is the path of a bitstream.
 
         Raises
         ------
         InputError
             If it is not.
         """
-        if isinstance(text, str) and (text == NO_OVERLAY or Path(text).suffix == ".bit"):
-            return text
-        raise InputError(f"knob {self.name} takes the path of a .bit file, not {text!r}")
+        if isinstance(given, str) and (given == NO_OVERLAY or Path(given).suffix == ".bit"):
+            return given
+        raise InputError(f"knob {self.name} takes the path of a .bit file, not {given!r}")
 
 
 OVERLAY = OverlayKnob(
@@ -43,13 +43,13 @@ OVERLAY = OverlayKnob(
 
 
 def unusable() -> str | None:
-    """Why neither a model nor a board can be had here, or None."""
+    """Return why neither a model nor a board can be used here, or None."""
     reasons = (model.unusable(), overlay.unusable())
     return None if None in reasons else "; ".join(map(str, reasons))
 
 
 def check_backend(job: Job) -> None:
-    """Refuse a backend that is not there.
+    """Refuse a backend that cannot run here.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def design(name: str, job: Job, wanted: DesignParams) -> DesignParams:
     job : Job
         What is to be joined.
     wanted : DesignParams
-        What a model would be made with.
+        The design that the job's knobs ask for.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Streams a job's inputs through a device and emits what comes back, on one clock of cycles."""
+"""Streams a job's inputs through a device and emits its results, on one clock of cycles."""
 
 from collections.abc import Callable
 from functools import partial
@@ -101,7 +101,7 @@ class Feed:
 class OrderedFeed(Feed):
     """Emits results grouped by the later tuple, in arrival order.
 
-    Results of one input must come from the device in that order. Where the input is cut into
+    The device must return results of one input in that order. Where the input is cut into
     tiles, results of all tiles are sorted into it at the end.
     """
 

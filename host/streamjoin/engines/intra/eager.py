@@ -1,9 +1,9 @@
-"""Eager joins: what they share while tuples arrive.
+"""Eager joins: the shared part, which pulls tuples as they arrive.
 
-The IaWJ study, section 3.2. Every worker pulls from both streams in turn: it asks its clock how
-many tuples have arrived, picks its own out of them and joins them; when neither stream has any it
-sleeps until the next one is due. The clock is read once for a batch of what has arrived, not for
-every tuple, and matches are stamped as a batch is done.
+The IaWJ study, section 3.2. Every worker pulls from both streams in turn: it reads the clock,
+selects its own tuples of those that have arrived and joins them; if neither stream has any, it
+sleeps until the next one is due. The clock is read once for a batch of arrivals, not for every
+tuple, and matches are stamped when their batch is done.
 
 Distribution (section 3.2.2, figure 2) is one mechanism. Workers form groups of ``group`` members;
 a key is routed to a group, R is replicated within it, S is divided among its members in turn.
@@ -33,14 +33,14 @@ from streamjoin_common.language.durations import MAX_US
 Tuples = NDArray[np.uint64]
 
 BATCH_ROWS = 1 << 14
-"""Rows of a stream that a worker looks at before it looks at the other one."""
+"""Maximum rows that a worker pulls from a stream before it turns to the other one."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """Which tuples are a worker's: keys of slots ``first`` to below ``end`` of ``slots``.
+    """A worker's share of the tuples: keys of slots ``first`` to below ``end`` of ``slots``.
 
-    Of R all of these, of S those that fall to ``member`` when ``members`` take turns.
+    It gets all of these tuples of R, and of S every ``members``-th, starting with ``member``.
     """
 
     first: int
@@ -56,13 +56,13 @@ class Share:
 
 
 def shares(threads: int, group: int) -> list[Share]:
-    """Give every worker its share; groups have ``group`` members, the last one what is left."""
-    found = []
+    """Give every worker its share; groups have ``group`` members, the last one the remainder."""
+    assigned = []
     for worker in range(threads):
         first = worker // group * group
         end = min(first + group, threads)
-        found.append(Share(first, end, threads, worker - first, end - first))
-    return found
+        assigned.append(Share(first, end, threads, worker - first, end - first))
+    return assigned
 
 
 class Side:
@@ -72,48 +72,48 @@ class Side:
         self.keys, self._ts, self._share = keys, ts, share
         self.rows, self.at, self._pulled = len(keys), 0, 0
         self._turn = (share.member, share.members) if divided else (0, 1)
-        self.most_pulled = BATCH_ROWS
+        self.max_pulled = BATCH_ROWS
 
     @property
     def expected(self) -> float:
-        """Tuples that will likely be the worker's."""
+        """Expected tuples of the worker's share."""
         return self.rows * self._share.of_keys / self._turn[1]
 
     @property
     def ended(self) -> bool:
-        """Whether all tuples were looked at."""
+        """Whether all rows were pulled."""
         return self.at == self.rows
 
     def arrived(self, now_us: int) -> int:
-        """Rows that have arrived by an arrival time, at most a batch beyond the last looked at."""
-        most = min(self.at + self.most_pulled, self.rows)
-        if self._ts is None or most == self.at:
-            return most
-        return self.at + int(np.searchsorted(self._ts[self.at : most], now_us, side="right"))
+        """Return the rows that have arrived by a time, at most a batch more than were pulled."""
+        end = min(self.at + self.max_pulled, self.rows)
+        if self._ts is None or end == self.at:
+            return end
+        return self.at + int(np.searchsorted(self._ts[self.at : end], now_us, side="right"))
 
     @property
     def behind(self) -> bool:
-        """Whether more may have arrived than was last looked at."""
-        return not self.ended and (self._ts is None or self._pulled == self.most_pulled)
+        """Whether more rows may have arrived than the last pull took."""
+        return not self.ended and (self._ts is None or self._pulled == self.max_pulled)
 
     def next_us(self) -> int | None:
-        """When the next tuple arrives; None if there is none."""
+        """Return when the next tuple arrives; None if there is none."""
         return None if self._ts is None or self.ended else int(self._ts[self.at])
 
-    def take(self, upto: int, out: Tuples, place: int) -> int:
-        """Pack the worker's tuples of the rows up to there, from a place on; return its end."""
+    def take(self, upto: int, out: Tuples, start: int) -> int:
+        """Pack the worker's tuples of the rows below ``upto`` at ``start``; return the end."""
         from streamjoin.engines.kernels.intra import symmetric
 
         share = self._share
         end = symmetric.take(
-            self.keys, self.at, upto, share.first, share.end, share.slots, *self._turn, out, place
+            self.keys, self.at, upto, share.first, share.end, share.slots, *self._turn, out, start
         )
         self._pulled, self.at = upto - self.at, upto
         return int(end)
 
 
 class StampedEmitter:
-    """Collects one worker's matches of many batches, each with the time it was done."""
+    """Collects one worker's matches of many batches, each with the time of its batch."""
 
     def __init__(self, meter: Meter, window: WindowTuples) -> None:
         self.meter = meter
@@ -127,7 +127,7 @@ class StampedEmitter:
         self._stamps: list[tuple[int, float]] = []
 
     def done(self, upto: int) -> None:
-        """Stamp the matches up to a place."""
+        """Stamp the matches below an index."""
         if upto > self.at:
             self.at = upto
             self._stamps.append((upto, self.meter.now_us()))
@@ -135,7 +135,7 @@ class StampedEmitter:
                 self.flush()
 
     def flush(self) -> None:
-        """Hand over everything, each match with its batch's stamp."""
+        """Emit all matches, each with its batch's stamp."""
         if self._stamps:
             stamps = [stamp for _, stamp in self._stamps]
             counts = np.diff([end for end, _ in self._stamps], prepend=0)
@@ -145,23 +145,23 @@ class StampedEmitter:
 
 
 class Worker(ABC):
-    """Joins what one worker is given.
+    """Joins one worker's share.
 
     Attributes
     ----------
     pause_us : float
-        How long it may leave arrived tuples alone, for one that gathers them anyway.
+        Microseconds for which it may let arrived tuples wait, if it buffers them anyway.
     """
 
     pause_us = 0.0
 
     @abstractmethod
     def consume(self, number: int, upto: int) -> None:
-        """Join the rows of stream ``number`` (0 is R, 1 is S) up to there."""
+        """Join the rows of stream ``number`` (0 is R, 1 is S) below ``upto``."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Do what is left when all tuples were consumed."""
+        """Complete the join when all tuples were consumed."""
 
 
 class EagerEngine(IntraWindowEngine):
@@ -210,5 +210,5 @@ def _pull(sides: tuple[Side, Side], worker: Worker, crew: Crew, job: Job, meter:
 
 
 def _replayed_us(elapsed_us: float, speedup: float) -> int:
-    """Arrival time that a replay has reached; beyond all arrivals where it runs very fast."""
+    """Return the arrival time that a replay has reached, at most MAX_US."""
     return int(min(elapsed_us * speedup, float(MAX_US)))

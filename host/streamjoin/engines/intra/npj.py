@@ -24,7 +24,7 @@ class Npj(LazyEngine):
 
     name: ClassVar[str] = "npj"
     knobs: ClassVar[tuple[Knob, ...]] = (
-        Knob("load", 1, "Build tuples per bucket, at most.", least=1, most=64),
+        Knob("load", 1, "Maximum build tuples per bucket, on average.", minimum=1, maximum=64),
     )
 
     def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
@@ -59,7 +59,7 @@ class _SharedTable:
         self._crew.on_parts(self._count, len(self._keys))
         with self._meter.phase("build_or_sort"):
             np.cumsum(self._bounds, out=self._bounds)
-        self._crew.on_parts(self._place, len(self._keys))
+        self._crew.on_parts(self._fill, len(self._keys))
 
     def _count(self, first: int, end: int) -> None:
         from streamjoin.engines.kernels import hashing
@@ -68,12 +68,12 @@ class _SharedTable:
             with self._meter.phase("build_or_sort"):
                 hashing.count(self._keys, start, stop, self._shift, self._bounds)
 
-    def _place(self, first: int, end: int) -> None:
+    def _fill(self, first: int, end: int) -> None:
         from streamjoin.engines.kernels import hashing
 
         for start, stop in self._crew.pieces(first, end):
             with self._meter.phase("build_or_sort"):
-                hashing.place(self._keys, start, stop, self._shift, self._bounds, self._table)
+                hashing.fill(self._keys, start, stop, self._shift, self._bounds, self._table)
 
     def probe(self, window: WindowTuples, first: int, end: int) -> None:
         """Look rows ``first`` to below ``end`` of the probe side up and emit the matches."""
@@ -86,7 +86,7 @@ class _SharedTable:
                 self._crew.check()
                 with self._meter.phase("probe"):
                     out_r, out_s = emitter.buffer(4 * (stop - start))
-                    found = hashing.probe(
+                    matches = hashing.probe(
                         window.s_keys,
                         stop,
                         state,
@@ -96,4 +96,4 @@ class _SharedTable:
                         out_r,
                         out_s,
                     )
-                    emitter.emit(out_r[:found], out_s[:found])
+                    emitter.emit(out_r[:matches], out_s[:matches])

@@ -1,10 +1,10 @@
 """Progressive merge joins PMJ-JM and PMJ-JB: the IaWJ study, section 3.2.1.
 
-A worker gathers tuples of both streams until they are ``delta`` percent of what it expects of the
-window, sorts both subsets into a pair of runs, and joins the pair at once. When the window has
-ended the runs of a stream are merged and joined across: a pair of tuples whose runs were made
-together was found then and is left out, which the rows' ranges tell, since a run holds
-neighbouring rows. Merging is done by the vectorised sort, which is faster than a merge of scalars.
+A worker buffers tuples of both streams until they are ``delta`` percent of its expected share of
+the window, sorts both subsets into a pair of runs, and joins the pair at once. When the window has
+ended, the runs of each stream are merged and the two results joined. Tuples whose runs were made
+together are skipped, as their pairs were emitted then; the row numbers identify them, since a run
+holds consecutive rows. Merging is done by the vectorised sort, which is faster than a scalar merge.
 
 Memory, each worker: 8 bytes for every tuple of its share, R's share being replicated in a group.
 """
@@ -29,22 +29,22 @@ _DELTA = Knob("delta", 20, "Percent of the expected tuples that make a pair of r
 
 
 class _ProgressiveMerge(Worker):
-    pause_us = 1000.0  # it gathers a share of the window anyway
+    pause_us = 1000.0  # it buffers a share of the window anyway
 
     def __init__(
         self, sides: tuple[Side, Side], emitter: StampedEmitter, crew: Crew, job: Job
     ) -> None:
         self._sides, self._emitter, self._crew, self._meter = sides, emitter, crew, emitter.meter
-        # A tuple is written before it is known whether it is the worker's: one place more.
+        # A tuple is written before the kernel knows whether it is the worker's: one more element.
         self._tuples = [np.empty(side.rows + 1, dtype=np.uint64) for side in sides]
         self._used = [0, 0]
         self._run_first = [0, 0]
-        self._cuts: list[list[int]] = [[0], [0]]  # rows at which runs begin, by stream
+        self._cuts: list[list[int]] = [[0], [0]]  # first rows of the runs, by stream
         expected = sum(side.expected for side in sides)
         self._step = max(1, math.ceil(expected * int(job.knobs["delta"]) / 100))
 
     def consume(self, number: int, upto: int) -> None:
-        """Gather; sort and join a pair of runs when there is enough."""
+        """Buffer tuples; sort and join a pair of runs when there are enough."""
         with self._meter.phase("partition"):
             self._used[number] = self._sides[number].take(
                 upto, self._tuples[number], self._used[number]
@@ -74,10 +74,10 @@ class _ProgressiveMerge(Worker):
         while state[1] < len(s):
             self._crew.check()
             with self._meter.phase("probe"):
-                found = merging.merge_join_across(
+                filled = merging.merge_join_across(
                     r, s, r_cuts, s_cuts, state, emitter.out_r, emitter.out_s, emitter.at
                 )
-            emitter.done(found)
+            emitter.done(filled)
 
     def _make_runs(self) -> None:
         from streamjoin.engines.kernels.intra import merging
@@ -96,10 +96,10 @@ class _ProgressiveMerge(Worker):
         while state[1] < len(s):
             self._crew.check()
             with self._meter.phase("probe"):
-                found = merging.merge_join(
+                filled = merging.merge_join(
                     r, s, len(r), len(s), state, emitter.out_r, emitter.out_s, emitter.at
                 )
-            emitter.done(found)
+            emitter.done(filled)
 
 
 class PmjJm(EagerEngine):

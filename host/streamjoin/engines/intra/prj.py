@@ -2,8 +2,8 @@
 
 Both streams are divided by radix bits until a partition of R fits the cache, with histograms, in
 one or two passes of all threads; then each partition is joined by a cache-resident hash join.
-Beyond the study: a partition that a heavy key makes large is split on either side into several
-tasks, so that no thread is left idle, and a table keeps equal keys side by side, so that
+Beyond the study: a partition that a heavy key makes large is split on both sides into several
+tasks, so that no thread is idle, and a table keeps equal keys side by side, so that
 duplicates are not chained.
 """
 
@@ -29,13 +29,13 @@ Tuples = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
 
 PASS_BITS = 10
-"""Radix bits of one pass at the most: partitions written at once stay within cache and TLB."""
+"""Maximum radix bits of one pass: partitions written at once stay within cache and TLB."""
 
 PARTITION_TUPLES = 2048
-"""R tuples of a partition that the default radix bits aim at: 16 KiB of them, half of an L1."""
+"""Target R tuples of a partition for the default radix bits: 16 KiB, half of an L1 cache."""
 
 BATCH_TUPLES = 1 << 15
-"""Tuples of R and of S that a thread takes at once."""
+"""Target tuples of R or of S in a batch, which a thread takes at once."""
 
 
 class Prj(LazyEngine):
@@ -90,7 +90,7 @@ class _Partitioner:
         return self._second_pass(tuples, bounds, first_bits, bits - first_bits)
 
     def _first_pass(self, tuples: Tuples, bits: int) -> tuple[Tuples, Int64s]:
-        """All threads scatter equal parts of the input, each to places of its own."""
+        """All threads scatter equal parts of the input, each to indices of its own."""
         from streamjoin.engines.kernels.intra import radix
 
         threads = self._crew.threads
@@ -118,7 +118,7 @@ class _Partitioner:
     def _second_pass(
         self, tuples: Tuples, bounds: Int64s, used: int, bits: int
     ) -> tuple[Tuples, Int64s]:
-        """Each partition is divided further by one thread; threads take the next one."""
+        """One thread divides a partition further, then takes the next one."""
         from streamjoin.engines.kernels.intra import radix
 
         out = np.empty_like(tuples)
@@ -180,23 +180,23 @@ def _cut(task: Int64s, limits: list[int]) -> Int64s:
 
 
 class _Batches:
-    """Hands the tasks out in stretches of about equal work, to whichever thread asks next."""
+    """Hands the tasks out in batches of about equal work, to whichever thread asks next."""
 
     def __init__(self, tasks: Int64s) -> None:
         self._tasks = tasks
         weights = np.cumsum(np.maximum(tasks[:, 1] - tasks[:, 0], tasks[:, 3] - tasks[:, 2]))
         steps = np.arange(BATCH_TUPLES, int(weights[-1]) if len(weights) else 0, BATCH_TUPLES)
         cuts = np.unique(np.concatenate([[0], np.searchsorted(weights, steps), [len(tasks)]]))
-        self._stretches = itertools.pairwise(cuts.tolist())
+        self._bounds = itertools.pairwise(cuts.tolist())
         self._lock = threading.Lock()
 
     def __iter__(self) -> Iterator[Int64s]:
         while True:
             with self._lock:
-                stretch = next(self._stretches, None)
-            if stretch is None:
+                bounds = next(self._bounds, None)
+            if bounds is None:
                 return
-            yield self._tasks[stretch[0] : stretch[1]]
+            yield self._tasks[bounds[0] : bounds[1]]
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class _Joiner:
                 self.crew.check()
                 with self.meter.phase("probe"):
                     out_r, out_s = emitter.buffer(likely)
-                    found = radix.probe_tables(
+                    matches = radix.probe_tables(
                         self.s, tasks, self.bits, bounds, table, state, out_r, out_s
                     )
-                    emitter.emit(out_r[:found], out_s[:found])
+                    emitter.emit(out_r[:matches], out_s[:matches])

@@ -2,8 +2,8 @@
 
 Every worker keeps a hash table for each stream. A batch of one stream is inserted into its own
 table and looked up in the other's, so of two matching tuples the one that a worker takes later
-finds the other, once. When a stream has ended, what still comes of the other is not inserted:
-nobody would look it up.
+probes the other, once. When a stream has ended, further tuples of the other are not inserted:
+nothing would probe them.
 
 Tuples are passed by value (the default) or, with ``physical_partitioning=0``, as pointers: tables
 then hold rows only and read keys from the streams (section 5.5, figure 17). Memory, each worker:
@@ -26,14 +26,16 @@ _BY_VALUE = Knob("physical_partitioning", 1, "1 passes tuples by value, 0 as poi
 class _Table:
     """One worker's hash table of one stream."""
 
-    def __init__(self, expected: float, most: int, by_value: bool) -> None:
+    def __init__(self, expected: float, max_tuples: int, by_value: bool) -> None:
         from streamjoin.engines.kernels.intra import symmetric
 
         bits = max(4, int(expected).bit_length())
         self.shift = 64 - bits
         self.heads = np.full(1 << bits, symmetric.NONE, dtype=np.uint32)
         words = symmetric.VALUE_NODE if by_value else symmetric.POINTER_NODE
-        self.nodes = np.empty(most * words, dtype=np.uint32)  # touched as far as it is used
+        self.nodes = np.empty(
+            max_tuples * words, dtype=np.uint32
+        )  # its unused pages are never touched
         self.used = 0
         self._words = words
 
@@ -54,17 +56,17 @@ class _SymmetricHash(Worker):
         self._by_value = bool(job.knobs["physical_partitioning"])
         self._at_rest = job.arrival == "instant"
         expected = [side.expected for side in sides]
-        if self._at_rest:  # both advance alike, and when one has ended nothing more is inserted
+        if self._at_rest:  # both advance alike, and when one has ended inserting ends
             expected = [min(expected)] * 2
         self._tables = [
             _Table(likely, side.rows, self._by_value)
             for likely, side in zip(expected, sides, strict=True)
         ]
-        most = max(side.most_pulled for side in sides)
-        self._batch = np.zeros(most + symmetric.PADDING, dtype=np.uint64)
+        max_tuples = max(side.max_pulled for side in sides)
+        self._batch = np.zeros(max_tuples + symmetric.PADDING, dtype=np.uint64)
 
     def consume(self, number: int, upto: int) -> None:
-        """Insert a batch into the own table, look it up in the other one."""
+        """Insert a batch into its own stream's table, probe the other one with it."""
         kernels, batch, meter = self._kernels, self._batch, self._meter
         own, other = self._tables[number], self._tables[1 - number]
         with meter.phase("partition"):
@@ -84,7 +86,7 @@ class _SymmetricHash(Worker):
             self._crew.check()
             outs = (emitter.out_r, emitter.out_s)
             with meter.phase("probe"):
-                found = kernels.probe(
+                filled = kernels.probe(
                     batch,
                     count,
                     state,
@@ -97,7 +99,7 @@ class _SymmetricHash(Worker):
                     outs[number],
                     emitter.at,
                 )
-            emitter.done(found)
+            emitter.done(filled)
 
     def finish(self) -> None:
         """Count the tables; every batch was joined with all before it."""

@@ -1,9 +1,9 @@
 """Sort-merge joins MWay and MPass: the IaWJ study, section 3.1.
 
-Both streams are divided by key range, each thread its equal part of the input, which gives every
-range one run from each thread. Runs are sorted by NumPy's vectorised sort, merged range by range
-into a global order, and joined in a single pass. MWay merges all runs of a range at once with a
-tree of losers; MPass in successive passes of two.
+Both streams are divided by key range, each thread dividing an equal part of the input, which gives
+every range one run from each thread. Runs are sorted by NumPy's vectorised sort, merged range by
+range into a global order, and joined in a single pass. MWay merges all runs of a range at once with
+a tree of losers; MPass in successive passes of two.
 """
 
 import itertools
@@ -27,14 +27,14 @@ Int64s = NDArray[np.int64]
 Sort = Callable[[Tuples], None]
 
 RANGE_TUPLES = 1 << 16
-"""Tuples of both streams that a range aims at: half a megabyte, so that it stays in an L2."""
+"""Target tuples of both streams in a range: half a megabyte, which fits an L2 cache."""
 
 SAMPLES_PER_RANGE = 32
 
 
 @dataclass(frozen=True)
 class _Runs:
-    """One stream divided by range: sorted runs, ``bounds[range, thread]`` and one end."""
+    """One stream divided by range: runs that begin at ``bounds[range, thread]``, and an end."""
 
     tuples: Tuples
     bounds: Int64s
@@ -47,7 +47,7 @@ class _Runs:
 
 
 class _SortMerge(LazyEngine):
-    """What MWay and MPass share: all but the merging."""
+    """What MWay and MPass share: everything except merging."""
 
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("ranges", 0, "Key ranges, 0 to fit the input.", 0, 1 << 16),
@@ -99,8 +99,8 @@ def _join_sorted(r: Tuples, s: Tuples, emitter: Emitter, crew: Crew, meter: Mete
         crew.check()
         with meter.phase("probe"):
             out_r, out_s = emitter.buffer(4 * len(s))
-            found = merging.merge_join(r, s, len(r), len(s), state, out_r, out_s, 0)
-            emitter.emit(out_r[:found], out_s[:found])
+            matches = merging.merge_join(r, s, len(r), len(s), state, out_r, out_s, 0)
+            emitter.emit(out_r[:matches], out_s[:matches])
 
 
 class MWay(_SortMerge):
@@ -134,8 +134,8 @@ class MPass(_SortMerge):
         while len(bounds) > 2:
             if len(bounds) % 2 == 0:  # an odd run is merged with nothing
                 bounds = np.append(bounds, bounds[-1])
-            for place in range(0, len(bounds) - 1, 2):
-                first, middle, end = bounds[place : place + 3].tolist()
+            for index in range(0, len(bounds) - 1, 2):
+                first, middle, end = bounds[index : index + 3].tolist()
                 merging.merge_two(runs, first, middle, end, spare)
             runs, spare = spare, runs
             bounds = bounds[::2]
@@ -148,18 +148,18 @@ def _splitters(window: WindowTuples, ranges: int, threads: int) -> Codes:
     ranges = ranges or max(threads, -(-total // RANGE_TUPLES))
     step = max(1, total // (ranges * SAMPLES_PER_RANGE))
     sample = np.sort(np.concatenate([window.r_keys[::step], window.s_keys[::step]]))
-    places = len(sample) * np.arange(1, ranges) // ranges
-    return np.unique(sample[places]) if len(sample) else sample
+    positions = len(sample) * np.arange(1, ranges) // ranges
+    return np.unique(sample[positions]) if len(sample) else sample
 
 
 def _divide(keys: Codes, splitters: Codes, crew: Crew, meter: Meter) -> _Runs:
-    """All threads move equal parts of the input to the ranges, each to places of its own."""
+    """All threads move equal parts of the input to the ranges, each to indices of its own."""
     from streamjoin.engines.kernels.intra import merging
 
-    least, most = (keys.min(), keys.max()) if len(keys) else (np.uint32(0), np.uint32(0))
-    shift = np.uint32(max(0, int(most - least).bit_length() - merging.GUIDE_BITS))
-    guide = np.empty((int(most - least) >> int(shift)) + 1, dtype=np.int64)
-    merging.make_guide(splitters, least, shift, guide)
+    lowest, highest = (keys.min(), keys.max()) if len(keys) else (np.uint32(0), np.uint32(0))
+    shift = np.uint32(max(0, int(highest - lowest).bit_length() - merging.GUIDE_BITS))
+    guide = np.empty((int(highest - lowest) >> int(shift)) + 1, dtype=np.int64)
+    merging.make_guide(splitters, lowest, shift, guide)
     counts = np.zeros((crew.threads, len(splitters) + 1), dtype=np.int64)
     parts = [len(keys) * part // crew.threads for part in range(crew.threads + 1)]
     out = np.empty(len(keys), dtype=np.uint64)
@@ -168,14 +168,14 @@ def _divide(keys: Codes, splitters: Codes, crew: Crew, meter: Meter) -> _Runs:
         for first, end in crew.pieces(parts[part], parts[part + 1]):
             with meter.phase("partition"):
                 merging.range_histogram(
-                    keys, first, end, splitters, least, shift, guide, counts[part]
+                    keys, first, end, splitters, lowest, shift, guide, counts[part]
                 )
 
     def move(part: int) -> None:
         for first, end in crew.pieces(parts[part], parts[part + 1]):
             with meter.phase("partition"):
                 merging.range_scatter(
-                    keys, first, end, splitters, least, shift, guide, offsets[part], out
+                    keys, first, end, splitters, lowest, shift, guide, offsets[part], out
                 )
 
     crew.each(count, range(crew.threads))

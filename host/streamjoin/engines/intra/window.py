@@ -1,4 +1,4 @@
-"""What all intra-window joins share: one window after another, keys as codes, matches out.
+"""What all intra-window joins share: windows, encoded keys, output of matches.
 
 A subclass joins one window, lazily (:mod:`~streamjoin.engines.intra.lazy`) or while its tuples
 arrive (:mod:`~streamjoin.engines.intra.eager`).
@@ -21,15 +21,15 @@ from streamjoin.metrics import SMALL_PAIRS, Meter
 from streamjoin.tuples import Int64s
 
 OUTPUT_PAIRS = 1 << 20
-"""Pairs that a thread has room for: large enough for huge pages, small enough to be back soon."""
+"""Maximum pairs of a thread's buffer: large enough for huge pages, small enough to flush often."""
 
 MIN_ROOM = 1024
-"""With room for fewer a thread is given a new buffer."""
+"""Minimum pairs that a buffer must have room for; otherwise a thread gets a new one."""
 
 
 @dataclass(frozen=True)
 class WindowTuples:
-    """One window's keys, when they come, and where its rows begin in the streams.
+    """One window's keys, their arrival times, and its first rows in the streams.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class WindowTuples:
     r_first, s_first : int
         First row of the window in R and in S.
     r_ts, s_ts : ndarray of int64 or None
-        When each tuple arrives in a replay, in microseconds; None where all are there at once.
+        When each tuple arrives in a replay, in microseconds; None for data at rest.
     end_us : float
         When the window is complete, on the run's clock.
     """
@@ -58,14 +58,14 @@ class WindowTuples:
 
 
 class Emitter:
-    """Gives one thread room for matches and hands them over where they lie."""
+    """Gives one thread a buffer for matches and emits them without a copy."""
 
     def __init__(self, meter: Meter, window: WindowTuples) -> None:
         self._meter, self._window = meter, window
         self._out: Codes = np.empty((2, 0), dtype=np.uint32)
 
     def buffer(self, likely: int) -> tuple[Codes, Codes]:
-        """Give room for matches, of which about that many may come in all."""
+        """Return a buffer for matches, of which about ``likely`` are expected in all."""
         if self._out.shape[1] < MIN_ROOM:
             self._out = np.empty((2, min(OUTPUT_PAIRS, max(MIN_ROOM, likely))), dtype=np.uint32)
         return self._out[0], self._out[1]
@@ -73,12 +73,12 @@ class Emitter:
     def emit(
         self, r_rows: Codes, s_rows: Codes, produced_us: NDArray[np.float64] | float | None = None
     ) -> None:
-        """Hand over the first matches in the room that was given, by rows of the window."""
+        """Emit the first matches of the buffer, given by rows of the window."""
         if self._window.r_first:
             r_rows += np.uint32(self._window.r_first)
         if self._window.s_first:
             s_rows += np.uint32(self._window.s_first)
-        if len(r_rows) >= SMALL_PAIRS:  # else they are copied, and the room is free again
+        if len(r_rows) >= SMALL_PAIRS:  # else they are copied, and the buffer is free again
             self._out = self._out[:, len(r_rows) :]
         self._meter.emit(r_rows, s_rows, produced_us)
 
@@ -126,7 +126,7 @@ class IntraWindowEngine(Engine):
                 self.join_window(window, crew, job, meter)
                 meter.let_go()
                 meter.progress(r_rows.stop + s_rows.stop, job.tuples)
-            if replayed:  # what comes after the last window that joins has to be taken too
+            if replayed:  # the replay lasts until its last tuple, which may be in no joined window
                 crew.sleep_until_us(meter, (job.end_us - job.start_us) / job.speedup)
 
     @abstractmethod

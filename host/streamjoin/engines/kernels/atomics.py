@@ -1,4 +1,4 @@
-"""Atomic operations for kernels whose threads talk."""
+"""Atomic operations for kernels whose threads share state."""
 
 import platform
 from typing import Any
@@ -15,52 +15,52 @@ from streamjoin.engines.kernels.jit import fused
 
 @intrinsic
 def fetch_add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
-    """Add ``value`` to ``array[index]`` and return what was there, as one step.
+    """Add ``value`` to ``array[index]`` and return the old value, as one atomic step.
 
-    What a thread did before its step is seen by those whose step comes later.
+    What a thread wrote before its step is visible to threads whose step is later.
     """
     signature = array.dtype(array, types.uintp, array.dtype)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
         array_type = sig.args[0]
         view = context.make_array(array_type)(context, builder, args[0])
-        place = cgutils.get_item_pointer(
+        address = cgutils.get_item_pointer(
             context, builder, array_type, view, [args[1]], wraparound=False
         )
-        return builder.atomic_rmw("add", place, args[2], "acq_rel")
+        return builder.atomic_rmw("add", address, args[2], "acq_rel")
 
     return signature, generate
 
 
-def _place(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> tuple[Any, int]:
-    """Return the element's place in memory and its bytes."""
+def _address(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> tuple[Any, int]:
+    """Return the element's address and its bytes."""
     view = context.make_array(sig.args[0])(context, builder, args[0])
-    place = cgutils.get_item_pointer(
+    address = cgutils.get_item_pointer(
         context, builder, sig.args[0], view, [args[1]], wraparound=False
     )
-    return place, sig.args[0].dtype.bitwidth // 8
+    return address, sig.args[0].dtype.bitwidth // 8
 
 
 @intrinsic
 def load_acquire(typing_context: Any, array: Any, index: Any) -> Any:
-    """Read ``array[index]``; what its writer did before :func:`store_release` is then seen."""
+    """Read ``array[index]``; what its writer wrote before :func:`store_release` is then visible."""
     signature = array.dtype(array, types.uintp)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
-        place, align = _place(context, builder, sig, args)
-        return builder.load_atomic(place, "acquire", align)
+        address, align = _address(context, builder, sig, args)
+        return builder.load_atomic(address, "acquire", align)
 
     return signature, generate
 
 
 @intrinsic
 def store_release(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write ``array[index]`` after everything that this thread did before."""
+    """Write ``array[index]`` after all earlier writes of this thread."""
     signature = types.void(array, types.uintp, array.dtype)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
-        place, align = _place(context, builder, sig, args)
-        builder.store_atomic(args[2], place, "release", align)
+        address, align = _address(context, builder, sig, args)
+        builder.store_atomic(args[2], address, "release", align)
         return context.get_dummy_value()
 
     return signature, generate
@@ -68,12 +68,12 @@ def store_release(typing_context: Any, array: Any, index: Any, value: Any) -> An
 
 @intrinsic
 def compare_exchange(typing_context: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
-    """Write ``value`` to ``array[index]`` if ``expected`` is there, as one step; say whether."""
+    """Write ``value`` to ``array[index]`` if it holds ``expected``, atomically; return whether."""
     signature = types.boolean(array, types.uintp, array.dtype, array.dtype)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
-        place, _ = _place(context, builder, sig, args)
-        both = builder.cmpxchg(place, args[2], args[3], "acquire", "monotonic")
+        address, _ = _address(context, builder, sig, args)
+        both = builder.cmpxchg(address, args[2], args[3], "acquire", "monotonic")
         return builder.extract_value(both, 1)
 
     return signature, generate
@@ -81,7 +81,7 @@ def compare_exchange(typing_context: Any, array: Any, index: Any, expected: Any,
 
 @intrinsic
 def pause(typing_context: Any) -> Any:
-    """Tell the processor that the thread spins, where there is an instruction for it."""
+    """Signal the processor that the thread spins, where there is an instruction for it."""
     signature = types.void()
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
@@ -103,7 +103,7 @@ SPINS = 64
 
 @fused
 def lock(locks: NDArray[np.uint32], index: int) -> None:
-    """Wait for a lock, which its holder keeps for less than a microsecond of its own time."""
+    """Wait for a lock, which its holder keeps for less than a microsecond of CPU time."""
     spins = 0
     while not compare_exchange(locks, index, np.uint32(0), np.uint32(1)):
         spins += 1
@@ -115,7 +115,7 @@ def lock(locks: NDArray[np.uint32], index: int) -> None:
 
 @fused
 def try_lock(locks: NDArray[np.uint32], index: int) -> bool:
-    """Take a lock unless another thread has it; say whether."""
+    """Take a lock unless another thread has it; return whether."""
     return compare_exchange(locks, index, np.uint32(0), np.uint32(1))
 
 
@@ -127,5 +127,5 @@ def give_way() -> None:
 
 @fused
 def unlock(locks: NDArray[np.uint32], index: int) -> None:
-    """Give a lock back; the next holder sees what this one did."""
+    """Release a lock; the next holder sees what this one wrote."""
     store_release(locks, index, np.uint32(0))

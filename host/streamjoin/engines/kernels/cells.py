@@ -1,9 +1,10 @@
 """Joins of points with boxes: the points in cells by one coordinate, sorted by another.
 
-Every condition of a band join, its window included, says that a whole number of an R row lies in
-an interval of the S row. The two narrowest lead to the candidates: R rows are put into cells of
-equal size along the first, and lie sorted by the second within; the rest is checked. With cells
-as wide as the first interval about three candidates are looked at for each pair of those two.
+Every condition of a band join, its window included, says that an integer of an R row lies in an
+interval of the S row. The two narrowest conditions select the candidates: R rows are grouped into
+cells of equal size along the first coordinate and sorted by the second within a cell; the other
+conditions are checked. With cells as wide as the first interval, about three candidates are
+compared for each pair that both conditions select.
 """
 
 import numpy as np
@@ -21,7 +22,7 @@ ROW_MASK = U64(0xFFFFFFFF)
 
 @inlined
 def _below(values: Tuples, first: np.uint64, end: np.uint64, value: np.uint64) -> np.uint64:
-    """First place of a sorted stretch whose value is not below ``value``."""
+    """Return the first index of a sorted range whose value is not below ``value``."""
     while first < end:
         middle = (first + end) >> U64(1)
         if values[middle] < value:
@@ -33,31 +34,31 @@ def _below(values: Tuples, first: np.uint64, end: np.uint64, value: np.uint64) -
 
 @kernel
 def ranks(points: Tuples, lows: Codes, highs: Codes, firsts: Int64s, ends: Int64s) -> None:
-    """Find the places of sorted points that lie in each interval.
+    """Find the range of sorted points that lies in each interval.
 
     Parameters
     ----------
     points : ndarray of uint64, shape (points,)
         ``coordinate << 32 | row``, ascending.
     lows, highs : ndarray of uint32, shape (intervals,)
-        Both ends included; ``low > high`` holds nothing.
+        Both ends included; empty if ``low > high``.
     firsts, ends : ndarray of int64, shape (intervals,)
-        Receive the places ``first`` to below ``end``.
+        Receive the range of indices, ``first`` to below ``end``.
     """
     count = U64(len(points))
-    for place in range(U64(len(lows))):
-        low, high = U64(lows[place]), U64(highs[place])
+    for interval in range(U64(len(lows))):
+        low, high = U64(lows[interval]), U64(highs[interval])
         first = _below(points, U64(0), count, low << U64(32))
         end = first
         if low <= high:
             end = _below(points, first, count, (high << U64(32) | ROW_MASK) + U64(1))
             if high == ROW_MASK:
                 end = count
-        firsts[place], ends[place] = first, end
+        firsts[interval], ends[interval] = first, end
 
 
 @kernel
-def fill(points: Tuples, cell_rows: int, places: Codes, second: Tuples, cells: Tuples) -> None:
+def fill(points: Tuples, cell_rows: int, positions: Codes, second: Tuples, cells: Tuples) -> None:
     """Put points that are sorted by the second coordinate into the cells of the first.
 
     Parameters
@@ -66,20 +67,20 @@ def fill(points: Tuples, cell_rows: int, places: Codes, second: Tuples, cells: T
         ``first coordinate << 32 | row``, ascending.
     cell_rows : int
         Rows of each cell but the last.
-    places : ndarray of uint32, shape (rows,)
-        Receives each row's place among ``points``.
+    positions : ndarray of uint32, shape (rows,)
+        Receives each row's index in ``points``.
     second : ndarray of uint64, shape (rows,)
         ``second coordinate << 32 | row``, ascending.
     cells : ndarray of uint64, shape (rows,)
-        Receives the second's points cell by cell, ascending within.
+        Receives the points of ``second`` cell by cell, ascending within.
     """
     rows, each = U64(len(points)), U64(cell_rows)
-    for place in range(rows):
-        places[points[place] & ROW_MASK] = place
+    for position in range(rows):
+        positions[points[position] & ROW_MASK] = position
     filled = np.zeros(rows // each + U64(1), dtype=np.uint32)
-    for place in range(rows):
-        cell = U64(places[second[place] & ROW_MASK]) // each
-        cells[cell * each + U64(filled[cell])] = second[place]
+    for position in range(rows):
+        cell = U64(positions[second[position] & ROW_MASK]) // each
+        cells[cell * each + U64(filled[cell])] = second[position]
         filled[cell] += U32(1)
 
 
@@ -87,7 +88,7 @@ def fill(points: Tuples, cell_rows: int, places: Codes, second: Tuples, cells: T
 def probe_cells(
     cells: Tuples,
     cell_rows: int,
-    places: Codes,
+    positions: Codes,
     firsts: Int64s,
     ends: Int64s,
     lows: Codes,
@@ -99,22 +100,22 @@ def probe_cells(
     out_r: Codes,
     out_s: Codes,
 ) -> int:
-    """Find each S row's partners until the rows end or the output is full.
+    """Find each S row's matches until the rows end or the output is full.
 
     Parameters
     ----------
-    cells, cell_rows, places
-        As :func:`fill` made them.
+    cells, cell_rows, positions
+        As written by :func:`fill`.
     firsts, ends : ndarray of int64, shape (s rows,)
-        Places in the first coordinate that each S row asks for.
+        Range of positions in the first coordinate that matches each S row.
     lows, highs : ndarray of uint32, shape (s rows,)
         Its interval of the second coordinate, both ends included.
     points : ndarray of uint32, shape (others, r rows)
-        What else has to be checked.
+        The other coordinates to check.
     other_lows, other_highs : ndarray of uint32, shape (others, s rows)
-        The intervals for that.
+        Their intervals, both ends included.
     state : ndarray of int64, shape (2,)
-        Where to go on: S row, and place among the cells, -1 at its beginning. The row is the
+        Where to resume: S row, and index into ``cells``, -1 for the row's first. The row is the
         number of S rows when all are done.
     out_r, out_s : ndarray of uint32, same shape
         Receive the pairs.
@@ -126,7 +127,7 @@ def probe_cells(
     """
     rows, each, count = U64(len(firsts)), U64(cell_rows), U64(len(cells))
     others = U64(len(points))
-    found, room = U64(0), U64(len(out_r))
+    matches, room = U64(0), U64(len(out_r))
     row = U64(state[0])
     going_on, resumed = state[1] >= 0, U64(max(state[1], 0))
     while row < rows:
@@ -147,21 +148,21 @@ def probe_cells(
                     if packed > high:
                         break
                     r_row = packed & ROW_MASK
-                    place = U64(places[r_row])
-                    hit = (place >= first) & (place < end)
+                    position = U64(positions[r_row])
+                    hit = (position >= first) & (position < end)
                     for other in range(others):
                         code = points[other, r_row]
                         hit &= (other_lows[other, row] <= code) & (code <= other_highs[other, row])
                     if hit:
-                        if found == room:
+                        if matches == room:
                             state[0], state[1] = row, at
-                            return int(found)
-                        out_r[found] = U32(r_row)
-                        out_s[found] = U32(row)
-                        found += U64(1)
+                            return int(matches)
+                        out_r[matches] = U32(r_row)
+                        out_s[matches] = U32(row)
+                        matches += U64(1)
                     at += U64(1)
                 cell += U64(1)
         going_on = False
         row += U64(1)
     state[0], state[1] = row, -1
-    return int(found)
+    return int(matches)

@@ -1,9 +1,10 @@
 """The no-partitioning join's shared hash table: the tuples of a bucket lie side by side.
 
 ``bounds[bucket]`` is where a bucket begins in ``table`` and ``bounds[bucket + 1]`` where it ends,
-so that a probe touches two places, however many tuples share its key. Any number of threads build
-it at once in two passes, with one atomic step a tuple in each: they count the buckets, the counts
-are summed up to ends, and tuples are placed from each bucket's end downwards.
+so that a probe reads two memory locations, however many tuples share its key. Any number of threads
+build it at once in two passes, with one atomic step a tuple in each: they count the tuples of each
+bucket, a prefix sum of the counts gives the buckets' ends, and tuples are written from each
+bucket's end downwards.
 """
 
 import numpy as np
@@ -52,7 +53,7 @@ def count(keys: Codes, first: int, end: int, shift: int, bounds: Codes) -> None:
 
 
 @kernel
-def place(keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: Tuples) -> None:
+def fill(keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: Tuples) -> None:
     """Write rows ``first`` to below ``end`` to their buckets; threads may run it at once.
 
     Parameters
@@ -60,7 +61,7 @@ def place(keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: T
     keys, first, end, shift
         As for :func:`count`.
     bounds : ndarray of uint32, shape (buckets + 1,)
-        Ends of the buckets before, their beginnings when all rows are placed; the last is the
+        Ends of the buckets before, their beginnings when all rows are written; the last is the
         number of rows.
     table : ndarray of uint64, shape (rows,)
         Receives ``key << 32 | row``.
@@ -85,7 +86,7 @@ def probe(
     out_build: Codes,
     out_probe: Codes,
 ) -> int:
-    """Look rows up until they end or the output is full.
+    """Probe with rows until they end or the output is full.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def probe(
     end : int
         Row to stop before.
     state : ndarray of int64, shape (2,)
-        Where to go on: row, and place within its bucket. The row is ``end`` when done.
+        Where to resume: row, and offset within its bucket. The row is ``end`` when done.
     shift, bounds, table
         The complete table.
     out_build, out_probe : ndarray of uint32, same shape
@@ -106,7 +107,7 @@ def probe(
         Matches written.
     """
     down, last = U64(shift), U64(end)
-    found, room = U64(0), U64(len(out_build))
+    matches, room = U64(0), U64(len(out_build))
     row, within = U64(state[0]), U64(state[1])
     while row < last:
         far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
@@ -117,16 +118,16 @@ def probe(
         bucket = _bucket(key, down)
         start, stop = U64(bounds[bucket]) + within, U64(bounds[bucket + U64(1)])
         within = U64(0)
-        fitting = min(stop, start + (room - found))
+        fitting = min(stop, start + (room - matches))
         for at in range(start, fitting):
             packed = table[at]
             if packed >> U64(32) == U64(key):
-                out_build[found] = U32(packed & ROW_MASK)
-                out_probe[found] = U32(row)
-                found += U64(1)
+                out_build[matches] = U32(packed & ROW_MASK)
+                out_probe[matches] = U32(row)
+                matches += U64(1)
         if fitting < stop:
             state[0], state[1] = row, fitting - U64(bounds[bucket])
-            return int(found)
+            return int(matches)
         row += U64(1)
     state[0], state[1] = row, 0
-    return int(found)
+    return int(matches)

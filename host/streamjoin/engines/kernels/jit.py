@@ -1,9 +1,9 @@
 """Numba set up for this project: no interpreter lock, and a cache of this project's own.
 
-Numba does not notice an edit in a helper of another file, so the cache lies in a folder named
-by a hash of all kernel sources. Its own files are pickles and machine code that are run whatever
-has become of them; here a file is used only if its checksum is right and nobody else can have
-written it, and is made again otherwise.
+Numba does not notice an edit in a helper of another file, so the cache lies in a folder named by a
+hash of all kernel sources. Its own files are pickles and machine code, which it would run even if
+they were damaged; here a file is used only if its checksum is right and no other user can have
+written it, and is rebuilt otherwise.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 def _sources_digest() -> str:
     sources = sorted(Path(__file__).parent.rglob("*.py"))
-    text = b"".join(source.read_bytes() for source in sources) + numba.__version__.encode()
-    return hashlib.sha256(text).hexdigest()[:12]
+    content = b"".join(source.read_bytes() for source in sources) + numba.__version__.encode()
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 BOUNDS_CHECKED = bool(os.environ.get("STREAMJOIN_BOUNDSCHECK"))
@@ -36,7 +36,7 @@ _DIGEST = _sources_digest()
 
 
 class _Locator(_CacheLocator):
-    """Names a kernel's files; where they lie is asked when one is read or written."""
+    """Names a kernel's files; their folder is resolved when one is read or written."""
 
     def __init__(self, function: Any, path: str) -> None:
         self._py_file = path
@@ -47,7 +47,7 @@ class _Locator(_CacheLocator):
         return cls(function, path)
 
     def ensure_cache_path(self) -> None:
-        """Leave it to whoever writes."""
+        """Do nothing: writing a file makes its folder."""
 
     def get_cache_path(self) -> str:
         return ""
@@ -84,7 +84,7 @@ class _Files:
         cache.write_checked(self._path(key), dumps((key, payload)))
 
     def flush(self) -> None:
-        """Leave other processes' files alone: their name says what they were made of."""
+        """Do nothing: other processes' files stay valid, as their folder names their sources."""
 
 
 class _KernelCache(FunctionCache):
@@ -103,8 +103,8 @@ def kernel(function: Function) -> Function:
 def uncounted(function: Function) -> Function:
     """Compile like :func:`kernel`, without counting references to arrays.
 
-    Kernels that hand tuples of arrays to one another would count some dozen references at every
-    call. Such a kernel can neither make an array nor a slice of one, and calls only its like.
+    Kernels that pass tuples of arrays to one another would count about a dozen references at every
+    call. Such a kernel can allocate neither arrays nor slices, and calls only kernels of this kind.
     """
     return _compiled(function, _nrt=False)
 
@@ -112,7 +112,8 @@ def uncounted(function: Function) -> Function:
 def fused(function: Function) -> Function:
     """Compile a helper of :func:`uncounted` kernels into each caller, as machine code.
 
-    A call would copy the tuples of arrays, some hundred words. What is rarely called need not be.
+    A call would copy the tuples of arrays, about a hundred words; rarely called helpers need not be
+    fused.
     """
     return _compiled(function, _nrt=False, forceinline=True)
 

@@ -1,8 +1,8 @@
-"""Equi-joins in which each probing row meets a range of the build rows: any window as one probe.
+"""Equi-joins in which each probe row meets a range of the build rows: any window as one probe.
 
-Under every window the rows of one stream that a row of the other may meet are consecutive. The
-table is that of :mod:`~streamjoin.engines.kernels.hashing`, built by one thread, so that the rows
-of a bucket are descending and a range of them is found by bisection.
+Under every window, the rows of one stream that a row of the other meets are consecutive. The table
+is that of :mod:`~streamjoin.engines.kernels.hashing`, built by one thread, so that the rows of a
+bucket descend and bisection locates a range of them.
 """
 
 import numpy as np
@@ -21,22 +21,22 @@ ROW_MASK = U64(0xFFFFFFFF)
 
 
 @kernel
-def places(ts: Int64s, times: Int64s, out: Int64s) -> None:
-    """Find how many of ``ts`` are below each of ``times``; both ascend, so one pass will do.
+def counts_below(ts: Int64s, times: Int64s, out: Int64s) -> None:
+    """Count how many of ``ts`` are below each of ``times``; both ascend, so one pass is enough.
 
     Parameters
     ----------
     ts, times : ndarray of int64
         Ascending.
     out : ndarray of int64, shape (times,)
-        Receives the places.
+        Receives the counts.
     """
     at, end = U64(0), U64(len(ts))
-    for place in range(U64(len(times))):
-        time = times[place]
+    for index in range(U64(len(times))):
+        time = times[index]
         while at < end and ts[at] < time:
             at += U64(1)
-        out[place] = at
+        out[index] = at
 
 
 @kernel
@@ -51,17 +51,17 @@ def probe_ranged(
     out_build: Codes,
     out_probe: Codes,
 ) -> int:
-    """Look all rows up, within their ranges, until they end or the output is full.
+    """Probe with all rows, within their ranges, until they end or the output is full.
 
     Parameters
     ----------
     keys : ndarray of uint32, shape (rows,)
         Keys of the probe side.
     firsts, ends : ndarray of int64, shape (rows,)
-        The build rows that each may meet: ``first`` to below ``end``.
+        The build rows that each meets: ``first`` to below ``end``.
     state : ndarray of int64, shape (2,)
-        Where to go on: row, and how many of its bucket are done. The row is ``len(keys)`` when
-        all are.
+        Where to resume: row, and how many tuples of its bucket are done. The row is ``len(keys)``
+        when all are.
     shift, bounds, table
         The complete table, of one thread.
     out_build, out_probe : ndarray of uint32, same shape
@@ -73,7 +73,7 @@ def probe_ranged(
         Matches written.
     """
     down, last = U64(shift), U64(len(keys))
-    found, room = U64(0), U64(len(out_build))
+    matches, room = U64(0), U64(len(out_build))
     row, within = U64(state[0]), U64(state[1])
     while row < last:
         far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
@@ -99,14 +99,14 @@ def probe_ranged(
             if packed & ROW_MASK < first:
                 break
             if packed >> U64(32) == key:
-                if found == room:
+                if matches == room:
                     state[0], state[1] = row, at - start
-                    return int(found)
-                out_build[found] = U32(packed & ROW_MASK)
-                out_probe[found] = U32(row)
-                found += U64(1)
+                    return int(matches)
+                out_build[matches] = U32(packed & ROW_MASK)
+                out_probe[matches] = U32(row)
+                matches += U64(1)
             at += U64(1)
         within = U64(0)
         row += U64(1)
     state[0], state[1] = row, 0
-    return int(found)
+    return int(matches)

@@ -1,12 +1,12 @@
 """Interval tests on whole vectors: several probes against a block of stored tuples in one pass.
 
-Each of the functions here says which of :data:`PROBES` arriving tuples join with any tuple of a
-block. They are written for the compiler as LLVM vectors of :data:`LANES` 32-bit codes, which it
-lays out on what registers the machine has: a plain loop over several probes is not vectorised.
+Each function here returns which of :data:`PROBES` arriving tuples join with any tuple of a block.
+They are written as LLVM vectors of :data:`LANES` 32-bit codes, which the compiler maps to the
+registers of the machine: it does not vectorise a plain loop over several probes.
 
 A test is one subtraction and one unsigned comparison, ``code - lo <= hi - lo``, and the tests of
-all terms are joined without a branch (handshake join, section 5.3). A tuple read from memory is
-held against all probes: one probe alone would run at the bandwidth of memory.
+all terms are combined without a branch (handshake join, section 5.3). A tuple read from memory is
+compared with all probes: a single probe would run at the bandwidth of memory.
 """
 
 from collections.abc import Callable
@@ -30,13 +30,12 @@ _INDEX = ir.IntType(64)
 
 
 def _met(terms: int, stored_s: bool) -> Callable[..., Any]:
-    """Make the function for probes of one side and so many terms.
+    """Make the function for probes of one side and a number of terms.
 
-    The made function takes ``(keys, lo, width, first, vectors, p_keys, p_lo, p_width, probe)``:
-    the stored tuples' codes, of which those of their side are read, the first stored tuple and the
-    number of vectors from there on; the probes' codes, of which those of the other side are read,
-    and the first probe. It returns a uint32 whose bit ``p`` tells that the probe at ``probe + p``
-    joins with one of these tuples.
+    It takes ``(keys, lo, width, first, vectors, p_keys, p_lo, p_width, probe)``: the stored tuples'
+    codes (only their side's are read), the first stored tuple and the number of vectors from it on;
+    the probes' codes (only the other side's are read) and the first probe. It returns a uint32
+    whose bit ``p`` is set if the probe at ``probe + p`` joins with one of these tuples.
     """
 
     @intrinsic
@@ -59,9 +58,9 @@ def _met(terms: int, stored_s: bool) -> Callable[..., Any]:
             def pointer(which: int, term: int, at: Any) -> Any:
                 kind = sig.args[which]
                 view = context.make_array(kind)(context, builder, args[which])
-                places = [ir.Constant(_INDEX, term), at]
+                indices = [ir.Constant(_INDEX, term), at]
                 return cgutils.get_item_pointer(
-                    context, builder, kind, view, places, wraparound=False
+                    context, builder, kind, view, indices, wraparound=False
                 )
 
             def splat(which: int, term: int, number: int) -> Any:
@@ -86,14 +85,14 @@ def _met(terms: int, stored_s: bool) -> Callable[..., Any]:
             after = builder.append_basic_block("met.after")
             builder.branch(test)
             builder.position_at_end(test)
-            place = builder.phi(_INDEX)
-            place.add_incoming(ir.Constant(_INDEX, 0), before)
-            found = [builder.phi(_MASK) for _ in range(PROBES)]
-            for mask in found:
+            step = builder.phi(_INDEX)
+            step.add_incoming(ir.Constant(_INDEX, 0), before)
+            masks = [builder.phi(_MASK) for _ in range(PROBES)]
+            for mask in masks:
                 mask.add_incoming(none, before)
-            builder.cbranch(builder.icmp_unsigned("<", place, args[4]), body, after)
+            builder.cbranch(builder.icmp_unsigned("<", step, args[4]), body, after)
             builder.position_at_end(body)
-            offset = builder.mul(place, ir.Constant(_INDEX, LANES))
+            offset = builder.mul(step, ir.Constant(_INDEX, LANES))
             loaded = [
                 [
                     builder.load(
@@ -103,7 +102,7 @@ def _met(terms: int, stored_s: bool) -> Callable[..., Any]:
                 ]
                 for of_term in bases
             ]
-            for number, mask in enumerate(found):
+            for number, mask in enumerate(masks):
                 hit = None
                 for of_stored, of_probe in zip(loaded, probes[number], strict=True):
                     if stored_s:
@@ -113,11 +112,11 @@ def _met(terms: int, stored_s: bool) -> Callable[..., Any]:
                     inside = builder.icmp_unsigned("<=", builder.sub(code, low), wide)
                     hit = inside if hit is None else builder.and_(hit, inside)
                 mask.add_incoming(builder.or_(mask, hit), body)
-            place.add_incoming(builder.add(place, ir.Constant(_INDEX, 1)), body)
+            step.add_incoming(builder.add(step, ir.Constant(_INDEX, 1)), body)
             builder.branch(test)
             builder.position_at_end(after)
             bits = ir.Constant(_CODE, 0)
-            for number, mask in enumerate(found):
+            for number, mask in enumerate(masks):
                 any_lane = builder.icmp_unsigned(
                     "!=",
                     builder.bitcast(mask, ir.IntType(LANES)),

@@ -1,1 +1,1 @@
-"""Semi-stream joins: a stream with a relation that is read from its store in a cycle."""
+"""Semi-stream joins: a stream with a relation that is read from its store again and again."""

@@ -1,17 +1,17 @@
 """Cache migration: which join values are joined in the cache (SSBJ, sections 3 and 3.1).
 
-The paper's three states of a full R cycle each, and its eviction, decided between cycles:
+The paper's three states, each of a full cycle through R, and its eviction, decided between cycles:
 
 1. *incrementing*: every join value that could pass the cache inequality becomes a value, and its
    rows of R are counted for a whole cycle.
 2. *switching*: at its start the inequality is decided once for each value, with the count; values
-   that pass get room for just so many records, and their rows are loaded as they come by.
-3. *phase-out*: values whose rows have all been loaded are in the cache from here on; the stream
-   tuples that H_S still holds of them expire within this cycle.
+   that pass get room for exactly these records, which are loaded as the cycle reads them.
+3. *phase-out*: values whose rows have all been loaded are in the cache from now on; their stream
+   tuples in H_S expire within this cycle.
 
-Algorithm 1 decides anew for every row, while H_S changes; a value could be loaded in part. Here it
-is in the cache with all the rows of one cycle or not at all, and every later cycle checks that:
-records are renewed as their rows come by, and a value whose rows have changed in number or order
+Algorithm 1 decides anew for every row, while H_S changes; it could load a value in part. Here a
+value is in the cache with all its rows of one cycle or not at all. Every later cycle checks this:
+it refreshes records as it reads their rows, and a value whose rows have changed in number or order
 leaves the cache at the end of the cycle.
 """
 
@@ -40,10 +40,10 @@ INCREMENTING, SWITCHING, PHASE_OUT = 1, 2, 0
 
 MIN_NODE_PAGES = 4
 MIN_NODE_SHARE = 1 / 16
-"""Of the arena, what the cache leaves to H_S."""
+"""Minimum share of the arena's pages that the cache leaves to H_S."""
 
 MAX_GAPS = 1 / 8
-"""Share of the cache's records that may be gaps before they are closed."""
+"""Maximum share of the cache's records that are gaps; beyond it they are closed."""
 
 Chosen = NDArray[np.uint32]
 
@@ -54,27 +54,27 @@ class Cache:
     Parameters
     ----------
     tables : Tables
-        Both.
+        Both tables.
     switching_factor : float
-        The paper's hysteresis; 1 is none.
+        The paper's hysteresis; 1 switches it off.
     eviction_cycles : int
         Cycles between two evictions.
 
     Attributes
     ----------
     switched, evicted, broken : int
-        Join values moved in, moved out for their frequency, and for changes of R.
+        Join values moved into the cache, and out of it for low frequency or for changes of R.
     """
 
     def __init__(self, tables: Tables, switching_factor: float, eviction_cycles: int) -> None:
         self._tables, self._factor = tables, switching_factor
         self._eviction_cycles = eviction_cycles
-        self._left_out = 0
+        self._denied = 0
         self.switched = self.evicted = self.broken = 0
 
     def new_cycle(self, cycle: int) -> None:
-        """Do what is due between two cycles; ``cycle`` is the number of the one that begins."""
-        self._tables.settle()
+        """Migrate values between two cycles; ``cycle`` is the number of the one that begins."""
+        self._tables.reclaim_pages()
         phase = cycle % 3
         if self._tables.free_values == len(self._tables.values):
             if phase == INCREMENTING:
@@ -92,7 +92,7 @@ class Cache:
         self._close_gaps()
 
     def wanted_pages(self) -> int:
-        """Pages that the values which are being counted will need if they pass."""
+        """Return the pages that the counting values will need if they pass."""
         values = self._tables.values
         if self._tables.free_values == len(values):
             return 0
@@ -101,7 +101,7 @@ class Cache:
         return min(-(-records // self._tables.page_records), self._room_pages())
 
     def counts(self) -> dict[str, int]:
-        """Join values and records that are in the cache."""
+        """Return the join values and records in the cache."""
         values = self._tables.values
         cached = values[:, STATE] == CACHED
         return {
@@ -111,7 +111,7 @@ class Cache:
         }
 
     def _check_complete(self) -> None:
-        """Put out what is not what R holds any more; count anew."""
+        """Evict values that differ from R; start a new count of their rows."""
         values = self._tables.values
         cached = values[:, STATE] == CACHED
         wrong = cached & (values[:, SEEN] != values[:, RECORDS])
@@ -130,7 +130,7 @@ class Cache:
         self.broken += self._demote(np.flatnonzero(loading & ~whole))
 
     def _evict(self, cycle: int) -> None:
-        """Apply the inequality with the frequency that was counted (lines 42 to 51)."""
+        """Apply the inequality with the counted frequency (lines 42 to 51)."""
         values = self._tables.values
         inside = (values[:, STATE] == CACHED) | (values[:, STATE] == ABSENT)
         inside &= values[:, SINCE] < cycle
@@ -143,7 +143,7 @@ class Cache:
         values[kept, SINCE] = cycle
 
     def _decide(self) -> None:
-        """Apply the inequality with the counted rows; the most saving values come first."""
+        """Apply the inequality with the counted rows; values that save more memory precede."""
         tables = self._tables
         values = tables.values
         counted = np.flatnonzero(values[:, STATE] == COUNTING)
@@ -154,8 +154,8 @@ class Cache:
         needed = np.cumsum(records)
         if not tables.grows:
             room = tables.record_pages_used * tables.page_records - tables.records
-            most = room + self._room_pages() * tables.page_records
-            needed = needed[: int(np.searchsorted(needed, most, side="right"))]
+            max_records = room + self._room_pages() * tables.page_records
+            needed = needed[: int(np.searchsorted(needed, max_records, side="right"))]
         wanted = int(needed[-1]) if len(needed) else 0
         given = tables.take_record_pages(wanted)
         fitting = int(np.searchsorted(needed, given, side="right"))
@@ -166,20 +166,22 @@ class Cache:
         values[chosen, FIRST] = tables.records + needed[:fitting] - records[:fitting]
         tables.records += int(needed[fitting - 1]) if fitting else 0
         self._demote(np.setdiff1d(counted, chosen))
-        if self._left_out and 2 * len(chosen) > len(counted):  # most passed, so not by chance
-            tables.grow_values(self._left_out)
+        if self._denied and 2 * len(chosen) > len(
+            counted
+        ):  # more than half passed, so not by chance
+            tables.grow_values(self._denied)
 
     def _nominate(self) -> None:
-        """Have the rows counted of every join value that passes if it has only one."""
+        """Start counting the rows of every join value that passes if it has a single row."""
         tables = self._tables
-        least = self._factor * (tables.record_bytes + VALUE_BYTES) / tables.node_bytes
-        self._left_out = migration.nominate(int(least), *tables.shared)
-        while self._left_out and tables.grows:
-            tables.grow_values(max(self._left_out, len(tables.values)))
-            self._left_out = migration.nominate(int(least), *tables.shared)
+        max_nodes = self._factor * (tables.record_bytes + VALUE_BYTES) / tables.node_bytes
+        self._denied = migration.nominate(int(max_nodes), tables.shared)
+        while self._denied and tables.grows:
+            tables.grow_values(max(self._denied, len(tables.values)))
+            self._denied = migration.nominate(int(max_nodes), tables.shared)
 
     def _pass(self, values: NDArray[np.uint32]) -> NDArray[np.bool_]:
-        """Which values pass the cache inequality ``n * v_S > sf * m * v_R`` (theorem 2)."""
+        """Return which values pass the cache inequality ``n * v_S > sf * m * v_R`` (theorem 2)."""
         disk_bytes = values[:, NODES].astype(np.int64) * self._tables.node_bytes
         passes = disk_bytes > self._factor * self._cached_bytes(values)
         return np.asarray(passes & (values[:, RECORDS] > 0))
@@ -188,14 +190,14 @@ class Cache:
         return values[:, RECORDS].astype(np.int64) * self._tables.record_bytes + VALUE_BYTES
 
     def _room_pages(self) -> int:
-        """Pages that the cache may still take."""
+        """Return the pages that the cache may still take."""
         tables = self._tables
         kept = max(MIN_NODE_PAGES, int(tables.pages * MIN_NODE_SHARE))
         return max(0, tables.pages - kept - tables.record_pages_used)
 
     def _demote(self, chosen: NDArray[np.int64]) -> int:
         if len(chosen):
-            migration.demote(chosen.astype(np.uint32), *self._tables.shared)
+            migration.demote(chosen.astype(np.uint32), self._tables.shared)
         return len(chosen)
 
     def _close_gaps(self) -> None:
@@ -206,5 +208,5 @@ class Cache:
         if tables.records - used <= MAX_GAPS * tables.records:
             return
         order = held[np.argsort(values[held, FIRST], kind="stable")].astype(np.uint32)
-        tables.records = int(migration.compact(order, *tables.shared))
+        tables.records = int(migration.compact(order, tables.shared))
         tables.give_back_record_pages()

@@ -1,9 +1,9 @@
 """The cost model of MESHJOIN and SSBJ (SSBJ, section 3.2), with measured constants.
 
 Equation 1 gives the memory, equation 2 the cost of a loop, equations 3 to 6 the service rate from
-both. Two things are as they are here rather than in the paper: partitions are read ahead in a
-thread of their own, so a loop takes the longer of reading and joining, not their sum; and matches
-are counted by pairs, as a tuple may have many.
+both. It differs from the paper in two points: a thread of its own reads partitions ahead, so a loop
+takes the maximum of reading and joining, not their sum; and matches are counted by pairs, as a
+tuple may have many.
 """
 
 from dataclasses import asdict, dataclass
@@ -22,14 +22,14 @@ MIN_PARTITION_ROWS, MAX_PARTITION_ROWS = 64, 1 << 16
 
 @dataclass(frozen=True)
 class Loop:
-    """What one loop, on average, has to do.
+    """The average work of one loop.
 
     Attributes
     ----------
     rows : float
         Rows of the partition (b).
     row_bytes : int
-        Their width (v_R).
+        Width of a row (v_R).
     cached : float
         Stream tuples joined in the cache (w_N).
     queued : float
@@ -55,19 +55,19 @@ class Costs:
     Attributes
     ----------
     read, read_byte : float
-        To read a partition, and each of its bytes (c_I/O).
+        Reading a partition, and each of its bytes (c_I/O).
     loop : float
-        A loop in which nothing is done.
+        An empty loop.
     lookup : float
-        To look a row of R up in H_S (c_H).
+        Probing H_S with a row of R (c_H).
     hit : float
-        To take a stream tuple and find it in the cache (c_S + c_H).
+        Taking a stream tuple that the cache holds (c_S + c_H).
     append : float
-        To take a stream tuple and put it into H_S and the queue (c_S + c_A).
+        Taking a stream tuple and inserting it into H_S and the queue (c_S + c_A).
     delete : float
-        To delete one (c_E).
+        Deleting a stream tuple (c_E).
     output, cached_output : float
-        To write a pair in the disk phase, and in the cache phase (c_O).
+        Writing a pair in the disk phase, and in the cache phase (c_O).
     """
 
     read: float
@@ -81,11 +81,11 @@ class Costs:
     cached_output: float
 
     def read_ns(self, work: Loop) -> float:
-        """Reading a partition."""
+        """Return the cost of reading a partition."""
         return self.read + self.read_byte * work.rows * work.row_bytes
 
     def join_ns(self, work: Loop) -> float:
-        """Everything but reading: equation 2."""
+        """Return the cost of everything except reading: equation 2."""
         return (
             self.loop
             + self.lookup * work.rows
@@ -96,7 +96,7 @@ class Costs:
         )
 
     def loop_ns(self, work: Loop) -> float:
-        """Cost of a loop, reading beside joining."""
+        """Return the cost of a loop, reading in parallel with joining."""
         return max(self.read_ns(work), self.join_ns(work))
 
     def to_dict(self) -> dict[str, float]:
@@ -105,10 +105,10 @@ class Costs:
 
 
 def best_partition_rows(costs: Costs, memory_bytes: float, row_bytes: int) -> int:
-    """Rows of the disk buffer that give MESHJOIN the highest rate (figure 6(b) of the paper).
+    """Return the rows of the disk buffer with MESHJOIN's maximum rate (figure 6(b)).
 
-    A larger one spreads the cost of a loop over more rows, and leaves less for H_S: the tuples in
-    H_S by the time of a cycle are the rate.
+    A larger buffer spreads the cost of a loop over more rows, and leaves less memory for H_S. The
+    service rate is the number of tuples in H_S over the time of a cycle.
     """
     rows, best, best_rate = MIN_PARTITION_ROWS, MIN_PARTITION_ROWS, 0.0
     while rows <= MAX_PARTITION_ROWS and 2 * rows * row_bytes <= memory_bytes / 2:
@@ -121,7 +121,7 @@ def best_partition_rows(costs: Costs, memory_bytes: float, row_bytes: int) -> in
 
 
 def calibrated_path() -> Path:
-    """Where this machine's own constants are kept."""
+    """Return the path of this machine's own constants."""
     return cache.file("costs.json")
 
 
@@ -136,7 +136,7 @@ def load(kind: str) -> tuple[Costs, Path]:
     path = calibrated_path() if calibrated_path().is_file() else SHIPPED
     try:
         known: dict[str, Any] = read_json(path)["costs"]
-        if kind not in known and path != SHIPPED:  # a store that was not there to be measured
+        if kind not in known and path != SHIPPED:  # a store that was not measured
             path = SHIPPED
             known = read_json(path)["costs"]
         plain: dict[str, Any] = known[kind]

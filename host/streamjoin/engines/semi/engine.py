@@ -1,8 +1,8 @@
-"""MESHJOIN and SSBJ as engines: a job's R goes into a store, its S is the stream.
+"""MESHJOIN and SSBJ as engines: a job's R is written to a store, its S is the stream.
 
-The store is made in ``prepare``, outside of the time that is measured, and joined engines share
-it; a relation that lies in one already is read there. R is at rest: all of it is there from the
-beginning, whatever its arrival times.
+``prepare`` makes the store, outside of the measured time; engines that are compared share it. A
+relation that is in a store already is read there. R is at rest: all its rows are there from the
+beginning, whatever their arrival times.
 """
 
 import weakref
@@ -24,37 +24,43 @@ from streamjoin_common.language.windows import TumblingWindow
 from streamjoin_common.storage import TemporaryFolder
 
 DEFAULT_SHARE = 0.1
-"""Of R's bytes: the budget of a stream that arrives all at once where none is named."""
+"""Default memory budget for data at rest, as a share of R's bytes."""
 
 MIN_DEFAULT_BYTES = 1 << 20
 ENOUGH_BYTES = 1 << 20
-"""Of a budget, beside what tuples take."""
+"""Bytes of a budget beside those of the tuples."""
 
 OF_A_COPY = frozenset({"store", "r_bytes", "kept_bytes"})
-"""Knobs that say how R is written."""
+"""Knobs that control how R is written."""
 
 Uint64s = NDArray[np.uint64]
 Uint32s = NDArray[np.uint32]
 
 _KNOBS = (
-    Knob("store", "arrow", "Where R lies.", choices=KINDS),
+    Knob("store", "arrow", "Kind of store that holds R.", choices=KINDS),
     Knob(
         "memory_kib",
         0,
-        "Budget of tables and buffers, of which no more is taken than all tuples need; 0: what the "
-        "arrival rate needs, or a tenth of R and a MiB at least for data at rest.",
+        "Budget of tables and buffers, at most what all tuples need; 0: what the arrival rate "
+        "needs, for data at rest a tenth of R, at least 1 MiB.",
     ),
     Knob("partition_rows", 0, "Rows of the disk buffer; 0: by the cost model.", 0, 1 << 24),
-    Knob("r_bytes", 16, "Bytes of a master row; beyond 16 it is filler.", 16, 1 << 16),
-    Knob("kept_bytes", 0, "Of them, kept in memory: key, row number, columns; 0: all.", 0, 1 << 16),
-    Knob("s_bytes", 12, "Bytes of a stream tuple; beyond 12 it is filler.", 12, 1 << 16),
-    Knob("shed_beyond", 0, "Tuples that may wait, others are dropped; 0: all wait.", 0, 1 << 31),
-    Knob("deadline_s", 10, "Seconds for which the store may fail.", 1, 3600),
+    Knob("r_bytes", 16, "Bytes of a row of R; filler beyond 16.", 16, 1 << 16),
+    Knob(
+        "kept_bytes",
+        0,
+        "Bytes of a row kept in memory: key, row number, columns; 0: all.",
+        0,
+        1 << 16,
+    ),
+    Knob("s_bytes", 12, "Bytes of a stream tuple; filler beyond 12.", 12, 1 << 16),
+    Knob("shed_beyond", 0, "Maximum waiting tuples; more are dropped; 0: no limit.", 0, 1 << 31),
+    Knob("deadline_s", 10, "Maximum seconds for which the store may fail.", 1, 3600),
 )
 
 
 class _Relation:
-    """An open store, as long as somebody needs it; with its folder, where it was written here."""
+    """An open store, closed when unreferenced; with its folder if it was written here."""
 
     def __init__(self, store: Store, folder: TemporaryFolder | None = None) -> None:
         self.store = store
@@ -72,12 +78,12 @@ def _written(kind: str, keys: Uint64s, row_bytes: int, kept_bytes: int) -> _Rela
 
 
 def _drop(store: Store, folder: TemporaryFolder | None) -> None:
-    if folder is None:  # somebody else's
+    if folder is None:  # not made here
         store.close()
         return
     try:
         store.close()
-        with suppress(StoreError):  # a server that is gone has nothing to tidy up any more
+        with suppress(StoreError):  # a lost server has nothing left to clean up
             store.discard()
     finally:
         folder.remove()
@@ -88,15 +94,15 @@ _relations = weakref.WeakValueDictionary()
 
 
 def _relation(kind: str, keys: Uint64s, row_bytes: int, kept_bytes: int) -> _Relation:
-    """Return the store of these keys, made if there is none yet."""
+    """Return the store of these keys; write it if there is none."""
     import hashlib
 
     digest = hashlib.blake2b(keys.tobytes(), digest_size=16).hexdigest()
     wanted = (kind, digest, row_bytes, kept_bytes)
-    found = _relations.get(wanted)
-    if found is None:
-        found = _relations[wanted] = _written(kind, keys, row_bytes, kept_bytes)
-    return found
+    relation = _relations.get(wanted)
+    if relation is None:
+        relation = _relations[wanted] = _written(kind, keys, row_bytes, kept_bytes)
+    return relation
 
 
 class Prepared(NamedTuple):
@@ -123,13 +129,13 @@ class JobFeed:
         return int(np.searchsorted(self._due_us, self._meter.now_us(), side="right"))
 
     def wait(self, taken: int) -> None:
-        """Sleep until the next one is due."""
+        """Sleep until the next tuple is due."""
         if self._due_us is not None:
             self._meter.sleep_until_us(float(self._due_us[taken]))
 
 
 def join_keys(job: Job) -> tuple[Uint64s, Uint64s]:
-    """Keys of R and S; under a tumbling window its number is a part of them."""
+    """Return the keys of R and S; under a tumbling window they include its number."""
     r_codes, s_codes = encode_stream_keys(job.r, job.s, job.predicate)
     r_keys, s_keys = r_codes.astype(np.uint64), s_codes.astype(np.uint64)
     if isinstance(job.window, TumblingWindow):
@@ -168,7 +174,7 @@ class SemiStreamEngine(Engine):
         return prepared
 
     def _opened(self, job: Job, report: Report) -> Prepared:
-        """Read a relation where it lies."""
+        """Open a relation that is in a store."""
         from streamjoin.engines.semi.keys import CodedStore
         from streamjoin.relations.stream import StoredStream
 
@@ -176,15 +182,15 @@ class SemiStreamEngine(Engine):
         for knob in self.knobs:
             if knob.name in OF_A_COPY and job.knobs[knob.name] != knob.default:
                 raise InputError(
-                    f"knob {knob.name} is for a relation that is written first, and R lies in "
-                    f"{job.r.source} already: leave it out"
+                    f"knob {knob.name} is for a relation that is written first, and R is in "
+                    f"{job.r.source} already: drop the knob"
                 )
         report(f"reading the first rows of {job.r.source}")
         store = CodedStore(job, job.r.store)
         return Prepared(_Relation(store), store.s_words)
 
     def _copied(self, job: Job, report: Report) -> Prepared:
-        """Write R into a store of its own."""
+        """Write R to a store of its own."""
         r_keys, s_keys = join_keys(job)
         kind, row_bytes = str(job.knobs["store"]), int(job.knobs["r_bytes"])
         kept_bytes = int(job.knobs["kept_bytes"]) or row_bytes
@@ -205,12 +211,12 @@ class SemiStreamEngine(Engine):
         nothing, room = np.zeros(0, dtype=np.uint64), np.zeros(1, dtype=np.uint32)
         payload = np.zeros(_stream_words(job), dtype=np.uint64)
         outs = (room, room.copy())
-        steps.take(nothing, 0, 0, payload, *tables.shared, *outs)
-        steps.probe(nothing, nothing, nothing, 0, 0, *tables.shared, *outs)
-        expiry.expire(0, 0, *tables.shared)
-        migration.nominate(0, *tables.shared)
-        migration.demote(room[:0].copy(), *tables.shared)
-        migration.compact(room[:0].copy(), *tables.shared)
+        steps.take(nothing, 0, 0, payload, tables.shared, *outs)
+        steps.probe(nothing, nothing, nothing, 0, 0, tables.shared, *outs)
+        expiry.expire(0, 0, tables.shared)
+        migration.nominate(0, tables.shared)
+        migration.demote(room[:0].copy(), tables.shared)
+        migration.compact(room[:0].copy(), tables.shared)
 
     def run(self, job: Job, prepared: Prepared, meter: Meter) -> None:
         """Join, emitting pairs as chunks meet partitions."""
@@ -252,7 +258,7 @@ class SemiStreamEngine(Engine):
             by_default = max(MIN_DEFAULT_BYTES, int(DEFAULT_SHARE * relation_bytes))
             budget = None if job.arrival == "replay" else by_default
         if budget is not None:
-            budget = min(budget, self._most_bytes(job, store))
+            budget = min(budget, self._sufficient_bytes(job, store))
         rows = knobs["partition_rows"]
         if not rows:
             costs, _ = cost.load(store.kind)
@@ -270,8 +276,8 @@ class SemiStreamEngine(Engine):
         )
 
     @staticmethod
-    def _most_bytes(job: Job, store: Store) -> int:
-        """What holds all tuples of both sides at once, with room to spare."""
+    def _sufficient_bytes(job: Job, store: Store) -> int:
+        """Return more bytes than all tuples of both sides need."""
         from streamjoin.engines.semi.layout import layout_bytes
 
         sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]))

@@ -1,8 +1,8 @@
 """The loop of MESHJOIN and SSBJ: a chunk of the stream, a partition of R, the oldest chunk out.
 
 MESHJOIN as in the SSBJ paper's section 2.2: every chunk of stream tuples stays for one cycle
-through R, chunks are staggered, a chunk's size is settled when it is made. SSBJ (algorithm 1) asks
-the cache first and migrates join values between two cycles.
+through R, chunks are staggered, and a chunk's size is fixed when it is made. SSBJ (algorithm 1)
+probes the cache first and migrates join values between two cycles.
 """
 
 from collections import deque
@@ -24,14 +24,14 @@ from streamjoin.engines.kernels.semi.layout import (
     NO_PAGE,
     NODE_HEADER,
     PAGE_NODES,
-    PLACE,
+    POSITION,
     QUOTA,
     WITHIN,
 )
 from streamjoin.engines.semi.cache import Cache
 from streamjoin.engines.semi.cost import Loop
 from streamjoin.engines.semi.layout import WORD_BYTES
-from streamjoin.engines.semi.reader import Reader, Stretch
+from streamjoin.engines.semi.reader import CyclePartition, Reader
 from streamjoin.engines.semi.settings import Feed, Settings
 from streamjoin.engines.semi.tables import NO_LIMIT, Tables
 from streamjoin.engines.semi.tally import Tally, Timed, service_rate
@@ -40,12 +40,12 @@ from streamjoin.metrics import Meter
 from streamjoin.relations import Store
 
 LOOP_TUPLES = 1 << 18
-"""Most stream tuples of a loop: results are handed over, and the partition waits, no longer."""
+"""Maximum stream tuples of a loop, which bounds the delay of results and of the partition."""
 
 OUTPUT_PAIRS = 1 << 17
 MIN_ROOM_PAIRS = 1 << 13
 RESERVE_EVERY = 16
-"""Loops of a cycle after which the pages that the cache will want are counted again."""
+"""Times in a cycle that the pages which the cache will need are counted."""
 
 MAX_POINTS = 512
 
@@ -63,7 +63,7 @@ class SemiStreamJoin:
     feed : Feed
         S.
     settings : Settings
-        How.
+        Options.
     meter : Meter
         Clock and phases.
     sink : callable
@@ -104,43 +104,43 @@ class SemiStreamJoin:
         finally:
             reader.close()
 
-    def turn(self, stretch: Stretch) -> bool:
-        """Do one loop with the partition that comes next; False where nothing is left to do."""
+    def turn(self, partition: CyclePartition) -> bool:
+        """Do one loop with the next partition; return False if nothing is left to do."""
         self._shed()
         if self.tables.live == 0:
             while self._feed.arrived() == self._taken:
                 if self._taken == len(self._feed.keys):
                     return False
                 self._feed.wait(self._taken)
-        if stretch.index == 0:
+        if partition.index == 0:
             self._new_cycle()
-        here = (self._cycle, stretch.index)
+        here = (self._cycle, partition.index)
         with self._timed("expire"):
-            self._expire_before((self._cycle - 1, stretch.index))
+            self._expire_before((self._cycle - 1, partition.index))
         if (
             self.cache is not None
-            and self.tally.loops % max(1, stretch.partitions // RESERVE_EVERY) == 0
+            and self.tally.loops % max(1, partition.partitions // RESERVE_EVERY) == 0
         ):
             self._reserved_pages = self.cache.wanted_pages()
         before = self.tables.live
         with self._timed("cache"), self._meter.phase("build_or_sort"):
-            self._take(stretch.partitions)
+            self._take(partition.partitions)
         if self.tables.live > before:
             self._chunks.append((here, int(self.tables.numbers[NEXT])))
         with self._timed("disk"), self._meter.phase("probe"):
-            self._probe(stretch)
-        self._count(stretch)
+            self._probe(partition)
+        self._count(partition)
         return True
 
     @property
     def _taken(self) -> int:
         return self.tally.taken
 
-    def _wait_for(self, reader: Reader) -> Stretch:
+    def _wait_for(self, reader: Reader) -> CyclePartition:
         with self._timed("wait"), self._meter.phase("wait"):
-            found = reader.next()
-        self.tally.read_ns += found.read_ns
-        return found
+            partition = reader.next()
+        self.tally.read_ns += partition.read_ns
+        return partition
 
     def _new_cycle(self) -> None:
         self._cycle += 1
@@ -156,30 +156,30 @@ class SemiStreamJoin:
             self.tally.curve = self.tally.curve[::2]
 
     def _expire_before(self, entered: tuple[int, int]) -> None:
-        """Delete chunks that entered there or before: they have seen every partition since."""
+        """Delete chunks that entered at or before that loop: they have met every partition."""
         upto = None
         while self._chunks and self._chunks[0][0] <= entered:
             _, upto = self._chunks.popleft()
         if upto is not None:
             cycle = self._cycle if self.cache is not None else 0
-            expiry.expire(upto, cycle, *self.tables.shared)
+            expiry.expire(upto, cycle, self.tables.shared)
 
     def _quota(self, partitions: int) -> int:
-        """Tuples that H_S may take now: the chunk's size."""
+        """Return the tuples that H_S may take now: the chunk's size."""
         tables = self.tables
         if tables.grows:
             return NO_LIMIT
         page_nodes = int(tables.numbers[PAGE_NODES])
         free = max(0, tables.free_pages - self._reserved_pages) * page_nodes
-        # A chunk stays for all partitions, and the next one comes before it goes. What is left of a
-        # tuple goes to the next chunk: of a small budget's few tuples it is a large part.
+        # A chunk stays for all partitions, and the next one enters before it expires. The fraction
+        # of a tuple is carried over to the next chunk: with a small budget it is a large part.
         exact = (tables.live + free) / (partitions + 1) + self._left_over
         share = max(1, int(exact))
         self._left_over = max(0.0, exact - share)
         return max(share, free // 2) if self._feed.live else share
 
     def work(self) -> Loop:
-        """What a loop had to do on average."""
+        """Return the average work of a loop."""
         tally, numbers = self.tally, self.tables.numbers
         loops = max(1, tally.loops)
         return Loop(
@@ -195,14 +195,14 @@ class SemiStreamJoin:
         tables, feed, numbers = self.tables, self._feed, self.tables.numbers
         end = min(feed.arrived(), self._taken + LOOP_TUPLES)
         numbers[QUOTA] = min(NO_LIMIT, int(numbers[NEXT]) + self._quota(partitions))
-        numbers[PLACE], numbers[WITHIN] = self._taken, 0
+        numbers[POSITION], numbers[WITHIN] = self._taken, 0
         while True:
             pairs, status = steps.take(
-                feed.keys, end, 0, feed.payload, *tables.shared, self._out_r, self._out_s
+                feed.keys, end, 0, feed.payload, tables.shared, self._out_r, self._out_s
             )
             self._emit(pairs)
             self.tally.cached_pairs += pairs
-            self.tally.taken = int(numbers[PLACE])
+            self.tally.taken = int(numbers[POSITION])
             if status in {NO_PAGE, NO_ENTRY} and tables.grows:
                 tables.grow()
             elif status != FULL_OUTPUT:
@@ -213,9 +213,9 @@ class SemiStreamJoin:
                 "holds no stream tuple: give more memory"
             )
 
-    def _probe(self, stretch: Stretch) -> None:
-        numbers, rows = self.tables.numbers, stretch.rows
-        numbers[PLACE], numbers[WITHIN], numbers[AT] = 0, 0, 0
+    def _probe(self, partition: CyclePartition) -> None:
+        numbers, rows = self.tables.numbers, partition.rows
+        numbers[POSITION], numbers[WITHIN], numbers[AT] = 0, 0, 0
         status = FULL_OUTPUT
         while status == FULL_OUTPUT:
             pairs, status = steps.probe(
@@ -224,7 +224,7 @@ class SemiStreamJoin:
                 rows.payload,
                 rows.first,
                 rows.stride,
-                *self.tables.shared,
+                self.tables.shared,
                 self._out_r,
                 self._out_s,
             )
@@ -232,16 +232,16 @@ class SemiStreamJoin:
             self.tally.pairs += pairs
 
     def _shed(self) -> None:
-        """Drop the oldest of what waits beyond the limit, and count it."""
+        """Drop and count the oldest waiting tuples beyond the limit."""
         waiting = self._feed.arrived() - self._taken
-        self.tally.most_waiting = max(self.tally.most_waiting, waiting)
+        self.tally.max_waiting = max(self.tally.max_waiting, waiting)
         limit = self._settings.shed_beyond
         if limit and waiting > limit:
             self.tally.shed += waiting - limit
             self.tally.taken += waiting - limit
 
     def _emit(self, pairs: int) -> None:
-        """Hand over the pairs that a kernel wrote; their memory is not written again."""
+        """Pass on the pairs that a kernel wrote; their memory is not written again."""
         if pairs:
             self._sink(self._out_r[:pairs], self._out_s[:pairs])
             self._out_r, self._out_s = self._out_r[pairs:], self._out_s[pairs:]
@@ -251,25 +251,25 @@ class SemiStreamJoin:
     def _timed(self, step: str) -> Timed:
         return Timed(self._meter, self.tally.step_ns, step)
 
-    def _count(self, stretch: Stretch) -> None:
+    def _count(self, partition: CyclePartition) -> None:
         tally = self.tally
         tally.loops += 1
-        tally.rows += len(stretch.rows)
-        tally.partitions = stretch.partitions
+        tally.rows += len(partition.rows)
+        tally.partitions = partition.partitions
         buffers = 2 * self._settings.partition_rows * self._store.read_bytes
         components = {**self.tables.components(), "buffers": buffers}
         total = sum(components.values())
         used = total - components["free"]
         if used > sum(tally.components.values()) - tally.components.get("free", 0):
             tally.components = components
-        if total > tally.most_bytes:
-            self._meter.holds(total - tally.most_bytes)
-            tally.most_bytes = total
+        if total > tally.max_bytes:
+            self._meter.holds(total - tally.max_bytes)
+            tally.max_bytes = total
 
     def details(self) -> dict[str, Any]:
-        """What the metrics say of a semi-stream join."""
+        """Return the metrics of a semi-stream join."""
         numbers, tally = self.tables.numbers, self.tally
-        told = {
+        metrics = {
             "service_rate_tuples_per_s": service_rate(tally.curve, tally.taken),
             "cycles": tally.cycles,
             "loops": tally.loops,
@@ -284,17 +284,17 @@ class SemiStreamJoin:
             "budget_bytes": self._settings.memory_bytes,
             "cache_share": float(numbers[FROM_CACHE] + numbers[MISSED]) / max(1, tally.taken),
             "shed_tuples": tally.shed,
-            "most_waiting_tuples": tally.most_waiting,
+            "most_waiting_tuples": tally.max_waiting,
         }
         if self.cache is not None:
             cache = self.cache
-            told |= {
+            metrics |= {
                 "cached": cache.counts(),
                 "switched_values": cache.switched,
                 "evicted_values": cache.evicted,
                 "broken_values": cache.broken,
             }
-        return told
+        return metrics
 
 
 def _new_output() -> tuple[Uint32s, Uint32s]:

@@ -1,8 +1,8 @@
-"""Join columns of a relation in a store as words, by the values that the stream holds.
+"""Join columns of a relation in a store as 64-bit codes, by the stream's values.
 
 The stream is in memory and the relation is not, so a dictionary is made of the stream's values, and
-a row of R that holds none of them gets a word that no stream tuple has. Whole numbers in one column
-are words as they are. Both are exact for any type that a join compares.
+a row of R that holds none of them gets a code that no stream tuple has. Integers in a single column
+are their own codes. Both are exact for any type that a join compares.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ Missing = NDArray[np.bool_] | None
 Ranks = NDArray[np.int64]
 
 ABSENT = -1
-"""Rank of what the stream does not hold."""
+"""Rank of a value that the stream does not hold."""
 
 SIGN = np.uint64(1 << 63)
 FIRST_ROWS = 1 << 10
 MAX_NUMBERS = 1 << 32
-"""Row numbers of results are 32 bits."""
+"""Limit of row numbers: results hold 32 bits of them."""
 
 
 class Dictionary:
@@ -39,15 +39,15 @@ class Dictionary:
     Parameters
     ----------
     values : ndarray or Strings
-        The stream's column: integers, or strings.
+        The stream's column: integers or strings.
     missing : ndarray of bool, or None
-        Which it lacks.
+        Which values are missing.
     """
 
     def __init__(self, values: Values | Strings, missing: Missing) -> None:
         present = values if missing is None else values[~missing]
-        self.is_text = values.dtype.kind == "O"
-        if self.is_text:
+        self.is_string = values.dtype.kind == "O"
+        if self.is_string:
             strings = Strings.of(present)
             rows = np.empty(len(strings), dtype=np.int64)
             codes.number_strings(strings, rows)
@@ -58,35 +58,35 @@ class Dictionary:
             self._values = np.unique(np.asarray(present).astype(wide))
 
     def __len__(self) -> int:
-        return len(self._known) if self.is_text else len(self._values)
+        return len(self._known) if self.is_string else len(self._values)
 
     def ranks(self, values: Values | Strings, missing: Missing) -> Ranks:
-        """Rank of each value; :data:`ABSENT` for others, and for those that are missing."""
-        found = np.full(len(values), ABSENT)
-        if self.is_text:
-            codes.find_strings(Strings.of(values), self._known, self._table, found, ABSENT)
+        """Return the rank of each value; :data:`ABSENT` for unknown and missing ones."""
+        ranks = np.full(len(values), ABSENT)
+        if self.is_string:
+            codes.find_strings(Strings.of(values), self._known, self._table, ranks, ABSENT)
         elif len(self._values):
-            found = self._places(np.asarray(values))
+            ranks = self._integer_ranks(np.asarray(values))
         if missing is not None:
-            found[missing] = ABSENT
-        return found
+            ranks[missing] = ABSENT
+        return ranks
 
-    def _places(self, values: Values) -> Ranks:
+    def _integer_ranks(self, values: Values) -> Ranks:
         signed, kind = self._values.dtype.kind == "i", values.dtype.kind
-        if signed != (kind == "i"):  # what one type has and the other has not
+        if signed != (kind == "i"):  # values that one type has and the other has not
             wide = values.astype(np.uint64 if kind == "u" else np.int64)
             beyond = wide.view(np.uint64) >= SIGN
             values = np.where(beyond, 0, wide).astype(self._values.dtype)
         else:
             beyond = np.zeros(len(values), dtype=np.bool_)
             values = values.astype(self._values.dtype, copy=False)
-        places = np.minimum(np.searchsorted(self._values, values), len(self._values) - 1)
-        places[beyond | (self._values[places] != values)] = ABSENT
-        return places
+        positions = np.minimum(np.searchsorted(self._values, values), len(self._values) - 1)
+        positions[beyond | (self._values[positions] != values)] = ABSENT
+        return positions
 
 
 class KeyCoder:
-    """Makes words of R's columns that equal a stream tuple's word if the two join.
+    """Encodes rows of R: a row's code equals a stream tuple's code if the two join.
 
     Parameters
     ----------
@@ -95,12 +95,12 @@ class KeyCoder:
     stored : StoredRelation
         That R.
     first : mapping
-        A first stretch of R's columns, for their types.
+        The first rows of R's columns, for their types.
 
     Attributes
     ----------
     s_words : ndarray of uint64, shape (s rows,)
-        The stream's.
+        The stream's codes.
     """
 
     def __init__(self, job: Job, stored: StoredRelation, first: Columns) -> None:
@@ -109,7 +109,7 @@ class KeyCoder:
         self._window_us = job.window.length_us if isinstance(job.window, TumblingWindow) else None
         self._columns = [term.r_column for term in job.predicate.terms]
         s = [(job.s.held(term.s_column), job.s.missing) for term in job.predicate.terms]
-        self._texts = [values.dtype.kind == "O" for values, _ in s]
+        self._are_strings = [values.dtype.kind == "O" for values, _ in s]
         self._first_kind: str | None = None
         if self._are_words(s, first):
             self._first_kind = _plain(first[self._columns[0]][0]).dtype.kind
@@ -121,34 +121,34 @@ class KeyCoder:
         self._dictionaries = [Dictionary(values, missing) for values, missing in s]
         self._combined: list[Ranks] = []
         ranks = self._ranks(s, learn=True)
-        # A stream tuple without a value must not meet a row without one: their words differ.
+        # A stream tuple without a value must not join with a row without one: their codes differ.
         self._nobody = np.uint64(job.s.rows)
         self.s_words = np.where(ranks == ABSENT, job.s.rows + 1, ranks).astype(np.uint64)
 
     def words(self, columns: Columns) -> Words:
-        """Words of a stretch of R.
+        """Return the codes of some rows of R.
 
         Raises
         ------
         InputError
-            If a column does not hold what it held at first.
+            If a column's type differs from that of the first rows.
         """
-        found = [self._checked(columns, place) for place in range(len(self._columns))]
-        values, missing = found[0]
+        read = [self._checked(columns, index) for index in range(len(self._columns))]
+        values, missing = read[0]
         if self._first_kind is not None:
             words = key_words(np.asarray(values))
             return words if missing is None else np.where(missing, self._nobody, words)
         if self._window_us is not None:
             ts = arrivals(columns, self._ts_column, self._source, len(values), self._ts_unit)
-            found.append((ts // self._window_us, None))
-        ranks = self._ranks(found, learn=False)
+            read.append((ts // self._window_us, None))
+        ranks = self._ranks(read, learn=False)
         words = ranks.astype(np.uint64)
         words[ranks == ABSENT] = self._nobody
         return words
 
     def _are_words(self, s: list[tuple[Any, Missing]], first: Columns) -> bool:
-        """Whether words are the values: one column of whole numbers, of which none can be two."""
-        if len(s) > 1 or self._window_us is not None or s[0][1] is not None or self._texts[0]:
+        """Whether codes are the values: one column of integers, all of them distinct as codes."""
+        if len(s) > 1 or self._window_us is not None or s[0][1] is not None or self._are_strings[0]:
             return False
         values, missing = first[self._columns[0]]
         if not len(values) or (missing is not None and missing.all()):
@@ -157,24 +157,24 @@ class KeyCoder:
         return alike or not (key_words(s[0][0]) >= SIGN).any()
 
     def _ranks(self, columns: Sequence[tuple[Values | Strings, Missing]], *, learn: bool) -> Ranks:
-        """Rank of each row's values together; the stream's are learnt."""
+        """Return the rank of each row's combined values; ``learn`` records combinations."""
         ranks, *more = (
             each.ranks(*column) for each, column in zip(self._dictionaries, columns, strict=True)
         )
-        for place, (each, found) in enumerate(zip(self._dictionaries[1:], more, strict=True)):
-            wide = np.where((ranks < 0) | (found < 0), ABSENT, ranks * len(each) + found)
+        for index, (each, others) in enumerate(zip(self._dictionaries[1:], more, strict=True)):
+            wide = np.where((ranks < 0) | (others < 0), ABSENT, ranks * len(each) + others)
             if learn:
                 self._combined.append(np.unique(wide[wide != ABSENT]))
-            ranks = _among(self._combined[place], wide)
+            ranks = _among(self._combined[index], wide)
         return ranks
 
-    def _checked(self, columns: Columns, place: int) -> tuple[Values | Strings, Missing]:
-        name = self._columns[place]
+    def _checked(self, columns: Columns, index: int) -> tuple[Values | Strings, Missing]:
+        name = self._columns[index]
         values, missing = columns[name]
         values = _plain(values)
         kind = values.dtype.kind
         changed = self._first_kind is not None and kind != self._first_kind
-        if changed or (kind == "O") != self._texts[place] or kind not in "iuO":
+        if changed or (kind == "O") != self._are_strings[index] or kind not in "iuO":
             if (missing is not None and missing.all()) or not len(values):
                 return np.zeros(len(values), np.int64), np.ones(len(values), np.bool_)
             raise InputError(
@@ -197,7 +197,7 @@ class CodedStore(Store):
     Attributes
     ----------
     s_words : ndarray of uint64, shape (s rows,)
-        What the stream's tuples look for.
+        The stream's codes.
     """
 
     def __init__(self, job: Job, stored: StoredRelation) -> None:
@@ -218,16 +218,16 @@ class CodedStore(Store):
 
     @property
     def positions(self) -> int:
-        """Places that there are now."""
+        """Current number of positions."""
         return self._inner.positions
 
     @property
     def read_bytes(self) -> int:
-        """Bytes of a row that are read."""
+        """Bytes that are read of a row."""
         return max(self.row_bytes, self._inner.read_bytes)
 
     def read(self, first: int, end: int) -> Partition:
-        """Read rows, and make words of their join columns."""
+        """Read rows, and encode their join columns."""
         numbers, columns = self._inner.columns(first, end)
         if len(numbers) and int(numbers.max()) >= MAX_NUMBERS:
             raise InputError(
@@ -237,7 +237,7 @@ class CodedStore(Store):
         return Partition(self._coder.words(columns), numbers, np.zeros(1, dtype=np.uint64))
 
     def interrupt(self) -> None:
-        """Have a read that hangs end soon."""
+        """Interrupt a read that hangs."""
         self._inner.interrupt()
 
     def reopen(self) -> None:
@@ -248,28 +248,28 @@ class CodedStore(Store):
         self.names = self._inner.names
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
         self._inner.close()
 
 
 def _plain(values: Values | Strings) -> Values | Strings:
-    """Times as whole numbers of nanoseconds."""
+    """Return times as integers of nanoseconds."""
     if isinstance(values, Strings):
         return values
     return values.view(np.int64) if values.dtype.kind in "mM" else values
 
 
 def _among(known: Ranks, wide: Ranks) -> Ranks:
-    """Rank of combinations among those that are known."""
+    """Return the rank of combinations among the known ones."""
     if not len(known):
         return np.full(len(wide), ABSENT)
-    places = np.minimum(np.searchsorted(known, wide), len(known) - 1)
-    places[known[places] != wide] = ABSENT
-    return places
+    positions = np.minimum(np.searchsorted(known, wide), len(known) - 1)
+    positions[known[positions] != wide] = ABSENT
+    return positions
 
 
 def _unused(words: Words) -> np.uint64:
-    """Return a word that does not occur: among one more than there are, one is free."""
+    """Return a code that does not occur: of ``len(words) + 1`` candidates one is free."""
     used = np.zeros(len(words) + 1, dtype=np.bool_)
     used[words[words <= len(words)]] = True
     return np.uint64(np.argmin(used))

@@ -11,24 +11,25 @@ FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
 POLL_S = 0.2
 PAUSE_S = 0.05
-"""Between interruptions of a read that is not waited for any more."""
+"""Seconds between interruptions of a read that nothing waits for."""
 
 GRACE_S = 2.0
-"""How much longer than the reading thread the waiting one is patient: the former knows more."""
+"""Seconds that the waiting thread waits beyond the reader's deadline: the reader's error says
+more."""
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """One partition where it stands in its cycle.
+class CyclePartition:
+    """One partition of a cycle.
 
     Attributes
     ----------
     index, partitions : int
-        Its number, from 0, of so many in this cycle.
+        Its number, from 0, and the partitions of this cycle.
     rows : Partition
         What was read.
     read_ns : int
-        How long that took, retries included.
+        Nanoseconds that it took, retries included.
     """
 
     index: int
@@ -38,28 +39,27 @@ class Stretch:
 
 
 class Reader:
-    """The scan of a store: :meth:`next` gives its partitions in turn, for ever.
+    """The scan of a store: :meth:`next` returns its partitions in a cycle, without end.
 
-    Two partitions are in memory at most, the one that was given last and the one that is read
-    ahead: who asks for the next one has let go of the last. A read that fails is repeated on a
-    store that is opened anew, until the deadline: its rows have not been joined yet, so none is
-    lost or joined twice.
+    At most two partitions are in memory, the one returned last and the one read ahead: the caller
+    drops the last one before it asks for the next. A read that fails is repeated on a reopened
+    store until the deadline: its rows have not been joined yet, so none is lost or joined twice.
 
     Parameters
     ----------
     store : Store
-        Read by this reader alone as long as it runs.
+        Read by this reader only, as long as it runs.
     partition_rows : int
-        Places of a partition.
+        Positions of a partition.
     deadline_s : float
-        How long a partition may fail, or a read hang.
+        Maximum seconds for which a partition may fail, or a read hang.
     """
 
     def __init__(self, store: Store, partition_rows: int, deadline_s: float) -> None:
         self.retries = 0
         self._store, self._rows, self._deadline_s = store, partition_rows, deadline_s
         self._changed = threading.Condition()
-        self._ready: Stretch | None = None
+        self._ready: CyclePartition | None = None
         self._asked = False
         self._error: StreamJoinError | None = None
         self._stopping = threading.Event()
@@ -68,8 +68,8 @@ class Reader:
         self._thread = threading.Thread(target=self._run, name="read-ahead", daemon=True)
         self._thread.start()
 
-    def next(self) -> Stretch:
-        """Wait for the next partition, and have the one after it read.
+    def next(self) -> CyclePartition:
+        """Wait for the next partition, and start reading the one after it.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Reader:
         DeadlineError
             If a read hangs until the deadline.
         InputError
-            If the relation is not what it was, as a column of another type.
+            If the relation has changed, such as the type of a column.
         """
         patient_until = time.monotonic() + self._deadline_s + GRACE_S
         with self._changed:
@@ -93,13 +93,13 @@ class Reader:
                 self._changed.wait(POLL_S)
             if self._ready is None and self._error is not None:
                 raise self._error
-            found, self._ready, self._asked = self._ready, None, False
-            assert found is not None
+            partition, self._ready, self._asked = self._ready, None, False
+            assert partition is not None
             self._changed.notify_all()
-        return found
+        return partition
 
     def close(self) -> None:
-        """End the thread; a read that hangs is interrupted, or left to itself."""
+        """End the thread; a read that hangs is interrupted, or abandoned."""
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
@@ -113,12 +113,12 @@ class Reader:
         try:
             while not self._stopping.is_set():
                 began = time.perf_counter_ns()
-                rows, places = self._read(index)
+                rows, positions = self._read(index)
                 if index == 0:
-                    partitions = max(1, -(-places // self._rows))
-                found = Stretch(index, partitions, rows, time.perf_counter_ns() - began)
-                self._hand_over(found)
-                del found, rows
+                    partitions = max(1, -(-positions // self._rows))
+                partition = CyclePartition(index, partitions, rows, time.perf_counter_ns() - began)
+                self._hand_over(partition)
+                del partition, rows
                 index = (index + 1) % partitions
         except StreamJoinError as error:
             self._fail(error)
@@ -127,14 +127,14 @@ class Reader:
                 StoreError(f"{self._store.location}: {self._at} could not be read: {error!r}")
             )
 
-    def _hand_over(self, found: Stretch) -> None:
-        """Wait until the last one was taken, and this one is waited for or taken."""
+    def _hand_over(self, partition: CyclePartition) -> None:
+        """Wait until the last partition was taken, and this one is asked for or taken."""
         with self._changed:
             while self._ready is not None and not self._stopping.is_set():
                 self._changed.wait(POLL_S)
-            self._ready = found
+            self._ready = partition
             self._changed.notify_all()
-            # Who waits for it will take it: the next one is read without being asked for.
+            # If a caller waits for it, the next partition is read at once.
             while not self._asked and self._ready is not None and not self._stopping.is_set():
                 self._changed.wait(POLL_S)
 
@@ -144,7 +144,7 @@ class Reader:
             self._changed.notify_all()
 
     def _read(self, index: int) -> tuple[Partition, int]:
-        """Read a partition, and how many places there are, however often it takes."""
+        """Read a partition and the number of positions, with retries until the deadline."""
         first = index * self._rows
         self._trouble = ""
         self._at = f"partition {index} (rows {first} to {first + self._rows - 1})"
@@ -155,11 +155,11 @@ class Reader:
             try:
                 if broken:
                     self._store.reopen()
-                places = self._store.positions
-                end = max(first, min(first + self._rows, places))
-                return self._store.read(first, end), places
+                positions = self._store.positions
+                end = max(first, min(first + self._rows, positions))
+                return self._store.read(first, end), positions
             except InputError as error:
-                if not broken or time.monotonic() > give_up:  # what is gone may come back
+                if not broken or time.monotonic() > give_up:  # a missing relation may return
                     raise InputError(f"{error} (at {self._at})") from None
                 reason: Exception = error
             except (StoreError, OSError) as error:

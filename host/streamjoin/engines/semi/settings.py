@@ -1,4 +1,4 @@
-"""What a semi-stream join is told: its stream, its budget, how it deals with faults."""
+"""Settings of a semi-stream join: its stream, its budget, its handling of faults."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,8 +11,8 @@ from streamjoin.relations import Store
 
 Uint64s = NDArray[np.uint64]
 MIN_TABLE_BYTES = 1 << 13
-LEAST_TUPLES = 17
-"""Of the wider side, beside that: of eight pages each takes fewer than two."""
+MIN_TABLE_TUPLES = 17
+"""Minimum tuples of the wider side beyond MIN_TABLE_BYTES: two for each of eight pages, and one."""
 
 
 class Feed(Protocol):
@@ -21,13 +21,13 @@ class Feed(Protocol):
     Attributes
     ----------
     keys : ndarray of uint64
-        Join values of all that has arrived, or will.
+        Join values of all tuples that have arrived or will.
     payload : ndarray of uint64
-        What is kept of the tuples, or of each of them.
+        Payload of all tuples, or one for each of them.
     words : int
         Payload words of a tuple.
     live : bool
-        Whether tuples arrive in their own time, rather than all at once.
+        Whether tuples arrive at their own times, not all at once.
     """
 
     keys: Uint64s
@@ -39,7 +39,7 @@ class Feed(Protocol):
         """Tuples that have arrived by now."""
 
     def wait(self, taken: int) -> None:
-        """Sleep until more than these have arrived."""
+        """Sleep until more than ``taken`` tuples have arrived."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class Settings:
     partition_rows : int
         Rows of the disk buffer (b).
     caching : bool
-        SSBJ, or MESHJOIN.
+        True for SSBJ, False for MESHJOIN.
     switching_factor : float
         The inequality's hysteresis (sf).
     eviction_cycles : int
         Cycles between evictions.
     deadline_s : float
-        How long the store may fail before the join does.
+        Maximum seconds for which the store may fail.
     shed_beyond : int
-        Stream tuples that may wait; what is beyond is dropped and counted. 0 drops none.
+        Maximum waiting stream tuples; more are dropped and counted. 0 drops none.
     """
 
     memory_bytes: int | None
@@ -73,29 +73,30 @@ class Settings:
     shed_beyond: int = 0
 
     def table_bytes(self, store: Store, node_bytes: int) -> int | None:
-        """What the budget leaves beside two disk buffers.
+        """Return the bytes that the budget leaves beside two disk buffers.
 
         Parameters
         ----------
         store : Store
             R.
         node_bytes : int
-            Of a stream tuple in the tables.
+            Bytes of a stream tuple in the tables.
 
         Raises
         ------
         InputError
-            If that does not hold a chunk.
+            If they do not hold a chunk.
         """
         if self.memory_bytes is None:
             return None
         buffers = 2 * self.partition_rows * store.read_bytes
         left = self.memory_bytes - buffers
-        least = MIN_TABLE_BYTES + LEAST_TUPLES * max(store.row_bytes, node_bytes)
-        if left < least:
+        min_bytes = MIN_TABLE_BYTES + MIN_TABLE_TUPLES * max(store.row_bytes, node_bytes)
+        if left < min_bytes:
             raise InputError(
                 f"a budget of {self.memory_bytes} bytes does not hold two disk buffers of "
-                f"{self.partition_rows} rows ({buffers} bytes) and a chunk ({least} bytes): set "
-                f"memory_kib={-(-(buffers + least) // 1024)} or more, or fewer partition_rows"
+                f"{self.partition_rows} rows ({buffers} bytes) and a chunk ({min_bytes} bytes): "
+                f"set memory_kib={-(-(buffers + min_bytes) // 1024)} or more, "
+                "or fewer partition_rows"
             )
         return left

@@ -27,6 +27,7 @@ from streamjoin.engines.kernels.semi.layout import (
     SLOTS,
     VALUE_BYTES,
     VALUE_COLUMNS,
+    TableArrays,
 )
 from streamjoin.engines.semi.layout import (
     ENTRY_BYTES,
@@ -40,23 +41,19 @@ from streamjoin.engines.semi.layout import (
 
 FIRST_VALUES = 16
 FIRST_VALUES_SHARE = 1 / 256
-"""Of a budget, for the table of values before there is use for more."""
+"""Initial share of a budget for the table of values."""
 
 MAX_VALUES_SHARE = 1 / 8
-"""Of a budget, for the table of values at most: of each, twice its bytes are saved, or it goes."""
+"""Maximum share of a budget for the table of values: a value saves twice its bytes, or it is
+evicted."""
 
 FIXED_BYTES = (semistream.OVERFLOW + 3 + NUMBERS) * WORD_BYTES + 3 * 4
-"""What the directory, the numbers and the lists of pages take beside what grows with the pages."""
+"""Bytes of the directory, the numbers and the page lists that do not grow with the pages."""
 
 GROWTH = 1.25
 START_BYTES = 1 << 20
 
 NO_LIMIT = (1 << 63) - 1
-
-
-Uint64s = NDArray[np.uint64]
-Uint32s = NDArray[np.uint32]
-Shared = tuple[Uint64s, Uint64s, Uint64s, Uint64s, Uint32s, Uint32s, Uint32s, Uint32s, Uint32s]
 
 
 class Tables:
@@ -65,20 +62,20 @@ class Tables:
     Parameters
     ----------
     node_payload_words, record_payload_words : int
-        What is kept of a stream tuple and of a master row.
+        Payload words of a stream tuple and of a row of R.
     memory_bytes : int or None
-        The budget; None lets the tables grow as they must.
+        The budget; None lets the tables grow as needed.
     caching : bool
-        Whether values are needed at all.
+        Whether values are needed.
 
     Attributes
     ----------
-    shared : tuple of ndarray
-        What every kernel takes, in its order.
+    shared : TableArrays
+        The arrays that every kernel takes.
     records : int
-        Records in use, gaps among them.
+        Records in use, including gaps.
     pages : int
-        Pages of both tables, free ones among them.
+        Pages of both tables, including free ones.
     """
 
     def __init__(
@@ -98,11 +95,11 @@ class Tables:
         self.page_words = record_words << log2
         self.page_bytes = self.page_words * WORD_BYTES
         page_nodes = self.page_words // node_words
-        most_values = int(budget * MAX_VALUES_SHARE) // VALUE_BYTES if caching else 1
-        self._most_values = max(value_count, most_values)
+        max_values = int(budget * MAX_VALUES_SHARE) // VALUE_BYTES if caching else 1
+        self._max_values = max(value_count, max_values)
         pages = max(MIN_PAGES, int(left / whole_page_bytes(self.page_words, node_words)))
         self.numbers = np.zeros(NUMBERS, dtype=np.uint64)
-        for place, number in (
+        for index, number in (
             (NODE_WORDS, node_words),
             (PAGE_WORDS, self.page_words),
             (PAGE_NODES, page_nodes),
@@ -110,7 +107,7 @@ class Tables:
             (PAGE_RECORDS_LOG2, log2),
             (QUOTA, NO_LIMIT),
         ):
-            self.numbers[place] = number
+            self.numbers[index] = number
         self.record_bytes, self.node_bytes = record_words * WORD_BYTES, node_words * WORD_BYTES
         self.page_records = 1 << log2
         self.record_pages_used = 0
@@ -128,10 +125,10 @@ class Tables:
         self._spare_entries = int(self.numbers[SLOTS] * (MAX_LOAD - LOAD))
 
     @property
-    def shared(self) -> Shared:
-        """Arrays that every kernel takes, in the order of its parameters."""
+    def shared(self) -> TableArrays:
+        """The arrays that every kernel takes."""
         queue, record_pages, free_pages = self._lists
-        return (
+        return TableArrays(
             self.numbers,
             self._arena,
             self._directory,
@@ -150,7 +147,7 @@ class Tables:
 
     @property
     def value_keys(self) -> NDArray[np.uint64]:
-        """Their join values."""
+        """The values' join values."""
         return self._value_keys
 
     @property
@@ -179,7 +176,7 @@ class Tables:
         return sum(array.nbytes for array in self.shared)
 
     def components(self) -> dict[str, int]:
-        """Bytes by component: what each uses, and what of the arena is free."""
+        """Return the bytes by component, and those of the arena that are free."""
         lists = sum(pages.nbytes for pages in self._lists)
         values = self._value_keys.nbytes + self._values.nbytes + self._free_values.nbytes
         return {
@@ -191,26 +188,26 @@ class Tables:
         }
 
     def grow(self) -> None:
-        """Make what is short larger; only without a budget."""
+        """Enlarge the structures that are full; only without a budget."""
         if self.free_pages == 0:
             self._add_pages(max(MIN_PAGES, int(self.pages * (GROWTH - 1))))
         overflown = self._directory[-2] != semistream.EMPTY
         if overflown or self.numbers[ENTRIES] >= self.numbers[MAX_ENTRIES]:
             old = self._directory
             self._make_directory(int(self.numbers[SLOTS] * GROWTH) + 2)
-            migration.rehash(old, self.numbers, self._directory, self._arena, self._value_keys)
+            migration.rehash(old, self.shared)
 
     def grow_values(self, count: int) -> None:
-        """Make room for so many more values: at once, or with a budget in place of pages.
+        """Make room for ``count`` more values: at once, or with a budget by giving up pages.
 
-        Those are the last of the arena. Stream tuples leave them within a cycle, records are moved;
-        :meth:`settle` does the rest.
+        These are the last pages of the arena. Stream tuples leave them within a cycle, records are
+        moved; :meth:`reclaim_pages` does the rest.
         """
         if self.grows:
             self._add_values(count)
         elif self.pages == self._arena_pages:
-            count = min(count, self._most_values - len(self._values))
-            # Each page brings the entries of its nodes, which may be fewer than its values.
+            count = min(count, self._max_values - len(self._values))
+            # A page frees the directory entries of its nodes, which may be fewer than its values.
             wanted = max(
                 -(-count * VALUE_BYTES // self.page_bytes),
                 -(-(count - self._spare_entries) // int(self.numbers[PAGE_NODES])),
@@ -222,24 +219,24 @@ class Tables:
             kept = free_pages[:free][free_pages[:free] < self.pages]
             free_pages[: len(kept)] = kept
             self.numbers[FREE_PAGES] = len(kept)
-            self.settle()
+            self.reclaim_pages()
 
-    def settle(self) -> None:
-        """Put values in the place of the pages that are given up, once nothing is in them."""
+    def reclaim_pages(self) -> None:
+        """Turn the pages that are given up into values, once they are empty."""
         if self.pages == self._arena_pages:
             return
         queue, record_pages, free_pages = self._lists
         arena = self._arena.reshape(self._arena_pages, self.page_words)
-        for place in np.flatnonzero(record_pages[: self.record_pages_used] >= self.pages):
+        for index in np.flatnonzero(record_pages[: self.record_pages_used] >= self.pages):
             if self.free_pages == 0:
                 return
             self.numbers[FREE_PAGES] -= np.uint64(1)
             page = free_pages[self.free_pages]
-            arena[page] = arena[record_pages[place]]
-            record_pages[place] = page
+            arena[page] = arena[record_pages[index]]
+            record_pages[index] = page
         del arena
-        places = (int(self.numbers[FIRST_PAGE]) + np.arange(self.node_pages)) % len(queue)
-        if (queue[places] >= self.pages).any():
+        indices = (int(self.numbers[FIRST_PAGE]) + np.arange(self.node_pages)) % len(queue)
+        if (queue[indices] >= self.pages).any():
             return
         given_up = self._arena_pages - self.pages
         entries = given_up * int(self.numbers[PAGE_NODES])
@@ -250,7 +247,7 @@ class Tables:
         self._add_values(values)
 
     def take_record_pages(self, records: int) -> int:
-        """Take free pages for so many more records; return for how many there was room."""
+        """Take free pages for ``records`` more records; return for how many there was room."""
         room = self.record_pages_used * self.page_records - self.records
         wanted = max(0, -(-(records - room) // self.page_records))
         if self.grows and wanted > self.free_pages:
@@ -264,7 +261,7 @@ class Tables:
         return min(records, room + taken * self.page_records)
 
     def give_back_record_pages(self) -> None:
-        """Give back the pages behind the last record."""
+        """Return the pages after the last record to the free list."""
         needed = -(-self.records // self.page_records)
         _, record_pages, free_pages = self._lists
         while self.record_pages_used > needed:

@@ -1,4 +1,4 @@
-"""What a semi-stream join tells: counts, times of its steps, its service rate."""
+"""Metrics of a semi-stream join: counts, times of its steps, its service rate."""
 
 from dataclasses import dataclass, field
 
@@ -7,15 +7,15 @@ from streamjoin.metrics import Meter
 
 @dataclass
 class Tally:
-    """What a join did, beside its pairs."""
+    """Counts and times of a join."""
 
     loops: int = 0
     cycles: int = 0
     partitions: int = 0
     taken: int = 0
     shed: int = 0
-    most_waiting: int = 0
-    most_bytes: int = 0
+    max_waiting: int = 0
+    max_bytes: int = 0
     components: dict[str, int] = field(default_factory=dict)
     step_ns: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("wait", "cache", "disk", "expire", "migrate"), 0)
@@ -29,7 +29,7 @@ class Tally:
 
 
 class Timed:
-    """Adds the time inside to a step."""
+    """Adds the time inside a block to a step."""
 
     def __init__(self, meter: Meter, spent: dict[str, int], step: str) -> None:
         self._meter, self._spent, self._step = meter, spent, step
@@ -42,9 +42,9 @@ class Timed:
 
 
 def service_rate(curve: list[list[float]], taken: int) -> float | None:
-    """Tuples a second from the middle of the run to the last cycle that still took tuples.
+    """Return the tuples a second from the middle of the run to the last cycle that took tuples.
 
-    By then H_S is full, and the cache holds what it will hold. None for a run that was too short.
+    By then H_S is full and the cache is stable. None for a run that was too short.
     """
     while len(curve) > 1 and curve[-2][1] >= taken:
         curve = curve[:-1]  # the queue was only emptied

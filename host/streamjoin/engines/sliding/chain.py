@@ -1,11 +1,11 @@
-"""Cores in a chain: R enters at the left end, S at the right, neighbours talk through rings.
+"""Cores in a chain: R enters at the left end, S at the right; rings connect neighbours.
 
-Tuples travel as rows: a message says up to which row a stream has come. So it stands for a run of
-tuples, whose codes every core reads where they are. Beside tuples there are messages that the
-opposite stream's tuples before a row have expired, acknowledgments, and the end of a stream.
+Tuples travel as rows: a message names the row up to which a stream has advanced. So it stands for a
+run of tuples, whose codes every core reads in place. Other messages say that the opposite stream's
+tuples before a row have expired, acknowledge tuples, or end a stream.
 
-The driver feeds both ends, in arrival order as far as one stream goes. How far the two are apart
-when they meet is left to the threads; joins over a chain must be exact whatever happens.
+The driver feeds both ends, each stream in arrival order. The threads determine how far the two
+streams are apart when they meet; joins over a chain must be exact in every case.
 """
 
 from abc import ABC, abstractmethod
@@ -22,26 +22,26 @@ from streamjoin.engines.sliding.scanning import Ranges, Scanner, compile_scan
 from streamjoin.metrics import Meter
 
 RING_MESSAGES = 16
-"""Messages in a ring at most: the driver is not far ahead of the cores."""
+"""Maximum messages in a ring: the driver stays close to the cores."""
 
 SPINS = 200
-"""Looks at both inboxes before an idle core sleeps."""
+"""Checks of both inboxes before an idle core sleeps."""
 
 SHORTEST_SLEEP_S, LONGEST_SLEEP_S = 2e-5, 5e-4
-"""The sleeps of an idle thread double from one to the other."""
+"""Seconds of an idle thread's sleeps, which double from the first to the second."""
 
 
 class Kind(IntEnum):
-    """What a message says of the rows before the one it names."""
+    """What a message states about the rows before the one that it names."""
 
     TUPLES = 0
-    """These have come."""
+    """They have arrived."""
     EXPIRED = 1
-    """Of the opposite stream, these have expired for all that comes behind."""
+    """Those of the opposite stream have expired for all later tuples."""
     ACKNOWLEDGED = 2
-    """Of the opposite stream, these were received by the neighbour."""
+    """The neighbour has received those of the opposite stream."""
     END = 3
-    """That was all."""
+    """The stream has ended."""
 
 
 class Ring:
@@ -62,7 +62,7 @@ class Ring:
         return bool(self._kernels.put(self.array, kind << 32 | row))
 
     def take(self) -> tuple[Kind, int] | None:
-        """Receive a message; None if there is none."""
+        """Return the next message; None if there is none."""
         message = self._kernels.take(self.array)
         if message == self._kernels.NONE:
             return None
@@ -86,12 +86,12 @@ class Patience:
 
 
 class Chain:
-    """The rings of so many cores.
+    """The rings between the cores.
 
     Attributes
     ----------
     rightward, leftward : list of Ring
-        Into core ``k`` from its left and from its right.
+        Inboxes of core ``k`` from its left and from its right.
     """
 
     def __init__(self, cores: int) -> None:
@@ -101,7 +101,7 @@ class Chain:
 
 
 class ChainCore(ABC):
-    """One core: takes what its inboxes hold, joins, and passes on what is to be passed on.
+    """One core: takes messages from its inboxes, joins, and forwards.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ class ChainCore(ABC):
     chain : Chain
         The rings.
     number : int
-        Place in the chain, from the left.
+        Position in the chain, from the left.
     crew, meter
-        Whose thread it is, and where results go.
+        The crew of its thread, and the meter for its results.
     """
 
     def __init__(self, ranges: Ranges, chain: Chain, number: int, crew: Crew, meter: Meter) -> None:
@@ -125,22 +125,22 @@ class ChainCore(ABC):
     @property
     @abstractmethod
     def ended(self) -> bool:
-        """Whether nothing is left to do or to come."""
+        """Whether nothing is left to do or to receive."""
 
     @abstractmethod
     def take_left(self) -> bool:
-        """Handle one message from the left; False if there is none, or it has to wait."""
+        """Handle one message from the left; return False if there is none, or it has to wait."""
 
     @abstractmethod
     def take_right(self) -> bool:
-        """Handle one message from the right; False if there is none, or it has to wait."""
+        """Handle one message from the right; return False if there is none, or it has to wait."""
 
     @abstractmethod
-    def go_on(self) -> bool:
-        """Do what no message asks for; False if there is nothing."""
+    def forward(self) -> bool:
+        """Do work that no message triggers; return False if there is none."""
 
     def emit_from(self, scanner: Scanner) -> None:
-        """Have a scanner join all that it was given, and hand the results over."""
+        """Run a scanner until it is done, and emit the results."""
         while not scanner.done:
             self.crew.check()
             with self.meter.phase("probe"):
@@ -148,13 +148,13 @@ class ChainCore(ABC):
             self.meter.emit(r_rows, s_rows)
 
     def work(self) -> None:
-        """Be this core until all has ended."""
+        """Run this core until both streams have ended."""
         from streamjoin.engines.kernels.sliding import rings
 
         patience = Patience(self.crew)
         while not self.ended:
             self.crew.check()
-            did = [_as_often(self.take_left), _as_often(self.take_right), self.go_on()]
+            did = [_as_often(self.take_left), _as_often(self.take_right), self.forward()]
             if any(did):
                 patience.renew()
                 continue
@@ -164,7 +164,7 @@ class ChainCore(ABC):
 
 
 def _as_often(take: Callable[[], bool]) -> bool:
-    """Take what an inbox holds, so that it is joined together; whether there was anything."""
+    """Take all messages of an inbox, to join them together; return whether there was one."""
     taken = 0
     while taken < RING_MESSAGES and take():
         taken += 1
@@ -183,7 +183,7 @@ class ChainEngine(Engine):
         parallel=True,
     )
     knobs: ClassVar[tuple[Knob, ...]] = (
-        Knob("batch", 4096, "Arrivals that enter the chain together, at most.", 1, 1 << 20),
+        Knob("batch", 4096, "Maximum arrivals that enter the chain together.", 1, 1 << 20),
     )
 
     def unusable(self) -> str | None:
@@ -231,14 +231,14 @@ class ChainEngine(Engine):
 
 
 class Driver:
-    """Feeds both ends: what has expired for a run of tuples, then the run (section 4.4).
+    """Feeds both ends: the expiry for a run of tuples, then the run (section 4.4).
 
     Parameters
     ----------
     ranges : Ranges
         The input.
     left, right : Ring
-        Where R and where S enters.
+        Rings where R and where S enters.
     """
 
     def __init__(self, ranges: Ranges, left: Ring, right: Ring) -> None:
@@ -246,19 +246,19 @@ class Driver:
         self._waiting: tuple[list[tuple[Kind, int]], ...] = ([], [])
 
     def add(self, r_rows: slice, s_rows: slice) -> None:
-        """Take arrivals."""
+        """Queue arrivals."""
         firsts = (self._ranges.r_first, self._ranges.s_first)
         for waiting, first, rows in zip(self._waiting, firsts, (r_rows, s_rows), strict=True):
             if rows.start < rows.stop:
                 waiting += [(Kind.EXPIRED, int(first[rows.start])), (Kind.TUPLES, rows.stop)]
 
     def end(self) -> None:
-        """Take note that nothing more arrives."""
+        """Queue the end of both streams."""
         for waiting in self._waiting:
             waiting.append((Kind.END, 0))
 
     def send(self) -> bool:
-        """Send as much as there is room for; whether that was all."""
+        """Send what the rings have room for; return whether that was all."""
         for waiting, ring in zip(self._waiting, self._rings, strict=True):
             while waiting and ring.put(*waiting[0]):
                 del waiting[0]

@@ -1,29 +1,28 @@
 """Handshake join in software: both windows flow past each other through a chain of cores.
 
 Handshake join, section 4. Each core holds a segment of both windows; R moves right, S moves left.
-A tuple that a core receives is held against its opposite segment at once, and stored.
+A core compares each tuple that it receives with its opposite segment at once, and stores it.
 
-Two tuples that are on their way between the same two cores would miss each other (figure 7). So a
-core that sends S tuples to its left keeps copies until the neighbour acknowledges them (two-phase
-forwarding, figure 8): an R tuple sent before the acknowledgment finds the copies, one sent behind
-it has met the S tuples already. An acknowledgment leaves before any later R tuple does. Rings keep
-order, so every pair meets on exactly one core.
+Two tuples that move between the same two cores at the same time would miss each other (figure 7).
+So a core that sends S tuples to its left keeps copies until the neighbour acknowledges them
+(two-phase forwarding, figure 8): an R tuple sent before the acknowledgment meets the copies, one
+sent after it has met the S tuples already. An acknowledgment leaves before any later R tuple does.
+Rings keep order, so every pair meets on exactly one core.
 
-Cores forward by load (section 4.3): when the own segment is longer than the neighbour's, half of
-the difference moves. Each core publishes up to which row it has sent a stream on; with that, a
-sender knows the neighbour's segment with all that is on its way there.
+Cores forward by load (section 4.3): when a core's segment is longer than the neighbour's, half of
+the difference moves. Each core publishes the row up to which it has forwarded a stream; from it, a
+sender computes the neighbour's segment including tuples that are under way.
 
-Ends (section 4.4): the driver says at each end what has expired for the tuples that enter there
-next, and the core at the far end of a window drops it. This alone would be exact only if expired
-tuples had reached that core. Exact it is made by what each tuple knows: the first row of the
-opposite stream that it meets. An arriving R tuple passes over S tuples before that row, wherever it
-encounters them, and over later S tuples whose own first row is behind it. Dropping early cannot
-happen: the driver's word comes in the ring behind all tuples that still meet what it expires, and
-a tuple that arrives at the far end when it has expired already is held against the segment
-before it is dropped.
+Ends (section 4.4): the driver announces at each end which rows have expired for the tuples that
+enter there next, and the core at the far end of a window drops them. This alone would be exact only
+if expired tuples had reached that core. The join is exact because each tuple has the first opposite
+row that it meets: an R tuple skips S tuples before that row, on whichever core, and later S tuples
+whose own first row is after it. No tuple is dropped early: the driver's message is in the ring
+after all tuples that still meet what it expires, and a tuple that has expired when it reaches the
+far end is compared with the segment before it is dropped.
 
-At the end of the input nobody pushes any more. R stays where it is, and S flows to the left end
-past all of it: every pair that is owed is made, no other.
+At the end of the input nothing pushes the windows any more. R stays where it is, and S flows past
+it to the left end: every pair of the result is made, no other.
 """
 
 from typing import ClassVar
@@ -38,11 +37,12 @@ from streamjoin.engines.sliding.scanning import Ranges, Scanner, run_of
 from streamjoin.metrics import Meter
 
 CACHE_LINE_WORDS = 16
-"""64-bit words from one core's published row to the next one's: two lines, that none is shared."""
+"""64-bit words from one core's published row to the next: two cache lines, so that none is
+shared."""
 
 
 class Encounters:
-    """Which rows of the opposite stream a tuple joins with, whichever of the two came first.
+    """The opposite rows that a tuple may join with, whichever of the two arrived first.
 
     Attributes
     ----------
@@ -64,13 +64,13 @@ class Encounters:
 
     @property
     def longest(self) -> int:
-        """The most tuples that one tuple joins with."""
+        """Maximum tuples that one tuple may join with."""
         lengths = (self.r_end - self.r_first, self.s_end - self.s_first)
         return max((int(some.max()) for some in lengths if len(some)), default=0)
 
 
 class Published:
-    """Rows up to which each core has sent a stream on: what its neighbours know of it."""
+    """Rows up to which each core has forwarded a stream, as its neighbours see them."""
 
     def __init__(self, cores: int) -> None:
         from streamjoin.engines.kernels.sliding import rings
@@ -86,7 +86,7 @@ class Published:
 
 
 class HandshakeChain(Chain):
-    """The rings, what joins with what, and what the cores publish.
+    """The rings, the encounters, and the rows that cores publish.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ class HandshakeChain(Chain):
         The input.
     cores : int
         Length of the chain.
-    least_moved : int
-        Tuples that move to a neighbour together, at least, before the input ends.
+    min_moved : int
+        Minimum tuples that move to a neighbour together, before the input ends.
     """
 
-    def __init__(self, ranges: Ranges, cores: int, least_moved: int) -> None:
+    def __init__(self, ranges: Ranges, cores: int, min_moved: int) -> None:
         super().__init__(cores)
-        self.encounters, self.least_moved = Encounters(ranges), least_moved
+        self.encounters, self.min_moved = Encounters(ranges), min_moved
         self.r_sent, self.s_sent = Published(cores), Published(cores)
 
 
@@ -123,7 +123,7 @@ class HandshakeCore(ChainCore):
 
     @property
     def ended(self) -> bool:
-        """Whether both streams have ended, and all S has gone on and was acknowledged."""
+        """Whether both streams have ended, and all S was forwarded and acknowledged."""
         flowed = self.to_left is None or self.s_begin == self.s_end
         return self._r_end_sent and self._s_end_sent and flowed
 
@@ -164,14 +164,14 @@ class HandshakeCore(ChainCore):
         return True
 
     def _meet(self, is_s: bool, rows: slice, begin: int, end: int) -> None:
-        """Hold received tuples against the opposite segment."""
+        """Compare received tuples with the opposite segment."""
         of = self._chain.encounters
         firsts, ends = (of.s_first, of.s_end) if is_s else (of.r_first, of.r_end)
         lows, highs = np.maximum(firsts[rows], begin), np.minimum(ends[rows], end)
         self._scanner.begin(run_of(is_s, rows, lows, highs))
         self.emit_from(self._scanner)
 
-    def go_on(self) -> bool:
+    def forward(self) -> bool:
         """Forward by load, or drop what has expired at a far end."""
         before = (self.r_begin, self.s_begin, self.s_sent, self._r_end_sent, self._s_end_sent)
         self._forward_s()
@@ -206,11 +206,11 @@ class HandshakeCore(ChainCore):
         self._chain.r_sent[self.number] = self.r_begin
 
     def _surplus(self, mine: int, theirs: int, all_of_it: bool) -> int:
-        """Tuples to forward: half of what this segment is longer by, rounded up."""
+        """Return the tuples to forward: half of the difference of the segments, rounded up."""
         if all_of_it:
             return mine
         moved = (mine - theirs + 1) // 2
-        return moved if moved >= self._chain.least_moved else 0
+        return moved if moved >= self._chain.min_moved else 0
 
 
 class Handshake(ChainEngine):
@@ -219,7 +219,7 @@ class Handshake(ChainEngine):
     name: ClassVar[str] = "handshake"
     knobs: ClassVar[tuple[Knob, ...]] = (
         *ChainEngine.knobs,
-        Knob("move", 64, "Tuples that move to a neighbour together, at least.", 1, 1 << 20),
+        Knob("move", 64, "Minimum tuples that move to a neighbour together.", 1, 1 << 20),
     )
 
     def cores(self, job: Job, ranges: Ranges, crew: Crew, meter: Meter) -> list[ChainCore]:

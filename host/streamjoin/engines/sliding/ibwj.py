@@ -1,13 +1,12 @@
 """What all index-based window joins share: PIM-Tree, section 2.2.
 
-An arriving tuple looks its partners up in the index of the opposite window, then it is inserted
-into the index of its own. The index is on the term of the predicate that lets the fewest pairs
-through, ordered, so that a range of keys holds all candidates; these are held against the rest of
-the predicate. Results come grouped by the later tuple, in arrival order.
+An arriving tuple probes the index of the opposite window, then it is inserted into the index of its
+own. The index is on the most selective term of the predicate and ordered, so that a range of keys
+holds all candidates, which are checked against the other terms. Results are grouped by the later
+tuple, in arrival order.
 
-A count or time window (a tumbling one, or all) is a stretch of each stream's rows, so whether an
-index entry is live is a comparison of row numbers, and what an index still holds of expired
-tuples is skipped exactly.
+Every window is a range of each stream's rows, so a comparison of row numbers says whether an index
+entry is live, and expired entries that an index still holds are skipped exactly.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from streamjoin.engines.arrivals import most_live, number_arrivals, numbered_batches
+from streamjoin.engines.arrivals import max_live, number_arrivals, numbered_batches
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals
@@ -26,13 +25,14 @@ if TYPE_CHECKING:
     from streamjoin.engines.kernels.trees.probing import Arrivals, Columns
 
 OUTPUT_PAIRS = 1 << 16
-"""Pairs that a kernel has room for; more where a single arrival has more partners."""
+"""Initial pairs of a kernel's output buffer; it grows if a single arrival has more matches."""
 
 SAMPLE_ROWS = 1 << 10
 STEPS_LOG2 = 20
-"""Steps of codes in which the reach of intervals is looked up: a table of 4 MB at most."""
+"""log2 of the maximum steps of codes for which the start of intervals is tabulated: at most 4
+MB."""
 
-BATCH = Knob("batch", 1 << 14, "Arrivals that are joined at once, at most.", 1, 1 << 20)
+BATCH = Knob("batch", 1 << 14, "Maximum arrivals that are joined at once.", 1, 1 << 20)
 
 
 class WindowIndex(ABC):
@@ -40,7 +40,7 @@ class WindowIndex(ABC):
 
     @abstractmethod
     def join(self, arrivals: "Arrivals", meter: Meter, crew: Crew) -> None:
-        """Join arrivals and emit their pairs, at the latest when :meth:`finish` returns."""
+        """Join arrivals; their pairs are emitted when :meth:`finish` returns, or before."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -49,28 +49,28 @@ class WindowIndex(ABC):
     @property
     @abstractmethod
     def bytes(self) -> int:
-        """Bytes that the indexes have in use."""
+        """Bytes of the indexes that are in use."""
 
 
 class Output:
-    """Room for pairs, and the way from there to the meter."""
+    """A kernel's output buffer, and its way to the meter."""
 
     def __init__(self) -> None:
         self.room = np.empty((2, OUTPUT_PAIRS), dtype=np.uint32)
 
-    def emit(self, found: int, meter: Meter) -> None:
-        """Hand over what was found; a kernel that found nothing and stopped needs more room."""
-        if found:
-            pairs = self.room[:, :found].copy()
+    def emit(self, matches: int, meter: Meter) -> None:
+        """Emit the matches in the buffer; a kernel that stopped without any needs more room."""
+        if matches:
+            pairs = self.room[:, :matches].copy()
             meter.emit(pairs[0], pairs[1])
 
     def grow(self) -> None:
-        """Make more room: a single arrival has more partners than there was."""
+        """Double the room: a single arrival has more matches than fit."""
         self.room = np.empty((2, 2 * self.room.shape[1]), dtype=np.uint32)
 
 
 class IndexJoin(Engine):
-    """An index-based window join; a subclass says which indexes."""
+    """An index-based window join; a subclass makes the indexes."""
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         predicates=frozenset({"equi", "band"}),
@@ -99,14 +99,14 @@ class IndexJoin(Engine):
             index.finish()
 
     def run(self, job: Job, prepared: None, meter: Meter) -> None:
-        """Join what arrives, batch by batch."""
+        """Join the arrivals, batch by batch."""
         from streamjoin.engines.kernels.trees.probing import Arrivals
 
         with meter.phase("partition"):
             columns = index_columns(encode_intervals(job.r, job.s, job.predicate))
             live = (
-                max(1, most_live(job.r.ts, job.window, of_r=True)),
-                max(1, most_live(job.s.ts, job.window, of_r=False)),
+                max(1, max_live(job.r.ts, job.window, of_r=True)),
+                max(1, max_live(job.s.ts, job.window, of_r=False)),
             )
             index = self.index(columns, live, job)
         held = 0
@@ -122,11 +122,11 @@ class IndexJoin(Engine):
 
     @abstractmethod
     def index(self, columns: "Columns", live: tuple[int, int], job: Job) -> WindowIndex:
-        """Make the indexes of windows that never hold more than ``live`` tuples of R and of S."""
+        """Make the indexes of windows that hold at most ``live`` tuples of R and of S."""
 
 
 def index_columns(codes: IntervalCodes) -> "Columns":
-    """Choose the term to index and find the range of keys that each tuple has to look up."""
+    """Choose the term to index, and compute the range of keys that each tuple probes."""
     from streamjoin.engines.kernels.trees import probing
 
     term = _most_selective(codes)
@@ -136,10 +136,10 @@ def index_columns(codes: IntervalCodes) -> "Columns":
     widest = int(widths.max(initial=0))
     top = int(s_hi.max(initial=0))
     shift = max(0, top.bit_length() - STEPS_LOG2)
-    least = np.empty((top >> shift) + 1, dtype=np.uint32)
-    probing.reach(s_lo, s_hi, r, shift, widest, least, lows[: len(r)])
+    starts = np.empty((top >> shift) + 1, dtype=np.uint32)
+    probing.reach(s_lo, s_hi, r, shift, widest, starts, lows[: len(r)])
     lows[len(r) :] = s_lo
-    # Where all intervals are equally wide the range is exact.
+    # If all intervals have the same width, the range is exact.
     checked = len(codes.r) > 1 or int(widths.min(initial=widest)) < widest
     return probing.Columns(
         np.concatenate([r, s_lo]),
@@ -153,7 +153,7 @@ def index_columns(codes: IntervalCodes) -> "Columns":
 
 
 def _most_selective(codes: IntervalCodes) -> int:
-    """Return the term that the fewest pairs of sampled tuples satisfy."""
+    """Return the term that the smallest number of sampled pairs satisfies."""
     if len(codes.r) == 1:
         return 0
     r_step, s_step = (max(1, part.shape[1] // SAMPLE_ROWS) for part in (codes.r, codes.s_lo))

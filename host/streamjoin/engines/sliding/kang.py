@@ -1,7 +1,7 @@
 """Kang's three-step procedure (scan, insert, expire), vectorised: handshake join, section 2.2.
 
-Each arriving tuple scans the opposite window. A window is a stretch of its stream's columns:
-inserting moves its end, expiring moves its start, nothing is copied. One thread.
+Each arriving tuple scans the opposite window. A window is a range of its stream's columns:
+inserting moves its end, expiring moves its start, nothing is copied. It runs in one thread.
 """
 
 from typing import ClassVar
@@ -25,7 +25,7 @@ class Kang(Engine):
         live=True,
     )
     knobs: ClassVar[tuple[Knob, ...]] = (
-        Knob("batch", 1024, "Arrivals that are joined before results are handed over.", 1, 1 << 20),
+        Knob("batch", 1024, "Arrivals that are joined before results are emitted.", 1, 1 << 20),
     )
 
     def unusable(self) -> str | None:
@@ -48,5 +48,5 @@ class Kang(Engine):
                 scanner.begin(ranges.arrivals(r_rows, s_rows))
             while not scanner.done:
                 with meter.phase("probe"):
-                    _, r_found, s_found = scanner.more()
-                meter.emit(r_found, s_found)
+                    _, r_matches, s_matches = scanner.more()
+                meter.emit(r_matches, s_matches)

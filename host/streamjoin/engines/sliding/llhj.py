@@ -1,17 +1,17 @@
 """Low-latency handshake join: a chain of cores that forwards first and stores once.
 
-Every tuple is passed on along the whole chain at once (fast forwarding), and stored on one core,
-its home, in turn (SplitJoin, section 2 and figure 10; Roy, Teubner and Gemulla, 2014). Of two
-tuples, the later one meets the earlier one at the earlier one's home. Latency is that of the
-chain, not of the window.
+Every tuple is forwarded along the whole chain at once (fast forwarding), and stored on one core,
+its home; homes are assigned in turn (SplitJoin, section 2 and figure 10; Roy, Teubner and Gemulla,
+2014). The later of two tuples meets the earlier one at the earlier one's home. The latency is that
+of the chain, not of the window.
 
-Tuples of R and S may pass each other anywhere, also while one of them is on its way to its home;
-this must neither lose nor double a pair. So a core receives, forwards and stores at once, but joins
-an arrival only when it has received all tuples of the opposite stream that are before it. Those
-stored here are then in their place, and those after it, which are to find it themselves, it
-does not look at. Receiving never waits for joining, hence nothing waits in a circle.
+Tuples of R and S may pass each other anywhere, also before one of them has reached its home; this
+must neither lose nor duplicate a pair. So a core receives, forwards and stores at once, but joins
+an arrival only when it has received all opposite tuples that precede it. Those whose home is here
+are stored by then, and the arrival skips those after it, which will meet it themselves. Receiving
+never waits for joining, so there is no deadlock.
 
-Expiry messages for S travel with R, and the other way round, among the tuples: a core forgets an
+Expiry messages for S travel among the tuples of R, and the other way round: a core removes an
 expired tuple after all arrivals that still meet it, and before all others.
 """
 
@@ -30,7 +30,7 @@ from streamjoin.tuples import Int64s
 
 
 class _Arriving:
-    """One stream as a core meets it: what was received, and what of it was joined."""
+    """One stream at a core: the tuples received, and those of them that were joined."""
 
     def __init__(self, is_s: bool, firsts: Int64s, ends: Int64s) -> None:
         self.is_s, self.firsts, self.ends = is_s, firsts, ends
@@ -40,7 +40,7 @@ class _Arriving:
 
 
 class LlhjCore(ChainCore):
-    """One core of the chain: forwards, stores what is at home here, joins in arrival order."""
+    """One core of the chain: forwards, stores tuples whose home it is, joins in arrival order."""
 
     def __init__(self, ranges: Ranges, chain: Chain, number: int, crew: Crew, meter: Meter) -> None:
         super().__init__(ranges, chain, number, crew, meter)
@@ -54,11 +54,11 @@ class LlhjCore(ChainCore):
         return self._r.ended and self._s.ended
 
     def take_left(self) -> bool:
-        """Pass a message of R on, store what is at home here."""
+        """Forward a message of R, store tuples whose home is here."""
         return self._take(self._r, self.from_left, self.to_right)
 
     def take_right(self) -> bool:
-        """Pass a message of S on, store what is at home here."""
+        """Forward a message of S, store tuples whose home is here."""
         return self._take(self._s, self.from_right, self.to_left)
 
     def _take(self, stream: _Arriving, inbox: Ring, onward: Ring | None) -> bool:
@@ -77,12 +77,12 @@ class LlhjCore(ChainCore):
         stream.waiting.append(message)
         return True
 
-    def go_on(self) -> bool:
-        """Join what can be joined, forget what has expired, in each stream's order."""
+    def forward(self) -> bool:
+        """Join what can be joined and remove expired tuples, in each stream's order."""
         return any([self._catch_up(self._r, self._s), self._catch_up(self._s, self._r)])
 
     def _catch_up(self, stream: _Arriving, opposite: _Arriving) -> bool:
-        # Runs that wait are joined as one. Forgetting may be late, never early.
+        # Waiting runs are joined as one. Removal may be late, never early.
         due = stream.ends[stream.joined : stream.received]
         able = int(np.searchsorted(due, opposite.received, side="right"))
         if able:

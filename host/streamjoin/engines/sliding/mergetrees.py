@@ -1,27 +1,28 @@
 """Index-based window joins over IM-Tree and PIM-Tree: PIM-Tree, sections 3.2, 3.3 and 4.
 
-A window's index is an immutable tree and mutable B+-trees that take what arrives. When these hold
-``merge_ratio`` of the window they are merged into a new immutable tree, without what has expired.
-``ibwj-im`` has one mutable tree; ``ibwj-pim`` has one for the range of each node of the immutable
-tree at ``insertion_depth``, each with a lock, and so lets threads work beside each other.
+A window's index is an immutable tree and mutable B+-trees, into which arriving tuples are inserted.
+When these hold ``merge_ratio`` of the window they are merged into a new immutable tree, without
+expired tuples. ``ibwj-im`` has one mutable tree; ``ibwj-pim`` has one for the key range of each
+node of the immutable tree at ``insertion_depth``, each with a lock, so that threads work in
+parallel.
 
 The parallel join (section 4.1) takes tasks of ``task`` tuples from a common counter, keeps an edge
-for each stream and propagates results in arrival order. Threads join in and leave as there is work:
-a batch has one for every four tasks, and one alone need not be woken up; where merges are small one
-works alone. Departures from the study:
+for each stream and propagates results in arrival order. The number of threads follows the work: a
+batch has one for every four tasks, and a single thread is used where merges are small. Departures
+from the study:
 
-- results are propagated when a batch of arrivals is done, by a helper beside the next batch, not
-  by whichever thread finds time; the helper also numbers the batch after that;
-- a search that leaves a mutable tree goes on in the next one by its number, so leaves are not
-  linked across trees and their last ones need no flag;
-- the rows that had to wait for a merge are inserted by all threads, not by the merging one;
-- a batch waits for its merge, so that a merge is beside the joins of one batch at most;
-- one thread merges with nothing beside it.
+- a helper propagates the results of a batch during the next batch, instead of any idle thread; the
+  helper also numbers the arrivals of the batch after that;
+- a search that leaves a mutable tree continues in the next one by its number, so leaves are not
+  linked across trees and last leaves need no flag;
+- all threads insert the rows that waited for a merge, not the merging thread alone;
+- a batch waits for its merge, so that a merge runs in parallel with one batch at most;
+- with a single thread, joining stops during a merge.
 
-Memory for each stream and window of W tuples: two immutable trees of 8.1 bytes a tuple (one is
-what the next merge writes to), and for ``merge_ratio`` W tuples, plus a batch where threads share,
-12 to 24 bytes each in mutable trees, and for each of these 8 bytes and, where threads share, a
-cache line for its lock.
+Memory for each stream and window of W tuples: two immutable trees of 8.1 bytes a tuple (the next
+merge writes to one of them), and 12 to 24 bytes a tuple in mutable trees, for ``merge_ratio`` W
+tuples, plus a batch where threads share. Each mutable tree takes 8 bytes and, where threads share,
+a cache line for its lock.
 """
 
 from dataclasses import replace
@@ -44,30 +45,30 @@ if TYPE_CHECKING:
 
     from streamjoin.engines.kernels.trees.probing import Arrivals, Columns
 
-Places = NDArray[np.uint64]
-NO_PLACES: Places = np.empty(0, dtype=np.uint64)
+Addresses = NDArray[np.uint64]
+NO_ADDRESSES: Addresses = np.empty(0, dtype=np.uint64)
 NO_CODES: Codes = np.empty(0, dtype=np.uint32)
 
 MIN_MERGED = 256
-"""A merge is not worth its call for fewer tuples, however small the window."""
+"""Minimum tuples of a merge, however small the window: fewer are not worth the call."""
 
 MIN_SHARED = 1 << 14
-"""Tuples of a merge for which threads share an index: for fewer they would spend their time on
-meeting before and after merges, and one alone is faster."""
+"""Minimum tuples of a merge for which threads share an index: for fewer, they would wait for one
+another at merges, and a single thread is faster."""
 
 TASKS_EACH = 4
-"""Tasks of a batch for which it is worth to wake up another thread."""
+"""Tasks of a batch for each thread that is woken up."""
 
 MAX_DEPTH = 6
 NEVER = (1 << 64) - 1
 RATIOS = ("1/8", "1", "1/2", "1/4", "1/16", "1/32", "1/64", "1/128")
 
-MERGE_RATIO = Knob("merge_ratio", "1/8", "Share of a window that is merged.", choices=RATIOS)
+MERGE_RATIO = Knob("merge_ratio", "1/8", "Share of a window to merge at.", choices=RATIOS)
 TASK = Knob("task", 32, "Arrivals that a thread takes at once.", 1, 1 << 10)
 
 
 class _Thread:
-    """What one thread of a join keeps: its place in a task, and its pairs."""
+    """State of one thread of a join: its position in a task, and its pairs."""
 
     def __init__(self, number: int, task: int) -> None:
         from streamjoin.engines.kernels.trees import mergetrees
@@ -78,12 +79,12 @@ class _Thread:
         self.output = Output()
         self.pairs: list[Codes] = [np.empty((2, 0), dtype=np.uint32)]
 
-    def keep(self, found: int) -> None:
-        """Put the pairs so far aside."""
+    def keep(self, matches: int) -> None:
+        """Keep the pairs of the buffer until they are propagated."""
         from streamjoin.engines.kernels.trees import mergetrees
 
-        self.pairs.append(self.output.room[:, :found].copy())
-        self.state[mergetrees.WRITTEN] += np.uint64(found)
+        self.pairs.append(self.output.room[:, :matches].copy())
+        self.state[mergetrees.WRITTEN] += np.uint64(matches)
 
 
 class MergeTreeIndex(WindowIndex):
@@ -92,15 +93,15 @@ class MergeTreeIndex(WindowIndex):
     Parameters
     ----------
     columns : Columns
-        What is indexed and looked up.
+        Index keys, ranges to probe, and the predicate's codes.
     live : tuple of int
-        The most tuples that each window ever holds.
+        Maximum tuples that each window holds.
     ratio : Fraction
         Merge ratio.
     depth : int
-        Insertion depth; the depth of the immutable tree's deepest inner nodes at most.
+        Insertion depth, at most the depth of the immutable tree's deepest inner nodes.
     task, batch : int
-        Arrivals of a task, and the most that are joined at once.
+        Arrivals of a task, and maximum arrivals that are joined at once.
     threads : int
         Threads that join.
     """
@@ -127,11 +128,11 @@ class MergeTreeIndex(WindowIndex):
         self._threads = [_Thread(number, task) for number in range(threads)]
         self._shared = threads > 1
         self._emitting: Future[None] | None = None
-        # Threads that share have begun tasks when the limit is reached, and a batch may wait.
-        most = max(self._limits) + task + (2 * batch if self._shared else 0)
+        # When the limit is reached, sharing threads may finish their tasks, and a batch may wait.
+        max_entries = max(self._limits) + task + (2 * batch if self._shared else 0)
         trees = immutable.reserve(4, max(live))
         parts = min(nodes.NODE**depth, -(-max(live) // nodes.NODE) + 1)
-        forest = btree.plant(2 * parts, 2, btree.leaves_for(most, nodes.NODE // 2) + parts)
+        forest = btree.plant(2 * parts, 2, btree.leaves_for(max_entries, nodes.NODE // 2) + parts)
         locked = 2 * parts + 1 if self._shared else 0
         locks = np.zeros(locked * int(mergetrees.LOCK_WORDS), dtype=np.uint32)
         state = np.zeros(mergetrees.STATE_WORDS, dtype=np.uint64)
@@ -142,12 +143,12 @@ class MergeTreeIndex(WindowIndex):
             self._set(side, mergetrees.TREE, 2 * side)
             self._set(side, mergetrees.HELD, NEVER)
             self._set(side, mergetrees.LIMIT, self._limits[side])
-            self._merge(side)  # of nothing: the kernel is compiled before time is taken
+            self._merge(side)  # of nothing, to compile the kernel before the measured time
             self._swap(side)
 
     def _set(self, side: int, word: np.uint64, value: int) -> None:
-        place = self._state.SIDES + np.uint64(side) * self._state.SIDE_WORDS + word
-        self.index.state[place] = value
+        address = self._state.SIDES + np.uint64(side) * self._state.SIDE_WORDS + word
+        self.index.state[address] = value
 
     def _tree(self, side: int) -> int:
         words = self._state
@@ -170,9 +171,9 @@ class MergeTreeIndex(WindowIndex):
         why = self._join.FULL
         while why != self._join.DONE:
             with meter.phase("probe"):
-                why, found = self._call(arrivals, thread)
-            thread.output.emit(found, meter)
-            if why == self._join.FULL and not found:
+                why, matches = self._call(arrivals, thread)
+            thread.output.emit(matches, meter)
+            if why == self._join.FULL and not matches:
                 thread.output.grow()
             elif why == self._join.MERGE:
                 self._note(arrivals)
@@ -186,7 +187,7 @@ class MergeTreeIndex(WindowIndex):
         arrivals: "Arrivals",
         thread: _Thread,
         finished: Codes = NO_CODES,
-        places: Places = NO_PLACES,
+        addresses: Addresses = NO_ADDRESSES,
         counts: Codes = NO_CODES,
     ) -> tuple[int, int]:
         return self._join.join(
@@ -198,7 +199,7 @@ class MergeTreeIndex(WindowIndex):
             thread.state,
             thread.number,
             finished,
-            places,
+            addresses,
             counts,
             thread.output.room,
         )
@@ -207,7 +208,7 @@ class MergeTreeIndex(WindowIndex):
         return [side for side in range(2) if self._entries(side) >= self._limits[side]]
 
     def _note(self, arrivals: "Arrivals") -> None:
-        """Note what the arrivals that were taken so far have expired and left to be indexed."""
+        """Note which rows the arrivals taken so far have expired, and which are to be indexed."""
         taken = min(int(self.index.state[self._state.NEXT]), len(arrivals.rows))
         lasts = self._join.last_of_each(arrivals.rows, taken, self._columns.r.shape[1])
         for side, last in enumerate(lasts):
@@ -230,7 +231,7 @@ class MergeTreeIndex(WindowIndex):
         )
 
     def _swap(self, side: int) -> None:
-        """Let the new immutable tree take the place of the old one and of the mutable trees."""
+        """Replace the old immutable tree and the mutable trees by the new immutable tree."""
         words, immutable = self._state, self._immutable
         parts = len(self.index.forest.roots) // 2
         tree = self._tree(side) ^ 1
@@ -245,7 +246,7 @@ class MergeTreeIndex(WindowIndex):
         words = self._state
         tasks = -(-len(arrivals.rows) // self._task)
         threads = self._threads[: max(1, -(-tasks // TASKS_EACH))]
-        places = np.empty(len(arrivals.rows), dtype=np.uint64)
+        addresses = np.empty(len(arrivals.rows), dtype=np.uint64)
         counts = np.empty(len(arrivals.rows), dtype=np.uint32)
         finished = np.zeros(tasks, dtype=np.uint32)
 
@@ -254,11 +255,11 @@ class MergeTreeIndex(WindowIndex):
             while why == self._join.FULL:
                 crew.check()
                 with meter.phase("probe"):
-                    why, found = self._call(arrivals, thread, finished, places, counts)
-                if why == self._join.FULL and not found:
+                    why, matches = self._call(arrivals, thread, finished, addresses, counts)
+                if why == self._join.FULL and not matches:
                     thread.output.grow()
-                elif found:
-                    thread.keep(found)
+                elif matches:
+                    thread.keep(matches)
 
         while True:
             if len(threads) > 1:
@@ -272,12 +273,12 @@ class MergeTreeIndex(WindowIndex):
                 self._catch_up(full[0], arrivals)
             elif int(self.index.state[words.NEXT]) >= len(arrivals.rows):
                 break
-        self._propagate(places, counts, meter, crew)
+        self._propagate(addresses, counts, meter, crew)
 
     def _merge_beside(
         self, side: int, work: "Callable[[_Thread], None]", meter: Meter, crew: Crew
     ) -> None:
-        """Merge in one thread while the others join without indexing (section 4.2)."""
+        """Merge in one thread while the others join without inserting (section 4.2)."""
         words, state = self._state, self.index.state
         self._set(side, words.FROZEN, 1)
         self._set(side, words.HELD, self._taken[side])
@@ -292,7 +293,7 @@ class MergeTreeIndex(WindowIndex):
                 with meter.phase("merge"):
                     self._merge(side)
             finally:
-                state[words.STOP] = 1  # the others come back after their present task
+                state[words.STOP] = 1  # the others return after their current task
 
         crew.each(merge_or_work, self._threads)
         self._swap(side)
@@ -302,7 +303,7 @@ class MergeTreeIndex(WindowIndex):
             self._set(each, words.LIMIT, self._limits[each])
 
     def _catch_up(self, side: int, arrivals: "Arrivals") -> None:
-        """Let the rows that arrived during a merge be inserted."""
+        """Schedule the insertion of the rows that arrived during a merge."""
         words, state, waiting = self._state, self.index.state, self._taken[side]
         self._note(arrivals)
         state[words.PENDING] = state[words.PENDING_DONE] = waiting
@@ -310,8 +311,8 @@ class MergeTreeIndex(WindowIndex):
         if waiting == self._taken[side]:
             self._set(side, words.HELD, NEVER)
 
-    def _propagate(self, places: Places, counts: Codes, meter: Meter, crew: Crew) -> None:
-        """Have the pairs of all threads emitted in arrival order, beside the next batch."""
+    def _propagate(self, addresses: Addresses, counts: Codes, meter: Meter, crew: Crew) -> None:
+        """Emit the pairs of all threads in arrival order, in parallel with the next batch."""
         words = self._state
         written = [int(thread.state[words.WRITTEN]) for thread in self._threads]
         kept = [pairs for thread in self._threads for pairs in thread.pairs]
@@ -323,10 +324,10 @@ class MergeTreeIndex(WindowIndex):
         def emit() -> None:
             pairs = np.concatenate(kept, axis=1)
             ordered = np.empty_like(pairs)
-            self._join.in_order(places, counts, bases, pairs, ordered)
+            self._join.in_order(addresses, counts, bases, pairs, ordered)
             meter.emit(ordered[0], ordered[1])
 
-        self.finish()  # no more than one batch's pairs wait
+        self.finish()  # at most one batch's pairs wait
         self._emitting = crew.beside(emit)
 
     def finish(self) -> None:
@@ -337,7 +338,7 @@ class MergeTreeIndex(WindowIndex):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the entries, the nodes in use, the locks and the marks."""
+        """Bytes of the entries, the nodes in use, the locks and the roots."""
         index = self.index
         roots = index.forest.roots.nbytes + index.forest.heights.nbytes
         return (
@@ -349,7 +350,7 @@ class MergeTreeIndex(WindowIndex):
 
 
 class MergeTreeJoin(IndexJoin):
-    """A join over merge trees; a subclass says at which depth they take insertions."""
+    """A join over merge trees; a subclass sets the depth at which they take insertions."""
 
     capabilities: ClassVar[Capabilities] = replace(IndexJoin.capabilities, parallel=True)
 

@@ -1,4 +1,4 @@
-"""What joins that scan share: who has to meet whom, and a scan handed over part by part."""
+"""What joins that scan share: the rows that each tuple meets, and a resumable scan."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 OUTPUT_PAIRS = 1 << 16
 
-Found = tuple[Codes, Codes, Codes]
+ScanResults = tuple[Codes, Codes, Codes]
 
 CALL_COMPARISONS = 1 << 28
-"""Comparisons of one call of the kernel, some ten milliseconds: it cannot be interrupted."""
+"""Maximum comparisons of a kernel call, some ten milliseconds: it cannot be interrupted."""
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """The input as scans take it.
+    """The input of a scan.
 
     Attributes
     ----------
     r, s : Stream
         The inputs.
     codes : OffsetCodes
-        Their join columns.
+        Codes of their join columns.
     r_first, r_end : ndarray of int64, shape (r rows,)
-        Rows of S that each R tuple meets on its arrival, none before ``r_first``.
+        Range of S rows that each R tuple meets on its arrival.
     s_first, s_end : ndarray of int64, shape (s rows,)
-        Rows of R that each S tuple meets.
+        Range of R rows that each S tuple meets on its arrival.
     carried : tuple of int
-        Leading rows of R and of S that meet nobody on their arrival, nor one another.
+        Leading rows of R and of S that meet no tuple on their arrival, nor one another.
     """
 
     r: Stream
@@ -64,7 +64,7 @@ class Ranges:
 
     @property
     def longest(self) -> int:
-        """The most tuples that one tuple meets on its arrival."""
+        """Maximum tuples that one tuple meets on its arrival."""
         lengths = (self.r_end - self.r_first, self.s_end - self.s_first)
         return max((int(some.max()) for some in lengths if len(some)), default=0)
 
@@ -89,8 +89,8 @@ def run_of(is_s: bool, rows: slice, firsts: Int64s, ends: Int64s) -> "Arrivals":
     """Make arrivals of consecutive rows of one stream."""
     from streamjoin.engines.kernels.sliding.scan import Arrivals
 
-    places = np.arange(rows.start, rows.stop, dtype=np.int64)
-    return Arrivals(np.full(len(places), is_s), places, firsts, ends)
+    own_rows = np.arange(rows.start, rows.stop, dtype=np.int64)
+    return Arrivals(np.full(len(own_rows), is_s), own_rows, firsts, ends)
 
 
 class Scanner:
@@ -101,12 +101,12 @@ class Scanner:
     arriving, stored : OffsetCodes
         Codes by row, and by slot.
     longest : int
-        The most slots that an arrival has to meet.
+        Maximum slots that an arrival meets.
 
     Attributes
     ----------
     stored : OffsetCodes
-        May be replaced while all that was taken is done.
+        May be replaced while the scanner is done.
     rows_of : tuple of int
         Stride, offset of R, offset of S: the row of a slot is ``slot * stride + offset``.
     """
@@ -129,19 +129,18 @@ class Scanner:
 
     @property
     def done(self) -> bool:
-        """Whether all that was taken has been joined."""
-        return int(self._work.state[self._kernels.PLACE]) == self._count
+        """Whether all arrivals that it was given are joined."""
+        return int(self._work.state[self._kernels.ARRIVAL]) == self._count
 
-    def more(self) -> Found:
-        """Join until all is done, the output is full or a while is over.
+    def more(self) -> ScanResults:
+        """Join until all is done, the output is full or the call is long enough.
 
         Returns
         -------
-        places, r_rows, s_rows : ndarray of uint32, shape (pairs,)
-            Place among the arrivals, row of R and row of S of each result: by place, ascending
-            within.
+        arrivals, r_rows, s_rows : ndarray of uint32, shape (pairs,)
+            Arrival, row of R and row of S of each result: by arrival, ascending within.
         """
-        found = self._kernels.scan(
+        count = self._kernels.scan(
             self._arriving,
             self.stored,
             self.rows_of,
@@ -150,9 +149,9 @@ class Scanner:
             self._out,
             self._pieces,
         )
-        # Copies of the few that were found leave the large buffer for the next.
-        places, r_rows, s_rows = (column[:found].copy() for column in self._out)
-        return places, r_rows, s_rows
+        # Copying the few results keeps the large buffer for the next call.
+        arrivals, r_rows, s_rows = (column[:count].copy() for column in self._out)
+        return arrivals, r_rows, s_rows
 
 
 def compile_scan() -> None:

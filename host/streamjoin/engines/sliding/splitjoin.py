@@ -1,22 +1,22 @@
 """SplitJoin: independent cores, a distributor and a collector (the SplitJoin paper).
 
-The distributor hands every batch of arrivals to all cores (algorithm 1). A core stores the tuples
-of its turn and holds all of them against its share of the opposite window (algorithms 2 and 3),
-without asking another core for anything. The collector brings the cores' results together:
+The distributor sends every batch of arrivals to all cores (algorithm 1). A core stores the tuples
+of its turn and compares all of them with its sub-window of the opposite stream (algorithms 2 and
+3), independently of other cores. The collector merges the cores' results:
 
-- order ``none``: as they come, no punctuation;
-- ``outer``: a core ends each arriving tuple's results with a punctuation, and the collector takes
-  one core's up to it, then the next one's (section 4, algorithm 5);
-- ``inner``: a punctuation after every stored tuple; in between, with ``punctuation``, any interval.
+- order ``none``: as they are produced, no punctuation;
+- ``outer``: a core ends each arriving tuple's results with a punctuation; the collector takes one
+  core's results up to it, then the next core's (section 4, algorithm 5);
+- ``inner``: a punctuation after every stored tuple; knob ``punctuation`` sets any interval.
 
-A punctuation is a place in a core's results, which are in order, and needs no mark of its own.
-Cores are threads; distributor and collector are threads beside them. Their queues are bounded: a
-slow core holds the distributor back.
+A punctuation is a position in a core's results, which are in order, and needs no mark of its own.
+Cores, distributor and collector are threads. Their queues are bounded: a slow core throttles the
+distributor.
 
-Told beside the usual metrics: ``stages_us``, the latencies of the stages (figure 14), medians over
-batches: from handing a batch out to a core's beginning with it, from there to the core's end, from
-the last core's end to the collector's; and ``processing_latency_us``, from a tuple's arrival to the
-collector's end with its batch (section 5). The usual latency is the visiting latency.
+Metrics beside the usual ones: ``stages_us``, the latencies of the stages (figure 14), medians over
+batches: from sending a batch until a core begins it, from there until the core ends it, from the
+last core's end until the collector ends; and ``processing_latency_us``, from a tuple's arrival
+until the collector ends its batch (section 5). The usual latency is the visiting latency.
 """
 
 import queue
@@ -30,7 +30,7 @@ from streamjoin.engines.arrivals import batches
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import POLL_S, Crew
 from streamjoin.engines.job import Job
-from streamjoin.engines.sliding.scanning import Found, Ranges, compile_scan
+from streamjoin.engines.sliding.scanning import Ranges, ScanResults, compile_scan
 from streamjoin.engines.sliding.store import Store
 from streamjoin.errors import InputError
 from streamjoin.metrics import Meter, arrival_clock_us
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from streamjoin.engines.kernels.sliding.scan import Arrivals
 
 BATCHES_AHEAD = 4
-"""Batches that wait for a core at most."""
+"""Maximum batches that wait for a core."""
 
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
 
@@ -51,14 +51,14 @@ Item = TypeVar("Item")
 
 
 class Channel(Generic[Item]):
-    """A bounded queue between threads of a crew; waiting for it ends with the run."""
+    """A bounded queue between threads of a crew; waiting ends when the run ends."""
 
-    def __init__(self, crew: Crew, most: int) -> None:
+    def __init__(self, crew: Crew, capacity: int) -> None:
         self._crew = crew
-        self._queue: queue.Queue[Item] = queue.Queue(most)
+        self._queue: queue.Queue[Item] = queue.Queue(capacity)
 
     def put(self, item: Item) -> None:
-        """Put an item behind the others, when there is room."""
+        """Append an item, when there is room."""
         while True:
             self._crew.check()
             try:
@@ -78,7 +78,7 @@ class Channel(Generic[Item]):
 
 @dataclass(frozen=True)
 class Batch:
-    """Arrivals that are handed out together."""
+    """Arrivals that are distributed together."""
 
     number: int
     r_rows: slice
@@ -89,23 +89,23 @@ class Batch:
 
 @dataclass
 class Done:
-    """A core's word that it is through with a batch; ``batch`` is None when it is with all."""
+    """A core's message that it has ended a batch; ``batch`` is None when it has ended all."""
 
     core: int
     batch: Batch | None
     began_us: float = 0.0
     ended_us: float = 0.0
-    found: list[Found] = field(default_factory=list)
+    results: list[ScanResults] = field(default_factory=list)
     pairs: int = 0
 
-    def add(self, found: Found) -> None:
-        """Keep results until those of the other cores are there."""
-        self.found.append(found)
-        self.pairs += len(found[0])
+    def add(self, results: ScanResults) -> None:
+        """Keep results until the other cores' results are there."""
+        self.results.append(results)
+        self.pairs += len(results[0])
 
 
 Inbox: TypeAlias = "Channel[Batch | None]"
-Outbox: TypeAlias = "Channel[Done | Found]"
+Outbox: TypeAlias = "Channel[Done | ScanResults]"
 
 
 class SplitJoin(Engine):
@@ -121,11 +121,11 @@ class SplitJoin(Engine):
         parallel=True,
     )
     knobs: ClassVar[tuple[Knob, ...]] = (
-        Knob("batch", 4096, "Arrivals that are handed out together, at most.", 1, 1 << 20),
+        Knob("batch", 4096, "Maximum arrivals that are distributed together.", 1, 1 << 20),
         Knob(
             "punctuation",
             0,
-            "Stored tuples of a core between punctuations; 0: as the order asked for needs.",
+            "Stored tuples of a core between punctuations; 0: as the order requires.",
             0,
             1 << 30,
         ),
@@ -136,7 +136,7 @@ class SplitJoin(Engine):
         return without_numba()
 
     def promise(self, job: Job) -> str:
-        """Promise what is asked for: order costs the collector's merging."""
+        """Promise the order asked for: it costs the collector's merging."""
         return job.order
 
     def check(self, job: Job) -> None:
@@ -178,7 +178,7 @@ class SplitJoin(Engine):
 
 
 def _distribute(job: Job, ranges: Ranges, crew: Crew, inboxes: list[Inbox], meter: Meter) -> None:
-    """Hand all arrivals to all cores."""
+    """Send all arrivals to all cores."""
     rest = partial(crew.rest_until_us, meter)
     for number, rows in enumerate(batches(job, meter, int(job.knobs["batch"]), rest)):
         batch = Batch(number, *rows, ranges.arrivals(*rows), meter.now_us())
@@ -201,7 +201,7 @@ class Core:
     punctuated: bool
 
     def process(self) -> None:
-        """Store the own tuples of every batch, hold all of them against what is stored."""
+        """Store the core's tuples of every batch, and compare the batch with the stored ones."""
         scanner, meter = self.store.scanner, self.meter
         while True:
             with meter.phase("wait"):
@@ -218,18 +218,18 @@ class Core:
             while not scanner.done:
                 self.crew.check()
                 with meter.phase("probe"):
-                    found = scanner.more()
+                    results = scanner.more()
                 if self.punctuated:
-                    done.add(found)
+                    done.add(results)
                     meter.check_room(done.pairs)
                 else:
-                    self.outbox.put(found)
+                    self.outbox.put(results)
             done.ended_us = meter.now_us()
             self.outbox.put(done)
 
 
 class Collector:
-    """Brings the cores' results together in the order that is asked for."""
+    """Merges the cores' results in the order asked for."""
 
     def __init__(self, job: Job, meter: Meter) -> None:
         self._job, self._meter = job, meter
@@ -240,7 +240,7 @@ class Collector:
         self._processing_us: list[NDArray[np.float64]] = []
 
     def collect(self, outbox: Outbox) -> None:
-        """Take what the cores give until all are through."""
+        """Take the cores' results until all cores have ended."""
         ended = 0
         while ended < self._job.threads:
             item = outbox.get()
@@ -255,18 +255,18 @@ class Collector:
                     self._finish(item.batch, self._waiting.pop(item.batch.number))
 
     def _finish(self, batch: Batch, cores: list[Done]) -> None:
-        """Merge a batch's results and note what it took."""
+        """Merge a batch's results and note its latencies."""
         from streamjoin.engines.kernels.sliding import collecting
 
         cores.sort(key=lambda done: done.core)
         counts = [done.pairs for done in cores]
         if any(counts):
-            found = np.concatenate(
-                [np.array(some) for done in cores for some in done.found], axis=1
+            results = np.concatenate(
+                [np.array(some) for done in cores for some in done.results], axis=1
             )
             merged = np.empty(sum(counts), np.uint32), np.empty(sum(counts), np.uint32)
             bounds = np.cumsum([0, *counts])
-            collecting.merge(found, bounds, batch.arrivals.is_s, self._interval_rows, *merged)
+            collecting.merge(results, bounds, batch.arrivals.is_s, self._interval_rows, *merged)
             self._meter.emit(*merged)
         now_us = self._meter.now_us()
         self._stages_us.append(
@@ -289,10 +289,12 @@ class Collector:
             return {}
         stages = np.median(np.array(self._stages_us), axis=0).tolist()
         tuples = np.concatenate(self._processing_us)
-        found = np.quantile(tuples, QUANTILES, method="inverted_cdf").tolist()
+        quantiles = np.quantile(tuples, QUANTILES, method="inverted_cdf").tolist()
         return {
             "stages_us": dict(
                 zip(("distribution", "execution", "collection"), stages, strict=True)
             ),
-            "processing_latency_us": dict(zip(("p50", "p95", "p99", "max"), found, strict=True)),
+            "processing_latency_us": dict(
+                zip(("p50", "p95", "p99", "max"), quantiles, strict=True)
+            ),
         }

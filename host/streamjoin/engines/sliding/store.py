@@ -1,4 +1,4 @@
-"""One core's share of both windows: every so many-th tuple, as long as it lives."""
+"""One core's sub-windows: of each stream every ``cores``-th tuple, while it is live."""
 
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 MIN_SLOTS = 1024
 
-Place = TypeVar("Place", int, Int64s)
+RowOrRows = TypeVar("RowOrRows", int, Int64s)
 
 
 class _Side:
     """One stream's stored tuples, in slots from ``base`` on; those before ``start`` are expired.
 
-    New ones are written behind the last. Where there is no room, the live ones move to the front,
-    of larger arrays if they fill more than half: what is held is bounded by the window.
+    New tuples are appended. If there is no room, the live ones move to the front, of larger arrays
+    if they fill more than half: memory is bounded by the window.
     """
 
     def __init__(self, codes: tuple[Codes, ...], number: int, cores: int) -> None:
@@ -32,16 +32,16 @@ class _Side:
         self.parts = self._arrays(MIN_SLOTS)
 
     def _arrays(self, slots: int) -> tuple[Codes, ...]:
-        # A vector may read what is behind the last tuple; what it finds there is dropped.
+        # A vector may read beyond the last tuple; matches there are dropped.
         shape = (len(self._codes[0]), slots + self._lanes)
         return tuple(np.zeros(shape, dtype=np.uint32) for _ in self._codes)
 
-    def slot(self, row: Place) -> Place:
-        """Return the slot of the first own tuple from a row on."""
+    def slot(self, row: RowOrRows) -> RowOrRows:
+        """Return the slot of the core's first tuple from a row on."""
         return (row - self._number + self._cores - 1) // self._cores
 
     def keep_up_to(self, row: int) -> None:
-        """Store what falls to this core, from the last ones up to a row."""
+        """Store this core's tuples from the last stored one up to a row."""
         end = self.slot(row)
         self._make_room(end)
         turn = slice(self._end * self._cores + self._number, row, self._cores)
@@ -50,7 +50,7 @@ class _Side:
         self._end = end
 
     def expire(self, row: int) -> None:
-        """Forget all tuples before a row."""
+        """Remove all tuples before a row."""
         self._start = max(self._start, self.slot(row))
 
     def _make_room(self, end: int) -> None:
@@ -67,7 +67,7 @@ class _Side:
 
 
 class Store:
-    """What one of several cores stores, and its scan of that (SplitJoin, section 3).
+    """The sub-windows of one core, and its scan of them (SplitJoin, section 3).
 
     A core counts the tuples of each stream and stores those of its turn: of ``cores`` cores, core
     ``number`` stores rows ``number``, ``number + cores`` and so on, in slots 0, 1 and so on.
@@ -77,7 +77,7 @@ class Store:
     ranges : Ranges
         The input.
     number, cores : int
-        Which core of how many.
+        The core's number, and the number of cores.
     """
 
     def __init__(self, ranges: Ranges, number: int, cores: int) -> None:
@@ -97,20 +97,20 @@ class Store:
         return sum(part.nbytes for part in self._codes)
 
     def keep_up_to(self, r_row: int, s_row: int) -> None:
-        """Store what falls to this core, from the last ones up to these rows of R and S."""
+        """Store this core's tuples from the last stored ones up to these rows of R and S."""
         self._r.keep_up_to(r_row)
         self._s.keep_up_to(s_row)
 
     def expire(self, r_row: int, s_row: int) -> None:
-        """Forget all tuples of R and of S before these rows: no later arrival meets them."""
+        """Remove all tuples of R and of S before these rows: no later arrival meets them."""
         self._r.expire(r_row)
         self._s.expire(s_row)
 
     def expire_unmet(self, r_rows: slice, s_rows: slice) -> None:
-        """Forget what no tuple from these arriving rows on meets.
+        """Remove tuples that no tuple from these arriving rows on meets.
 
-        Nobody says so to this core: of a count window it forgets as it counts, of a time window
-        when a tuple of the opposite stream tells the time (SplitJoin, algorithm 4).
+        The core decides this alone: a count window expires by counting, a time window by the
+        arrival time of an opposite tuple (SplitJoin, algorithm 4).
         """
         if s_rows.start < s_rows.stop:
             self._r.expire(int(self._ranges.s_first[s_rows.start]))
@@ -118,7 +118,7 @@ class Store:
             self._s.expire(int(self._ranges.r_first[r_rows.start]))
 
     def begin(self, arrivals: "Arrivals") -> None:
-        """Have the scanner take arrivals, whose stretches are given in rows."""
+        """Start the scanner on arrivals, whose ranges are given in rows."""
         scanner = self.scanner
         scanner.stored = self._codes
         r_offset, s_offset = (self._r.base * self._cores, self._s.base * self._cores)

@@ -1,18 +1,18 @@
 """Index-based window joins over B+-trees and over chained indexes: PIM-Tree, sections 2.2.1, 2.2.2.
 
 ``ibwj-bptree`` keeps one B+-tree a window and deletes every tuple as it expires: the baseline of
-the study. Deletion merges or evens out neighbours where a node gets down to a quarter (a B+-tree
-of the textbook does at half, and splits again sooner).
+the study. Deletion merges neighbours or balances them when a node is down to a quarter (a textbook
+B+-tree does so at half, and splits again sooner).
 
 ``ibwj-chain`` cuts a window into sub-indexes by arrival. With ``chain_length`` L a sub-index holds
-1 / (L - 1) of the window, so that L of them cover it wherever it lies; the one that all tuples
-have left is emptied as a whole and becomes the next active one. In a B-chain (``chain=b``) all
-are B+-trees, in an IB-chain (``chain=ib``) full ones become immutable. The study converts while
-no tuple is joined, and so do we.
+1 / (L - 1) of the window, so that L of them cover any window; one whose tuples have all expired is
+emptied as a whole and becomes the next active one. In a B-chain (``chain=b``) all are B+-trees, in
+an IB-chain (``chain=ib``) full ones become immutable. As in the study, no tuple is joined during
+the conversion.
 
-Memory: 12 bytes for each live tuple and what nodes have to spare (twice that at most in a tree of
-insertions, four times with deletions); a B-chain holds L / (L - 1) of a window, an IB-chain 8
-bytes for each of its tuples besides the active sub-index.
+Memory: 12 bytes for each live tuple, and the unused part of nodes (in all at most twice that in a
+tree with insertions only, four times with deletions); a B-chain holds L / (L - 1) of a window, an
+IB-chain 8 bytes for each of its tuples besides the active sub-index.
 """
 
 from abc import abstractmethod
@@ -43,18 +43,18 @@ class _Resumed(WindowIndex):
         arrival = 0
         while arrival < len(arrivals.rows):
             with meter.phase("probe"):
-                reached, found = self.step(arrivals, arrival, self._output)
-            self._output.emit(found, meter)
+                reached, matches = self.step(arrivals, arrival, self._output)
+            self._output.emit(matches, meter)
             if reached == arrival:
                 self._output.grow()
             arrival = reached
 
     def finish(self) -> None:
-        """Nothing waits."""
+        """Do nothing: all pairs were emitted."""
 
     @abstractmethod
     def step(self, arrivals: "Arrivals", arrival: int, output: Output) -> tuple[int, int]:
-        """Join from an arrival on; return where to go on and the pairs found."""
+        """Join from an arrival on; return the arrival to resume with and the number of matches."""
 
 
 class _Trees(_Resumed):
@@ -101,10 +101,10 @@ class _Chain(_Resumed):
         self._kernel, self._columns = windowtrees.join_chain, columns
         self._length, self._frozen = length, frozen
         self._blocks = np.array([-(-tuples // (length - 1)) for tuples in live], dtype=np.uint64)
-        most = int(self._blocks.max())
+        max_entries = int(self._blocks.max())
         trees = 2 if frozen else 2 * length
-        self.forest = btree.plant(trees, trees, btree.leaves_for(most, nodes.NODE // 2))
-        self.archive = immutable.reserve(2 * length if frozen else 1, most if frozen else 1)
+        self.forest = btree.plant(trees, trees, btree.leaves_for(max_entries, nodes.NODE // 2))
+        self.archive = immutable.reserve(2 * length if frozen else 1, max_entries if frozen else 1)
 
     def step(self, arrivals: "Arrivals", arrival: int, output: Output) -> tuple[int, int]:
         """Join from an arrival on."""

@@ -78,12 +78,12 @@ def _explained(error: Exception) -> EngineError:
 
 
 def _load(connection: Any, job: Job) -> None:
-    """Make tables r and s: row, arrival position, tuples of the other stream before, columns."""
+    """Make tables r and s: row, arrival position, earlier tuples of the other stream, columns."""
     for side, stream, columns in (
         ("r", job.r, [term.r_column for term in job.predicate.terms]),
         ("s", job.s, [term.s_column for term in job.predicate.terms]),
     ):
-        arrays = {f"k{place}": _given(stream.held(name)) for place, name in enumerate(columns)}
+        arrays = {f"k{number}": _given(stream.held(name)) for number, name in enumerate(columns)}
         if stream.missing is not None:
             arrays["missing"] = np.ascontiguousarray(stream.missing)
         arrays["ts"] = np.ascontiguousarray(stream.ts)
@@ -102,13 +102,13 @@ def _load(connection: Any, job: Job) -> None:
         return
     connection.execute(
         "CREATE TABLE arrivals AS SELECT side, row, "
-        "row_number() OVER (ORDER BY ts, side, row) - 1 AS place "
+        "row_number() OVER (ORDER BY ts, side, row) - 1 AS position "
         "FROM (SELECT 0 AS side, row, ts FROM r_in UNION ALL SELECT 1, row, ts FROM s_in)"
     )
     for side, code in (("r", 0), ("s", 1)):
-        # Of the `place` tuples before this one, `row` are of its own stream.
+        # Of the `position` tuples before this one, `row` are of its own stream.
         connection.execute(
-            f"CREATE TABLE {side} AS SELECT i.*, a.place, a.place - a.row AS others_before "
+            f"CREATE TABLE {side} AS SELECT i.*, a.position, a.position - a.row AS others_before "
             f"FROM {side}_in AS i JOIN arrivals AS a ON a.side = {code} AND a.row = i.row"
         )
 
@@ -121,13 +121,13 @@ def _given(column: Any) -> Any:
 
 
 def _query(job: Job) -> str:
-    conditions = [_term(place, term, job) for place, term in enumerate(job.predicate.terms)]
+    conditions = [_term(number, term, job) for number, term in enumerate(job.predicate.terms)]
     conditions.append(_window(job.window))
     return f"SELECT r.row AS r_row, s.row AS s_row FROM r JOIN s ON {' AND '.join(conditions)}"
 
 
-def _term(place: int, term: Term, job: Job) -> str:
-    r_key, s_key = f"r.k{place}", f"s.k{place}"
+def _term(number: int, term: Term, job: Job) -> str:
+    r_key, s_key = f"r.k{number}", f"s.k{number}"
     if isinstance(term, Equi):
         return f"{r_key} = {s_key}"
     r_type, s_type = job.r.column(term.r_column).dtype, job.s.column(term.s_column).dtype
@@ -158,12 +158,12 @@ def _window(window: Window) -> str:
         return " = ".join(numbers)
     if isinstance(window, CountWindow):
         return (
-            "CASE WHEN r.place > s.place "
+            "CASE WHEN r.position > s.position "
             f"THEN s.row::BIGINT >= r.others_before - {window.s_tuples} "
             f"ELSE r.row::BIGINT >= s.others_before - {window.r_tuples} END"
         )
     assert isinstance(window, TimeWindow)
     return (
-        f"CASE WHEN r.place > s.place THEN r.ts < s.ts + {window.s_us} "
+        f"CASE WHEN r.position > s.position THEN r.ts < s.ts + {window.s_us} "
         f"ELSE s.ts < r.ts + {window.r_us} END"
     )

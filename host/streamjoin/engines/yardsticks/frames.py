@@ -1,7 +1,7 @@
 """Outside yardsticks on data frames: Polars, pyarrow and pandas, each its own join at its best.
 
-Native tables with a key column and a row number are made before the clock starts, as DuckDB's
-are; joining and materialising both row numbers is what is timed. The threads of Polars are those
+Native tables with a key column and a row number are made before the clock starts, as DuckDB's are;
+the measured time covers joining and materialising both row numbers. The threads of Polars are those
 of its pool, all cores unless ``POLARS_MAX_THREADS`` says otherwise before Python starts.
 """
 
@@ -116,8 +116,8 @@ class Polars(DataFrameEngine):
     def join(self, r: Any, s: Any, job: Job) -> tuple[Any, Any]:
         """Join lazily and collect."""
         query = s.lazy().join(r.lazy(), on=self.on(job), how="inner").select("r_row", "s_row")
-        found = query.collect(engine="streaming" if job.knobs["streaming"] else "in-memory")
-        return found["r_row"].to_numpy(), found["s_row"].to_numpy()
+        joined = query.collect(engine="streaming" if job.knobs["streaming"] else "in-memory")
+        return joined["r_row"].to_numpy(), joined["s_row"].to_numpy()
 
 
 class PyArrow(DataFrameEngine):
@@ -140,10 +140,10 @@ class PyArrow(DataFrameEngine):
         pool = pyarrow.cpu_count()
         pyarrow.set_cpu_count(job.threads)
         try:
-            found = s.join(r, keys=self.on(job), join_type="inner", use_threads=job.threads > 1)
+            joined = s.join(r, keys=self.on(job), join_type="inner", use_threads=job.threads > 1)
         finally:
             pyarrow.set_cpu_count(pool)
-        return found["r_row"].to_numpy(), found["s_row"].to_numpy()
+        return joined["r_row"].to_numpy(), joined["s_row"].to_numpy()
 
 
 class Pandas(DataFrameEngine):
@@ -160,5 +160,5 @@ class Pandas(DataFrameEngine):
 
     def join(self, r: Any, s: Any, job: Job) -> tuple[Any, Any]:
         """Merge."""
-        found = s.merge(r, on=self.on(job), how="inner", sort=False)
-        return found["r_row"].to_numpy(), found["s_row"].to_numpy()
+        joined = s.merge(r, on=self.on(job), how="inner", sort=False)
+        return joined["r_row"].to_numpy(), joined["s_row"].to_numpy()

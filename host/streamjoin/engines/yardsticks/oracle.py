@@ -1,4 +1,4 @@
-"""The oracle as an engine, for small inputs and to see what others are held against."""
+"""The oracle as an engine, for small inputs and for comparison."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from streamjoin.metrics import Meter
 
 
 class Oracle(Engine):
-    """The definition itself, slow and obvious: what every other engine is held against."""
+    """The definition itself, slow and obvious: the reference for every other engine."""
 
     name: ClassVar[str] = "oracle"
     capabilities: ClassVar[Capabilities] = Capabilities(

@@ -18,19 +18,19 @@ ROW_MASK = U64(0xFFFFFFFF)
 LAST = U64(0xFFFFFFFFFFFFFFFF)
 
 GUIDE_BITS = 12
-"""The keys from the least to the greatest are cut into up to this many steps (its power of two);
-each says at which splitter the search for a key's range begins."""
+"""log2 of the maximum steps into which the keys are cut; for each step the guide names the splitter
+at which the search for a key's range begins."""
 
 
 @kernel
-def make_guide(splitters: Codes, least: np.uint32, shift: np.uint32, guide: Int64s) -> None:
-    """Write for each step of ``2 ** shift`` keys from ``least`` up the first range it can be in.
+def make_guide(splitters: Codes, lowest: np.uint32, shift: np.uint32, guide: Int64s) -> None:
+    """Write for each step of ``2 ** shift`` keys from ``lowest`` up its first possible range.
 
     Range ``i`` holds the keys from ``splitters[i - 1]`` to below ``splitters[i]``.
     """
     at = 0
     for step in range(len(guide)):
-        first = U64(least) + (U64(step) << U64(shift))
+        first = U64(lowest) + (U64(step) << U64(shift))
         while at < len(splitters) and U64(splitters[at]) <= first:
             at += 1
         guide[step] = at
@@ -38,9 +38,9 @@ def make_guide(splitters: Codes, least: np.uint32, shift: np.uint32, guide: Int6
 
 @inlined
 def _range_of(
-    key: np.uint32, splitters: Codes, least: np.uint32, shift: np.uint32, guide: Int64s
+    key: np.uint32, splitters: Codes, lowest: np.uint32, shift: np.uint32, guide: Int64s
 ) -> int:
-    at: int = guide[U64((key - least) >> shift)]
+    at: int = guide[U64((key - lowest) >> shift)]
     while at < len(splitters) and splitters[at] <= key:
         at += 1
     return at
@@ -52,14 +52,14 @@ def range_histogram(
     first: int,
     end: int,
     splitters: Codes,
-    least: np.uint32,
+    lowest: np.uint32,
     shift: np.uint32,
     guide: Int64s,
     counts: Int64s,
 ) -> None:
     """Count keys by range."""
     for row in range(U64(first), U64(end)):
-        counts[_range_of(keys[row], splitters, least, shift, guide)] += 1
+        counts[_range_of(keys[row], splitters, lowest, shift, guide)] += 1
 
 
 @kernel
@@ -68,7 +68,7 @@ def range_scatter(
     first: int,
     end: int,
     splitters: Codes,
-    least: np.uint32,
+    lowest: np.uint32,
     shift: np.uint32,
     guide: Int64s,
     offsets: Int64s,
@@ -77,31 +77,31 @@ def range_scatter(
     """Pack tuples and move them to their ranges; ``offsets`` is advanced."""
     for row in range(U64(first), U64(end)):
         key = keys[row]
-        at = _range_of(key, splitters, least, shift, guide)
+        at = _range_of(key, splitters, lowest, shift, guide)
         out[U64(offsets[at])] = U64(key) << U64(32) | row
         offsets[at] += 1
 
 
 @kernel
 def merge_two(runs: Tuples, first: int, middle: int, end: int, out: Tuples) -> None:
-    """Merge two neighbouring sorted runs into the same places of ``out``."""
-    left, right, place = U64(first), U64(middle), U64(first)
+    """Merge two neighbouring sorted runs into the same indices of ``out``."""
+    left, right, index = U64(first), U64(middle), U64(first)
     left_end, right_end = U64(middle), U64(end)
     while left < left_end and right < right_end:
         a, b = runs[left], runs[right]
         take = a <= b
-        out[place] = a if take else b
+        out[index] = a if take else b
         left += U64(take)
         right += U64(not take)
-        place += U64(1)
+        index += U64(1)
     while left < left_end:
-        out[place] = runs[left]
+        out[index] = runs[left]
         left += U64(1)
-        place += U64(1)
+        index += U64(1)
     while right < right_end:
-        out[place] = runs[right]
+        out[index] = runs[right]
         right += U64(1)
-        place += U64(1)
+        index += U64(1)
 
 
 @kernel
@@ -113,9 +113,9 @@ def merge_many(runs: Tuples, bounds: Int64s, out: Tuples) -> None:
     runs : ndarray of uint64
         The runs.
     bounds : ndarray of int64, shape (runs + 1,)
-        Where they begin and end.
+        First index of each run, and the end of the last.
     out : ndarray of uint64
-        Receives them in the same places.
+        Receives the merged runs at the same indices.
     """
     count = len(bounds) - 1
     leaves = 1
@@ -140,8 +140,8 @@ def merge_many(runs: Tuples, bounds: Int64s, out: Tuples) -> None:
         winners[node] = b if b_wins else a
         losers[node] = a if b_wins else b
     winner = winners[1]
-    for place in range(bounds[0], bounds[count]):
-        out[place] = heads[winner]
+    for index in range(bounds[0], bounds[count]):
+        out[index] = heads[winner]
         nexts[winner] += 1
         live[winner] = nexts[winner] < bounds[winner + 1]
         if live[winner]:
@@ -166,26 +166,26 @@ def merge_join(
     out_s: Codes,
     at: int,
 ) -> int:
-    """Join two sorted stretches in a single pass until they end or the output is full.
+    """Join two sorted ranges in a single pass until they end or the output is full.
 
     Parameters
     ----------
     r, s : ndarray of uint64
         Sorted tuples.
     r_end, s_end : int
-        Where the stretches end.
+        End of each range.
     state : ndarray of int64, shape (3,)
-        Where to go on: first R tuple of the present key, S tuple, R tuple to pair it with next (-1
-        for the first). The S place is ``s_end`` when done.
+        Where to resume: first R tuple of the current key, S tuple, R tuple to pair it with next (-1
+        for the first). The S index is ``s_end`` when done.
     out_r, out_s : ndarray of uint32, same shape
-        Receive the matching rows, from place ``at`` on.
+        Receive the matching rows, from index ``at`` on.
 
     Returns
     -------
     int
-        The place behind the last match.
+        The index after the last match.
     """
-    found, room = U64(at), U64(len(out_r))
+    filled, room = U64(at), U64(len(out_r))
     at_r, at_s = U64(state[0]), U64(state[1])
     last_r, last_s = U64(r_end), U64(s_end)
     inside = state[2]
@@ -193,10 +193,10 @@ def merge_join(
         one, other = r[at_r], s[at_s]
         r_key, s_key = one >> U64(32), other >> U64(32)
         again = at_r + U64(1) < last_r and r[at_r + U64(1)] >> U64(32) == r_key
-        if not again and found < room:
+        if not again and filled < room:
             # A key that R has once: no branch depends on how the keys compare.
-            out_r[found], out_s[found] = U32(one & ROW_MASK), U32(other & ROW_MASK)
-            found += U64(r_key == s_key)
+            out_r[filled], out_s[filled] = U32(one & ROW_MASK), U32(other & ROW_MASK)
+            filled += U64(r_key == s_key)
             at_s += U64(s_key <= r_key)
             at_r += U64(r_key < s_key)
             inside = -1
@@ -208,16 +208,16 @@ def merge_join(
             partner = at_r if inside < 0 else U64(inside)
             inside = -1
             while partner < last_r and r[partner] >> U64(32) == s_key:
-                if found == room:
+                if filled == room:
                     state[0], state[1], state[2] = at_r, at_s, partner
-                    return int(found)
-                out_r[found] = U32(r[partner] & ROW_MASK)
-                out_s[found] = U32(other & ROW_MASK)
-                found += U64(1)
+                    return int(filled)
+                out_r[filled] = U32(r[partner] & ROW_MASK)
+                out_s[filled] = U32(other & ROW_MASK)
+                filled += U64(1)
                 partner += U64(1)
             at_s += U64(1)
     state[0], state[1], state[2] = at_r, last_s, -1
-    return int(found)
+    return int(filled)
 
 
 @kernel
@@ -231,7 +231,7 @@ def merge_join_across(
     out_s: Codes,
     at: int,
 ) -> int:
-    """Join two sorted streams but for the pairs within one run: those were joined before.
+    """Join two sorted streams except the pairs within one run, which were joined before.
 
     Parameters
     ----------
@@ -242,14 +242,14 @@ def merge_join_across(
     state : ndarray of int64, shape (3,)
         As of :func:`merge_join`.
     out_r, out_s : ndarray of uint32, same shape
-        Receive the matching rows, from place ``at`` on.
+        Receive the matching rows, from index ``at`` on.
 
     Returns
     -------
     int
-        The place behind the last match.
+        The index after the last match.
     """
-    found, room = U64(at), U64(len(out_r))
+    filled, room = U64(at), U64(len(out_r))
     at_r, at_s = U64(state[0]), U64(state[1])
     last_r, last_s = U64(len(r)), U64(len(s))
     inside = state[2]
@@ -268,16 +268,16 @@ def merge_join_across(
             while other < last_r and r[other] >> U64(32) == s_key:
                 r_row = r[other] & ROW_MASK
                 if r_row < met_first or r_row >= met_end:
-                    if found == room:
+                    if filled == room:
                         state[0], state[1], state[2] = at_r, at_s, other
-                        return int(found)
-                    out_r[found] = U32(r_row)
-                    out_s[found] = U32(row)
-                    found += U64(1)
+                        return int(filled)
+                    out_r[filled] = U32(r_row)
+                    out_s[filled] = U32(row)
+                    filled += U64(1)
                 other += U64(1)
             at_s += U64(1)
     state[0], state[1], state[2] = at_r, last_s, -1
-    return int(found)
+    return int(filled)
 
 
 @kernel

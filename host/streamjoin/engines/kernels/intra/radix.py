@@ -1,8 +1,8 @@
 """Radix partitioning and cache-resident hash joins, for the parallel radix join.
 
-A tuple is one uint64: key in the upper half, row in the lower. Partitions are the upper bits of a
-multiplicative hash of the key, so that keys with regular low bits spread evenly too; a partition's
-hash table uses the bits below them.
+A tuple is one uint64: key in the upper half, row in the lower. The radix bits are the upper bits of
+a multiplicative hash of the key, so that keys with regular low bits spread evenly too; a
+partition's hash table uses the bits below them.
 """
 
 import numpy as np
@@ -32,24 +32,24 @@ def pack(keys: Codes, first: int, end: int, out: Tuples) -> None:
 
 @kernel
 def histogram(tuples: Tuples, first: int, end: int, skip: int, bits: int, counts: Int64s) -> None:
-    """Count tuples by partition: ``bits`` of the hash below the ``skip`` upper ones."""
+    """Count tuples by partition: ``bits`` radix bits below the ``skip`` upper ones."""
     shift, left = U32(32 - bits), U32(skip)
-    for place in range(U64(first), U64(end)):
-        counts[U64(U32(_hash(tuples[place]) << left) >> shift)] += 1
+    for index in range(U64(first), U64(end)):
+        counts[U64(U32(_hash(tuples[index]) << left) >> shift)] += 1
 
 
 @kernel
 def scatter(
     tuples: Tuples, first: int, end: int, skip: int, bits: int, offsets: Int64s, out: Tuples
 ) -> None:
-    """Move tuples to their partitions; ``offsets`` says where each goes on, and is advanced.
+    """Move tuples to their partitions; ``offsets`` holds each one's next index and is advanced.
 
     Plain stores: at up to 10 bits a pass every partition keeps its own cache line and page, and
     buffers for write combining do not pay.
     """
     shift, left = U32(32 - bits), U32(skip)
-    for place in range(U64(first), U64(end)):
-        packed = tuples[place]
+    for index in range(U64(first), U64(end)):
+        packed = tuples[index]
         partition = U64(U32(_hash(packed) << left) >> shift)
         out[U64(offsets[partition])] = packed
         offsets[partition] += 1
@@ -66,9 +66,9 @@ def _bucket_bits(tuples: int) -> int:
 
 @kernel
 def table_room(tasks: Int64s) -> tuple[int, int]:
-    """Return tuples and bucket bounds that the tables of these tasks need together.
+    """Return the tuples and bucket bounds that the tables of these tasks need together.
 
-    Two tuples more than there are: a probe reads two places of any bucket.
+    Two tuples more than there are: a probe reads two tuples of any bucket.
     """
     tuples, bounds = 2, 0
     for task in range(len(tasks)):
@@ -80,18 +80,18 @@ def table_room(tasks: Int64s) -> tuple[int, int]:
 
 @kernel
 def build_tables(r: Tuples, tasks: Int64s, used: int, bounds: Codes, table: Tuples) -> None:
-    """Sort each task's R tuples by bucket: equal keys end side by side, nothing is chained.
+    """Sort each task's R tuples by bucket: equal keys are side by side, nothing is chained.
 
     Parameters
     ----------
     r : ndarray of uint64
         Partitioned R.
     tasks : ndarray of int64, shape (tasks, 4)
-        Stretch of R, stretch of S: first and end of each.
+        Range of R, range of S: first and end of each.
     used : int
-        Upper bits of the hash that partitioning used.
+        Radix bits that partitioning used.
     bounds : ndarray of uint32
-        Receives each table's bucket bounds, tables one behind the other.
+        Receives each table's bucket bounds, table after table.
     table : ndarray of uint64
         Receives the tuples.
     """
@@ -103,15 +103,15 @@ def build_tables(r: Tuples, tasks: Int64s, used: int, bounds: Codes, table: Tupl
         buckets, shift = U64(1 << bits), U32(32 - bits)
         for bucket in range(buckets + U64(1)):
             bounds[base + bucket] = 0
-        for place in range(first, end):
-            bounds[base + U64(U32(_hash(r[place]) << left) >> shift)] += U32(1)
+        for index in range(first, end):
+            bounds[base + U64(U32(_hash(r[index]) << left) >> shift)] += U32(1)
         total = U32(0)
         for bucket in range(buckets):
             total += bounds[base + bucket]
             bounds[base + bucket] = total
         bounds[base + buckets] = total
-        for place in range(first, end):  # counts down: bounds end as each bucket's first place
-            packed = r[place]
+        for index in range(first, end):  # counts down: bounds end as each bucket's first index
+            packed = r[index]
             bucket = base + U64(U32(_hash(packed) << left) >> shift)
             bounds[bucket] -= U32(1)
             table[tuples + U64(bounds[bucket])] = packed
@@ -130,7 +130,7 @@ def probe_tables(
     out_r: Codes,
     out_s: Codes,
 ) -> int:
-    """Look each task's S tuples up in its table until all are done or the output is full.
+    """Probe each task's table with its S tuples until all are done or the output is full.
 
     Parameters
     ----------
@@ -139,8 +139,8 @@ def probe_tables(
     tasks, used, bounds, table
         As :func:`build_tables` left them.
     state : ndarray of int64, shape (5,)
-        Where to go on: task, place in S, place in the bucket (-1: its first), tuples and bounds of
-        the tables before; zeros and -1 to begin. Task is ``len(tasks)`` when done.
+        Where to resume: task, index in S, index in the bucket (-1: its first), tuples and bounds of
+        the tables before; zeros and -1 to begin. The task is ``len(tasks)`` when done.
     out_r, out_s : ndarray of uint32, same shape
         Receive the matching rows.
 
@@ -149,7 +149,7 @@ def probe_tables(
     int
         Matches written.
     """
-    found, room = U64(0), U64(len(out_r))
+    matches, room = U64(0), U64(len(out_r))
     left = U32(used)
     task = state[0]
     while task < len(tasks):
@@ -157,36 +157,36 @@ def probe_tables(
         shift = U32(32 - bits)
         tuples, base = U64(state[3]), U64(state[4])
         end = U64(tasks[task, 3])
-        place = U64(max(state[1], tasks[task, 2]))
+        index = U64(max(state[1], tasks[task, 2]))
         inside = state[2]
-        while place < end:
-            packed = s[place]
+        while index < end:
+            packed = s[index]
             bucket = base + U64(U32(_hash(packed) << left) >> shift)
             node = tuples + U64(bounds[bucket]) if inside < 0 else U64(inside)
             last = tuples + U64(bounds[bucket + U64(1)])
             key = packed >> U64(32)
-            if inside < 0 and found + U64(2) <= room:
+            if inside < 0 and matches + U64(2) <= room:
                 # Most buckets hold no more than two: compared without a branch to mispredict.
                 one, two = table[node], table[node + U64(1)]
-                out_r[found], out_s[found] = U32(one & ROW_MASK), U32(packed & ROW_MASK)
-                found += U64((one >> U64(32) == key) & (node < last))
-                out_r[found], out_s[found] = U32(two & ROW_MASK), U32(packed & ROW_MASK)
-                found += U64((two >> U64(32) == key) & (node + U64(1) < last))
+                out_r[matches], out_s[matches] = U32(one & ROW_MASK), U32(packed & ROW_MASK)
+                matches += U64((one >> U64(32) == key) & (node < last))
+                out_r[matches], out_s[matches] = U32(two & ROW_MASK), U32(packed & ROW_MASK)
+                matches += U64((two >> U64(32) == key) & (node + U64(1) < last))
                 node += U64(2)
             inside = -1
             while node < last:
                 if table[node] >> U64(32) == key:
-                    if found == room:
-                        state[0], state[1], state[2] = task, np.int64(place), np.int64(node)
-                        return int(found)
-                    out_r[found] = U32(table[node] & ROW_MASK)
-                    out_s[found] = U32(packed & ROW_MASK)
-                    found += U64(1)
+                    if matches == room:
+                        state[0], state[1], state[2] = task, np.int64(index), np.int64(node)
+                        return int(matches)
+                    out_r[matches] = U32(table[node] & ROW_MASK)
+                    out_s[matches] = U32(packed & ROW_MASK)
+                    matches += U64(1)
                 node += U64(1)
-            place += U64(1)
+            index += U64(1)
         state[1], state[2] = 0, -1
         state[3] += tasks[task, 1] - tasks[task, 0]
         state[4] += (1 << bits) + 1
         task += 1
     state[0] = task
-    return int(found)
+    return int(matches)

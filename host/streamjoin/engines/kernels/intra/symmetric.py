@@ -1,8 +1,8 @@
 """The symmetric hash join's tables, and the routing of arriving tuples to workers.
 
 A table is ``heads[bucket]`` and a node for each inserted tuple: its row, the node inserted before
-it in the same bucket and, where tuples are passed by value, its key. A tuple on its way is one
-uint64: key in the upper half, row in the lower.
+it in the same bucket and, where tuples are passed by value, its key. A routed tuple is one uint64:
+key in the upper half, row in the lower.
 """
 
 import numpy as np
@@ -19,13 +19,13 @@ U32, U64 = np.uint32, np.uint64
 NONE = U32(0xFFFFFFFF)
 ROW_MASK = U64(0xFFFFFFFF)
 POINTER_NODE, VALUE_NODE = 2, 4
-"""32-bit words of a node: row and link, or row, link, key and one that is not used."""
+"""32-bit words of a node: row and link, or row, link, key and an unused word."""
 
 FRESH = -1
-"""Stands for the head of a chain that was not looked up yet."""
+"""The head of a chain that was not looked up yet."""
 
 PADDING = 2 * AHEAD
-"""Tuples behind the last of a batch that may be read (not used) for prefetching."""
+"""Tuples after a batch's last that may be read for prefetching; their values are not used."""
 
 
 @inlined
@@ -47,7 +47,7 @@ def take(
     out: Tuples,
     at: int,
 ) -> int:
-    """Pick a worker's tuples out of the rows ``first`` to below ``end`` and pack them.
+    """Select a worker's tuples of the rows ``first`` to below ``end`` and pack them.
 
     A tuple belongs to the group whose slots its key is routed to and, where the stream is divided
     within a group, to the members in turn.
@@ -59,20 +59,20 @@ def take(
     first, end : int
         Rows to look at.
     slot_first, slot_end, slots : int
-        The group's slots, of so many.
+        The group's range of slots, and the number of all slots.
     member, members : int
-        The worker's place in its group; ``0, 1`` to replicate the stream.
+        The worker's number in its group, and the group's members; ``0, 1`` to replicate the stream.
     out : ndarray of uint64
-        Receives the tuples, from place ``at`` on.
+        Receives the tuples, from index ``at`` on.
 
     Returns
     -------
     int
-        The place behind the last.
+        The index after the last.
     """
-    place = U64(at)
+    index = U64(at)
     if slot_end - slot_first == slots and members == 1:
-        shift = place - U64(first)
+        shift = index - U64(first)
         for row in range(U64(first), U64(end)):
             out[row + shift] = U64(keys[row]) << U64(32) | row
         return at + end - first
@@ -81,12 +81,12 @@ def take(
     turn = U64(first % members)
     for row in range(U64(first), U64(end)):
         key = keys[row]
-        # Another multiplier than the buckets': they must not be alike within a slot.
+        # Not the multiplier of the buckets: the keys of a slot must spread over all buckets.
         slot = (U64(U32(key * U32(0x85EBCA6B))) * many) >> U64(32)
-        out[place] = U64(key) << U64(32) | row
-        place += U64((slot >= low) & (slot < high) & (turn == mine))
+        out[index] = U64(key) << U64(32) | row
+        index += U64((slot >= low) & (slot < high) & (turn == mine))
         turn = U64(0) if turn == last else turn + U64(1)
-    return int(place)
+    return int(index)
 
 
 @kernel
@@ -100,7 +100,7 @@ def insert(
     batch : ndarray of uint64, shape (at least count + PADDING,)
         Tuples.
     count : int
-        How many of them count.
+        Number of tuples.
     by_value : bool
         Whether nodes hold keys.
     shift : int
@@ -108,14 +108,14 @@ def insert(
     heads, nodes : ndarray of uint32
         The table.
     used : int
-        Nodes in use before.
+        Nodes used before.
     """
     down = U64(shift)
     words = U64(VALUE_NODE if by_value else POINTER_NODE)
     node = U64(used)
-    for place in range(U64(0), U64(count)):
-        prefetch(heads, _bucket(batch[place + U64(AHEAD)], down))
-        packed = batch[place]
+    for index in range(U64(0), U64(count)):
+        prefetch(heads, _bucket(batch[index + U64(AHEAD)], down))
+        packed = batch[index]
         bucket = _bucket(packed, down)
         base = node * words
         nodes[base] = U32(packed & ROW_MASK)
@@ -140,34 +140,34 @@ def probe(
     out_own: Codes,
     at: int,
 ) -> int:
-    """Look a batch up in the other stream's table until it ends or the output is full.
+    """Probe the other stream's table with a batch until it ends or the output is full.
 
     Parameters
     ----------
     batch, count, by_value, shift, heads, nodes
         As for :func:`insert`, of the other stream's table.
     state : ndarray of int64, shape (2,)
-        Where to go on: place in the batch, and node (FRESH for the first of its bucket). The
-        place is ``count`` when done.
+        Where to resume: index in the batch, and node (FRESH for the first of its bucket). The index
+        is ``count`` when done.
     other_keys : ndarray of uint32
         Keys of the other stream by row, where nodes do not hold them.
     out_other, out_own : ndarray of uint32
-        Receive the matching rows, from place ``at`` on.
+        Receive the matching rows, from index ``at`` on.
 
     Returns
     -------
     int
-        The place behind the last match.
+        The index after the last match.
     """
     down = U64(shift)
     words = U64(VALUE_NODE if by_value else POINTER_NODE)
-    found, room = U64(at), U64(len(out_own))
-    place, last = U64(state[0]), U64(count)
+    filled, room = U64(at), U64(len(out_own))
+    index, last = U64(state[0]), U64(count)
     resumed = state[1]
-    while place < last:
-        prefetch(heads, _bucket(batch[place + U64(PADDING)], down))
-        prefetch(nodes, U64(heads[_bucket(batch[place + U64(AHEAD)], down)]) * words)
-        packed = batch[place]
+    while index < last:
+        prefetch(heads, _bucket(batch[index + U64(PADDING)], down))
+        prefetch(nodes, U64(heads[_bucket(batch[index + U64(AHEAD)], down)]) * words)
+        packed = batch[index]
         key = U32(packed >> U64(32))
         node = heads[_bucket(packed, down)] if resumed == FRESH else U32(resumed)
         resumed = FRESH
@@ -175,13 +175,13 @@ def probe(
             base = U64(node) * words
             row = nodes[base]
             if (nodes[base + U64(2)] if by_value else other_keys[U64(row)]) == key:
-                if found == room:
-                    state[0], state[1] = place, node
-                    return int(found)
-                out_other[found] = row
-                out_own[found] = U32(packed & ROW_MASK)
-                found += U64(1)
+                if filled == room:
+                    state[0], state[1] = index, node
+                    return int(filled)
+                out_other[filled] = row
+                out_own[filled] = U32(packed & ROW_MASK)
+                filled += U64(1)
             node = nodes[base + U64(1)]
-        place += U64(1)
+        index += U64(1)
     state[0], state[1] = count, FRESH
-    return int(found)
+    return int(filled)

@@ -1,4 +1,4 @@
-"""The step of a loop of a semi-stream join in which tuples expire.
+"""The expiry step of a semi-stream join's loop.
 
 See :mod:`streamjoin.engines.kernels.semi.layout` for the tables.
 """
@@ -39,8 +39,8 @@ from streamjoin.engines.kernels.semi.layout import (
     U32,
     U64,
     Codes,
+    TableArrays,
     Uint64s,
-    Values,
     _hash,
     _home,
     _tag,
@@ -50,25 +50,17 @@ from streamjoin.engines.kernels.semi.layout import (
 
 
 @kernel
-def expire(
-    upto: int,
-    cycle: int,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
-) -> None:
-    """Delete the oldest nodes up to a sequence number; give emptied pages back.
+def expire(upto: int, cycle: int, tables: TableArrays) -> None:
+    """Delete the oldest nodes up to a sequence number; return emptied pages to the free list.
 
-    A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if others
-    of the same value wait, the value is kept as absent: the more there are, the fewer free values
-    need be left. Where there is none for it, those that come while the others wait are spared.
+    A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if other
+    tuples of the same value wait, the value is kept as absent: the more tuples wait, the fewer free
+    values are required. If no value is free, the count word is marked as missing, and later tuples
+    of the value are skipped while the others wait.
     """
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys, values, free_values = tables.value_keys, tables.values, tables.free_values
+    queue, free_pages = tables.queue, tables.free_pages
     slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
     while numbers[OLDEST] < U64(upto):
         at = numbers[OLDEST_AT]
@@ -115,7 +107,7 @@ def expire(
         if numbers[OLDEST_LEFT] == U64(0):
             _next_page(numbers, queue, free_pages, page_words)
     if numbers[OLDEST] == numbers[NEXT] and numbers[PAGES_USED] > U64(0):
-        _next_page(numbers, queue, free_pages, page_words)  # a page that is half full, and empty
+        _next_page(numbers, queue, free_pages, page_words)  # a page without live nodes
         numbers[NEXT_LEFT] = U64(0)
 
 

@@ -1,19 +1,21 @@
-"""Semi-stream joins: how the stream's hash table H_S and the cache H_R lie in memory.
+"""Semi-stream joins: memory layout of the stream's hash table H_S and of the cache H_R.
 
-All tuples lie in one arena of 64-bit words, in pages of one size that either table takes from one
-list and gives back to it, so that memory moves between the two as the cache inequality says.
+All tuples are in one arena of 64-bit words, in pages of one size. Both tables take pages from one
+free list and return them to it, so that memory moves between the two as the cache inequality says.
 
-- A *node* of H_S is a stream tuple: its key, ``row | next << 32`` (``next`` is where the tuple of
-  the same key that came before it lies), a count word, its payload. Nodes are placed one behind
-  the other and expire in that order, so the pages in use, in their order, are the queue Q.
-- A *record* of H_R is a master row: row number and payload. Records are numbered; page and place
-  follow from the number. The records of a join value have consecutive numbers.
-- The *directory* has an entry for each join value that is in either table: 31 bits of its hash,
-  and where its newest node lies or which *value* it is. The count word of that node holds how many
-  nodes the value has. Open addressing, entries ordered by hash, deletion by shifting back.
-- A *value* is a join value with a state of its own: on its way into the cache, or in it. Its nodes
-  hang on it, so they can still expire when it has been moved.
+- A *node* of H_S is a stream tuple: its key, ``row | next << 32`` (``next`` is the address of the
+  previous tuple with the same key), a count word, its payload. Nodes are appended and expire in
+  that order, so the pages in use, in their order, are the queue Q.
+- A *record* of H_R is a row of R: row number and payload. A record's number gives its page and its
+  offset. The records of a join value have consecutive numbers.
+- The *directory* has an entry for each join value in either table: 31 bits of its hash, and the
+  address of its newest node or the number of its *value*. The count word of that node holds the
+  join value's number of nodes. Open addressing, entries ordered by hash, deletion by shifting back.
+- A *value* is a join value with a state of its own: moving into the cache, or in it. It refers to
+  its nodes, so they can still expire after it was moved.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,37 +33,37 @@ LOW = U64(0xFFFFFFFF)
 HALF = U64(32)
 TAG_MASK = U64(0x7FFFFFFF)
 TAG_BITS = 30
-"""So that what is masked out of an empty slot is above every tag."""
+"""Bits of a tag: fewer than TAG_MASK has, so that the tag of an empty slot is above all others."""
 
 OVERFLOW = 64
-"""Slots behind the last that is anybody's best; one more, behind them, is always empty."""
+"""Slots after the last home slot; one more, after them, is always empty."""
 
 NODE_HEADER = 3
-"""Words of a node before its payload."""
+"""64-bit words of a node before its payload."""
 
 COUNT_MASK = U64((1 << 32) - 1)
 MATCHED = U64(1 << 32)
-"""In a count word: a row of R with this join value came by since the value has been here."""
+"""Bit of a count word: a row of R with this join value was read since its nodes are here."""
 
 MISSING = U64(1 << 33)
-"""In a count word: a tuple of the value has seen all of R without a match."""
+"""Bit of a count word: a tuple of the join value has met all of R without a match."""
 
 # Columns of the table of values.
 STATE, HEAD, NODES, RECORDS, FIRST, USES, SEEN, SINCE = range(8)
 VALUE_COLUMNS = 8
 VALUE_BYTES = 4 * VALUE_COLUMNS + 8 + 4
-"""Its columns, its key, its place in the list of free ones."""
+"""Bytes of a value: its columns, its key, its slot in the list of free values."""
 
 ABSENT_NODES = 3
-"""Tuples of a value without a row in R that pass for more than the value's bytes: twice them, as
-what was seen in one cycle is often seen by chance."""
+"""Minimum waiting tuples of a value without a row in R that justify the value's bytes: they take
+twice as many, as one cycle's count is often chance."""
 
 # States of a value.
 FREE, COUNTING, LOADING, CACHED, ABSENT = range(5)
 BROKEN = U32(1 << 31)
-"""SEEN when rows came otherwise than they were counted."""
+"""SEEN of a value whose rows differ from those that were counted."""
 
-# Places of the numbers that the steps share.
+# Indices into the array of numbers that the kernels share.
 (
     OLDEST,
     NEXT,
@@ -81,7 +83,7 @@ BROKEN = U32(1 << 31)
     RECORD_WORDS,
     PAGE_RECORDS_LOG2,
     QUOTA,
-    PLACE,
+    POSITION,
     WITHIN,
     AT,
     FROM_CACHE,
@@ -92,13 +94,43 @@ BROKEN = U32(1 << 31)
 ) = range(26)
 NUMBERS = 26
 
-# What a step ended with.
+# Why a step ended.
 DONE, FULL_OUTPUT, NO_PAGE, NO_ENTRY, AT_QUOTA, NO_VALUE = range(6)
+
+
+class TableArrays(NamedTuple):
+    """The arrays of both hash tables.
+
+    Attributes
+    ----------
+    numbers : ndarray of uint64, shape (NUMBERS,)
+        State that the kernels share, by the indices above.
+    arena : ndarray of uint64
+        Nodes and records.
+    directory : ndarray of uint64, shape (slots + OVERFLOW + 1,)
+    value_keys : ndarray of uint64, shape (values,)
+        The values' join values.
+    values : ndarray of uint32, shape (values, VALUE_COLUMNS)
+    free_values : ndarray of uint32
+        Numbers of free values.
+    queue, record_pages, free_pages : ndarray of uint32
+        Numbers of the pages of nodes, of the pages of records, and of free pages.
+    """
+
+    numbers: Uint64s
+    arena: Uint64s
+    directory: Uint64s
+    value_keys: Uint64s
+    values: Values
+    free_values: Codes
+    queue: Codes
+    record_pages: Codes
+    free_pages: Codes
 
 
 @inlined
 def _hash(key: np.uint64) -> np.uint64:
-    # Two rounds: a directory keeps only upper bits, and keys may differ in upper bits alone.
+    # Two rounds: the directory keeps upper bits only, and keys may differ in upper bits alone.
     mixed = (key ^ (key >> U64(32))) * U64(0x9E3779B97F4A7C15)
     return ((mixed ^ (mixed >> U64(29))) * U64(0xBF58476D1CE4E5B9)) >> U64(64 - TAG_BITS)
 
@@ -122,11 +154,11 @@ def find(
     key: np.uint64,
     tag: np.uint64,
 ) -> np.uint64:
-    """Return a key's slot, or the one before which it would go: then its tag is another one.
+    """Return a key's slot, or the slot to insert it at, whose entry then has another tag.
 
-    Entries are in the order of their tags, and so of the slots that they would like best: a search
-    for what is not there ends at the first entry above it. The steps of a loop repeat these lines:
-    a call with arrays costs more than the search.
+    Entries are ordered by tag, and so by home slot: the search for an absent key ends at the first
+    larger tag. The steps of a loop repeat these lines: with a call, inlined by
+    Numba or not, they take about twice as long.
     """
     slot = _home(tag, slots)
     while _tag(directory[slot]) < tag:
@@ -142,7 +174,7 @@ def find(
 
 @kernel
 def insert(directory: Uint64s, slot: np.uint64, entry: np.uint64) -> None:
-    """Enter where :func:`find` said, and move what is behind on by one."""
+    """Insert an entry at the slot from :func:`find`, and shift the entries after it by one."""
     carried = entry
     while carried != EMPTY:
         directory[slot], carried = carried, directory[slot]
@@ -151,7 +183,7 @@ def insert(directory: Uint64s, slot: np.uint64, entry: np.uint64) -> None:
 
 @kernel
 def remove(directory: Uint64s, slots: np.uint64, slot: np.uint64) -> None:
-    """Empty a slot and shift back what had to step over it."""
+    """Empty a slot and shift back the entries that it displaced."""
     while True:
         behind = directory[slot + U64(1)]
         if behind == EMPTY or _home(_tag(behind), slots) == slot + U64(1):
@@ -165,7 +197,7 @@ def remove(directory: Uint64s, slots: np.uint64, slot: np.uint64) -> None:
 def new_value(
     numbers: Uint64s, value_keys: Uint64s, values: Values, free_values: Codes, key: np.uint64
 ) -> np.uint64:
-    """Take a free value, of which there must be one, for a join value; its columns are 0."""
+    """Take a free value for a join value and clear its columns; there must be one."""
     numbers[FREE_VALUES] -= U64(1)
     value = U64(free_values[numbers[FREE_VALUES]])
     value_keys[value] = key

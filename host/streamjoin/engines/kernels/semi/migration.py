@@ -1,4 +1,4 @@
-"""Cache migration: join values on their way between H_S and the cache H_R.
+"""Cache migration: moving join values between H_S and the cache H_R.
 
 See :mod:`streamjoin.engines.kernels.semi.layout` for the tables. These steps run between two cycles
 through R, never within one.
@@ -31,8 +31,8 @@ from streamjoin.engines.kernels.semi.layout import (
     U32,
     U64,
     Codes,
+    TableArrays,
     Uint64s,
-    Values,
     _hash,
     find,
     insert,
@@ -41,47 +41,39 @@ from streamjoin.engines.kernels.semi.layout import (
 )
 
 MAX_NODES = 1 << 12
-"""Join values with more nodes are alike for :func:`nominate`."""
+"""Maximum nodes that :func:`nominate` tells apart; join values with more count as equal."""
 
 
 @kernel
-def nominate(
-    more_than: int,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
-) -> int:
-    """Make a value of every join value with more nodes than that and a row in R; count from here.
+def nominate(more_than: int, tables: TableArrays) -> int:
+    """Give a value to every join value with more than ``more_than`` nodes and a row in R.
 
-    Where free values are too few, those with the most nodes get them.
+    Their rows are counted from now on. If free values are too few, the join values with the largest
+    numbers of nodes get them.
 
     Returns
     -------
     int
-        Join values that found no free value.
+        Join values that got no free value.
     """
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys, values, free_values = tables.value_keys, tables.values, tables.free_values
     fewest = U64(more_than + 1)
-    least = min(fewest, U64(MAX_NODES))
+    threshold = min(fewest, U64(MAX_NODES))
     having = np.zeros(MAX_NODES + 1, dtype=np.uint64)
     for slot in range(U64(len(directory))):
         nodes = _nominee_nodes(directory[slot], arena)
         if nodes >= fewest:
             having[min(nodes, U64(MAX_NODES))] += U64(1)
     nominees = having.sum()
-    # All from `least` nodes on get a value, and as many as are left of those with one node less.
-    left, left_out = numbers[FREE_VALUES], U64(0)
+    # Join values of at least `threshold` nodes get a value; those of one node less share the rest.
+    left, denied = numbers[FREE_VALUES], U64(0)
     if nominees > left:
-        left_out = nominees - left
-        least = U64(MAX_NODES + 1)
-        while having[least - U64(1)] <= left:
-            least -= U64(1)
-            left -= having[least]
+        denied = nominees - left
+        threshold = U64(MAX_NODES + 1)
+        while having[threshold - U64(1)] <= left:
+            threshold -= U64(1)
+            left -= having[threshold]
     else:
         left = U64(0)
     for slot in range(U64(len(directory))):
@@ -90,21 +82,21 @@ def nominate(
         if nodes < fewest:
             continue
         counted = min(nodes, U64(MAX_NODES))
-        if counted + U64(1) == least and left > U64(0):
+        if counted + U64(1) == threshold and left > U64(0):
             left -= U64(1)
-        elif counted < least:
+        elif counted < threshold:
             continue
         newest = entry & LOW
         value = new_value(numbers, value_keys, values, free_values, arena[newest])
         values[value, STATE] = U32(COUNTING)
         values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes)
         directory[slot] = SPECIAL | (entry & (TAG_MASK << HALF)) | value
-    return int(left_out)
+    return int(denied)
 
 
 @inlined
 def _nominee_nodes(entry: np.uint64, arena: Uint64s) -> np.uint64:
-    """Nodes of a plain join value with a row in R; 0 for any other entry."""
+    """Return the nodes of a plain join value with a row in R; 0 for any other entry."""
     if entry & SPECIAL:  # of an empty slot, too
         return U64(0)
     count = arena[(entry & LOW) + U64(2)]
@@ -112,19 +104,10 @@ def _nominee_nodes(entry: np.uint64, arena: Uint64s) -> np.uint64:
 
 
 @kernel
-def demote(
-    chosen: Codes,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
-) -> None:
-    """Make plain join values of these values again; those without nodes are forgotten."""
+def demote(chosen: Codes, tables: TableArrays) -> None:
+    """Turn values back into plain join values; those without nodes are removed."""
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys, values, free_values = tables.value_keys, tables.values, tables.free_values
     slots = numbers[SLOTS]
     for value in chosen:
         tag = _hash(value_keys[value])
@@ -142,25 +125,16 @@ def demote(
 
 
 @kernel
-def compact(
-    order: Codes,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
-) -> int:
-    """Slide the records of these values, ordered by their first one, down over what is unused.
+def compact(order: Codes, tables: TableArrays) -> int:
+    """Move the records of these values, ordered by their first record, down over unused ones.
 
     Returns
     -------
     int
         Records in use.
     """
+    numbers, arena, values = tables.numbers, tables.arena, tables.values
+    record_pages = tables.record_pages
     page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
     log2 = numbers[PAGE_RECORDS_LOG2]
     mask = (U64(1) << log2) - U64(1)
@@ -181,10 +155,10 @@ def compact(
 
 
 @kernel
-def rehash(
-    old: Uint64s, numbers: Uint64s, directory: Uint64s, arena: Uint64s, value_keys: Uint64s
-) -> None:
+def rehash(old: Uint64s, tables: TableArrays) -> None:
     """Enter all entries of an old directory into a new, empty one."""
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys = tables.value_keys
     slots = numbers[SLOTS]
     for entry in old:
         if entry != EMPTY:

@@ -1,4 +1,4 @@
-"""The steps of a loop of a semi-stream join: take tuples, look rows up.
+"""The two phases of a semi-stream join's loop: take stream tuples, probe with rows of R.
 
 See :mod:`streamjoin.engines.kernels.semi.layout` for the tables.
 """
@@ -46,7 +46,7 @@ from streamjoin.engines.kernels.semi.layout import (
     PAGE_RECORDS_LOG2,
     PAGE_WORDS,
     PAGES_USED,
-    PLACE,
+    POSITION,
     QUOTA,
     RECORD_WORDS,
     RECORDS,
@@ -59,8 +59,8 @@ from streamjoin.engines.kernels.semi.layout import (
     USES,
     WITHIN,
     Codes,
+    TableArrays,
     Uint64s,
-    Values,
     _hash,
     _home,
     _tag,
@@ -74,59 +74,54 @@ def take(
     end: int,
     first_row: int,
     stream_payload: Uint64s,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
+    tables: TableArrays,
     out_r: Codes,
     out_s: Codes,
 ) -> tuple[int, int]:
-    """Cache phase: join stream tuples with the cache, put those that it lacks into H_S.
+    """Cache phase: join stream tuples with the cache; insert those that it lacks into H_S.
 
     Parameters
     ----------
     keys : ndarray of uint64
-        The stream's keys; taken from ``numbers[PLACE]`` on.
+        The stream's keys; taken from index ``numbers[POSITION]`` on.
     end : int
-        Place to stop before.
+        Index to stop before.
     first_row : int
         Row number of the first key.
     stream_payload : ndarray of uint64
-        Payload words of the tuples, one behind the other, or of one tuple for all.
-    numbers, arena, directory, value_keys, values, free_values, queue, record_pages, free_pages
+        Payload words, tuple after tuple, or of one tuple that stands for all.
+    tables : TableArrays
         The tables.
     out_r, out_s : ndarray of uint32
         Receive rows of R and S.
 
     Returns
     -------
-    found : int
+    matches : int
         Pairs written.
     status : int
-        Why it ended; after FULL_OUTPUT it goes on where it was when it is called again.
+        Why it ended; after FULL_OUTPUT the next call resumes where this one ended.
     """
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys, values, queue = tables.value_keys, tables.values, tables.queue
+    record_pages, free_pages = tables.record_pages, tables.free_pages
     slots, node_words = numbers[SLOTS], numbers[NODE_WORDS]
     page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
     log2 = numbers[PAGE_RECORDS_LOG2]
     mask = (U64(1) << log2) - U64(1)
     stream_words = node_words - U64(NODE_HEADER)
     shared = U64(len(stream_payload)) == stream_words
-    place, last = numbers[PLACE], U64(end)
-    found, room = U64(0), U64(len(out_r))
+    position, last = numbers[POSITION], U64(end)
+    matches, room = U64(0), U64(len(out_r))
     status = DONE
-    while place < last:
-        far, near = place + U64(2 * AHEAD), place + U64(AHEAD)
-        far, near = (far if far < last else place), (near if near < last else place)
+    while position < last:
+        far, near = position + U64(2 * AHEAD), position + U64(AHEAD)
+        far, near = (far if far < last else position), (near if near < last else position)
         prefetch(directory, _home(_hash(keys[far]), slots))
         entry = directory[_home(_hash(keys[near]), slots)]
         if entry & SPECIAL == U64(0):
             prefetch(arena, entry & LOW)
-        key = keys[place]
+        key = keys[position]
         tag = _hash(key)
         slot = _home(tag, slots)
         while _tag(directory[slot]) < tag:
@@ -142,23 +137,23 @@ def take(
         special = known and entry & SPECIAL != U64(0)
         if special:
             value = entry & LOW
-            # A value that R holds otherwise than last time waits for it like any other.
+            # A value whose rows of R have changed waits for R like any other.
             state = values[value, STATE] if values[value, SEEN] != BROKEN else U32(FREE)
             if state == ABSENT:
                 values[value, USES] += U32(1)
                 numbers[MISSED] += U64(1)
-                place += U64(1)
+                position += U64(1)
                 continue
             if state == CACHED:
                 done, many = numbers[WITHIN], U64(values[value, RECORDS])
-                upto = min(many, done + room - found)
+                upto = min(many, done + room - matches)
                 first = U64(values[value, FIRST])
                 for number in range(first + done, first + upto):
                     page = U64(record_pages[number >> log2])
                     at = page * page_words + (number & mask) * record_words
-                    out_r[found] = U32(arena[at])
-                    out_s[found] = U32(U64(first_row) + place)
-                    found += U64(1)
+                    out_r[matches] = U32(arena[at])
+                    out_s[matches] = U32(U64(first_row) + position)
+                    matches += U64(1)
                 if upto < many:
                     numbers[WITHIN] = upto
                     status = FULL_OUTPUT
@@ -166,7 +161,7 @@ def take(
                 numbers[WITHIN] = U64(0)
                 values[value, USES] += U32(1)
                 numbers[FROM_CACHE] += U64(1)
-                place += U64(1)
+                position += U64(1)
                 continue
             older, count = U64(values[value, HEAD]), U64(values[value, NODES])
         elif known:
@@ -174,7 +169,7 @@ def take(
             count = arena[older + U64(2)]
             if count & MISSING:
                 numbers[MISSED] += U64(1)
-                place += U64(1)
+                position += U64(1)
                 continue
         if numbers[NEXT] >= numbers[QUOTA]:
             status = AT_QUOTA
@@ -200,8 +195,8 @@ def take(
                 numbers[OLDEST_LEFT] = numbers[PAGE_NODES]
         at = numbers[NEXT_AT]
         arena[at] = key
-        arena[at + U64(1)] = (U64(first_row) + place) | older << HALF
-        start = U64(0) if shared else place * stream_words
+        arena[at + U64(1)] = (U64(first_row) + position) | older << HALF
+        start = U64(0) if shared else position * stream_words
         for word in range(stream_words):
             arena[at + U64(NODE_HEADER) + word] = stream_payload[start + word]
         if special:
@@ -216,9 +211,9 @@ def take(
         numbers[NEXT_AT] += node_words
         numbers[NEXT_LEFT] -= U64(1)
         numbers[NEXT] += U64(1)
-        place += U64(1)
-    numbers[PLACE] = place
-    return int(found), status
+        position += U64(1)
+    numbers[POSITION] = position
+    return int(matches), status
 
 
 @kernel
@@ -228,50 +223,43 @@ def probe(
     payload: Uint64s,
     first: int,
     stride: int,
-    numbers: Uint64s,
-    arena: Uint64s,
-    directory: Uint64s,
-    value_keys: Uint64s,
-    values: Values,
-    free_values: Codes,
-    queue: Codes,
-    record_pages: Codes,
-    free_pages: Codes,
+    tables: TableArrays,
     out_r: Codes,
     out_s: Codes,
 ) -> tuple[int, int]:
-    """Disk phase: look the rows of a partition up in H_S, from ``numbers[PLACE]`` on.
+    """Disk phase: probe H_S with the rows of a partition, from ``numbers[POSITION]`` on.
 
-    On the way it counts the rows of values that may be moved, loads those that are being moved,
-    and renews those that are in the cache; rows come in the same order in every cycle.
+    It also counts the rows of values that may be moved, loads the rows of those that are being
+    moved, and refreshes the rows of those in the cache; every cycle reads rows in the same order.
 
     Parameters
     ----------
     r_keys, r_rows, payload, first, stride
         The partition.
-    numbers, arena, directory, value_keys, values, free_values, queue, record_pages, free_pages
-    out_r, out_s
+    tables, out_r, out_s
         As for :func:`take`.
 
     Returns
     -------
-    found, status : int
+    matches, status : int
         As for :func:`take`.
     """
+    numbers, arena, directory = tables.numbers, tables.arena, tables.directory
+    value_keys, values, record_pages = tables.value_keys, tables.values, tables.record_pages
     slots, page_words = numbers[SLOTS], numbers[PAGE_WORDS]
     record_words, log2 = numbers[RECORD_WORDS], numbers[PAGE_RECORDS_LOG2]
     mask = (U64(1) << log2) - U64(1)
     words = record_words - U64(1)
-    place, last = numbers[PLACE], U64(len(r_keys))
-    found, room = U64(0), U64(len(out_r))
-    while place < last:
-        far, near = place + U64(2 * AHEAD), place + U64(AHEAD)
-        far, near = (far if far < last else place), (near if near < last else place)
+    position, last = numbers[POSITION], U64(len(r_keys))
+    matches, room = U64(0), U64(len(out_r))
+    while position < last:
+        far, near = position + U64(2 * AHEAD), position + U64(AHEAD)
+        far, near = (far if far < last else position), (near if near < last else position)
         prefetch(directory, _home(_hash(r_keys[far]), slots))
         entry = directory[_home(_hash(r_keys[near]), slots)]
         if entry & SPECIAL == U64(0):
             prefetch(arena, entry & LOW)
-        key = r_keys[place]
+        key = r_keys[position]
         tag = _hash(key)
         slot = _home(tag, slots)
         while _tag(directory[slot]) < tag:
@@ -283,9 +271,9 @@ def probe(
             slot += U64(1)
         entry = directory[slot]
         if _tag(entry) != tag:
-            place += U64(1)
+            position += U64(1)
             continue
-        source = U64(first) + place * U64(stride)
+        source = U64(first) + position * U64(stride)
         left, at = numbers[WITHIN], numbers[AT]
         if left == U64(0):
             if entry & SPECIAL:
@@ -302,8 +290,8 @@ def probe(
                     page = U64(record_pages[number >> log2])
                     to = page * page_words + (number & mask) * record_words
                     if state == LOADING:
-                        arena[to] = r_rows[place]
-                    if arena[to] == r_rows[place]:
+                        arena[to] = r_rows[position]
+                    if arena[to] == r_rows[position]:
                         for word in range(words):
                             arena[to + U64(1) + word] = payload[source + word]
                         values[value, SEEN] = seen + U32(1)
@@ -314,17 +302,17 @@ def probe(
                 count = arena[at + U64(2)]
                 left = count & COUNT_MASK
                 arena[at + U64(2)] = left | MATCHED
-        upto = min(left, room - found)
+        upto = min(left, room - matches)
         for _ in range(upto):
             link = arena[at + U64(1)]
-            out_r[found] = U32(r_rows[place])
-            out_s[found] = U32(link & LOW)
-            found += U64(1)
+            out_r[matches] = U32(r_rows[position])
+            out_s[matches] = U32(link & LOW)
+            matches += U64(1)
             at = link >> HALF
         numbers[WITHIN], numbers[AT] = left - upto, at
         if upto < left:
-            numbers[PLACE] = place
-            return int(found), FULL_OUTPUT
-        place += U64(1)
-    numbers[PLACE] = place
-    return int(found), DONE
+            numbers[POSITION] = position
+            return int(matches), FULL_OUTPUT
+        position += U64(1)
+    numbers[POSITION] = position
+    return int(matches), DONE

@@ -1,4 +1,4 @@
-"""SplitJoin's collector: results of several cores in one order, by punctuation."""
+"""SplitJoin's collector: merging the cores' results into one order, by punctuation."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ NOTHING_LEFT = U64(0xFFFFFFFFFFFFFFFF)
 
 @inlined
 def _interval(
-    place: np.uint32, r_row: np.uint32, s_row: np.uint32, of_s: bool, within: np.uint64
+    arrival: np.uint32, r_row: np.uint32, s_row: np.uint32, of_s: bool, within: np.uint64
 ) -> np.uint64:
-    """Number the punctuation interval of a result: by arrival, then by its stored tuple's row."""
-    interval = U64(place) << U64(32)
+    """Return the number of a result's punctuation interval: by arrival, then by its stored row."""
+    interval = U64(arrival) << U64(32)
     if within > U64(0):
         interval |= U64(r_row if of_s else s_row) // within
     return interval
@@ -25,7 +25,7 @@ def _interval(
 
 @kernel
 def merge(
-    found: Codes,
+    results: Codes,
     bounds: Int64s,
     is_s: NDArray[np.bool_],
     interval_rows: int,
@@ -36,16 +36,15 @@ def merge(
 
     Parameters
     ----------
-    found : ndarray of uint32, shape (3, results)
-        Place among the arrivals, row of R, row of S; each core's results by place, ascending
-        within.
+    results : ndarray of uint32, shape (3, results)
+        Arrival, row of R, row of S; each core's results ascend by arrival, then by stored row.
     bounds : ndarray of int64, shape (cores + 1,)
-        Where each core's results begin, and the end of the last.
+        Index of each core's first result, and the end of the last.
     is_s : ndarray of bool, shape (arrivals,)
         Side of each arriving tuple.
     interval_rows : int
-        Rows of the stored stream, of all cores together, from one punctuation to the next; 0 if
-        there is one at the end of each arriving tuple only.
+        Rows of the stored stream, of all cores together, between two punctuations; 0 if only the
+        end of each arriving tuple has one.
     out_r, out_s : ndarray of uint32, shape (results,)
         Receive rows of R and S.
     """
@@ -53,23 +52,23 @@ def merge(
     within = U64(interval_rows)
     at = U64(0)
     while True:
-        least = NOTHING_LEFT
+        lowest = NOTHING_LEFT
         for core in range(len(heads)):
             head = heads[core]
             if head < bounds[core + 1]:
-                place = found[0, head]
-                own = _interval(place, found[1, head], found[2, head], is_s[place], within)
-                least = min(least, own)
-        if least == NOTHING_LEFT:
+                arrival = results[0, head]
+                own = _interval(arrival, results[1, head], results[2, head], is_s[arrival], within)
+                lowest = min(lowest, own)
+        if lowest == NOTHING_LEFT:
             return
         for core in range(len(heads)):
             head = heads[core]
             while head < bounds[core + 1]:
-                place = found[0, head]
-                own = _interval(place, found[1, head], found[2, head], is_s[place], within)
-                if own != least:
+                arrival = results[0, head]
+                own = _interval(arrival, results[1, head], results[2, head], is_s[arrival], within)
+                if own != lowest:
                     break
-                out_r[at], out_s[at] = found[1, head], found[2, head]
+                out_r[at], out_s[at] = results[1, head], results[2, head]
                 at += U64(1)
                 head += 1
             heads[core] = head

@@ -1,4 +1,4 @@
-"""Arrivals one by one: what each meets and what it makes expire."""
+"""Arrivals one by one: the rows that each meets and those that it makes expire."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ def number(
     ends: Int64s,
     expired: Int64s,
 ) -> None:
-    """Merge the next tuples of two streams in arrival order and say which rows are live.
+    """Merge the next tuples of two streams in arrival order and number the live rows.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def number(
     """
     r_rows, s_rows = len(r_ts), len(s_ts)
     at_r, at_s = r_first, s_first
-    for place in range(len(rows)):
-        # Of equal times R's comes first.
+    for arrival in range(len(rows)):
+        # At equal times R precedes S.
         of_r = at_s == s_rows or (at_r < r_rows and r_ts[at_r] <= s_ts[at_s])
         now = r_ts[at_r] if of_r else s_ts[at_s]
         row = at_r if of_r else r_rows + at_s
@@ -67,7 +67,7 @@ def number(
                 live[0] += 1
             while live[1] < s_rows and s_ts[live[1]] < begin:
                 live[1] += 1
-        rows[place] = row
-        firsts[place] = r_rows + live[1] if of_r else live[0]
-        ends[place] = r_rows + met if of_r else met
-        expired[place] = live[0] if of_r else r_rows + live[1]
+        rows[arrival] = row
+        firsts[arrival] = r_rows + live[1] if of_r else live[0]
+        ends[arrival] = r_rows + met if of_r else met
+        expired[arrival] = live[0] if of_r else r_rows + live[1]

@@ -1,8 +1,8 @@
-"""Queues from one thread to one other, without locks: handshake join, section 4.2.
+"""Lock-free queues from one thread to another: handshake join, section 4.2.
 
-A ring is one array of int64: how many messages were taken, how many were put, each on a cache
-line of its own, then the messages. Each count is written by one side only: it is stored with
-release after the message was read or written, and loaded with acquire by the other side.
+A ring is one array of int64: the messages taken so far, the messages put so far, each on a cache
+line of its own, then the messages. Each count has one writer: it is stored with release after the
+message was read or written, and loaded with acquire by the other side.
 """
 
 import numpy as np
@@ -16,22 +16,22 @@ Ring = NDArray[np.int64]
 U64 = np.uint64
 TAKEN, PUT, MESSAGES = U64(0), U64(16), U64(32)
 NONE = -1
-"""Instead of a message, which is never negative, where there is none."""
+"""Returned if there is no message; messages are never negative."""
 
 
-def ring(most: int) -> Ring:
-    """Make a ring for so many messages."""
-    return np.zeros(int(MESSAGES) + most, dtype=np.int64)
+def ring(capacity: int) -> Ring:
+    """Allocate a ring with a capacity in messages."""
+    return np.zeros(int(MESSAGES) + capacity, dtype=np.int64)
 
 
 @kernel
 def put(ring: Ring, message: int) -> bool:
-    """Put a message behind the others; return False if there is no room. The sender calls it."""
-    most = len(ring) - int(MESSAGES)
+    """Append a message; return False if there is no room. The sender calls it."""
+    capacity = len(ring) - int(MESSAGES)
     count = ring[PUT]
-    if count - load_acquire(ring, TAKEN) >= most:
+    if count - load_acquire(ring, TAKEN) >= capacity:
         return False
-    ring[MESSAGES + U64(count % most)] = message
+    ring[MESSAGES + U64(count % capacity)] = message
     store_release(ring, PUT, count + 1)
     return True
 
@@ -54,9 +54,9 @@ def take(ring: Ring) -> int:
 
 
 @kernel
-def await_any(one: Ring, other: Ring, most_spins: int) -> bool:
-    """Spin until a ring has a message for its receiver, which calls this, or spins are over."""
-    for _ in range(most_spins):
+def await_any(one: Ring, other: Ring, max_spins: int) -> bool:
+    """Spin until a ring has a message, at most ``max_spins`` times. The receiver calls it."""
+    for _ in range(max_spins):
         if one[TAKEN] != load_acquire(one, PUT) or other[TAKEN] != load_acquire(other, PUT):
             return True
         pause()
@@ -64,12 +64,12 @@ def await_any(one: Ring, other: Ring, most_spins: int) -> bool:
 
 
 @kernel
-def publish(shared: Ring, place: int, value: int) -> None:
-    """Let other threads see a value."""
-    store_release(shared, U64(place), value)
+def publish(shared: Ring, index: int, value: int) -> None:
+    """Publish a value to other threads."""
+    store_release(shared, U64(index), value)
 
 
 @kernel
-def published(shared: Ring, place: int) -> int:
+def published(shared: Ring, index: int) -> int:
     """Read what another thread published last."""
-    return int(load_acquire(shared, U64(place)))
+    return int(load_acquire(shared, U64(index)))

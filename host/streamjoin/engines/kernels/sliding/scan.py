@@ -1,11 +1,11 @@
-"""Scans of arriving tuples over stretches of stored ones, on codes as offsets.
+"""Scans of arriving tuples over ranges of stored ones, on codes as offsets.
 
-A piece of the arrivals is scanned at once: every block of the stored tuples is brought into the
-cache once and held against all of the piece, :data:`~.vectors.PROBES` tuples in a pass. This only
-notes in which blocks an arrival joins with anything, on its first two terms and regardless of
-where exactly its stretch begins and ends. What is noted is looked at again, exactly, when results
-are written: arrival by arrival, ascending within. Few blocks hold a match where a scan is the
-method of choice.
+A piece of the arrivals is scanned at once: every block of the stored tuples is loaded into the
+cache once and compared with the whole piece, :data:`~.vectors.PROBES` tuples in a pass. This first
+pass only notes the blocks in which an arrival may have a match: it tests two terms and ignores the
+exact bounds of the arrival's range. A second pass tests the noted blocks exactly and writes the
+results, arrival by arrival, ascending within. Where a scan is the method of choice, few blocks hold
+a match.
 """
 
 from typing import NamedTuple
@@ -30,12 +30,12 @@ _LANES, _PROBES = U64(vectors.LANES), U64(vectors.PROBES)
 _s_1, _s_2 = vectors.s_met_by_r_1, vectors.s_met_by_r_2
 _r_1, _r_2 = vectors.r_met_by_s_1, vectors.r_met_by_s_2
 
-BEGIN, END, PLACE, HIT = range(4)
-"""Of a scan's state: the present piece's arrivals, the one being written, its next noted block."""
+BEGIN, END, ARRIVAL, HIT = range(4)
+"""Indices into a scan's state: the piece's arrivals, the one being written, its next block."""
 
 
 class Arrivals(NamedTuple):
-    """Arriving tuples: side, row, and the slots of the opposite store that each has to meet."""
+    """Arriving tuples: side, row, and the range of opposite slots that each meets."""
 
     is_s: NDArray[np.bool_]
     rows: Int64s
@@ -44,19 +44,19 @@ class Arrivals(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a scan keeps between calls: a piece's probes side by side, and the blocks noted."""
+    """State of a scan between calls: a piece's probes side by side, and the noted blocks."""
 
     keys: Codes
     lo: Codes
     width: Codes
-    places: NDArray[np.int64]
+    probe_arrivals: NDArray[np.int64]
     blocks: Codes
     noted: NDArray[np.int64]
     state: NDArray[np.int64]
 
 
 def work_for(terms: int, longest: int) -> Work:
-    """Make room for scans of so many terms over stretches of up to so many tuples."""
+    """Allocate the state for scans of ``terms`` terms over ranges of at most ``longest`` tuples."""
     keys, lo, width = np.zeros((3, terms, PIECE_ARRIVALS), dtype=np.uint32)
     return Work(
         keys,
@@ -70,7 +70,7 @@ def work_for(terms: int, longest: int) -> Work:
 
 
 # Inlined helpers take arrays, not the tuples that hold them: taking an array out of a tuple counts
-# a reference, which in a loop costs more than what the loop does.
+# a reference, which costs more than the loop's own work.
 
 
 @inlined
@@ -81,7 +81,7 @@ def _inside(code: np.uint32, lo: np.uint32, width: np.uint32) -> np.uint64:
 
 @inlined
 def _near(first: np.int64, end: np.int64, block: np.uint64, block_end: np.uint64) -> np.bool_:
-    """Whether a stretch has tuples of a block."""
+    """Whether a range overlaps a block."""
     return (U64(first) < block_end) & (U64(end) > block)
 
 
@@ -97,7 +97,7 @@ def _gather(
     width: Codes,
     probe: np.uint64,
 ) -> None:
-    """Put an arriving tuple's codes beside those of the other probes."""
+    """Copy an arriving tuple's codes beside those of the other probes."""
     for term in range(U64(a_r.shape[0])):
         if of_s:
             lo[term, probe] = a_lo[term, row]
@@ -121,10 +121,10 @@ def _pick(
     slots: Codes,
     start: np.uint64,
 ) -> np.uint64:
-    """Write down the slots of a block that join with a tuple; return the place behind the last.
+    """Write the slots of a block that join with a tuple; return the index after the last.
 
-    They are written every time and kept when they match: no branch to mispredict. The first term
-    picks from the block, every other one from what is left.
+    Every slot is written and kept if it matches: no branch to mispredict. The first term selects
+    from the block, each other term from the slots that are left.
     """
     kept = start
     if of_s:
@@ -153,23 +153,23 @@ def _pick(
 def _note(
     arriving: OffsetCodes, stored: OffsetCodes, arrivals: Arrivals, of_s: bool, work: Work
 ) -> None:
-    """Note for each of the piece's tuples of one side the blocks in which it may join."""
+    """Note for each of the piece's tuples of one side the blocks that may hold a match."""
     is_s, rows, firsts, ends = arrivals.is_s, arrivals.rows, arrivals.firsts, arrivals.ends
     r, s_lo, s_width = stored.r, stored.s_lo, stored.s_width
     a_r, a_lo, a_width = arriving.r, arriving.s_lo, arriving.s_width
     keys, lo, width = work.keys, work.lo, work.width
-    places, blocks, noted = work.places, work.blocks, work.noted
+    probe_arrivals, blocks, noted = work.probe_arrivals, work.blocks, work.noted
     begin, end = U64(work.state[BEGIN]), U64(work.state[END])
     terms = U64(a_r.shape[0])
     count, block, last = U64(0), ALL_ONES, U64(0)
-    for place in range(begin, end):
-        if is_s[place] == of_s and firsts[place] < ends[place]:
-            row = U64(rows[place])
+    for arrival in range(begin, end):
+        if is_s[arrival] == of_s and firsts[arrival] < ends[arrival]:
+            row = U64(rows[arrival])
             _gather(of_s, row, a_r, a_lo, a_width, keys, lo, width, count)
-            places[count] = place
+            probe_arrivals[count] = arrival
             count += U64(1)
-            block = min(block, U64(firsts[place]))
-            last = max(last, U64(ends[place]))
+            block = min(block, U64(firsts[arrival]))
+            last = max(last, U64(ends[arrival]))
     while block < last:
         block_end = min(block + _BLOCK, last)
         span = (block_end - block + _LANES - U64(1)) // _LANES
@@ -177,11 +177,11 @@ def _note(
             group_end = min(probe + _PROBES, count)
             near = False
             for member in range(probe, group_end):
-                place = U64(places[member])
-                near |= _near(firsts[place], ends[place], block, block_end)
+                arrival = U64(probe_arrivals[member])
+                near |= _near(firsts[arrival], ends[arrival], block, block_end)
             if not near:
                 continue
-            # Probes behind the last are left from before: what they find is not noted.
+            # Probes after the last are old ones: their matches are not noted.
             if of_s and terms == U64(1):
                 met = _r_1(r, s_lo, s_width, block, span, keys, lo, width, probe)
             elif of_s:
@@ -191,10 +191,10 @@ def _note(
             else:
                 met = _s_2(r, s_lo, s_width, block, span, keys, lo, width, probe)
             for member in range(probe, group_end):
-                place = U64(places[member])
-                near = _near(firsts[place], ends[place], block, block_end)
+                arrival = U64(probe_arrivals[member])
+                near = _near(firsts[arrival], ends[arrival], block, block_end)
                 if near and ((met >> U32(member - probe)) & U32(1)) != U32(0):
-                    number = place - begin
+                    number = arrival - begin
                     blocks[number, U64(noted[number])] = U32(block)
                     noted[number] += 1
         block += _BLOCK
@@ -202,7 +202,7 @@ def _note(
 
 @kernel
 def passes(codes: Codes, probes: NDArray[np.uint32], two_terms: bool, times: int) -> int:
-    """Hold one group of probes against the same tuples so many times: the bare test, to time it.
+    """Compare one group of probes with the same tuples ``times`` times, to time the bare test.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def passes(codes: Codes, probes: NDArray[np.uint32], two_terms: bool, times: int
     span, met = U64(codes.shape[1]) // _LANES, U64(0)
     keys, lo, width = probes[0], probes[1], probes[2]
     for turn in range(U64(times)):
-        lo[0, 0] = U32(turn)  # every pass is another one, or the compiler makes one of them all
+        lo[0, 0] = U32(turn)  # passes differ, or the compiler would merge them into one
         if two_terms:
             met += U64(_r_2(codes, codes, codes, U64(0), span, keys, lo, width, U64(0)))
         else:
@@ -230,9 +230,9 @@ def scan(
     arrivals: Arrivals,
     work: Work,
     out: Codes,
-    most_pieces: int,
+    max_pieces: int,
 ) -> int:
-    """Join arriving tuples, in order, with their stretches, as far as it gets; resumable.
+    """Join arriving tuples, in order, with their ranges of slots; resumable.
 
     Parameters
     ----------
@@ -245,19 +245,18 @@ def scan(
     arrivals : Arrivals
         The arriving tuples.
     work : Work
-        From :func:`work_for`, its state all zero at first; ``state[PLACE]`` is ``len(rows)`` when
-        all is done, and zero it is set for other arrivals.
+        From :func:`work_for`; its state is zero at first, and is set to zero for other arrivals.
+        ``state[ARRIVAL]`` is ``len(rows)`` when all is done.
     out : ndarray of uint32, shape (3, room)
-        Receives each result's place among the arrivals, row of R, row of S: by place, ascending
-        within.
-    most_pieces : int
-        Pieces after which to return: a kernel cannot be interrupted.
+        Receives each result's arrival, row of R, row of S: by arrival, ascending within.
+    max_pieces : int
+        Maximum pieces of a call: a kernel cannot be interrupted.
 
     Returns
     -------
     int
-        Results written. All is done, or as many pieces are, or there is room for less than
-        :data:`BLOCK_TUPLES` more.
+        Results written. It returns when all is done, after ``max_pieces`` pieces, or when there is
+        room for fewer than :data:`BLOCK_TUPLES` more results.
     """
     is_s, rows, firsts, ends = arrivals.is_s, arrivals.rows, arrivals.firsts, arrivals.ends
     r, s_lo, s_width = stored.r, stored.s_lo, stored.s_width
@@ -268,28 +267,31 @@ def scan(
     slots = out[0]
     stride, r_offset, s_offset = U64(rows_of[0]), U64(rows_of[1]), U64(rows_of[2])
     while True:
-        while state[PLACE] < state[END]:
-            place = U64(state[PLACE])
-            of_s, row = is_s[place], U64(rows[place])
-            number = place - U64(state[BEGIN])
+        while state[ARRIVAL] < state[END]:
+            arrival = U64(state[ARRIVAL])
+            of_s, row = is_s[arrival], U64(rows[arrival])
+            number = arrival - U64(state[BEGIN])
             while state[HIT] < noted[number]:
                 if room - kept < _BLOCK:
                     return int(kept)
                 block = U64(blocks[number, U64(state[HIT])])
-                first, end = max(block, U64(firsts[place])), min(block + _BLOCK, U64(ends[place]))
+                first, end = (
+                    max(block, U64(firsts[arrival])),
+                    min(block + _BLOCK, U64(ends[arrival])),
+                )
                 state[HIT] += 1
                 start = kept
                 kept = _pick(
                     of_s, row, first, end, a_r, a_lo, a_width, r, s_lo, s_width, slots, start
                 )
                 for result in range(start, kept):
-                    found = U64(slots[result]) * stride + (r_offset if of_s else s_offset)
-                    slots[result] = U32(place)
-                    out[U64(1), result] = U32(found if of_s else row)
-                    out[U64(2), result] = U32(row if of_s else found)
-            state[PLACE] += 1
+                    stored_row = U64(slots[result]) * stride + (r_offset if of_s else s_offset)
+                    slots[result] = U32(arrival)
+                    out[U64(1), result] = U32(stored_row if of_s else row)
+                    out[U64(2), result] = U32(row if of_s else stored_row)
+            state[ARRIVAL] += 1
             state[HIT] = 0
-        if state[END] == count or pieces == most_pieces:
+        if state[END] == count or pieces == max_pieces:
             return int(kept)
         pieces += 1
         state[BEGIN] = state[END]

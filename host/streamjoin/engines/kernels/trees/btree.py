@@ -1,10 +1,10 @@
 """B+-trees in arrays: many trees of unique 64-bit entries that share pools of nodes.
 
-An entry is a tuple of a stream, ``key << 32 | row``, so that duplicates of a key are apart and
-lie in the order in which they arrived. A leaf is :data:`NODE` entries, ascending, padded with
-:data:`NOTHING`; leaves of a tree are linked from left to right. An inner node has up to
-:data:`NODE` children and separators between them: what is at most separator ``i`` is in child
-``i`` or before. Nodes are numbers; nothing is an object.
+An entry is a tuple of a stream, ``key << 32 | row``, so that entries with the same key differ and
+are sorted by arrival. A leaf is :data:`NODE` entries, ascending, padded with :data:`NOTHING`;
+leaves of a tree are linked from left to right. An inner node has up to :data:`NODE` children and
+separators between them: entries of at most separator ``i`` are in child ``i`` or before. A node is
+its number in the pool, not an object.
 
 Insertion splits full nodes on the way down, deletion refills sparse ones (merges them with a
 neighbour or shares its elements), both only where the leaf asks for it: the usual update is one
@@ -27,14 +27,14 @@ WIDTH = U64(NODE)
 HALF = U64(NODE // 2)
 
 SPARSE = U64(NODE // 4)
-"""A node that is not the root keeps at least so many elements where entries are deleted."""
+"""Minimum elements of a node other than the root, in trees from which entries are deleted."""
 
 FULL_ENOUGH = U64(NODE * 3 // 4)
-"""Two neighbours become one node if it then has at most so many elements: it can still grow."""
+"""Maximum elements of a node merged from two neighbours: it can still grow."""
 
 LEAVES, INNERS, FREE_LEAF, FREE_INNER, ENTRIES = U64(0), U64(1), U64(2), U64(3), U64(4)
 REGION_WORDS = U64(8)
-"""Counters of a region: next unused nodes, heads of the free lists, entries; a cache line."""
+"""64-bit words of a region's counters, a cache line: next unused nodes, free lists, entries."""
 
 
 class Forest(NamedTuple):
@@ -51,7 +51,7 @@ class Forest(NamedTuple):
         Root of each tree (NO_NODE while it is empty) and the inner nodes above each of its leaves.
     counters : ndarray of uint64, shape (regions * REGION_WORDS,)
     scratch, scratch_children : ndarray of uint64 and uint32, shape (2 * NODE,)
-        Where two nodes are put together.
+        Work space in which two nodes are merged.
     """
 
     leaves: NDArray[np.uint64]
@@ -66,10 +66,10 @@ class Forest(NamedTuple):
 
 
 def plant(trees: int, regions: int, leaves: int) -> Forest:
-    """Make room for so many trees, and in every region for so many leaves.
+    """Allocate empty trees, and a number of leaves in every region.
 
-    Memory: 652 bytes a leaf at most, of which pages are touched only as far as nodes are in use:
-    256 for the leaf, 384 for each inner node (one for 16 leaves and more in a large tree).
+    Memory: at most 652 bytes a leaf: 256 for the leaf, 384 for each inner node (one for 16 or more
+    leaves in a large tree). Memory pages of unused nodes are never touched.
     """
     forest = Forest(
         np.empty(regions * leaves * NODE, dtype=np.uint64),
@@ -87,13 +87,13 @@ def plant(trees: int, regions: int, leaves: int) -> Forest:
     return forest
 
 
-def leaves_for(entries: int, least: int) -> int:
-    """Leaves that suffice for so many entries where each but the last keeps at least ``least``."""
-    return entries // least + 2
+def leaves_for(entries: int, min_entries: int) -> int:
+    """Maximum leaves for ``entries`` if all but the last hold at least ``min_entries``."""
+    return entries // min_entries + 2
 
 
 def bytes_in_use(forest: Forest) -> int:
-    """Bytes of the nodes that are or were in use since their region was cleared."""
+    """Bytes of the nodes that were used since their region was cleared."""
     counters = forest.counters.reshape(-1, int(REGION_WORDS)).astype(np.int64)
     firsts = np.arange(len(counters)) * (len(forest.nexts) // len(counters))
     leaves, inners = (int((counters[:, int(c)] - firsts).sum()) for c in (LEAVES, INNERS))
@@ -124,8 +124,8 @@ def _new_leaf(forest: Forest, region: np.uint64) -> np.uint64:
         forest.counters[counters + FREE_LEAF] = U64(forest.nexts[leaf])
     else:
         leaf = fetch_add(forest.counters, counters + LEAVES, U64(1))
-    for place in range(WIDTH):
-        forest.leaves[leaf * WIDTH + place] = NOTHING
+    for slot in range(WIDTH):
+        forest.leaves[leaf * WIDTH + slot] = NOTHING
     forest.nexts[leaf] = NO_NODE
     return leaf
 
@@ -138,8 +138,8 @@ def _new_inner(forest: Forest, region: np.uint64) -> np.uint64:
         forest.counters[counters + FREE_INNER] = U64(forest.children[node * WIDTH])
     else:
         node = fetch_add(forest.counters, counters + INNERS, U64(1))
-    for place in range(WIDTH):
-        forest.separators[node * WIDTH + place] = NOTHING
+    for slot in range(WIDTH):
+        forest.separators[node * WIDTH + slot] = NOTHING
     return node
 
 
@@ -180,7 +180,7 @@ def insert(forest: Forest, region: int, tree: int, entry: int) -> None:
 
 @uncounted
 def _split_down(forest: Forest, region: np.uint64, tree: np.uint64, entry: np.uint64) -> np.uint64:
-    """Split the full nodes on an entry's way; return its leaf, which now has room."""
+    """Split the full nodes on the path to an entry; return its leaf, which now has room."""
     node, height = U64(forest.roots[tree]), U64(forest.heights[tree])
     if _is_full(forest, node, height):
         above = _new_inner(forest, region)
@@ -190,15 +190,15 @@ def _split_down(forest: Forest, region: np.uint64, tree: np.uint64, entry: np.ui
     while height > U64(0):
         height -= U64(1)
         first = node * WIDTH
-        place = count_below(forest.separators, first, entry)
-        child = U64(forest.children[first + place])
+        slot = count_below(forest.separators, first, entry)
+        child = U64(forest.children[first + slot])
         if _is_full(forest, child, height):
             if height == U64(0):
                 right, middle = _split_leaf(forest, region, child)
             else:
                 right, middle = _split_inner(forest, region, child)
-            insert_at(forest.separators, first, place, middle)
-            insert_at(forest.children, first, place + U64(1), U32(right))
+            insert_at(forest.separators, first, slot, middle)
+            insert_at(forest.children, first, slot + U64(1), U32(right))
             if entry > middle:
                 child = right
         node = child
@@ -219,9 +219,9 @@ def _is_full(forest: Forest, node: np.uint64, height: np.uint64) -> bool:
 def _split_leaf(forest: Forest, region: np.uint64, leaf: np.uint64) -> tuple[np.uint64, np.uint64]:
     right = _new_leaf(forest, region)
     first, to = leaf * WIDTH, right * WIDTH
-    for place in range(HALF):
-        forest.leaves[to + place] = forest.leaves[first + HALF + place]
-        forest.leaves[first + HALF + place] = NOTHING
+    for slot in range(HALF):
+        forest.leaves[to + slot] = forest.leaves[first + HALF + slot]
+        forest.leaves[first + HALF + slot] = NOTHING
     forest.nexts[right] = forest.nexts[leaf]
     forest.nexts[leaf] = U32(right)
     return right, forest.leaves[first + HALF - U64(1)]
@@ -232,10 +232,10 @@ def _split_inner(forest: Forest, region: np.uint64, node: np.uint64) -> tuple[np
     right = _new_inner(forest, region)
     first, to = node * WIDTH, right * WIDTH
     middle = forest.separators[first + HALF - U64(1)]
-    for place in range(HALF):
-        forest.children[to + place] = forest.children[first + HALF + place]
-        forest.separators[to + place] = forest.separators[first + HALF + place]
-        forest.separators[first + HALF + place] = NOTHING
+    for slot in range(HALF):
+        forest.children[to + slot] = forest.children[first + HALF + slot]
+        forest.separators[to + slot] = forest.separators[first + HALF + slot]
+        forest.separators[first + HALF + slot] = NOTHING
     forest.separators[first + HALF - U64(1)] = NOTHING
     return right, middle
 
@@ -253,15 +253,15 @@ def delete(forest: Forest, region: int, tree: int, entry: int) -> None:
 
 @uncounted
 def _refill_down(forest: Forest, region: np.uint64, tree: np.uint64, entry: np.uint64) -> np.uint64:
-    """Refill the sparse nodes on an entry's way; return its leaf, which can now lose one."""
+    """Refill the sparse nodes on the path to an entry; return its leaf, which can now lose one."""
     node, height = U64(forest.roots[tree]), U64(forest.heights[tree])
     while height > U64(0):
         height -= U64(1)
         first = node * WIDTH
-        place = count_below(forest.separators, first, entry)
-        child = U64(forest.children[first + place])
+        slot = count_below(forest.separators, first, entry)
+        child = U64(forest.children[first + slot])
         if _elements(forest, child, height) <= SPARSE:
-            left = place - U64(place > U64(0))
+            left = slot - U64(slot > U64(0))
             if height == U64(0):
                 _even_leaves(forest, region, first, left)
             else:
@@ -271,8 +271,8 @@ def _refill_down(forest: Forest, region: np.uint64, tree: np.uint64, entry: np.u
                 forest.roots[tree], forest.heights[tree] = U32(child), U32(height)
                 _free_inner(forest, region, node)
             else:
-                place = count_below(forest.separators, first, entry)
-                child = U64(forest.children[first + place])
+                slot = count_below(forest.separators, first, entry)
+                child = U64(forest.children[first + slot])
         node = child
     return node
 
@@ -288,11 +288,11 @@ def _elements(forest: Forest, node: np.uint64, height: np.uint64) -> np.uint64:
 
 
 @uncounted
-def _even_leaves(forest: Forest, region: np.uint64, parent: np.uint64, place: np.uint64) -> None:
-    """Merge the parent's child at a place with the next one, or share their entries evenly."""
+def _even_leaves(forest: Forest, region: np.uint64, parent: np.uint64, slot: np.uint64) -> None:
+    """Merge a parent's child with the next one, or share their entries evenly."""
     left, right = (
-        U64(forest.children[parent + place]),
-        U64(forest.children[parent + place + U64(1)]),
+        U64(forest.children[parent + slot]),
+        U64(forest.children[parent + slot + U64(1)]),
     )
     at, to, entries = left * WIDTH, right * WIDTH, U64(0)
     for first in (at, to):
@@ -306,21 +306,21 @@ def _even_leaves(forest: Forest, region: np.uint64, parent: np.uint64, place: np
     if merged:
         forest.nexts[left] = forest.nexts[right]
         _free_leaf(forest, region, right)
-        remove_at(forest.separators, parent, place, NOTHING)
-        remove_at(forest.children, parent, place + U64(1), NO_NODE)
+        remove_at(forest.separators, parent, slot, NOTHING)
+        remove_at(forest.children, parent, slot + U64(1), NO_NODE)
         return
     for index in range(WIDTH):
         rest = kept + index
         forest.leaves[to + index] = forest.scratch[rest] if rest < entries else NOTHING
-    forest.separators[parent + place] = forest.scratch[kept - U64(1)]
+    forest.separators[parent + slot] = forest.scratch[kept - U64(1)]
 
 
 @uncounted
-def _even_inners(forest: Forest, region: np.uint64, parent: np.uint64, place: np.uint64) -> None:
-    """Merge the parent's child at a place with the next one, or share their children evenly."""
+def _even_inners(forest: Forest, region: np.uint64, parent: np.uint64, slot: np.uint64) -> None:
+    """Merge a parent's child with the next one, or share their children evenly."""
     left, right = (
-        U64(forest.children[parent + place]),
-        U64(forest.children[parent + place + U64(1)]),
+        U64(forest.children[parent + slot]),
+        U64(forest.children[parent + slot + U64(1)]),
     )
     at, to, held = left * WIDTH, right * WIDTH, U64(0)
     for first in (at, to):
@@ -329,10 +329,8 @@ def _even_inners(forest: Forest, region: np.uint64, parent: np.uint64, place: np
             forest.scratch_children[held] = forest.children[first + index]
             forest.scratch[held] = forest.separators[first + index]
             held += U64(1)
-        # Behind the left one's last child comes what parts it from the right one's first.
-        forest.scratch[held - U64(1)] = (
-            forest.separators[parent + place] if first == at else NOTHING
-        )
+        # The parent's separator divides the left node's last child from the right node's first.
+        forest.scratch[held - U64(1)] = forest.separators[parent + slot] if first == at else NOTHING
     merged = held <= FULL_ENOUGH
     kept = held if merged else held // U64(2)
     middle = forest.scratch[kept - U64(1)]
@@ -343,12 +341,12 @@ def _even_inners(forest: Forest, region: np.uint64, parent: np.uint64, place: np
         forest.separators[at + index] = forest.scratch[index] if inside else NOTHING
     if merged:
         _free_inner(forest, region, right)
-        remove_at(forest.separators, parent, place, NOTHING)
-        remove_at(forest.children, parent, place + U64(1), NO_NODE)
+        remove_at(forest.separators, parent, slot, NOTHING)
+        remove_at(forest.children, parent, slot + U64(1), NO_NODE)
         return
     for index in range(WIDTH):
         rest = kept + index
         if rest < held:
             forest.children[to + index] = forest.scratch_children[rest]
         forest.separators[to + index] = forest.scratch[rest] if rest < held else NOTHING
-    forest.separators[parent + place] = middle
+    forest.separators[parent + slot] = middle

@@ -1,9 +1,9 @@
-"""Immutable B+-trees in arrays: sorted entries with inner nodes found by arithmetic.
+"""Immutable B+-trees in arrays: sorted entries, inner nodes addressed by arithmetic.
 
-PIM-Tree, section 3.1 and appendix A.3 (a CSS-tree): the nodes of a depth lie one behind the
-other, so child ``i`` of node ``j`` is node ``j * NODE + i`` of the next depth and no reference is
-stored. Inner nodes hold 32-bit keys only, the largest of each child; the last child's is the
-largest there is, so that a search never leaves the tree. The root is at depth 0, entries (see
+PIM-Tree, section 3.1 and appendix A.3 (a CSS-tree): the nodes of a depth are contiguous, so child
+``i`` of node ``j`` is node ``j * NODE + i`` of the next depth and no reference is stored. Inner
+nodes hold 32-bit keys only, the largest of each child; the last child has the largest possible key,
+so that a search never leaves the tree. The root is at depth 0, entries (see
 :mod:`~streamjoin.engines.kernels.trees.btree`) follow the deepest inner nodes, in leaves of NODE.
 
 Memory: 8 bytes for each entry of the capacity and 4 for every NODE of them.
@@ -24,7 +24,7 @@ ROW = U64(0xFFFFFFFF)
 
 COUNT, DEPTHS, STARTS = U64(0), U64(1), U64(2)
 SHAPE_WORDS = U64(16)
-"""Words of a tree's shape: entries, inner depths, and where each depth's keys start."""
+"""64-bit words of a tree's shape: entries, inner depths, first index of each depth's keys."""
 
 
 class Sorted(NamedTuple):
@@ -44,25 +44,25 @@ class Sorted(NamedTuple):
 
 
 def reserve(trees: int, entries: int) -> Sorted:
-    """Make room for so many trees of so many entries; all are empty."""
+    """Allocate empty trees with a capacity of ``entries`` each."""
     leaves = entries // NODE + 1
     keys = depth = leaves
     while depth > 1:
         depth = -(-depth // NODE)
         keys += depth + NODE
-    found = Sorted(
+    trees_made = Sorted(
         np.empty(trees * leaves * NODE, dtype=np.uint64),
         np.empty(trees * (keys + NODE), dtype=np.uint32),
         np.zeros(trees * int(SHAPE_WORDS), dtype=np.uint64),
     )
     for tree in range(trees):
-        build(found, tree, 0)
-    return found
+        build(trees_made, tree, 0)
+    return trees_made
 
 
 @fused
 def first_entry(trees: Sorted, tree: np.uint64) -> np.uint64:
-    """Where a tree's entries start."""
+    """Return the index of a tree's first entry."""
     many = U64(len(trees.shapes)) // SHAPE_WORDS
     return tree * (U64(len(trees.entries)) // many)
 
@@ -73,8 +73,8 @@ def build(trees: Sorted, tree: int, count: int) -> None:
     entries, shape = U64(count), U64(tree) * SHAPE_WORDS
     first = first_entry(trees, U64(tree))
     leaves = max(U64(1), (entries + WIDTH - U64(1)) // WIDTH)
-    for place in range(entries, leaves * WIDTH):
-        trees.entries[first + place] = NOTHING
+    for index in range(entries, leaves * WIDTH):
+        trees.entries[first + index] = NOTHING
     depths, covered = U64(0), U64(1)
     while covered < leaves:
         depths += U64(1)
@@ -105,24 +105,24 @@ def descend(
     begin: np.uint64,
     end: np.uint64,
 ) -> np.uint64:
-    """Go from a node at depth ``begin`` to depth ``end`` towards a key's first entry."""
+    """Descend from a node at depth ``begin`` to depth ``end`` towards a key's first entry."""
     starts = tree * SHAPE_WORDS + STARTS
     for depth in range(begin, end):
-        place = trees.shapes[starts + depth] + node * WIDTH
-        node = node * WIDTH + count_below(trees.keys, place, key)
+        index = trees.shapes[starts + depth] + node * WIDTH
+        node = node * WIDTH + count_below(trees.keys, index, key)
     return node
 
 
 @fused
 def lower_bound(trees: Sorted, tree: np.uint64, key: np.uint32, leaf: np.uint64) -> np.uint64:
-    """Place of the first entry with at least that key, in the leaf that :func:`descend` found."""
-    place = first_entry(trees, tree) + leaf * WIDTH
-    return place + count_below(trees.entries, place, U64(key) << U64(32))
+    """Return the index of the first entry with at least that key in its leaf."""
+    index = first_entry(trees, tree) + leaf * WIDTH
+    return index + count_below(trees.entries, index, U64(key) << U64(32))
 
 
 @fused
-def first_place(trees: Sorted, tree: int, key: int) -> int:
-    """Place among the entries of a tree's first one with at least that key."""
+def first_index(trees: Sorted, tree: int, key: int) -> int:
+    """Return the index of a tree's first entry with at least that key."""
     number, wanted = U64(tree), U32(key)
     depths = trees.shapes[number * SHAPE_WORDS + DEPTHS]
     leaf = descend(trees, number, wanted, U64(0), U64(0), depths)
@@ -164,8 +164,8 @@ def merge(
         for _ in range(U64(forest.heights[tree])):
             node = U64(forest.children[node * WIDTH])
         while node != U64(NO_NODE):
-            for place in range(node * WIDTH, node * WIDTH + WIDTH):
-                entry = forest.leaves[place]
+            for index in range(node * WIDTH, node * WIDTH + WIDTH):
+                entry = forest.leaves[index]
                 if entry == NOTHING:
                     break
                 if entry & ROW < oldest:

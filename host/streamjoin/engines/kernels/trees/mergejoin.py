@@ -44,22 +44,22 @@ from streamjoin.engines.kernels.trees.probing import Arrivals, Codes, Columns, I
 U32, U64 = np.uint32, np.uint64
 
 DONE, FULL, MERGE, STOPPED, TAKEN = 0, 1, 2, 3, 4
-"""Why a thread comes back, and that it has a task."""
+"""Why a thread returns; TAKEN: it has a task."""
 
 PENDING_ROWS = U64(64)
 
 MAX_LEAD = U64(1 << 11)
-"""Arrivals between the edge and a new task above which a thread gives way to those behind: what
-lies there is compared one by one."""
+"""Maximum arrivals between the edge and a new task; beyond them a thread yields to slower ones, as
+rows behind the edge are compared one by one."""
 
 MAX_TURNS = 64
-"""Times that it does for one task: a thread that has failed never moves the edge."""
+"""Maximum yields for one task: a thread that has failed never moves the edge."""
 OFFSET_BITS = U64(44)
 
 
 @uncounted
 def _insert_pending(columns: Columns, index: MergeTrees) -> None:
-    """Insert some of the rows that had to wait for a merge."""
+    """Insert some of the rows that waited for a merge."""
     state, trees = index.state, index.trees
     begin, stop = fetch_add(state, PENDING, PENDING_ROWS), state[PENDING_END]
     if begin >= stop:
@@ -71,7 +71,7 @@ def _insert_pending(columns: Columns, index: MergeTrees) -> None:
         part = descend(trees, tree, columns.keys[row], U64(0), U64(0), depth)
         insert_row(columns, index, row, own, part, True)
     count_rows(index, own, end - begin, True)
-    # Whoever inserts the last of them lets the edge go on.
+    # The thread that inserts the last row releases the edge.
     if fetch_add(state, PENDING_DONE, end - begin) + (end - begin) == stop:
         store_release(state, SIDES + own * SIDE_WORDS + HELD, U64(0xFFFFFFFFFFFFFFFF))
 
@@ -80,7 +80,7 @@ def _insert_pending(columns: Columns, index: MergeTrees) -> None:
 def _take(
     columns: Columns, index: MergeTrees, size: np.uint64, total: np.uint64, shared: bool
 ) -> tuple[int, np.uint64]:
-    """Take the next task, or insert rows that had to wait; say where it begins, or why not."""
+    """Insert rows that waited, then take a task; return its first arrival, or why not."""
     state, counters = index.state, index.forest.counters
     if shared:
         if load_acquire(state, STOP) != U64(0):
@@ -114,50 +114,50 @@ def join(
     mine: NDArray[np.uint64],
     thread: int,
     finished: NDArray[np.uint32],
-    places: NDArray[np.uint64],
+    addresses: NDArray[np.uint64],
     counts: NDArray[np.uint32],
     out: Codes,
 ) -> tuple[int, int]:
-    """Take tasks and join them until all are taken, or something has to be done outside.
+    """Take tasks and join them until all are taken, or the caller has to act.
 
     Parameters
     ----------
     columns, arrivals, index
-        See there.
+        As documented there.
     task : int
-        Arrivals of a task.
+        Arrivals in a task.
     shared : bool
-        Whether other threads work on the same.
+        Whether other threads share the index.
     mine : ndarray of uint64, shape (at least PLAN + task * PLAN_WORDS,)
         The thread's own state.
     thread : int
-        Its number.
+        The thread's number.
     finished : ndarray of uint32, shape (tasks,)
         If ``shared``: 0 for a task that is not finished.
-    places : ndarray of uint64, shape (arrivals,)
-        If ``shared``: receives ``thread << OFFSET_BITS``, plus where among the pairs of that
-        thread those of an arrival begin.
+    addresses : ndarray of uint64, shape (arrivals,)
+        If ``shared``: receives ``thread << OFFSET_BITS`` plus the index of the arrival's first pair
+        among the pairs of that thread.
     counts : ndarray of uint32, shape (arrivals,)
-        If ``shared``: receives each arrival's pairs.
+        If ``shared``: receives each arrival's number of pairs.
     out : ndarray of uint32, shape (2, room)
         Receives rows of R and of S.
 
     Returns
     -------
     why : int
-        DONE; FULL if an arrival's pairs had no room: it is done again in the next call; MERGE if
-        mutable trees have reached their limit; STOPPED if the state says so.
-    found : int
+        DONE; FULL if an arrival's pairs had no room: the next call repeats it; MERGE if mutable
+        trees have reached their limit; STOPPED if the state says so.
+    matches : int
         Pairs written.
     """
-    state, found, size = index.state, U64(0), U64(task)
+    state, matches, size = index.state, U64(0), U64(task)
     total, r_rows = U64(len(arrivals.rows)), U64(columns.r.shape[1])
     while True:
         at, end = mine[AT], mine[END]
         if at >= end:
             why, at = _take(columns, index, size, total, shared)
             if why != TAKEN:
-                return why, int(found)
+                return why, int(matches)
             end = min(at + size, total)
         plan(columns, arrivals, index, at, end, shared, mine)
         begin, inserted, inserted_s = at, U64(0), U64(0)
@@ -165,11 +165,11 @@ def join(
         if shared:
             edge, edge_s = edges(columns, arrivals, index, size)
         while at < end:
-            row, before = U64(arrivals.rows[at]), found
+            row, before = U64(arrivals.rows[at]), matches
             own = U64(row >= r_rows)
             first, last = U64(arrivals.firsts[at]), U64(arrivals.ends[at])
             words = PLAN + (at - begin) * PLAN_WORDS
-            found = look_up(
+            matches = look_up(
                 columns,
                 index,
                 row,
@@ -181,16 +181,16 @@ def join(
                 edge if own == U64(1) else edge_s,
                 shared,
                 out,
-                found,
+                matches,
             )
-            if found > U64(out.shape[1]):
+            if matches > U64(out.shape[1]):
                 mine[AT], mine[END] = at, end
                 count_rows(index, U64(0), inserted, shared)
                 count_rows(index, U64(1), inserted_s, shared)
                 return FULL, int(before)
             if shared:
-                places[at] = (U64(thread) << OFFSET_BITS) + mine[WRITTEN] + before
-                counts[at] = U32(found - before)
+                addresses[at] = (U64(thread) << OFFSET_BITS) + mine[WRITTEN] + before
+                counts[at] = U32(matches - before)
             if side(state, own, FROZEN) == U64(0):
                 insert_row(columns, index, row, own, mine[words + U64(2)], shared)
                 inserted += U64(1) - own
@@ -205,21 +205,21 @@ def join(
 
 @uncounted
 def last_of_each(rows: Int64s, taken: int, r_rows: int) -> tuple[int, int]:
-    """Places of the last R tuple and the last S tuple of the first arrivals, -1 without one."""
+    """Return the last R and the last S tuple among the first ``taken`` arrivals, -1 without one."""
     last_r = last_s = -1
-    place = taken - 1
-    while place >= 0 and (last_r < 0 or last_s < 0):
-        if rows[place] < r_rows:
-            last_r = max(last_r, place)
+    arrival = taken - 1
+    while arrival >= 0 and (last_r < 0 or last_s < 0):
+        if rows[arrival] < r_rows:
+            last_r = max(last_r, arrival)
         else:
-            last_s = max(last_s, place)
-        place -= 1
+            last_s = max(last_s, arrival)
+        arrival -= 1
     return last_r, last_s
 
 
 @kernel
 def in_order(
-    places: NDArray[np.uint64],
+    addresses: NDArray[np.uint64],
     counts: NDArray[np.uint32],
     bases: NDArray[np.uint64],
     pairs: Codes,
@@ -229,18 +229,18 @@ def in_order(
 
     Parameters
     ----------
-    places, counts
-        As :func:`join` gave them.
+    addresses, counts
+        As :func:`join` wrote them.
     bases : ndarray of uint64, shape (threads,)
-        Where the pairs of each thread begin in ``pairs``.
+        Index of each thread's first pair in ``pairs``.
     pairs, out : ndarray of uint32, shape (2, pairs)
     """
     to = U64(0)
-    for arrival in range(U64(len(places))):
-        thread = places[arrival] >> OFFSET_BITS
-        place = bases[thread] + (places[arrival] & ((U64(1) << OFFSET_BITS) - U64(1)))
+    for arrival in range(U64(len(addresses))):
+        thread = addresses[arrival] >> OFFSET_BITS
+        source = bases[thread] + (addresses[arrival] & ((U64(1) << OFFSET_BITS) - U64(1)))
         for _ in range(U64(counts[arrival])):
-            out[U64(0), to] = pairs[U64(0), place]
-            out[U64(1), to] = pairs[U64(1), place]
-            place += U64(1)
+            out[U64(0), to] = pairs[U64(0), source]
+            out[U64(1), to] = pairs[U64(1), source]
+            source += U64(1)
             to += U64(1)

@@ -1,19 +1,19 @@
 """Joins over IM-Trees and PIM-Trees: PIM-Tree, sections 3.2, 3.3 and 4.1.
 
-A window's index is an immutable tree and mutable ones, each for the range of keys of one node of
-the immutable tree at the insertion depth; at depth 0 there is one, which is the IM-Tree. What
-arrives goes to the mutable trees, which are merged into a new immutable one now and then; what
-has expired is skipped until then.
+A window's index is one immutable tree and mutable trees. Each mutable tree covers the key range of
+one node of the immutable tree at the insertion depth; at depth 0 there is a single one (the
+IM-Tree). Arriving tuples are inserted into the mutable trees, which are merged into a new immutable
+tree from time to time; expired tuples are skipped until then.
 
-Any number of threads join at once. They take tasks of a few arrivals from a common counter.
-Because insertions then do not follow the arrival order, there is an *edge*: all arrivals before
-it are indexed. A look-up takes rows before the edge from the index and compares those between
-the edge and its arrival one by one. An access to a mutable tree holds its lock. The edge moves
-by tasks, and what threads share is written once a task: a cache line that two cores write in
-turn costs each of them more than a look-up.
+Any number of threads join at once. They take tasks of a few arrivals from a common counter, so
+insertions do not follow the arrival order. The *edge* is the arrival before which all tuples are
+indexed: a probe takes rows before the edge from the index and compares the rows between the edge
+and its own arrival one by one. An access to a mutable tree holds its lock. The edge advances by
+tasks, and shared state is written once a task: a cache line that two cores write in turn costs more
+than a probe.
 
-A task's searches in the immutable tree, which no insertion changes, come first and all together:
-they wait for memory at the same time, not one after the other.
+A task starts with all its searches in the immutable tree, which no insertion changes: their cache
+misses overlap.
 """
 
 from typing import NamedTuple
@@ -68,21 +68,21 @@ SIDE_WORDS = LINE
 TREE, DEPTH, LIMIT, FROZEN, HELD = (U64(word) for word in range(5))
 STOP = SIDES + SIDE_WORDS * U64(2)
 STATE_WORDS = int(STOP + LINE)
-"""Words of the common state: next arrival; tasks before the edge; rows that wait for their
-insertion, from and to, and the from plus those that are done; for each stream its immutable tree,
-the insertion depth, the entries of the mutable trees at which they are merged, whether these take
-no entries now, and the row that the stream's edge does not pass until they do; whether to stop.
-What threads write while they run has a cache line of its own."""
+"""64-bit words of the shared state: next arrival; tasks before the edge; rows that wait for their
+insertion (first not taken, first not inserted, end); for each stream its immutable tree, the
+insertion depth, the entries at which the mutable trees are merged, whether these accept no entries
+now, and the row that the stream's edge may not pass until they do; whether to stop. Words that
+threads write while they run have cache lines of their own."""
 
 AT, END, WRITTEN, PLAN = U64(0), U64(1), U64(2), U64(8)
 PLAN_WORDS = U64(4)
-"""Words of a thread's own state: the rest of its task, pairs that it wrote into earlier buffers,
-and for each tuple of the task where its searches lead."""
+"""64-bit words of a thread's own state: the rest of its task, the pairs that it wrote into earlier
+buffers, and for each tuple of the task the results of its searches."""
 
 BLOCK_ROWS = U64(256)
 
 LOCK_WORDS = U64(16)
-"""Words from one lock to the next: locks of different trees share no cache line."""
+"""32-bit words from one lock to the next: locks of different trees share no cache line."""
 
 
 class MergeTrees(NamedTuple):
@@ -91,7 +91,7 @@ class MergeTrees(NamedTuple):
     Attributes
     ----------
     trees : Sorted
-        Immutable trees; the state says which is whose.
+        Immutable trees; the state names each stream's.
     forest : Forest
         Mutable trees, ``len(roots) // 2`` for R in region 0, as many for S in region 1.
     locks : ndarray of uint32
@@ -121,7 +121,7 @@ def plan(
     shared: bool,
     mine: NDArray[np.uint64],
 ) -> None:
-    """Search the immutable trees for a task, and ask for the memory that comes next."""
+    """Search the immutable trees for a task, and prefetch the memory that it needs next."""
     trees, forest, state = index.trees, index.forest, index.state
     parts = U64(len(forest.roots)) // U64(2)
     for arrival in range(begin, end):
@@ -136,9 +136,9 @@ def plan(
         words = PLAN + (arrival - begin) * PLAN_WORDS
         mine[words] = leaf
         mine[words + U64(1)] = part
-        place = first_entry(trees, tree) + leaf * WIDTH
+        start = first_entry(trees, tree) + leaf * WIDTH
         for line in range(U64(4)):
-            prefetch(trees.entries, place + line * LINE)
+            prefetch(trees.entries, start + line * LINE)
         _ask(index, other * parts + part, shared)
         own_tree, own_depth = side(state, own, TREE), side(state, own, DEPTH)
         own_part = descend(trees, own_tree, columns.keys[row], root, root, own_depth)
@@ -154,7 +154,7 @@ def plan(
 
 @fused
 def _ask(index: MergeTrees, tree: np.uint64, shared: bool) -> None:
-    """Ask for the memory of a mutable tree's root and lock."""
+    """Prefetch a mutable tree's root and lock."""
     forest = index.forest
     root = U64(forest.roots[tree]) * WIDTH
     if shared:
@@ -171,7 +171,7 @@ def _ask(index: MergeTrees, tree: np.uint64, shared: bool) -> None:
 
 @fused
 def _ask_leaf(forest: Forest, tree: np.uint64, key: np.uint32) -> None:
-    """Ask for the memory of the leaf below a root; another thread may be changing the tree."""
+    """Prefetch the leaf below a root; another thread may be changing the tree."""
     if forest.heights[tree] == U32(1):
         root = U64(forest.roots[tree]) * WIDTH
         child = min(count_below(forest.separators, root, entry_of(key, U64(0))), WIDTH - U64(1))
@@ -200,7 +200,7 @@ def insert_row(
 
 @fused
 def count_rows(index: MergeTrees, own: np.uint64, inserted: np.uint64, shared: bool) -> None:
-    """Add to the entries of a stream's mutable trees."""
+    """Add to the count of entries in a stream's mutable trees."""
     count = own * REGION_WORDS + ENTRIES
     if not shared:
         index.forest.counters[count] += inserted
@@ -210,7 +210,7 @@ def count_rows(index: MergeTrees, own: np.uint64, inserted: np.uint64, shared: b
 
 @fused
 def move_edge(index: MergeTrees, finished: NDArray[np.uint32], task: np.uint64) -> None:
-    """Say that a task is finished, and move the edge if no other thread does."""
+    """Mark a task as finished, and advance the edge if no other thread does."""
     store_release(finished, task, U32(1))
     latch = U64(len(index.forest.roots)) * LOCK_WORDS
     if try_lock(index.locks, latch):
@@ -242,28 +242,28 @@ def _scan_rows(
     first: np.uint64,
     end: np.uint64,
     out: Codes,
-    found: np.uint64,
+    matches: np.uint64,
 ) -> np.uint64:
     """Compare a tuple with rows of the opposite stream one by one."""
     low, high, room = columns.lows[row], columns.highs[row], U64(out.shape[1])
     block = first
-    while block < end and found <= room:
+    while block < end and matches <= room:
         length = min(BLOCK_ROWS, end - block)
         hits = U32(0)
-        for place in range(length):
-            key = columns.keys[block + place]
+        for offset in range(length):
+            key = columns.keys[block + offset]
             hits += U32((low <= key) & (key <= high))
         if hits > U32(0):
-            for place in range(length):
-                other = block + place
+            for offset in range(length):
+                other = block + offset
                 key = columns.keys[other]
                 if (low <= key) & (key <= high) and joins(columns, row, other):
-                    if found < room:
-                        out[U64(0), found] = U32(min(row, other))
-                        out[U64(1), found] = U32(max(row, other) - U64(columns.r.shape[1]))
-                    found += U64(1)
+                    if matches < room:
+                        out[U64(0), matches] = U32(min(row, other))
+                        out[U64(1), matches] = U32(max(row, other) - U64(columns.r.shape[1]))
+                    matches += U64(1)
         block += length
-    return found
+    return matches
 
 
 @fused
@@ -279,21 +279,21 @@ def look_up(
     edge: np.uint64,
     shared: bool,
     out: Codes,
-    found: np.uint64,
+    matches: np.uint64,
 ) -> np.uint64:
-    """Find a tuple's partners: immutable tree, mutable trees, rows behind the edge."""
+    """Find a tuple's matches: immutable tree, mutable trees, rows behind the edge."""
     trees, forest, state = index.trees, index.forest, index.state
     edge = min(edge, end)
     tree, depth = side(state, other, TREE), side(state, other, DEPTH)
-    place = lower_bound(trees, tree, columns.lows[row], leaf)
-    found = scan_sorted(columns, row, first, edge, trees, tree, place, out, found)
+    entry = lower_bound(trees, tree, columns.lows[row], leaf)
+    matches = scan_sorted(columns, row, first, edge, trees, tree, entry, out, matches)
     mutable = other * (U64(len(forest.roots)) // U64(2)) + part
     going = True
     while going:
         if forest.roots[mutable] != NO_NODE:
             if shared:
                 lock(index.locks, mutable * LOCK_WORDS)
-            found = scan_tree(columns, row, first, edge, forest, mutable, out, found)
+            matches = scan_tree(columns, row, first, edge, forest, mutable, out, matches)
             if shared:
                 unlock(index.locks, mutable * LOCK_WORDS)
         going = False
@@ -303,5 +303,5 @@ def look_up(
             part += U64(1)
             mutable += U64(1)
     if edge < end:
-        found = _scan_rows(columns, row, max(first, edge), end, out, found)
-    return found
+        matches = _scan_rows(columns, row, max(first, edge), end, out, matches)
+    return matches

@@ -19,11 +19,13 @@ _LANE = ir.IntType(32)
 
 
 def _vector(context: Any, builder: ir.IRBuilder, array_type: Any, array: Any, first: Any) -> Any:
-    """Return the node's place in memory as a vector, and the bytes of an element."""
+    """Return a pointer to the node as a vector, and the bytes of an element."""
     view = context.make_array(array_type)(context, builder, array)
-    place = cgutils.get_item_pointer(context, builder, array_type, view, [first], wraparound=False)
+    address = cgutils.get_item_pointer(
+        context, builder, array_type, view, [first], wraparound=False
+    )
     element = context.get_data_type(array_type.dtype)
-    pointer = builder.bitcast(place, ir.VectorType(element, NODE).as_pointer())
+    pointer = builder.bitcast(address, ir.VectorType(element, NODE).as_pointer())
     return pointer, element.width // 8
 
 
@@ -37,10 +39,10 @@ def _shuffled(builder: ir.IRBuilder, left: Any, right: Any, lanes: list[int]) ->
     return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(_LANE, NODE), lanes))
 
 
-def _lanes(builder: ir.IRBuilder, place: Any) -> Any:
-    """Return the lanes' numbers, and in every lane the one that is meant."""
+def _lanes(builder: ir.IRBuilder, slot: Any) -> Any:
+    """Return the lanes' numbers, and a vector that has ``slot`` in every lane."""
     numbers = ir.Constant(ir.VectorType(_LANE, NODE), list(range(NODE)))
-    return numbers, _splat(builder, builder.trunc(place, _LANE))
+    return numbers, _splat(builder, builder.trunc(slot, _LANE))
 
 
 @intrinsic
@@ -59,8 +61,8 @@ def count_below(typing_context: Any, array: Any, first: Any, value: Any) -> Any:
 
 
 @intrinsic
-def insert_at(typing_context: Any, array: Any, first: Any, place: Any, value: Any) -> Any:
-    """Insert ``value`` at a place of the node at ``array[first]``; its last element falls out."""
+def insert_at(typing_context: Any, array: Any, first: Any, slot: Any, value: Any) -> Any:
+    """Insert ``value`` at a slot of the node at ``array[first]``; its last element is dropped."""
     signature = types.void(array, types.uintp, types.uintp, array.dtype)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:
@@ -79,8 +81,8 @@ def insert_at(typing_context: Any, array: Any, first: Any, place: Any, value: An
 
 
 @intrinsic
-def remove_at(typing_context: Any, array: Any, first: Any, place: Any, padding: Any) -> Any:
-    """Remove the element at a place of the node at ``array[first]``; ``padding`` comes last."""
+def remove_at(typing_context: Any, array: Any, first: Any, slot: Any, padding: Any) -> Any:
+    """Remove the element at a slot of the node at ``array[first]``; ``padding`` is appended."""
     signature = types.void(array, types.uintp, types.uintp, array.dtype)
 
     def generate(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> Any:

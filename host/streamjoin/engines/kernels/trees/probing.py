@@ -1,7 +1,7 @@
-"""What an arriving tuple asks of the opposite window's index, and which candidates join.
+"""Probing the opposite window's index with an arriving tuple, and checking the candidates.
 
-Rows of both streams are numbered through: those of S follow those of R. A column of the index is
-then one array for both, and a row says which stream it is of.
+Rows of both streams share one numbering: those of S follow those of R. A column of the index is one
+array for both, and a row number identifies the stream.
 """
 
 from typing import NamedTuple
@@ -21,19 +21,19 @@ U32, U64 = np.uint32, np.uint64
 
 
 class Columns(NamedTuple):
-    """The predicate's codes, and the part of it that the index answers.
+    """The codes of the predicate, and those of its indexed term.
 
     Attributes
     ----------
     keys : ndarray of uint32, shape (r rows + s rows,)
-        What each tuple is indexed by.
+        Index key of each tuple.
     lows, highs : ndarray of uint32, shape (r rows + s rows,)
-        The keys of the opposite stream, both ends included, outside of which none joins with it.
+        Range of opposite keys, both ends included, that a tuple can join with.
     r : ndarray of uint32, shape (terms, r rows)
     s_lo, s_hi : ndarray of uint32, shape (terms, s rows)
         The whole predicate (:class:`~streamjoin.engines.encode.IntervalCodes`).
     checked : bool
-        Whether a candidate has still to be held against the whole predicate.
+        Whether a candidate has to be checked against the whole predicate.
     """
 
     keys: Codes
@@ -51,11 +51,11 @@ class Arrivals(NamedTuple):
     Attributes
     ----------
     rows : ndarray of int64, shape (arrivals,)
-        Which ones.
+        Row numbers.
     firsts, ends : ndarray of int64, shape (arrivals,)
-        The opposite window when each arrives: rows ``first`` to below ``end``.
+        The opposite window at each arrival: rows ``first`` to below ``end``.
     expired : ndarray of int64, shape (arrivals,)
-        The first row of its own stream that is live after it.
+        First row of its own stream that is live after it.
     """
 
     rows: Int64s
@@ -91,22 +91,22 @@ def offer(
     first: np.uint64,
     end: np.uint64,
     out: Codes,
-    found: np.uint64,
+    matches: np.uint64,
 ) -> np.uint64:
-    """Write a candidate down if it is in the window and joins; return the pairs so far.
+    """Write a candidate if it is in the window and joins; return the number of matches so far.
 
-    One beyond the room is counted and not written: the arrival has then to be done again.
+    A match beyond the room is counted, not written; the arrival must then be repeated.
     """
     if (other >= first) & (other < end):
         hit = True
         if columns.checked:
             hit = joins(columns, row, other)
         if hit:
-            if found < U64(out.shape[1]):
-                out[U64(0), found] = U32(min(row, other))
-                out[U64(1), found] = U32(max(row, other) - U64(columns.r.shape[1]))
-            found += U64(1)
-    return found
+            if matches < U64(out.shape[1]):
+                out[U64(0), matches] = U32(min(row, other))
+                out[U64(1), matches] = U32(max(row, other) - U64(columns.r.shape[1]))
+            matches += U64(1)
+    return matches
 
 
 @fused
@@ -117,19 +117,19 @@ def scan_sorted(
     end: np.uint64,
     trees: Sorted,
     tree: np.uint64,
-    place: np.uint64,
+    index: np.uint64,
     out: Codes,
-    found: np.uint64,
+    matches: np.uint64,
 ) -> np.uint64:
-    """Offer an immutable tree's entries from a place on, up to the tuple's highest key."""
+    """Offer an immutable tree's entries from an index on, up to the tuple's highest key."""
     stop = first_entry(trees, tree) + trees.shapes[tree * SHAPE_WORDS + COUNT]
     highest = entry_of(columns.highs[row], ROW)
     room = U64(out.shape[1])
-    while place < stop and trees.entries[place] <= highest and found <= room:
-        other = trees.entries[place] & ROW
-        found = offer(columns, row, other, first, end, out, found)
-        place += U64(1)
-    return found
+    while index < stop and trees.entries[index] <= highest and matches <= room:
+        other = trees.entries[index] & ROW
+        matches = offer(columns, row, other, first, end, out, matches)
+        index += U64(1)
+    return matches
 
 
 @fused
@@ -141,66 +141,66 @@ def scan_tree(
     forest: Forest,
     tree: np.uint64,
     out: Codes,
-    found: np.uint64,
+    matches: np.uint64,
 ) -> np.uint64:
     """Offer a mutable tree's entries in the tuple's range of keys."""
     if forest.roots[tree] != NO_NODE:
         lowest, highest = entry_of(columns.lows[row], U64(0)), entry_of(columns.highs[row], ROW)
         room = U64(out.shape[1])
         leaf = find_leaf(forest, tree, lowest)
-        place = leaf * WIDTH + count_below(forest.leaves, leaf * WIDTH, lowest)
+        index = leaf * WIDTH + count_below(forest.leaves, leaf * WIDTH, lowest)
         stop = leaf * WIDTH + WIDTH
         going = True
-        while going and found <= room:
-            entry = forest.leaves[place] if place < stop else NOTHING
+        while going and matches <= room:
+            entry = forest.leaves[index] if index < stop else NOTHING
             if entry <= highest and entry != NOTHING:
-                found = offer(columns, row, entry & ROW, first, end, out, found)
-                place += U64(1)
+                matches = offer(columns, row, entry & ROW, first, end, out, matches)
+                index += U64(1)
             elif entry == NOTHING and forest.nexts[leaf] != NO_NODE:
                 leaf = U64(forest.nexts[leaf])
-                place, stop = leaf * WIDTH, leaf * WIDTH + WIDTH
+                index, stop = leaf * WIDTH, leaf * WIDTH + WIDTH
             else:
                 going = False
-    return found
+    return matches
 
 
 @kernel
 def reach(
-    s_lo: Codes, s_hi: Codes, r: Codes, shift: int, widest: int, least: Codes, lows: Codes
+    s_lo: Codes, s_hi: Codes, r: Codes, shift: int, widest: int, starts: Codes, lows: Codes
 ) -> None:
-    """Find for each R tuple the least ``s_lo`` of the S intervals that may hold it.
+    """Compute for each R tuple the minimum ``s_lo`` of the S intervals that may hold it.
 
-    An S tuple is indexed by the lower end of its interval. One that holds ``r`` starts at most at
-    ``r``, and at the earliest where the longest interval that ends at ``r`` or beyond does. How
-    long intervals are depends on where they lie (equal widths in values are unequal in the codes
-    of float32, and in ranks), so it is looked up in steps of ``2**shift`` codes.
+    An S tuple is indexed by the lower end of its interval. An interval that holds ``r`` starts at
+    or below ``r``, and not below the minimum start of all intervals that end at ``r`` or above.
+    Equal widths in values are unequal in codes of float32 and in ranks, so this minimum is
+    tabulated for steps of ``2**shift`` codes.
 
     Parameters
     ----------
     s_lo, s_hi : ndarray of uint32, shape (s rows,)
-        Intervals; empty ones (``lo > hi``) do not count.
+        Intervals; empty ones (``lo > hi``) are ignored.
     r : ndarray of uint32, shape (r rows,)
     shift : int
-        Bits of a code that are below its step.
+        log2 of the codes in a step.
     widest : int
-        The greatest ``s_hi - s_lo``.
-    least : ndarray of uint32, shape (at least steps,)
-        Scratch.
+        Maximum ``s_hi - s_lo``.
+    starts : ndarray of uint32, shape (steps,)
+        Work space: minimum start by step.
     lows : ndarray of uint32, shape (r rows,)
         Receives the result; the largest code where no interval holds the tuple.
     """
-    down, most = U64(shift), U64(widest)
-    least[:] = U32(0xFFFFFFFF)
+    down, longest = U64(shift), U64(widest)
+    starts[:] = U32(0xFFFFFFFF)
     for row in range(U64(len(s_lo))):
         if s_lo[row] <= s_hi[row]:
             step = U64(s_hi[row]) >> down
-            least[step] = min(least[step], s_lo[row])
-    for back in range(U64(1), U64(len(least))):
-        step = U64(len(least)) - U64(1) - back
-        least[step] = min(least[step], least[step + U64(1)])
+            starts[step] = min(starts[step], s_lo[row])
+    for back in range(U64(1), U64(len(starts))):
+        step = U64(len(starts)) - U64(1) - back
+        starts[step] = min(starts[step], starts[step + U64(1)])
     for row in range(U64(len(r))):
         code = U64(r[row])
         low = U32(0xFFFFFFFF)
-        if code >> down < U64(len(least)):
-            low = max(least[code >> down], U32(code - min(code, most)))
+        if code >> down < U64(len(starts)):
+            low = max(starts[code >> down], U32(code - min(code, longest)))
         lows[row] = low

@@ -1,7 +1,7 @@
 """Joins over one B+-tree a window, and over a chain of trees: PIM-Tree, sections 2.2.1, 2.2.2.
 
-Both run tuple by tuple in arrival order: look up, insert, and remove what expired. They go on
-where they were when the output was full: the arrival that did not fit is done again.
+Both run tuple by tuple in arrival order: probe, insert, and remove expired tuples. When the output
+is full they return, and resume with the arrival whose matches did not fit.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.jit import uncounted
 from streamjoin.engines.kernels.trees.btree import Forest, clear, delete, insert
-from streamjoin.engines.kernels.trees.immutable import Sorted, build, first_place, merge
+from streamjoin.engines.kernels.trees.immutable import Sorted, build, first_index, merge
 from streamjoin.engines.kernels.trees.probing import (
     Arrivals,
     Codes,
@@ -36,31 +36,31 @@ def join_tree(
     Parameters
     ----------
     columns, arrivals
-        See there.
+        As documented there.
     forest : Forest
         Tree and region 0 index R, 1 index S.
     oldest : ndarray of uint64, shape (2,)
         The oldest row in each tree.
     arrival : int
-        Where to go on.
+        Arrival to start with.
     out : ndarray of uint32, shape (2, room)
         Receives rows of R and of S, grouped by arrival.
 
     Returns
     -------
     arrival : int
-        Where to go on: ``len(arrivals.rows)`` when done.
-    found : int
+        Arrival to resume with: ``len(arrivals.rows)`` when done.
+    matches : int
         Pairs written.
     """
-    at, found = U64(arrival), U64(0)
+    at, matches = U64(arrival), U64(0)
     r_rows = U64(columns.r.shape[1])
     while at < U64(len(arrivals.rows)):
-        row, before = U64(arrivals.rows[at]), found
+        row, before = U64(arrivals.rows[at]), matches
         own = U64(row >= r_rows)
         first, end = U64(arrivals.firsts[at]), U64(arrivals.ends[at])
-        found = scan_tree(columns, row, first, end, forest, U64(1) - own, out, found)
-        if found > U64(out.shape[1]):
+        matches = scan_tree(columns, row, first, end, forest, U64(1) - own, out, matches)
+        if matches > U64(out.shape[1]):
             return int(at), int(before)
         insert(forest, own, own, entry_of(columns.keys[row], row))
         while oldest[own] < min(U64(arrivals.expired[at]), row + U64(1)):
@@ -68,7 +68,7 @@ def join_tree(
             delete(forest, own, own, entry_of(columns.keys[gone], gone))
             oldest[own] += U64(1)
         at += U64(1)
-    return int(at), int(found)
+    return int(at), int(matches)
 
 
 @uncounted
@@ -85,33 +85,34 @@ def join_chain(
 ) -> tuple[int, int]:
     """Join arrivals over a chain of sub-indexes for each stream, which expire as a whole.
 
-    Sub-index ``b`` holds rows ``b * block`` to below ``(b + 1) * block`` of its stream and lies at
-    place ``b % length`` of the chain: a live window touches at most ``length`` of them.
+    Sub-index ``b`` holds rows ``b * block`` to below ``(b + 1) * block`` of its stream, in slot ``b
+    % length`` of the chain: a live window overlaps at most ``length`` sub-indexes.
 
     Parameters
     ----------
     columns, arrivals, arrival, out
         As for :func:`join_tree`.
     forest : Forest
-        ``length`` trees, each a region, for R, then as many for S; one each if ``frozen``.
+        ``length`` trees for R, then as many for S, each a region; one for each stream if
+        ``frozen``.
     archive : Sorted
         Immutable trees, ``length`` for R, then as many for S; not used if not ``frozen``.
     frozen : bool
-        Whether full sub-indexes become immutable (IB-chain) or stay as they are (B-chain).
+        Whether full sub-indexes become immutable (IB-chain) or stay mutable (B-chain).
     length : int
-        Sub-indexes of a chain, two at least.
+        Sub-indexes of a chain, at least 2.
     blocks : ndarray of uint64, shape (2,)
         Tuples of a sub-index of R and of S.
 
     Returns
     -------
-    arrival, found : int
+    arrival, matches : int
         As for :func:`join_tree`.
     """
-    at, found = U64(arrival), U64(0)
+    at, matches = U64(arrival), U64(0)
     r_rows, links = U64(columns.r.shape[1]), U64(length)
     while at < U64(len(arrivals.rows)):
-        row, before = U64(arrivals.rows[at]), found
+        row, before = U64(arrivals.rows[at]), matches
         own = U64(row >= r_rows)
         other = U64(1) - own
         first, end = U64(arrivals.firsts[at]), U64(arrivals.ends[at])
@@ -119,24 +120,26 @@ def join_chain(
             other_base = other * r_rows
             last = (end - U64(1) - other_base) // blocks[other]
             for block in range((first - other_base) // blocks[other], last + U64(1)):
-                place = other * links + block % links
+                slot = other * links + block % links
                 if frozen and block < last:
-                    entry = U64(first_place(archive, place, columns.lows[row]))
-                    found = scan_sorted(columns, row, first, end, archive, place, entry, out, found)
+                    entry = U64(first_index(archive, slot, columns.lows[row]))
+                    matches = scan_sorted(
+                        columns, row, first, end, archive, slot, entry, out, matches
+                    )
                 else:
-                    tree = other if frozen else place
-                    found = scan_tree(columns, row, first, end, forest, tree, out, found)
-        if found > U64(out.shape[1]):
+                    tree = other if frozen else slot
+                    matches = scan_tree(columns, row, first, end, forest, tree, out, matches)
+        if matches > U64(out.shape[1]):
             return int(at), int(before)
         number = row - own * r_rows
         block = number // blocks[own]
-        place = own * links + block % links
-        tree = own if frozen else place
+        slot = own * links + block % links
+        tree = own if frozen else slot
         if number % blocks[own] == U64(0):
             clear(forest, tree, tree, tree + U64(1))
         insert(forest, tree, tree, entry_of(columns.keys[row], row))
         if frozen and (number + U64(1)) % blocks[own] == U64(0):
-            build(archive, place, 0)
-            merge(archive, place, place, forest, tree, tree + U64(1), 0)
+            build(archive, slot, 0)
+            merge(archive, slot, slot, forest, tree, tree + U64(1), 0)
         at += U64(1)
-    return int(at), int(found)
+    return int(at), int(matches)
