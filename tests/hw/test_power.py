@@ -187,7 +187,8 @@ def test_the_trend_says_whether_it_rests_on_the_constants(luts: int, end: str) -
     assert study.trend([few]) == []
 
 
-@pytest.mark.timeout(900)  # two models are compiled
+@pytest.mark.slow  # two models of gates are compiled
+@pytest.mark.timeout(900)
 def test_a_study_runs_gates_checks_their_results_and_writes_record_and_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
