@@ -35,3 +35,24 @@ def test_a_name_that_never_was_is_not_found() -> None:
     assert find_spec("streamjoin_common.contract") is not None
     with pytest.raises(ModuleNotFoundError):
         import_module("streamjoin_hw.never")
+
+
+def test_a_renamed_function_is_found_by_its_old_name_with_a_warning() -> None:
+    from streamjoin_hw.flow import emit
+
+    with pytest.warns(FutureWarning, match="verilog_text is now called verilog_source"):
+        assert emit.verilog_text is emit.verilog_source
+    with pytest.raises(AttributeError, match="has no attribute 'never'"):
+        emit.never  # noqa: B018  (looking it up is the test)
+
+
+def test_a_renamed_argument_is_taken_by_its_old_name_with_a_warning() -> None:
+    from streamjoin_datagen.errors import GenerationError
+    from streamjoin_datagen.session import spark_session
+
+    with (
+        pytest.warns(FutureWarning, match="master= is now called spark_url="),
+        pytest.raises(GenerationError, match="not 'nowhere'"),
+        spark_session(1, master="nowhere"),
+    ):
+        raise AssertionError("a session was started")

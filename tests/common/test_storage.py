@@ -377,7 +377,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> No
         storage.check_writable(target)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
     below = tmp_path / "file" / "a" / "b.html"
-    with pytest.raises(StorageError, match=r"Not a directory\): name a place whose folders are"):
+    with pytest.raises(StorageError, match=r"Not a directory\): name a path whose folders are"):
         storage.check_writable(below)
 
 

@@ -13,6 +13,7 @@ import contextlib
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,7 @@ def spark_session(
     memory: str = DRIVER_MEMORY,
     quick: bool = True,
     settings: Mapping[str, str] | None = None,
+    master: str | None = None,
 ) -> Iterator[Session]:
     """Run Spark in this process for the length of a ``with`` block.
 
@@ -94,14 +96,18 @@ def spark_session(
         Whether Java compiles quickly rather than well: right where Spark itself does little.
     settings : mapping of str to str, optional
         Spark settings over those of this project.
+    master : str, optional
+        Earlier name of ``spark_url``, for one release.
 
     Raises
     ------
     GenerationError
         If there is no Java, it does not start within the deadline, or the cluster does not answer.
     """
+    if master is not None:
+        warnings.warn("master= is now called spark_url=", FutureWarning, stacklevel=3)
     threads = threads or _cores()
-    spark_url = spark_url or f"local[{threads}]"
+    spark_url = spark_url or master or f"local[{threads}]"
     address = check_spark_url(spark_url)
     _shared.close()  # a process has at most one session
     java = find_java()

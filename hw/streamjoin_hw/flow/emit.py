@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import warnings
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -136,3 +137,11 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
         for draft, content in zip(drafts, (source, described), strict=True):
             draft.write_text(content, encoding="utf-8")
     return path
+
+
+def __getattr__(name: str) -> Any:
+    """Find what had another name, for one release."""
+    if name == "verilog_text":
+        warnings.warn("verilog_text is now called verilog_source", FutureWarning, stacklevel=2)
+        return verilog_source
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
