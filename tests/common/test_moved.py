@@ -47,12 +47,12 @@ def test_a_renamed_function_is_found_by_its_old_name_with_a_warning() -> None:
 
 
 def test_a_renamed_argument_is_taken_by_its_old_name_with_a_warning() -> None:
-    from streamjoin_datagen.errors import GenerationError
+    from streamjoin_datagen.errors import SpecError
     from streamjoin_datagen.session import spark_session
 
     with (
         pytest.warns(FutureWarning, match="master= is now called spark_url="),
-        pytest.raises(GenerationError, match="not 'nowhere'"),
+        pytest.raises(SpecError, match="not 'nowhere'"),
         spark_session(1, master="nowhere"),
     ):
         raise AssertionError("a session was started")
