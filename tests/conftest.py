@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from tests.host.postgres import server
 
-from streamjoin import run
+from streamjoin.bench import compare
 from streamjoin.engines.sliding import mergetrees
 from streamjoin_datagen.session import Session, spark_session
 
@@ -42,7 +42,7 @@ def collect() -> None:
 @pytest.fixture(autouse=True)
 def _collects_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have measured runs, which all collect first, look through what is new alone."""
-    monkeypatch.setattr(run, "gc", SimpleNamespace(collect=collect))
+    monkeypatch.setattr(compare, "gc", SimpleNamespace(collect=collect))
 
 
 _seconds: dict[str, float] = {}

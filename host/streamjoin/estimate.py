@@ -80,7 +80,7 @@ def check_fits(job: Job) -> int | None:
         or job.r.rows * job.s.rows <= fitting_pairs
     ):
         return fitting_pairs
-    likely, minimum = estimated_pairs(job)
+    likely, minimum = estimated_pairs(job, limit=fitting_pairs)
     if minimum > fitting_pairs:
         raise TooLargeError(
             f"about {likely:.2g} pairs, at least {minimum:.2g} with {1 - ERROR:.1%} confidence, "
@@ -92,19 +92,30 @@ def check_fits(job: Job) -> int | None:
     return fitting_pairs
 
 
-def estimated_pairs(job: Job, seed: int = 0) -> Estimate:
+def estimated_pairs(job: Job, seed: int = 0, limit: float = 0.0) -> Estimate:
     """Join samples of both streams, all terms and the window, and scale up.
 
     Parameters
     ----------
     seed : int
         Seed of the draw.
+    limit : float
+        No further sample is drawn once the lower bound cannot exceed it: the minimum only falls.
     """
-    estimates = list(_estimates(job, np.random.default_rng(seed)))
+    estimates, samples, share = [], _samples(job), ERROR ** (1 / SAMPLES)
+    for estimate in _estimates(job, np.random.default_rng(seed)):
+        estimates.append(estimate)
+        if samples > 1 and estimate * share <= limit:
+            break
     likely = sum(estimates) / len(estimates)
-    if len(estimates) == 1:  # no sample: the whole streams
-        return Estimate(likely, likely)
-    return Estimate(likely, min(estimates) * ERROR ** (1 / len(estimates)))
+    return Estimate(likely, likely if samples == 1 else min(estimates) * share)
+
+
+def _samples(job: Job) -> int:
+    """Return the number of estimates; a single one is exact."""
+    if isinstance(job.r, StoredStream):
+        return SAMPLES
+    return 1 if max(job.r.rows, job.s.rows) <= SAMPLE_ROWS else SAMPLES
 
 
 def _estimates(job: Job, rng: np.random.Generator) -> Iterator[float]:
@@ -116,8 +127,7 @@ def _estimates(job: Job, rng: np.random.Generator) -> Iterator[float]:
             there = replace(job, r=sample.with_times_as_numbers())
             yield _matches(there, rows, _drawn(job.s.rows, rng)) * blocks * _scale(job.s)
         return
-    exact = max(job.r.rows, job.s.rows) <= SAMPLE_ROWS
-    for _ in range(1 if exact else SAMPLES):
+    for _ in range(_samples(job)):
         matches = _matches(job, _drawn(job.r.rows, rng), _drawn(job.s.rows, rng))
         yield matches * _scale(job.r) * _scale(job.s)
 

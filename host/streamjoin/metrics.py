@@ -315,10 +315,13 @@ class Meter:
             return dict.fromkeys(names)
         if self.latency_from is not None:
             latency = np.concatenate([np.asarray(b.latency_us) for b in self._batches])
+        elif arrived_us is None:
+            times_us, counts = self._stamps()
+            ranks = [max(1, math.ceil(int(counts[-1]) * share)) for share in shares]
+            at = np.searchsorted(counts, ranks)
+            return {name: float(times_us[i]) for name, i in zip(names, at, strict=True)}
         else:
-            latency = self._produced_us()
-            if arrived_us is not None:
-                latency = np.maximum(latency - arrived_us, 0.0)
+            latency = np.maximum(self._produced_us() - arrived_us, 0.0)
         # Quantiles that are values (inverse of the empirical distribution); NumPy has this method
         # from 1.22 on, and boards have 1.21.
         indices = [max(0, math.ceil(len(latency) * share) - 1) for share in shares]
@@ -329,12 +332,24 @@ class Meter:
         """Return points ``[share of all matches, milliseconds]``, from share 0 to 1."""
         if not self._batches:
             return []
-        produced = np.sort(self._produced_us())
+        times_us, counts = self._stamps()
         shares = np.linspace(0, 1, CURVE_SHARES + 1)[1:]
-        indices = np.ceil(shares * len(produced)).astype(np.int64) - 1
-        times_ms = produced[indices] / 1e3
+        ranks = np.ceil(shares * int(counts[-1])).astype(np.int64)
+        times_ms = times_us[np.searchsorted(counts, ranks)] / 1e3
         curve = [[float(s), float(t)] for s, t in zip(shares, times_ms, strict=True)]
-        return [[0.0, float(produced[0] / 1e3)], *curve]
+        return [[0.0, float(times_us[0] / 1e3)], *curve]
+
+    def _stamps(self) -> tuple[NDArray[np.float64], Int64s]:
+        """Return the times of production in order, and the pairs up to each."""
+        times = [np.atleast_1d(np.asarray(b.produced_us, np.float64)) for b in self._batches]
+        # A batch is stamped once, or each of its pairs is.
+        counts = [
+            np.full(len(own), len(b.r_rows) // len(own), dtype=np.int64)
+            for own, b in zip(times, self._batches, strict=True)
+        ]
+        times_us, per_time = np.concatenate(times), np.concatenate(counts)
+        order = np.argsort(times_us, kind="stable")
+        return times_us[order], np.cumsum(per_time[order])
 
     def _produced_us(self) -> NDArray[np.float64]:
         return np.concatenate(

@@ -5,7 +5,6 @@ last pair is in memory.
 """
 
 import functools
-import gc
 import os
 import platform
 import sys
@@ -24,6 +23,7 @@ from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import ARRIVALS, Job
 from streamjoin.errors import InputError, UnavailableError
+from streamjoin.lazy import Later, Metrics
 from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
 from streamjoin.tuples import Int64s, Pairs
 from streamjoin_common.language.order import check_order
@@ -60,11 +60,13 @@ class Outcome:
     ----------
     pairs : Pairs
         By position in the job's streams, which are in arrival order.
+    metrics : Metrics
+        The run's metrics; digest, latencies and progress are computed when they are looked at.
     """
 
     job: Job
     pairs: Pairs
-    metrics: dict[str, Any]
+    metrics: Metrics
 
     @property
     def rows(self) -> Pairs:
@@ -171,7 +173,6 @@ def run(
     fitting_pairs = estimate.check_fits(job)
     prepared = prepared or prepare(engine, job, report)
     meter = Meter(on_progress, fitting_pairs=fitting_pairs, max_pairs=job.max_pairs)
-    gc.collect()
     meter.start()
     try:
         engine.run(job, prepared.state, meter)
@@ -179,38 +180,41 @@ def run(
         meter.stop()
     pairs = meter.pairs()
     metrics = _metrics(engine, job, meter, pairs)
-    return Outcome(job, pairs, {**metrics, "prepare_s": prepared.prepare_s})
+    metrics["prepare_s"] = prepared.prepare_s
+    return Outcome(job, pairs, metrics)
 
 
-def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> dict[str, Any]:
+def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> Metrics:
     elapsed_s = meter.elapsed_s
-    return {
-        "engine": engine.name,
-        "backend": job.backend,
-        "n_r": job.r.rows,
-        "n_s": job.s.rows,
-        "late": [job.r.late, job.s.late],
-        "pairs": len(pairs),
-        "digest": job.named(pairs).digest,
-        "threads": job.threads,
-        "wall_s": meter.wall_s,
-        "cpu_s": meter.cpu_s,
-        "throughput_tuples_per_s": job.tuples / elapsed_s if elapsed_s else None,
-        "latency_us": meter.latency_us(_arrived_us(job, pairs)),
-        "latency_from": meter.latency_from
-        or ("arrival" if job.arrival == "replay" else "run start"),
-        "progress": meter.progress_curve(),
-        "phases_ms": meter.phases_ms(job.threads),
-        **meter.resources,
-        "window": job.window.text,
-        "predicate": job.predicate.text,
-        "arrival": job.arrival,
-        "speedup": job.speedup,
-        "order": engine.promise(job),
-        "knobs": dict(job.knobs),
-        "environment": environment(),
-        **meter.device,
-    }
+    return Metrics(
+        {
+            "engine": engine.name,
+            "backend": job.backend,
+            "n_r": job.r.rows,
+            "n_s": job.s.rows,
+            "late": [job.r.late, job.s.late],
+            "pairs": len(pairs),
+            "digest": Later(lambda: job.named(pairs).digest),
+            "threads": job.threads,
+            "wall_s": meter.wall_s,
+            "cpu_s": meter.cpu_s,
+            "throughput_tuples_per_s": job.tuples / elapsed_s if elapsed_s else None,
+            "latency_us": Later(lambda: meter.latency_us(_arrived_us(job, pairs))),
+            "latency_from": meter.latency_from
+            or ("arrival" if job.arrival == "replay" else "run start"),
+            "progress": Later(meter.progress_curve),
+            "phases_ms": meter.phases_ms(job.threads),
+            **meter.resources,
+            "window": job.window.text,
+            "predicate": job.predicate.text,
+            "arrival": job.arrival,
+            "speedup": job.speedup,
+            "order": engine.promise(job),
+            "knobs": dict(job.knobs),
+            "environment": environment(),
+            **meter.device,
+        }
+    )
 
 
 def _arrived_us(job: Job, pairs: Pairs) -> NDArray[np.float64] | None:
