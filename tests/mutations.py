@@ -19,7 +19,7 @@ from tests.hw.mutation import Mutation
 from streamjoin_hw.formal.faults import Fault
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("datagen", "host", "hw", "tests", "benchmarks", "pyproject.toml")
+COPIED = ("common", "datagen", "host", "hw", "spark", "tests", "benchmarks", "pyproject.toml")
 DEADLINE_S = 300
 
 MUTATIONS = {
