@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin_common.language.windows import AllWindow, TumblingWindow, parse_window
-from streamjoin_common.storage import system_reason
+from streamjoin_common.storage import system_reason, without_drafts
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.pairs import window_pairs
 from streamjoin_datagen.rows.arrivals import Poisson
@@ -232,7 +232,8 @@ def _writer(spec: WorkloadSpec, tasks: Sequence[Task], folder: Path) -> Manifest
         try:
             size = write_part(folder / task.path, schema(spec, task.stream), blocks(task))
         except OSError as error:
-            return {"task": index, "error": f"{task.path}: {system_reason(error)}"}
+            path = without_drafts(str(folder / task.path))
+            return {"task": index, "error": f"{path}: {system_reason(error)}"}
         return {"task": index, "bytes": size, "cpu_s": time.process_time() - started}
 
     def blocks(task: Task) -> Iterator[pa.Table]:

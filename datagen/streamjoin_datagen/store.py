@@ -212,6 +212,7 @@ def unchanged(out: Path, known: Mapping[str, Any]) -> dict[str, Any] | None:
 def earlier(out: Path) -> dict[str, Any] | None:
     """Description of the workload that a folder holds, whichever it is; see :func:`unchanged`."""
     storage.recover(out)
+    storage.check_writable(out)
     if not out.exists():
         return None
     if not out.is_dir():

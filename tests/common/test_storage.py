@@ -177,12 +177,25 @@ def test_what_another_user_left_stays(tmp_path: Path) -> None:
     assert not left.exists()
 
 
-def test_what_looks_like_ours_and_has_no_lock_stays(tmp_path: Path) -> None:
+def test_what_looks_like_ours_and_has_no_lock_stays_for_some_minutes(tmp_path: Path) -> None:
+    """Java that a killed process had started may make its folder again, without a lock."""
     other = tmp_path / ".streamjoin-0123456789ab.draft"
     other.mkdir()
     (other / "file").touch()
     write_file(tmp_path / "x", "new")
     assert (other / "file").exists()
+    os.utime(other, (0, time.time() - owned.ORPHAN_S - 1))
+    write_file(tmp_path / "x", "newer")
+    assert not other.exists()
+
+
+def test_what_was_left_goes_where_nothing_is_written(tmp_path: Path) -> None:
+    left = tmp_path / ".streamjoin-0123456789ab.draft"
+    left.mkdir()
+    (left / owned.LOCK_NAME).touch()
+    (tmp_path / "target").mkdir()
+    storage.recover(tmp_path / "target")
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
 
 
 def test_temporary_folders_of_killed_processes_go_and_those_of_living_stay(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def test_a_failed_job_leaves_the_earlier_workload(
 
     # The worker gets the module's function by value, so this one reaches it.
     monkeypatch.setattr("streamjoin_datagen.generate.write_part", broken)
-    sentence = "a part could not be written: r.parquet: No space left on device"
+    sentence = f"a part could not be written: {out}/r.parquet: No space left on device"
     with pytest.raises(GenerationError, match=f"^{re.escape(sentence)}$") as caught:
         generate(make_spec("equi", 2, {"r_tuples": 10, "s_tuples": 10}), out, session)
     assert caught.value.exit_status == 1

@@ -110,7 +110,7 @@ def test_a_tool_that_takes_too_long_is_given_up() -> None:
         ),
         (
             ("synth", "--target", "xc7z020", *SMALL, "--out", ""),
-            "--out must name a folder, not nothing",
+            "--out must name a path, not nothing",
         ),
         (
             ("scale", "--target", "xc7z020", "--cores", "4,x", "--out", "here"),

@@ -1,6 +1,7 @@
 """How joins on Spark are divided, and the join of one task: no Spark is needed for these."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from streamjoin.streams import as_streams
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Band, Predicate
 from streamjoin_common.language.windows import AllWindow, TimeWindow, Window, parse_window
+from streamjoin_common.storage import StorageError
 from streamjoin_spark import engine
 from streamjoin_spark.batch import local
 from streamjoin_spark.batch.classes import Radix, Ranges, interval, key_hashes
@@ -228,3 +230,15 @@ def test_a_plan_of_sparks_that_fails_is_a_mistake_told_in_a_sentence() -> None:
 
     with pytest.raises(EngineError, match=r"^the Spark job failed: .*not enough memory\.$"):
         engine._explaining(work)
+
+
+def test_a_disk_that_is_full_is_named_by_what_the_user_wrote() -> None:
+    refused = StorageError(
+        Path("out/.streamjoin-0123456789ab.draft/new/pairs/part-0.parquet"),
+        OSError(28, "No space left on device"),
+    )
+    said = explained(RuntimeError(f"...\nstreamjoin_common.storage.errors.StorageError: {refused}"))
+    assert str(said) == (
+        "out/pairs/part-0.parquet cannot be written (No space left on device): free some space, or "
+        "name a path on another disk"
+    )

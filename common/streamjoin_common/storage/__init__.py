@@ -24,6 +24,8 @@ from streamjoin_common.storage.atomic import (
     new_files,
     new_folder,
     recover,
+    tidy,
+    without_drafts,
     write_text,
 )
 from streamjoin_common.storage.errors import CacheError, StorageError, system_reason
@@ -43,5 +45,7 @@ __all__ = [
     "recover",
     "remove",
     "system_reason",
+    "tidy",
+    "without_drafts",
     "write_text",
 ]

@@ -24,6 +24,17 @@ def is_draft(name: str) -> bool:
     return _DRAFT.fullmatch(name) is not None
 
 
+def without_drafts(message: str) -> str:
+    """Replace paths in drafts by those that their files were to have.
+
+    Examples
+    --------
+    >>> without_drafts("out/.streamjoin-0123456789ab.draft/new/pairs/part-0 cannot be written")
+    'out/pairs/part-0 cannot be written'
+    """
+    return re.sub(rf"{_DRAFT.pattern}/new/", "", message)
+
+
 def check_writable(target: Path) -> None:
     """Refuse a file or folder that could not be written, before anything is computed.
 
@@ -268,10 +279,17 @@ def _give_name(
         _sync(target.parent)
 
 
+def tidy(folder: Path) -> None:
+    """Remove the drafts of killed processes; folders that they had moved aside get their names."""
+    sweep(folder.absolute(), _DRAFT, _rescue)
+
+
 def recover(target: Path) -> None:
-    """Give a folder its name again that a killed process had moved aside to replace it."""
-    if not os.path.lexists(target):
-        sweep(target.absolute().parent, _DRAFT, _rescue)
+    """Give a folder its name again that a killed process had moved aside to replace it.
+
+    What else was left beside it is removed.
+    """
+    tidy(target.absolute().parent)
 
 
 def _rescue(draft: Path) -> None:

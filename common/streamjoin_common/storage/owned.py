@@ -29,6 +29,9 @@ REMOVE_DEADLINE_S = 2.0
 RETRY_S = 0.02
 """Seconds between two attempts."""
 
+ORPHAN_S = 600.0
+"""Age in seconds from which a folder without a lock is nobody's."""
+
 MAX_TRIES = 100
 """Maximum attempts to make a temporary folder that no other process removes."""
 _TEMPORARY = re.compile(r"streamjoin-[\w.-]+-[0-9a-f]{12}")
@@ -197,7 +200,11 @@ def _remove_abandoned(folder: Path, rescue: Callable[[Path], None]) -> None:
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
         return
     if not (folder / LOCK_NAME).exists():
-        folder.rmdir()  # fails unless empty: then it is another program's
+        # Its maker locks it at once. What a killed process had started may have made it again.
+        if time.time() - about.st_mtime > ORPHAN_S:
+            shutil.rmtree(folder)
+        else:
+            folder.rmdir()  # fails unless empty
         return
     try:
         held = _try_lock(folder / LOCK_NAME)

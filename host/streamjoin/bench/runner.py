@@ -117,6 +117,8 @@ def run_experiment(
     """
     done = run_at.out / points.FOLDER
     done.mkdir(parents=True, exist_ok=True)
+    for folder in (run_at.out, done):
+        storage.tidy(folder)
     suite = run_at.out / "suite.toml"
     storage.write_text(suite, experiments.suite_text(experiment.name, experiment.points))
     keys = list(dict.fromkeys(point.data_key for point in experiment.points))

@@ -22,6 +22,7 @@ from streamjoin.report.results import Result
 from streamjoin.report.run_folder import check_run_folder, write_run
 from streamjoin.report.sentences import claim_said
 from streamjoin.run import check_options
+from streamjoin_common.storage import check_writable
 
 EPILOG = """\
 examples:
@@ -58,6 +59,7 @@ class BenchVerb:
         check_run_folder(out, say)
         words = ["streamjoin", "bench", args.name, "--size", args.size]
         command = shlex.join([*words, "--threads", str(args.threads), "--out", str(out)])
+        check_writable(args.data)
         say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
         try:
             records = runner.run_experiment(

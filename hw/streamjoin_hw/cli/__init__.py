@@ -112,10 +112,13 @@ def _copied(folder: Path, target: Path) -> Path:
     """Copy a folder, which appears whole or not at all."""
     import shutil
 
-    from streamjoin_common.storage import new_folder
-
-    with new_folder(target, replace=False) as made:
-        shutil.copytree(folder, made, dirs_exist_ok=True)
+    with storage.new_folder(target, replace=False) as made:
+        for path in sorted(folder.rglob("*")):
+            copy = made / path.relative_to(folder)
+            if path.is_dir():
+                copy.mkdir()
+            else:
+                shutil.copy2(path, copy)
     return target
 
 

@@ -4,6 +4,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import EngineError, InputError, StreamJoinError, UnsupportedError
+from streamjoin_common import storage
+from streamjoin_common.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,6 +39,10 @@ def explained(error: Exception) -> Exception:
     said = [line for line in lines if "Error" in line and not line.startswith("at ")]
     # Not all of Python's are called so: pyarrow.lib.ArrowInvalid.
     said = said or [line for line in lines if _RAISED.match(line)] or lines[:1]
+    refused = f"{StorageError.__module__}.{StorageError.__name__}: "
+    unwritten = next((line for line in said if line.startswith(refused)), None)
+    if unwritten is not None:
+        return EngineError(storage.without_drafts(unwritten.removeprefix(refused)))
     for kind in (InputError, UnsupportedError):
         name = f"{kind.__module__}.{kind.__name__}: "
         own = next((line for line in said if line.startswith(name)), None)

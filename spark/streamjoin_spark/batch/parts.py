@@ -161,6 +161,7 @@ def check_out(out: Path) -> None:
         Naming the folder.
     """
     storage.recover(out)
+    storage.check_writable(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out}: is a file; a result is a folder")
     if not out.absolute().parent.is_dir():

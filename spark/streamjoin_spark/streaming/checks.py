@@ -94,6 +94,8 @@ def check_folders(what: Asked, out: Path, checkpoint: Path) -> None:
     InputError
         Naming the folder.
     """
+    for folder in (out, checkpoint):
+        storage.check_writable(folder)
     before = last_record(checkpoint.absolute() / FOLDER)
     what.described["out"] = str(out.absolute())
     for name, asked in what.described.items():
