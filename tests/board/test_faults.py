@@ -39,7 +39,7 @@ from streamjoin_common.contract.presets import PRESETS
             DeadlineError,
             r"took no tuple and gave no result for .* s: idle=0, .*dma_sending=0x0",
         ),
-        (Faults(short_by_bytes=8), DeviceError, "it is too short"),
+        (Faults(short_by_bytes=8), DeviceError, "does not end with its trailer"),
         (Faults(short_by_bytes=3), DeviceError, "no multiple of a word's 8 bytes: it is too short"),
         (
             Faults(dma_reset_after_words=300),
