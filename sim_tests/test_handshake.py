@@ -19,7 +19,7 @@ from sim_tests.testbench import BIN
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.cli.terminal import print_table
-from streamjoin_hw.flow.build import VERILATOR_CONTROL, kept_model
+from streamjoin_hw.flow.build import ONE_FILE, VERILATOR_CONTROL, kept_model
 from streamjoin_hw.flow.compact import CHECKS_MACRO
 from streamjoin_hw.flow.emit import verilog_source
 from streamjoin_hw.flow.toolchain import verilator
@@ -55,6 +55,7 @@ def simulator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a working Verilator first on the path."""
     for name, value in verilator().env().items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MAKEFLAGS", ONE_FILE)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def simulator_of(params: DesignParams, log: Path) -> Path:
     source = verilog_source(params)
     tools = [verilator().version, metadata.version("cocotb"), str(cocotb_tools.config.libs_dir)]
     key = hashlib.sha256(
-        chr(0).join([source, VERILATOR_CONTROL, *tools, *BUILD_FLAGS]).encode()
+        chr(0).join([source, VERILATOR_CONTROL, *tools, *BUILD_FLAGS, ONE_FILE]).encode()
     ).hexdigest()
 
     def make(folder: Path) -> None:

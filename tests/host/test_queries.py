@@ -220,3 +220,14 @@ def test_rows_numbered_from_0_on_are_read_from_0_on(tmp_path: Path) -> None:
     assert [key for part in read for key in part.keys.tolist()] == [10 * n for n in range(300)]
     assert [row for part in read for row in part.rows.tolist()] == list(range(300))
     store.close()
+
+
+def test_a_query_that_ends_while_it_is_cancelled_leaves_no_error_behind() -> None:
+    ended = threading.Event()
+
+    def cancel() -> None:
+        ended.set()
+        raise RuntimeError("there is no query to cancel")
+
+    with pytest.raises(DeadlineError, match="connecting took over"):
+        queries.run_with_deadline(lambda: ended.wait(60), cancel, 0.01, "connecting")

@@ -251,6 +251,7 @@ def test_every_board_has_scripts_and_a_preset() -> None:
         assert board in PRESETS
 
 
+@pytest.mark.slow  # test_synth.py counts a preset of each part
 def test_the_verilog_that_is_handed_over_fits_the_smallest_part() -> None:
     """Yosys's counts for a 7-series part, the whole top level for boards; no timing."""
     parent = cache.folder("check")

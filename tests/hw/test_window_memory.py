@@ -50,7 +50,7 @@ def cells_of(params: DesignParams, folder: Path) -> dict[str, int]:
     return counts
 
 
-@pytest.mark.parametrize("forward", FORWARDS)
+@pytest.mark.parametrize("forward", ["step", pytest.param("fast", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("memory", [each for each in MEMORIES if each != "auto"])
 def test_synthesis_takes_the_kind_of_memory_asked_for(
     forward: str, memory: str, tmp_path: Path

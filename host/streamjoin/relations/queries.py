@@ -8,6 +8,7 @@ query.
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -104,11 +105,16 @@ def _end(worker: _Worker, cancel: Callable[[], None] | None) -> None:
     """Cancel what a worker does until it ends; the cancelling call may itself block."""
     if cancel is None:
         return
+
+    def try_to_cancel() -> None:
+        with suppress(Exception):  # the query has just ended: its driver's own error says so
+            cancel()
+
     canceller = None
     until = time.monotonic() + CANCEL_S
     while time.monotonic() < until:
         if canceller is None or not canceller.is_alive():
-            canceller = Thread(target=cancel, name="store-cancel", daemon=True)
+            canceller = Thread(target=try_to_cancel, name="store-cancel", daemon=True)
             canceller.start()
         try:
             worker.answers.get(timeout=RETRY_S)
