@@ -1,5 +1,6 @@
 """From parameters to files: Verilog and its manifest."""
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -131,9 +132,14 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
         If the folder or a file cannot be written.
     """
     source = verilog_source(params, board=board)
-    path = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME)
     described = json.dumps(manifest(params), indent=2) + "\n"
-    with storage.new_files([path, folder / MANIFEST_NAME], parents=True) as drafts:
+    path, beside = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME), folder / MANIFEST_NAME
+    with contextlib.ExitStack() as stack:
+        if folder.exists():  # it may hold other files, which stay
+            drafts = stack.enter_context(storage.new_files([path, beside]))
+        else:
+            made = stack.enter_context(storage.new_folder(folder, replace=False))
+            drafts = [made / path.name, made / beside.name]
         for draft, content in zip(drafts, (source, described), strict=True):
             draft.write_text(content, encoding="utf-8")
     return path
