@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.host.postgres import server
 
 from streamjoin.bench import compare
@@ -14,6 +15,11 @@ from streamjoin_datagen.session import Session, spark_session
 
 collect_ignore = ["board"]
 """Runs in environments of its own: see test_board.py."""
+
+
+# A busy machine draws slowly.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 def pytest_configure() -> None:

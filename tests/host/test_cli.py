@@ -100,8 +100,9 @@ MISTAKES = {
     "an unknown engine": (
         ["--on", "k"],
         {"engine": "warp"},
-        "no engine 'warp'; choose auto or",
+        "no engine 'warp': choose one of npj",
     ),
+    "a misspelt engine": (["--on", "k"], {"engine": "splitjion"}, "did you mean splitjoin?"),
     "an impossible window": (["--on", "k", "--window", "count:0"], {}, "above 0, not '0'"),
     "a negative window": (["--on", "k", "--window", "count:-5"], {}, "above 0, not '-5'"),
     "a huge window": (
@@ -126,7 +127,7 @@ MISTAKES = {
         {"engine": "fpga-handshake"},
         "needs 5000 tuples of a stream and the design holds 1024",
     ),
-    "no predicate": ([], {}, "a predicate is needed: on COLUMN, or band"),
+    "no predicate": ([], {}, "a predicate is needed: --on COL"),
     "a band without widths": (["--band", "x=a"], {}, "band takes RCOL=SCOL:LO:HI"),
     "a width that is no number": (["--band", "x=a:q:1"], {}, "the width 'q' is not a number"),
     "a fraction on whole numbers": (

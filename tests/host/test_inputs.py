@@ -61,6 +61,7 @@ def test_numbers_share_memory_with_arrow() -> None:
     ("r", "sentence"),
     [
         ([1, 2], "r must be Arrow data, a data frame or a mapping of NumPy arrays, not list"),
+        (pl.LazyFrame({"k": [1]}), "not LazyFrame: pass r.collect()"),
         ({"j": np.array([1])}, "r: there is no column 'k'; it has j"),
         ({"k": np.array([1]), "ts": np.array([1.5])}, "r: ts must hold integer microseconds"),
         ({"k": np.array([1, 2]), "ts": np.array([1])}, "r: the columns have different lengths"),

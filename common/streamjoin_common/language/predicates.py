@@ -93,7 +93,10 @@ class Predicate:
 
     def __post_init__(self) -> None:
         if not self.terms:
-            raise InputError("a predicate is needed: on COLUMN, or band COL=COL:LO:HI")
+            raise InputError(
+                "a predicate is needed: --on COL[=COL] or --band COL=COL:LO:HI (on= or band= in "
+                "Python)"
+            )
 
     @classmethod
     def parse(

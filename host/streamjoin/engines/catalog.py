@@ -3,6 +3,7 @@
 Other packages of this project add engines through the entry-point group ``streamjoin.engines``.
 """
 
+import difflib
 import functools
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -65,10 +66,9 @@ def get(name: str) -> Engine:
         If no engine has that name.
     """
     if name not in _class_paths():
-        raise InputError(
-            f"there is no engine {name!r}; choose auto or one of {', '.join(names())}: "
-            "see streamjoin engines"
-        )
+        near = difflib.get_close_matches(str(name), names(), 1)
+        meant = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names())}"
+        raise InputError(f"there is no engine {name!r}: {meant}")
     module, _, attribute = _class_paths()[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine

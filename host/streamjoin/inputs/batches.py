@@ -114,9 +114,10 @@ def as_batch(data: Any, columns: list[str], arrival: ArrivalColumn, name: str) -
         return warn_of_hint(from_arrays(data, columns, arrival, name))
     if hasattr(data, "__arrow_c_stream__"):
         return warn_of_hint(from_arrow(_table(data, name), columns, arrival, name))
+    lazy = f": pass {name}.collect()" if hasattr(data, "collect") else ""
     raise InputError(
         f"{name} must be Arrow data, a data frame or a mapping of NumPy arrays, "
-        f"not {type(data).__name__}"
+        f"not {type(data).__name__}{lazy}"
     )
 
 

@@ -135,6 +135,7 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
     described = json.dumps(manifest(params), indent=2) + "\n"
     path, beside = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME), folder / MANIFEST_NAME
     with contextlib.ExitStack() as stack:
+        storage.recover(folder)
         if folder.exists():  # it may hold other files, which stay
             drafts = stack.enter_context(storage.new_files([path, beside]))
         else:
