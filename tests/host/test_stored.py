@@ -310,7 +310,7 @@ def test_a_database_without_its_kind_is_told_how_to_name_it(
 def test_knobs_of_a_relation_that_is_written_are_refused(tmp_path: Path) -> None:
     where = written("arrow", tmp_path, {"k": pa.array([1])})
     for knob in ({"store": "raw"}, {"r_bytes": 120}, {"kept_bytes": 16}):
-        with pytest.raises(InputError, match=r"R lies in arrow:.* already: drop the knob"):
+        with pytest.raises(InputError, match=r"R is in arrow:.* already: drop the knob"):
             sj.join(where, {"k": np.array([1])}, on="k", engine="ssbj", knobs=knob)
 
 
