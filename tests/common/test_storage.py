@@ -418,3 +418,16 @@ def test_folders_above_files_that_were_not_written_go(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     storage.write_text(targets[0], "x", parents=True)
     assert [path.name for path in tmp_path.rglob("*")] == ["a", "b", "one"]
+
+
+def test_a_copy_onto_a_full_disk_names_the_target(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_text("x")
+
+    def copy() -> None:
+        with storage.new_folder(tmp_path / "copy") as folder:
+            raise OSError(errno.ENOSPC, "No space left", str(source), None, str(folder / "source"))
+
+    with pytest.raises(StorageError, match=rf"^{tmp_path}/copy/source cannot be written \(No sp"):
+        copy()
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]

@@ -325,8 +325,10 @@ def _explained(targets: dict[Path, Path]) -> Iterator[None]:
         yield
     except OSError as error:
         remedy = error.remedy if isinstance(error, StorageError) else None
+        # A copy names two files, and it is the second that cannot be written.
+        files = f"{error.filename}'{error.filename2}" if error.filename else str(error)
         for draft, target in targets.items():
-            named = re.search(rf"{re.escape(str(draft))}[^\s'\"]*", error.filename or str(error))
+            named = re.search(rf"{re.escape(str(draft))}[^\s'\"]*", files)
             if named:
                 meant = target / Path(named[0]).relative_to(draft)
                 raise StorageError(meant, error, remedy) from error
