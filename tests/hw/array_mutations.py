@@ -302,7 +302,8 @@ ARRAY_MUTATIONS = {
             'return _CLEARED.sub(_loop, _SOURCE.sub("", verilog))',
             "assertions are left where Verilog-2001 does not know them",
         ),
-        "test_lint.py::test_verilator_and_yosys_find_nothing_to_complain_of[one core-streamjoin_top]",
+        "test_lint.py::test_verilator_and_yosys_find_nothing_to_complain_of"
+        "[one core-streamjoin_top]",
         "Can't find definition of",
     ),
     "soft-reset-hasty": Mutation(
