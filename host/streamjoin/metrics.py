@@ -290,10 +290,15 @@ class Meter:
         if len(self._batches) == 1:
             return Pairs(self._batches[0].r_rows, self._batches[0].s_rows)
         nothing: list[Any] = [np.empty(0, dtype=np.uint32)]
-        return Pairs(
+        pairs = Pairs(
             np.concatenate([b.r_rows for b in self._batches] or nothing),
             np.concatenate([b.s_rows for b in self._batches] or nothing),
         )
+        start = 0
+        for batch in self._batches:  # views: the rows are held once, not twice
+            rows = slice(start, start + len(batch.r_rows))
+            batch.r_rows, batch.s_rows, start = pairs.r_rows[rows], pairs.s_rows[rows], rows.stop
+        return pairs
 
     def phases_ms(self, threads: int) -> dict[str, float]:
         """Return thread-milliseconds by phase; ``other`` is the rest of threads x wall time."""

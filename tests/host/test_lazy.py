@@ -3,12 +3,16 @@
 import json
 import pickle
 from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import streamjoin as sj
+from streamjoin.bench import compare
 from streamjoin.lazy import Later, Metrics
 from streamjoin.metrics import CURVE_SHARES, Meter
 
@@ -91,3 +95,30 @@ def test_quantiles_of_stamps_by_batch_are_those_of_stamps_by_pair(seed: int) -> 
     assert by_batch.latency_us(None) == by_pair.latency_us(None) == right
     assert by_batch.progress_curve() == by_pair.progress_curve()
     assert len(by_batch.progress_curve()) == CURVE_SHARES + 1
+
+
+def test_rows_of_many_batches_are_held_once() -> None:
+    meter = Meter()
+    meter.start()
+    for start in (0, 5000, 10_000):
+        rows = np.arange(start, start + 5000, dtype=np.uint32)
+        meter.emit(rows, rows + 1, float(start))
+    meter.stop()
+    pairs = meter.pairs()
+    assert len(meter._batches) == 3
+    for batch in meter._batches:
+        assert np.shares_memory(batch.r_rows, pairs.r_rows)
+        assert np.shares_memory(batch.s_rows, pairs.s_rows)
+    assert meter.pairs().r_rows.tolist() == pairs.r_rows.tolist() == list(range(15_000))
+
+
+def test_a_comparison_keeps_no_pairs_of_its_rounds() -> None:
+    keys = {"k": np.arange(50)}
+    outcome = SimpleNamespace(metrics=sj.join(keys, keys, on="k", engine="npj").metrics)
+    join = mock.Mock()
+    join.engine.capabilities.platform, join.run.return_value = "cpu", outcome
+    entrant = compare._Entrant(join)
+    compare._one_round(entrant, 1, "w", mock.Mock(), lambda _: nullcontext(lambda *_: None))
+    (metrics,) = entrant.rounds
+    assert type(metrics) is dict
+    assert not any(isinstance(value, Later) for value in metrics.values())

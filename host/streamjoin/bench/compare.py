@@ -178,7 +178,7 @@ def _one_round(
         entrant.status, entrant.error = "failed", str(error)
         return
     if exact or number > 0:  # round 0 warms caches and is not counted
-        entrant.rounds.append(outcome.metrics)
+        entrant.rounds.append(outcome.metrics.copy())  # computed now: the pairs are freed
 
 
 def _record(entrant: _Entrant, workload: str) -> dict[str, Any]:

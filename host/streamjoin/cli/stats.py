@@ -46,7 +46,7 @@ class StatsVerb:
             streams = {stream.name.lower(): stream.plain() for stream in measured.streams}
             print_json({"workload": workload.name, **streams})
         else:
-            rows = [[name, *texts] for name, texts in figures(measured)]
+            rows = [[name, *cells] for name, cells in figures(measured)]
             print_table([workload.name, "R", "S"], rows, numeric={"R", "S"})
         return 0
 

@@ -36,7 +36,7 @@ class Projection:
     Attributes
     ----------
     key : str or None
-        The join column: whole numbers. A row without a value joins with nothing. None where rows
+        The join column: integers. A row without a value joins with nothing. None where rows
         are only asked for by :meth:`Store.columns`.
     columns : tuple of str
         What is kept of a row, in this order; every one of a fixed width and without missing
@@ -59,7 +59,7 @@ class Projection:
 
     @property
     def whole(self) -> list[str]:
-        """Those that must hold whole numbers."""
+        """Return the columns that must hold integers."""
         return [name for name in (self.key, self.row) if name is not None]
 
 

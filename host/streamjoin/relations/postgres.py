@@ -48,7 +48,7 @@ NO_DRIVER = "ADBC is not installed: type pip install adbc-driver-postgresql"
 
 
 class PostgresStore(batches.SelectingStore):
-    """A table with a primary key of whole numbers from 0 on; a position is its value.
+    """A table with a primary key of integers from 0 on; a position is its value.
 
     A row keeps its position whatever is updated, and a read sees what was committed when it began.
     Binary columns take the length of the first row's.
