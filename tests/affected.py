@@ -36,12 +36,12 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
     """Return the project's modules, tests among them, by their full names."""
     parents = [(package.parent.parent, package.parent) for package in root.glob("*/*/__init__.py")]
     parents += [(root, root / "tests"), (root, root / "sim_tests")]
-    found = {}
+    paths = {}
     for parent, folder in parents:
         for path in folder.rglob("*.py"):
             words = path.relative_to(parent).with_suffix("").parts
-            found[".".join(words[:-1] if words[-1] == "__init__" else words)] = path
-    return found
+            paths[".".join(words[:-1] if words[-1] == "__init__" else words)] = path
+    return paths
 
 
 def imported(path: Path, known: dict[str, Path]) -> set[str]:
@@ -121,24 +121,24 @@ def chosen(near: dict[Path, int], seconds: dict[str, float], root: Path = ROOT) 
     def cost(path: Path) -> float:
         return seconds.get(str(path.relative_to(root)), UNKNOWN_S)
 
-    found, left_s = [], float(WORKERS * BUDGET_S)
+    chosen, left_s = [], float(WORKERS * BUDGET_S)
     for path in sorted(near, key=lambda path: (near[path], cost(path), path)):
         if near[path] == 0 or cost(path) <= left_s:
-            found.append(path)
+            chosen.append(path)
             left_s -= cost(path)
-    return found
+    return chosen
 
 
 def engines(changed: set[Path]) -> list[str]:
     """Return the engines whose module has changed, or imports what has."""
     known = modules()
     names = {name for name, path in known.items() if path in changed}
-    found = []
+    affected = []
     for engine, target in catalog._class_paths().items():
         path = known[target.partition(":")[0]]
         if path in changed or imported(path, known) & names:
-            found.append(engine)
-    return found
+            affected.append(engine)
+    return affected
 
 
 def main(words: list[str]) -> int:
