@@ -1,5 +1,6 @@
 """Waiting for work that a signal's exception ends."""
 
+import _thread
 import signal
 import threading
 
@@ -33,6 +34,20 @@ def test_an_interrupt_of_the_waiting_ends_the_work() -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert killed.is_set()
+
+
+def test_a_signal_just_before_the_waiting_begins_ends_the_work() -> None:
+    """Its handler is then due, but nothing wakes the thread that waits."""
+    killed, in_time = threading.Event(), []
+
+    def work() -> None:
+        killed.wait(0.1)  # the other thread waits by now
+        _thread.interrupt_main()  # marks the signal and interrupts no system call
+        in_time.append(killed.wait(10))
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(work, killed.set)
+    assert in_time == [True]
 
 
 def test_a_failure_of_the_work_itself_kills_nothing() -> None:

@@ -1,5 +1,6 @@
 """Queries on stores end when a signal or their deadline says so, and reach no other file."""
 
+import _thread
 import os
 import signal
 import sqlite3
@@ -79,6 +80,20 @@ def test_an_endless_query_is_interrupted_from_another_thread(kind: str, tmp_path
         ask_without_end(store, started)
     other.join(30)
     store.close()
+
+
+def test_a_signal_just_before_the_waiting_begins_ends_the_query() -> None:
+    """Its handler is then due, but nothing wakes the thread that waits."""
+    cancelled, in_time = threading.Event(), []
+
+    def query() -> None:
+        cancelled.wait(0.1)  # the other thread waits by now
+        _thread.interrupt_main()  # marks the signal and interrupts no system call
+        in_time.append(cancelled.wait(10))
+
+    with pytest.raises(KeyboardInterrupt):
+        queries.run_with_deadline(query, cancelled.set, 60, "waiting")
+    assert in_time == [True]
 
 
 CHILD = """

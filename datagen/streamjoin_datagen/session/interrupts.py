@@ -6,8 +6,11 @@ such calls on the way out. So Spark is called from a thread, which no signal rea
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
+
+SIGNAL_S = 0.2
+"""Seconds between looks for signals: one just before the waiting begins does not end it."""
 
 Result = TypeVar("Result")
 
@@ -27,6 +30,8 @@ def interruptible(work: Callable[[], Result], kill: Callable[[], None]) -> Resul
         future = None
         try:
             future = threads.submit(work)
+            while not future.done():
+                wait([future], SIGNAL_S)
             return future.result()
         except BaseException:
             if future is None or not future.done():

@@ -21,6 +21,9 @@ DEADLINE_S = 60.0
 CANCEL_S = 5.0
 """Maximum wait in seconds for a cancelled query to end; then its thread is abandoned."""
 
+SIGNAL_S = 0.2
+"""Seconds between looks for signals while a query runs."""
+
 RETRY_S = 0.05
 """Seconds between cancellations: one before the query has begun has no effect."""
 
@@ -55,7 +58,7 @@ def run_with_deadline(
     worker = _worker()
     try:
         worker.asked.put(query)
-        succeeded, answer = worker.answers.get(timeout=deadline_s)
+        succeeded, answer = _answer(worker, time.monotonic() + deadline_s)
     except Empty:
         _end(worker, cancel)
         raise DeadlineError(
@@ -99,6 +102,14 @@ def _worker() -> _Worker:
         return _idle.pop()
     except IndexError:
         return _Worker()
+
+
+def _answer(worker: _Worker, deadline: float) -> tuple[bool, Any]:
+    """Wait in slices: a signal just before the waiting begins is seen at the end of a slice."""
+    while (left_s := deadline - time.monotonic()) > SIGNAL_S:
+        with suppress(Empty):
+            return worker.answers.get(timeout=SIGNAL_S)
+    return worker.answers.get(timeout=max(left_s, 0.0))
 
 
 def _end(worker: _Worker, cancel: Callable[[], None] | None) -> None:
