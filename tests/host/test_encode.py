@@ -1,5 +1,6 @@
 """Codes compare as the values they stand for: on every type, at every end."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,51 @@ def test_whole_bands_are_exact_at_the_ends(r_type: str, s_type: str, lo_hi: str)
     predicate = Predicate.parse(band=f"c=c:{lo_hi}")
     r, s = edges(r_type), edges(s_type)
     assert matched(r, s, predicate) == right(r, s, predicate)
+
+
+@st.composite
+def integers_and_missing(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Integers of any type that lie near one another anywhere in its range."""
+    limits = np.iinfo(draw(st.sampled_from(WHOLE)))
+    base = draw(st.integers(int(limits.min), int(limits.max)))
+    base = draw(st.sampled_from([base, int(limits.min), int(limits.max), 0]))
+    span = draw(st.sampled_from([3, 1 << 20, (1 << 32) - 2, (1 << 32) - 1, 1 << 32, 1 << 40]))
+    low, high = max(base - span, int(limits.min)), base
+    near = st.integers(low, high) | st.sampled_from([low, high])
+    rows = draw(st.lists(st.tuples(near, st.booleans()), max_size=8))
+    values = np.array([value for value, _ in rows], dtype=limits.dtype)
+    return values, np.array([missing for _, missing in rows], dtype=np.bool_)
+
+
+WIDTHS = st.sampled_from([0, 1, 5, -3, 1 << 31, 1 << 32, (1 << 63) - 1, 1 << 63, 10**20])
+
+
+@settings(max_examples=300)
+@given(integers_and_missing(), integers_and_missing(), WIDTHS, WIDTHS, st.booleans())
+def test_integer_bands_are_exact_wherever_values_lie(
+    r: tuple[NDArray[Any], NDArray[np.bool_]],
+    s: tuple[NDArray[Any], NDArray[np.bool_]],
+    lo: int,
+    hi: int,
+    with_missing: bool,
+) -> None:
+    (r_values, r_missing), (s_values, s_missing) = r, s
+    if not with_missing:
+        r_missing, s_missing = np.zeros_like(r_missing), np.zeros_like(s_missing)
+    sides = [
+        replace(stream(values, "x"), missing=missing if with_missing else None)
+        for values, missing in ((r_values, r_missing), (s_values, s_missing))
+    ]
+    codes = encode_intervals(sides[0], sides[1], Predicate.parse(band=f"c=c:{lo}:{hi}"))
+    hits = (codes.s_lo[0] <= codes.r[0][:, None]) & (codes.r[0][:, None] <= codes.s_hi[0])
+    right = [
+        [
+            x - lo <= y <= x + hi and not y_missing and not x_missing
+            for x, x_missing in zip(s_values.tolist(), s_missing, strict=True)
+        ]
+        for y, y_missing in zip(r_values.tolist(), r_missing, strict=True)
+    ]
+    assert hits.tolist() == right
 
 
 @pytest.mark.parametrize(

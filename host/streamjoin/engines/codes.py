@@ -103,7 +103,7 @@ def _code(term: Terms) -> Coded:
 
 def _code_integers(term: Terms) -> Coded:
     r, s = np.asarray(term.r), np.asarray(term.s)
-    r_ends, s_ends = _ends(r, term.r_missing), _ends(s, term.s_missing)
+    r_ends, s_ends = ends(r, term.r_missing), ends(s, term.s_missing)
     low = min(r_ends[0], s_ends[0])
     limit = max(r_ends[1], s_ends[1]) - low + 1
     if limit <= WORDS:
@@ -114,15 +114,15 @@ def _code_integers(term: Terms) -> Coded:
         codes = _shifted(s, low)
         codes[outside] = span
         return Coded(_shifted(r, low), codes, span + 1)
-    coded = _numbered(_wide(r), _wide(s))
+    coded = _numbered(wide_bits(r), wide_bits(s))
     if r.dtype.kind != s.dtype.kind:
         # 64 bits of one sign are not the same value as those of another.
         coded.s[s < 0 if s.dtype.kind == "i" else s > HIGHEST_SIGNED] = coded.limit - 1
     return coded
 
 
-def _ends(column: NDArray[Any], missing: Missing) -> tuple[int, int]:
-    """Lowest and highest value that is not missing; 0 and 0 where there is none."""
+def ends(column: NDArray[Any], missing: Missing) -> tuple[int, int]:
+    """Return the lowest and the highest value that is not missing; 0 and 0 where there is none."""
     present = column if missing is None else column[~missing]
     return (int(present.min()), int(present.max())) if len(present) else (0, 0)
 
@@ -135,7 +135,8 @@ def _shifted(column: NDArray[Any], low: int) -> Codes:
     return codes
 
 
-def _wide(column: NDArray[Any]) -> Uint64s:
+def wide_bits(column: NDArray[Any]) -> Uint64s:
+    """Return integers of any type modulo 2**64."""
     kind = np.int64 if column.dtype.kind == "i" else np.uint64
     return np.ascontiguousarray(column, dtype=kind).view(np.uint64)
 

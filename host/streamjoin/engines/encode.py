@@ -2,8 +2,8 @@
 
 Every term becomes an interval test on codes: ``lo <= r and r <= hi`` with ``lo``, ``hi``
 computed once for each S tuple, so that kernels know one comparison and four bytes a key.
-Columns of a band keep their order: integers of up to 32 bits are shifted, float32 is mapped by its
-order-preserving bit pattern, wider ones are replaced by their rank among the values of R. Columns
+Columns of a band keep their order: integers are shifted where R's span less than 32 bits, float32
+is mapped by its order-preserving bit pattern, others are replaced by their rank among R's. Columns
 of an equality only differ where their values do (:mod:`~streamjoin.engines.codes`). A tuple that
 lacks a value gets a code, or an interval, that meets none.
 """
@@ -14,11 +14,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.codes import Codes, Missing, Terms, code_columns, compile_kernels
+from streamjoin.engines.codes import (
+    Codes,
+    Missing,
+    Terms,
+    Uint64s,
+    code_columns,
+    compile_kernels,
+    ends,
+    wide_bits,
+)
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Band, Equi, Predicate
 
 Values = NDArray[Any]
+Bools = NDArray[np.bool_]
 
 NEVER_LO, NEVER_HI = np.uint32(0xFFFFFFFF), np.uint32(0)
 """The interval that holds nothing."""
@@ -96,11 +106,10 @@ def encode_intervals(r: Stream, s: Stream, predicate: Predicate) -> IntervalCode
                 r_column = np.where(r.missing, r_column.dtype.type(np.nan), r_column)
             r_codes[place], s_lo[place], s_hi[place] = _band_real(r_column, s_column, term)
         else:
-            by_rank = r.missing is not None
-            codes = _band_whole(r_column, s_column, term, by_rank)
+            codes = _band_integers(r_column, s_column, term, r.missing)
             r_codes[place], s_lo[place], s_hi[place] = codes
             if r.missing is not None:
-                r_codes[place, r.missing] = NEVER_LO  # no rank is as high
+                r_codes[place, r.missing] = NEVER_LO  # no other code is as high
     if s.missing is not None:
         s_lo[:, s.missing], s_hi[:, s.missing] = NEVER_LO, NEVER_HI
     return IntervalCodes(r_codes, s_lo, s_hi)
@@ -146,26 +155,48 @@ def equi_codes(
     return code_columns([Terms(r, s, r_missing, s_missing)])
 
 
-def _band_whole(r: Values, s: Values, term: Band, by_rank: bool) -> tuple[Codes, Codes, Codes]:
-    if max(r.dtype.itemsize, s.dtype.itemsize) <= 4 and max(abs(term.lo), abs(term.hi)) < 1 << 40:
-        low, high = s.astype(np.int64) - int(term.lo), s.astype(np.int64) + int(term.hi)
-        if by_rank:
-            return _rank_band(r, low, high)
-        offset = int(np.iinfo(r.dtype).min) if r.dtype.kind == "i" else 0
-        codes = (r.astype(np.int64) - offset).astype(np.uint32)
-        limit = (1 << 32) - 1
-        return codes, *_clamp(low - offset, high - offset, limit)
-    # Python integers: 64-bit bounds must not wrap.
-    exact = s.astype(object)
-    return _rank_band(r, exact - int(term.lo), exact + int(term.hi))
+def _band_integers(
+    r: Values, s: Values, term: Band, missing: Missing
+) -> tuple[Codes, Codes, Codes]:
+    """Codes of integers of any width: distances from R's lowest value, or their ranks."""
+    low, high = ends(r, missing)
+    span = high - low
+    distances = wide_bits(r) - np.uint64(low % (1 << 64))
+    first, below, nothing = _distances(s, -int(term.lo) - low, span)
+    first[below] = 0
+    last, below, above = _distances(s, int(term.hi) - low, span)
+    last[above] = span
+    nothing |= below | (first > last)
+    if span + (missing is not None) <= int(NEVER_LO):  # missing values have the highest code
+        return _closed(distances, first, last, nothing)
+    values, ranks = np.unique(distances, return_inverse=True)
+    first_rank = np.searchsorted(values, first, side="left")
+    end_rank = np.searchsorted(values, last, side="right")
+    return _closed(ranks, first_rank, end_rank - 1, nothing | (first_rank >= end_rank))
 
 
-def _clamp(low: NDArray[np.int64], high: NDArray[np.int64], limit: int) -> tuple[Codes, Codes]:
-    """Cut an interval to 0..limit, keeping one that misses it empty."""
-    nothing = (low > high) | (low > limit) | (high < 0)
-    lo = np.where(nothing, NEVER_LO, np.clip(low, 0, limit)).astype(np.uint32)
-    hi = np.where(nothing, NEVER_HI, np.clip(high, 0, limit)).astype(np.uint32)
-    return lo, hi
+def _closed(r: Values, first: Values, last: Values, nothing: Bools) -> tuple[Codes, Codes, Codes]:
+    """Make codes of numbers and of the intervals among them, some of which hold nothing."""
+    lo, hi = first.astype(np.uint32), last.astype(np.uint32)
+    lo[nothing], hi[nothing] = NEVER_LO, NEVER_HI
+    return r.astype(np.uint32), lo, hi
+
+
+def _distances(s: Values, offset: int, span: int) -> tuple[Uint64s, Bools, Bools]:
+    """Return ``s + offset``, and where it is below 0 and above ``span``; there it has wrapped."""
+    return (
+        wide_bits(s) + np.uint64(offset % (1 << 64)),
+        _is_below(s, -offset),
+        ~_is_below(s, span - offset + 1),
+    )
+
+
+def _is_below(column: Values, bound: int) -> Bools:
+    """Compare integers with one of any size."""
+    limits = np.iinfo(column.dtype)
+    if limits.min < bound <= limits.max:
+        return np.asarray(column < column.dtype.type(bound))
+    return np.full(len(column), bound > limits.max)
 
 
 def _band_real(r: Values, s: Values, term: Band) -> tuple[Codes, Codes, Codes]:
@@ -177,9 +208,7 @@ def _band_real(r: Values, s: Values, term: Band) -> tuple[Codes, Codes, Codes]:
     if not single:
         return _rank_band(r.astype(np.float64), low, high)
     nothing = np.isnan(low) | np.isnan(high)
-    s_lo = np.where(nothing, NEVER_LO, float32_codes(low))
-    s_hi = np.where(nothing, NEVER_HI, float32_codes(high))
-    return float32_codes(r), s_lo, s_hi
+    return _closed(float32_codes(r), float32_codes(low), float32_codes(high), nothing)
 
 
 def float32_codes(values: NDArray[np.float32]) -> Codes:
@@ -191,14 +220,10 @@ def float32_codes(values: NDArray[np.float32]) -> Codes:
 
 
 def _rank_band(r: Values, low: Values, high: Values) -> tuple[Codes, Codes, Codes]:
-    """Express bounds of any type as ranks among R's distinct values."""
-    values, r_ranks = np.unique(r, return_inverse=True)
-    if values.dtype.kind == "f":
-        values = values[: len(values) - int(np.isnan(values).sum())]  # NaN sorts last, joins never
-    if low.dtype.kind == "O":
-        values = values.astype(object)
-    first = np.searchsorted(values, low, side="left").astype(np.int64)
-    last = np.searchsorted(values, high, side="right").astype(np.int64) - 1
-    if low.dtype.kind == "f":
-        last = np.where(np.isnan(low) | np.isnan(high), -1, last)
-    return r_ranks.astype(np.uint32), *_clamp(first, last, max(len(values) - 1, 0))
+    """Express floating-point bounds as ranks among R's distinct values."""
+    values, ranks = np.unique(r, return_inverse=True)
+    values = values[: len(values) - int(np.isnan(values).sum())]  # NaN sorts last, joins never
+    first = np.searchsorted(values, low, side="left")
+    end = np.searchsorted(values, high, side="right")
+    nothing = (first >= end) | np.isnan(low) | np.isnan(high)
+    return _closed(ranks, first, end - 1, nothing)
