@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.host import cases
@@ -89,6 +89,16 @@ def integers_and_missing(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[np.bool
 WIDTHS = st.sampled_from([0, 1, 5, -3, 1 << 31, 1 << 32, (1 << 63) - 1, 1 << 63, 10**20])
 
 
+HIGHEST = (1 << 32) - 1
+
+
+@example(
+    (np.array([0, HIGHEST, 5], np.uint32), np.array([False, False, True])),
+    (np.array([HIGHEST], np.uint32), np.array([False])),
+    0,
+    0,
+    True,
+)
 @settings(max_examples=300)
 @given(integers_and_missing(), integers_and_missing(), WIDTHS, WIDTHS, st.booleans())
 def test_integer_bands_are_exact_wherever_values_lie(
