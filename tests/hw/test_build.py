@@ -47,7 +47,30 @@ def test_the_manifest_beside_the_verilog_is_the_designs(tmp_path: Path) -> None:
 
 
 def test_emission_is_deterministic() -> None:
-    assert emit.verilog_source(PRESETS["tiny"]) == emit.verilog_source(PRESETS["tiny"])
+    emitted = emit.new_verilog_source(PRESETS["tiny"])
+    assert (
+        emitted == emit.new_verilog_source(PRESETS["tiny"]) == emit.verilog_source(PRESETS["tiny"])
+    )
+
+
+def test_verilog_is_kept_until_a_source_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emitted: list[bool] = []
+
+    def emit_anew(_params: DesignParams, *, board: bool) -> str:
+        emitted.append(board)
+        return f"board {board}"
+
+    monkeypatch.setenv("STREAMJOIN_CACHE", str(tmp_path))
+    monkeypatch.setattr(emit, "new_verilog_source", emit_anew)
+    for _ in range(2):
+        assert emit.verilog_source(PRESETS["tiny"]) == "board False"
+        assert emit.verilog_source(PRESETS["tiny"], board=True) == "board True"
+    assert emitted == [False, True]
+    monkeypatch.setattr(emit, "sources_hash", lambda: "other")
+    emit.verilog_source(PRESETS["tiny"])
+    assert emitted == [False, True, False]
 
 
 def test_a_model_is_built_once_and_says_what_it_does() -> None:

@@ -18,6 +18,7 @@ from streamjoin_hw.flow.emit import (
     VERILOG_NAME,
     emit_verilog,
     manifest,
+    sources_hash,
     tool_versions,
     verilog_source,
 )
@@ -25,7 +26,7 @@ from streamjoin_hw.flow.emit import (
 BUILD_DEADLINE_S = 900
 """Seconds that one tool may take on the largest design that is sensible to simulate."""
 
-KEPT_MODELS = 48
+KEPT_MODELS = 256
 """Models kept in the cache; the ones used longest ago go first."""
 
 VERILATOR_FLAGS = (
@@ -51,23 +52,11 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _RUNTIME = "libverilated.a"
 # Cores kept as modules share their code: half the compile time, and a quarter faster at 40 cores.
 VERILATOR_CONTROL = '`verilator_config\nno_inline -module "streamjoin_core"\n'
-_DESIGN_FOLDERS = (_PACKAGE / "rtl", _PACKAGE / "flow", Path(contract.__file__).parent)
-"""Folders whose Python sources can change a model."""
-
 DRIVER = _PACKAGE / "sim" / "driver" / "driver.cpp"
 
 
 def _log_nothing(_message: str) -> None:
     """Take a progress message and do nothing."""
-
-
-def sources_hash() -> str:
-    """Return a hash of all sources that can change a model."""
-    digest = hashlib.sha256()
-    sources = [path for folder in _DESIGN_FOLDERS for path in sorted(folder.rglob("*.py"))]
-    for path in [*sources, DRIVER]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 def _tools_key(tool: toolchain.Verilator, cxx: str) -> str:
@@ -78,7 +67,9 @@ def _tools_key(tool: toolchain.Verilator, cxx: str) -> str:
 
 def cache_key(params: DesignParams, tool: toolchain.Verilator, cxx: str, board: bool) -> str:
     """Return all that can change a design's model, as the name of its folder."""
-    what = [sources_hash(), json.dumps(tool_versions(), sort_keys=True), _tools_key(tool, cxx)]
+    driver = hashlib.sha256(DRIVER.read_bytes()).hexdigest()
+    what = [sources_hash(), driver, json.dumps(tool_versions(), sort_keys=True)]
+    what.append(_tools_key(tool, cxx))
     if board:
         what.append("board")
     if params.theta is not None:

