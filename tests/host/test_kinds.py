@@ -1,0 +1,228 @@
+"""Kinds of join: every engine's result and times are the definition's, for every kind."""
+
+import itertools
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.host import cases
+
+from streamjoin import kinds, oracle, run, verify
+from streamjoin.engines import catalog
+from streamjoin.engines.job import Job
+from streamjoin.errors import MismatchError
+from streamjoin.sequence import ResolvedJoin
+from streamjoin.tuples import Pairs, Stream
+from streamjoin_common.language.kinds import KINDS
+from streamjoin_common.language.windows import (
+    AllWindow,
+    CountWindow,
+    TimeWindow,
+    TumblingWindow,
+    Window,
+    parse_window,
+)
+
+SOFTWARE = [
+    name for name in catalog.names() if catalog.get(name).capabilities.platform not in "fpga spark"
+]
+FPGA = [name for name in catalog.names() if catalog.get(name).capabilities.platform == "fpga"]
+CASES = {
+    case.name: case
+    for case in cases.hard_cases()
+    if case.name
+    in {"both-empty", "r-empty", "s-empty", "one-each", "s-first", "all-the-same", "bursts"}
+    | {"keys-at-the-ends", "negative-times", "window-edges", "missing-values"}
+}
+WINDOWS = ["all", "tumbling:7us", "count:3,8", "time:2us,9us"]
+pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its model
+
+
+def check(name: str, r: Stream, s: Stream, window: Window, how: str, inner: Pairs) -> None:
+    """Run an engine and compare rows, times, order, digest and counts with the oracle's."""
+    engine = catalog.get(name)
+    job = Job(r, s, cases.EQUI, window, how=how)
+    job = run.complete(engine, job, cases.SMALL_KNOBS.get(name))
+    outcome = run.run(engine, job)
+    expected = verify.Expected(inner, "oracle")
+    if how != "inner":
+        rows, ts = oracle.of_kind(how, inner, r, s, window)
+        expected = verify.Expected(rows, "oracle", ts)
+    ResolvedJoin(engine, job).verify(outcome, expected)
+    assert outcome.metrics["pairs"] == len(expected.rows)
+    assert outcome.metrics["digest"] == expected.rows.digest
+    assert outcome.metrics["how"] == how
+
+
+@pytest.mark.parametrize("name", SOFTWARE)
+def test_every_engine_gives_the_definitions_rows_and_times_of_every_kind(name: str) -> None:
+    can = catalog.get(name).capabilities
+    windows = [w for w in map(parse_window, WINDOWS) if w.kind in can.windows]
+    # More cases than kinds: under each window every kind has its turn, each time with other cases.
+    turns = itertools.product(enumerate(windows), enumerate(CASES.values()))
+    for (number, window), (turn, case) in turns:
+        inner = oracle.join(case.r, case.s, cases.EQUI, window)
+        check(name, case.r, case.s, window, KINDS[(turn + number) % len(KINDS)], inner)
+
+
+@pytest.mark.parametrize("how", KINDS)
+@pytest.mark.parametrize("name", FPGA)
+def test_every_design_gives_every_kind(name: str, how: str) -> None:
+    case, window = CASES["bursts"], CountWindow(3, 8)
+    check(name, case.r, case.s, window, how, oracle.join(case.r, case.s, cases.EQUI, window))
+
+
+def leaves(stream: Stream, row: int, window: Window, last: int, of_r: bool) -> int:
+    """Try one time after the other until the window of a tuple is over."""
+    now = int(stream.ts[row])
+    while now < last:
+        if isinstance(window, TumblingWindow):
+            over = now // window.length_us != stream.ts[row] // window.length_us
+        elif isinstance(window, TimeWindow):
+            over = now - stream.ts[row] >= (window.r_us if of_r else window.s_us)
+        elif isinstance(window, CountWindow):
+            behind = np.count_nonzero(stream.ts <= now) - 1 - row
+            over = behind >= (window.r_tuples if of_r else window.s_tuples)
+        else:
+            over = False
+        if over:
+            break
+        now += 1
+    return now
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    streams=cases.random_streams(25),
+    window=cases.random_windows(frozenset({"all", "tumbling", "count", "time"})),
+    how=st.sampled_from(KINDS[1:]),
+)
+def test_the_oracle_is_the_definition_of_every_kind(
+    streams: tuple[Stream, Stream], window: Window, how: str
+) -> None:
+    r, s = streams
+    inner = oracle.join(r, s, cases.EQUI, window)
+    pairs = list(zip(inner.r_rows.tolist(), inner.s_rows.tolist(), strict=True))
+    times = {pair: max(int(r.ts[pair[0]]), int(s.ts[pair[1]])) for pair in pairs}
+    last = max((int(ts[-1]) for ts in (r.ts, s.ts) if len(ts)), default=0)
+    rows = {} if how in {"semi", "anti"} else dict(times)
+    for row in range(r.rows):
+        mine = [times[pair] for pair in pairs if pair[0] == row]
+        if how == "semi" and mine:
+            rows[row, -1] = min(mine)
+        if how in {"left", "full", "anti"} and not mine:
+            rows[row, -1] = leaves(r, row, window, last, of_r=True)
+    for row in range(s.rows):
+        if how in {"right", "full"} and all(pair[1] != row for pair in pairs):
+            rows[-1, row] = leaves(s, row, window, last, of_r=False)
+    found, ts = oracle.of_kind(how, inner, r, s, window)
+    named = zip(found.r_rows.tolist(), found.s_rows.tolist(), strict=True)
+    assert dict(zip(named, ts.tolist(), strict=True)) == rows
+    assert len(found) == len(rows)
+
+
+SQL = {
+    "left": "SELECT r.row AS r_row, s.row AS s_row FROM r LEFT JOIN s ON {on}",
+    "right": "SELECT r.row AS r_row, s.row AS s_row FROM r RIGHT JOIN s ON {on}",
+    "full": "SELECT r.row AS r_row, s.row AS s_row FROM r FULL JOIN s ON {on}",
+    "semi": "SELECT r.row AS r_row, NULL AS s_row FROM r SEMI JOIN s ON {on}",
+    "anti": "SELECT r.row AS r_row, NULL AS s_row FROM r ANTI JOIN s ON {on}",
+}
+
+
+@pytest.mark.parametrize("window", ["all", "tumbling:7us"])
+@pytest.mark.parametrize("how", SQL)
+def test_sql_means_the_same_kinds(how: str, window: str) -> None:
+    asked = parse_window(window)
+    same = "r.w = s.w" if isinstance(asked, TumblingWindow) else "true"
+    for case in CASES.values():
+        given = {}
+        for name, stream, key in (("r", case.r, "k"), ("s", case.s, "k2")):
+            length = asked.length_us if isinstance(asked, TumblingWindow) else 1
+            missing = np.zeros(stream.rows, bool) if stream.missing is None else stream.missing
+            given[name] = {
+                "row": np.arange(stream.rows),
+                "k": stream.columns[key],
+                "w": stream.ts // length,
+                "there": ~missing,
+            }
+        with duckdb.connect() as connection:
+            for name, columns in given.items():
+                connection.register(f"{name}_given", columns)
+                connection.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_given")
+            on = f"r.k = s.k AND r.there AND s.there AND {same}"
+            rows = connection.sql(SQL[how].format(on=on)).fetchall()
+        right = Pairs.of([tuple(-1 if row is None else row for row in pair) for pair in rows])
+        engine = catalog.get("npj")
+        job = run.complete(engine, Job(case.r, case.s, cases.EQUI, asked, how=how), None)
+        verify.check(run.run(engine, job).pairs, right, f"npj, {case.name}")
+
+
+def outcome_of(how: str, name: str = "kang", window: str = "count:3,8") -> run.Outcome:
+    case, engine = CASES["bursts"], catalog.get(name)
+    job = Job(case.r, case.s, cases.EQUI, parse_window(window), how=how)
+    return run.run(engine, run.complete(engine, job, None))
+
+
+def test_digests_are_what_they_were() -> None:
+    digests = {how: outcome_of(how).metrics["digest"] for how in KINDS}
+    assert digests == {
+        "inner": "14c77542029a7b44",
+        "left": "a5bd767e50aca242",
+        "right": "6f238170d48a9e2e",
+        "full": "001982ad229cc52c",
+        "semi": "0979553946ce6353",
+        "anti": "90f6013c4e1226fe",
+    }
+
+
+def test_an_inner_join_copies_and_computes_nothing() -> None:
+    job, pairs = outcome_of("inner").job, Pairs.of([(0, 1)])
+    assert kinds.result(job, pairs, "inner") == kinds.Result(pairs, None)
+    assert outcome_of("inner").times is None
+
+
+def test_a_row_a_time_or_a_place_that_is_wrong_is_reported() -> None:
+    outcome = outcome_of("full")
+    join = ResolvedJoin(catalog.get("kang"), outcome.job)
+    expected = verify.expected(outcome.job)
+    join.verify(outcome, expected)
+    rows, ts = outcome.pairs, outcome.ts
+    lacking = replace(outcome, pairs=Pairs(rows.r_rows[:-1], rows.s_rows[:-1]), times=ts[:-1])
+    with pytest.raises(MismatchError, match=r"first missing \(r_row, s_row\) = \(null, 2"):
+        join.verify(lacking, expected)
+    late = ts.copy()
+    late[np.flatnonzero(rows.s_rows < 0)[0]] += 1
+    with pytest.raises(MismatchError, match=r"null\) has ts \d+ where \d+ is right"):
+        join.verify(replace(outcome, times=late), expected)
+    order = np.argsort(rows.s_rows < 0, kind="stable")
+    moved = replace(outcome, pairs=Pairs(rows.r_rows[order], rows.s_rows[order]), times=ts[order])
+    with pytest.raises(MismatchError, match="breaks order inner"):
+        join.verify(moved, expected)
+
+
+def test_single_rows_stand_behind_the_pairs_of_their_time_r_before_s() -> None:
+    r = cases.stream("r", [0, 0, 5, 5], [1, 2, 3, 4])
+    s = cases.stream("s", [0, 0, 5, 5], [1, 9, 3, 8])
+    engine = catalog.get("kang")
+    job = Job(r, s, cases.EQUI, TimeWindow(5), how="full")
+    outcome = run.run(engine, run.complete(engine, job, None))
+    found = zip(outcome.pairs.r_rows, outcome.pairs.s_rows, outcome.ts, strict=True)
+    assert [tuple(map(int, row)) for row in found] == [
+        (0, 0, 0),
+        (2, 2, 5),
+        (1, -1, 5),
+        (3, -1, 5),
+        (-1, 1, 5),
+        (-1, 3, 5),
+    ]
+
+
+def test_no_time_is_beyond_the_last_arrival_at_the_ends_of_time() -> None:
+    ends = [-(1 << 62), -1, 0, 1 << 62]
+    r, s = cases.stream("r", ends, [1, 2, 3, 4]), cases.stream("s", ends[:3], [5, 6, 7])
+    for window in (AllWindow(), TumblingWindow((1 << 62) - 1), TimeWindow((1 << 62) - 1)):
+        check("kang" if window.kind != "tumbling" else "npj", r, s, window, "full", Pairs.of([]))
