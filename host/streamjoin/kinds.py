@@ -161,20 +161,23 @@ def joined(parts: list[Result]) -> Result:
             np.concatenate([part.pairs.r_rows for part in parts]),
             np.concatenate([part.pairs.s_rows for part in parts]),
         ),
-        np.concatenate([_times(part) for part in parts]),
+        np.concatenate([times_of(part) for part in parts]),
     )
 
 
 def in_order(rows: Result) -> Result:
     """Order rows by time; those of the same time stay as they are."""
-    ts = _times(rows)
-    order = np.argsort(ts, kind="stable")
-    return Result(Pairs(rows.pairs.r_rows[order], rows.pairs.s_rows[order]), ts[order])
+    return taken(rows, np.argsort(times_of(rows), kind="stable"))
+
+
+def taken(rows: Result, at: Int64s) -> Result:
+    """Take rows by index."""
+    return Result(Pairs(rows.pairs.r_rows[at], rows.pairs.s_rows[at]), times_of(rows)[at])
 
 
 def merged(pairs: Result, single: Result, order: str) -> Result:
     """Put single rows behind the pairs, or in an order behind those of the same time."""
-    ts, single_ts = _times(pairs), _times(single)
+    ts, single_ts = times_of(pairs), times_of(single)
     at = np.full(len(single_ts), len(ts))
     if order != "none":
         at = np.searchsorted(ts, single_ts, side="right")
@@ -187,6 +190,7 @@ def merged(pairs: Result, single: Result, order: str) -> Result:
     )
 
 
-def _times(rows: Result) -> Int64s:
+def times_of(rows: Result) -> Int64s:
+    """Return the times of rows that have times of their own."""
     assert rows.ts is not None
     return rows.ts

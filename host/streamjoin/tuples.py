@@ -112,12 +112,7 @@ class Stream:
 
     def named_or_none(self, rows: Rows) -> Rows:
         """What results call these rows, of which some may be :data:`NO_ROW`."""
-        if self.numbers is None:
-            return rows
-        names = np.full(len(rows), NO_ROW, dtype=np.int64)
-        there = rows != NO_ROW
-        names[there] = self.numbers[rows[there]]
-        return names
+        return rows if self.numbers is None else named_or_none(self.numbers, rows)
 
     def with_times_as_numbers(self) -> "Stream":
         """Return it with the nanoseconds of its times: what engines compare."""
@@ -250,6 +245,14 @@ class Pairs:
         if surplus:
             parts.append(f"first surplus (r_row, s_row) = {shown_pair(*surplus[0])}")
         return "; ".join(parts)
+
+
+def named_or_none(numbers: Int64s, rows: Rows) -> Int64s:
+    """Return the numbers of rows, of which some may be :data:`NO_ROW` and stay so."""
+    names = np.full(len(rows), NO_ROW, dtype=np.int64)
+    there = rows != NO_ROW
+    names[there] = numbers[rows[there]]
+    return names
 
 
 def shown_pair(r_row: int, s_row: int) -> str:
