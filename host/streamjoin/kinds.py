@@ -64,10 +64,8 @@ def result(job: Job, pairs: Pairs, order: str = "none") -> Result:
 
 def min_rows(job: Job) -> int:
     """Return the least rows that a result has, whatever matches: each tuple that is kept once."""
-    return max(
-        job.r.rows if job.how in R_UNMATCHED and job.how not in R_ONLY else 0,
-        job.s.rows if job.how in S_UNMATCHED else 0,
-    )
+    keeps_r = job.how in R_UNMATCHED - R_ONLY and job.r.in_memory  # a store's rows have gaps
+    return max(job.r.rows if keeps_r else 0, job.s.rows if job.how in S_UNMATCHED else 0)
 
 
 def moments(ts: Int64s, rows: Int64s, window: Window, of_r: bool, last_us: int) -> Int64s:

@@ -1,16 +1,23 @@
 """Kinds of join: every engine's result and times are the definition's, for every kind."""
 
+import contextlib
 import itertools
+import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.host import cases
 
-from streamjoin import kinds, oracle, run, verify
+import streamjoin as sj
+from streamjoin import estimate, kinds, oracle, run, verify
+from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.errors import MismatchError
@@ -226,3 +233,87 @@ def test_no_time_is_beyond_the_last_arrival_at_the_ends_of_time() -> None:
     r, s = cases.stream("r", ends, [1, 2, 3, 4]), cases.stream("s", ends[:3], [5, 6, 7])
     for window in (AllWindow(), TumblingWindow((1 << 62) - 1), TimeWindow((1 << 62) - 1)):
         check("kang" if window.kind != "tumbling" else "npj", r, s, window, "full", Pairs.of([]))
+
+
+def test_late_tuples_are_in_no_result_and_rows_are_named_as_they_were_given() -> None:
+    r = {"k": [1, 2, 3, 4], "ts": [10, 5, 30, 1]}  # the last one is beyond the lateness
+    s = {"k": [2, 9], "ts": [6, 31]}
+    result = sj.join(r, s, on="k", how="full", window="time:4us", lateness="10us", check=True)
+    rows = result.pairs.sort_by([("ts", "ascending"), ("r_row", "ascending")]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        (1, 0, 6),
+        (0, None, 14),
+        (2, None, 31),
+        (None, 1, 31),
+    ]
+    assert result.metrics["late"] == [1, 0]
+
+
+@pytest.mark.parametrize("engine", ["meshjoin", "ssbj"])
+def test_a_relation_in_a_store_is_joined_in_every_kind(engine: str, tmp_path: Path) -> None:
+    place = tmp_path / "r.db"
+    with contextlib.closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute("CREATE TABLE r (k INTEGER, ts INTEGER)")
+        keys = [(number % 7 or None, number) for number in range(60)]
+        connection.executemany("INSERT INTO r VALUES (?, ?)", keys)
+        connection.execute("DELETE FROM r WHERE rowid % 11 = 5")
+    s = {"k": np.array([3, 9, 5, 3, 6]), "ts": np.array([4, 8, 9, 33, 71])}
+    kept = [row for row in range(60) if (row + 1) % 11 != 5]
+    for window, how in itertools.product(("all", "tumbling:10us"), KINDS):
+        asked = {"on": "k", "window": window, "how": how, "engine": engine}
+        result = sj.join(f"sqlite:{place}:r", s, **asked, check=True)
+        if how in {"left", "anti"}:
+            assert set(result.r_rows.tolist()) <= set(kept)
+        if how == "left":
+            assert set(result.r_rows.tolist()) == set(kept)
+    with pytest.raises(sj.InputError, match="sheds tuples lacks pairs, so how left cannot"):
+        sj.join({"k": [1]}, s, on="k", how="left", engine=engine, knobs={"shed_beyond": 5})
+
+
+def test_more_rows_than_the_maximum_end_the_run() -> None:
+    r, s = {"k": np.arange(10)}, {"k": np.array([1, 2])}
+    for how, rows in (("inner", 2), ("left", 10), ("full", 10), ("semi", 2), ("anti", 8)):
+        assert len(sj.join(r, s, on="k", how=how, max_pairs=rows)) == rows
+        with pytest.raises(sj.StreamJoinError, match=f"more than {rows - 1} pairs"):
+            sj.join(r, s, on="k", how=how, max_pairs=rows - 1)
+
+
+def test_rows_without_a_partner_count_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    r, s = {"k": np.arange(5000)}, {"k": np.arange(5000) + 10**6}
+    monkeypatch.setattr(estimate, "pairs_that_fit", lambda: 4000)
+    assert len(sj.join(r, s, on="k", engine="npj")) == 0
+    assert len(sj.join(r, s, on="k", engine="npj", how="semi")) == 0
+    with pytest.raises(sj.StreamJoinError, match=r"at least 5e\+03 with 99\.9% confidence"):
+        sj.join(r, s, on="k", engine="npj", how="right")
+
+
+def test_latency_and_progress_are_of_the_matched_pairs() -> None:
+    metrics = outcome_of("full").metrics
+    inner = outcome_of("inner").metrics
+    assert metrics["pairs"] > inner["pairs"]
+    assert metrics["progress"][-1][0] == 1.0
+    assert metrics["latency_us"]["max"] > 0
+    r, s = {"k": [1], "ts": [0]}, {"k": [2], "ts": [9]}
+    alone = sj.join(r, s, on="k", how="full", engine="kang", arrival="replay").metrics
+    assert (alone["pairs"], alone["progress"], alone["latency_us"]["p50"]) == (2, [], None)
+
+
+def test_the_command_line_joins_and_writes_every_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(pa.table({"k": [1, 2]}), tmp_path / "r.parquet")
+    pq.write_table(pa.table({"k": [2, 3]}), tmp_path / "s.parquet")
+    sides = ["--r", str(tmp_path / "r.parquet"), "--s", str(tmp_path / "s.parquet")]
+    out = tmp_path / "pairs.parquet"
+    command = ["join", *sides, "--on", "k", "--verify", "--output", str(out), "--how"]
+    assert main([*command, "full"]) == 0
+    assert pq.read_table(out).drop_columns("ts").to_pylist() == [
+        {"r_row": 1, "s_row": 0},
+        {"r_row": 0, "s_row": None},
+        {"r_row": None, "s_row": 1},
+    ]
+    assert "how" in capsys.readouterr().out
+    assert main([*command, "outer"]) == 2
+    assert "how is one of inner, left, right, full, semi, anti, not 'outer'" in (
+        capsys.readouterr().err
+    )

@@ -135,6 +135,7 @@ def compare_one(
         "kind": comparison.kind,
         "predicate": comparison.predicate.text,
         "window": comparison.window.text,
+        "how": comparison.how,
         "n_r": job.r.rows,
         "n_s": job.s.rows,
         "pairs": len(expected.rows),
