@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamjoin import kinds, memory
+from streamjoin import memory
+from streamjoin.engines import kinds
 from streamjoin.engines.job import Job
 from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
 from streamjoin.relations.stream import StoredStream

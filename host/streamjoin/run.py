@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin import estimate, kinds
-from streamjoin.engines import catalog
+from streamjoin import estimate
+from streamjoin.engines import catalog, kinds
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import ARRIVALS, Job
 from streamjoin.errors import InputError, UnavailableError

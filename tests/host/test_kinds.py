@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.host import cases
 
 import streamjoin as sj
-from streamjoin import estimate, kinds, oracle, run, verify
+from streamjoin import estimate, oracle, run, verify
 from streamjoin.cli import main
-from streamjoin.engines import catalog
+from streamjoin.engines import catalog, kinds
 from streamjoin.engines.job import Job
 from streamjoin.errors import MismatchError
 from streamjoin.sequence import ResolvedJoin

@@ -40,7 +40,7 @@ class Job:
         windows.
     how : str
         The kind of join; engines give the pairs of the inner one
-        (:mod:`streamjoin.kinds`).
+        (:mod:`streamjoin.engines.kinds`).
     max_pairs : int or None
         Maximum pairs, beyond which the run ends; if given, no estimate refuses the job.
     """

@@ -25,12 +25,12 @@ from streamjoin import run
 from streamjoin.api import as_window
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
+from streamjoin.engines.kinds import NEVER
 from streamjoin.errors import NARROWER, InputError, TooLargeError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs.agreement import Types, agreed_types
 from streamjoin.inputs.batches import Batch
 from streamjoin.inputs.lateness import LONG_AGO
-from streamjoin.kinds import NEVER
 from streamjoin.live.matches import Matches
 from streamjoin.live.side import Held, Side
 from streamjoin.live.undecided import Limits, decided_by, passed_us

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamjoin import kinds
+from streamjoin.engines import kinds
 from streamjoin.engines.job import Job
-from streamjoin.kinds import NEVER
+from streamjoin.engines.kinds import NEVER
 from streamjoin.live.matches import Matches
 from streamjoin.live.side import Held, Owed, Side, first_in_window
 from streamjoin.tuples import Pairs, named_or_none
