@@ -228,6 +228,25 @@ def test_single_rows_stand_behind_the_pairs_of_their_time_r_before_s() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("window", "times"),
+    [
+        ("all", [20, 20, 20]),
+        ("tumbling:4us", [4, 8, 20]),
+        ("count:1", [5, 18, 20]),
+        ("count:2", [18, 20, 20]),
+        ("time:6us", [6, 11, 20]),
+    ],
+)
+def test_a_tuple_without_a_partner_has_the_time_at_which_its_window_is_over(
+    window: str, times: list[int]
+) -> None:
+    r, s = {"k": [1, 2, 3], "ts": [0, 5, 18]}, {"k": [9], "ts": [20]}
+    result = sj.join(r, s, on="k", window=window, how="anti")
+    assert result.pairs["ts"].to_pylist() == times
+    assert result.pairs["s_row"].to_pylist() == [None] * 3
+
+
 def test_no_time_is_beyond_the_last_arrival_at_the_ends_of_time() -> None:
     ends = [-(1 << 62), -1, 0, 1 << 62]
     r, s = cases.stream("r", ends, [1, 2, 3, 4]), cases.stream("s", ends[:3], [5, 6, 7])
@@ -247,6 +266,17 @@ def test_late_tuples_are_in_no_result_and_rows_are_named_as_they_were_given() ->
         (None, 1, 31),
     ]
     assert result.metrics["late"] == [1, 0]
+
+
+@pytest.mark.parametrize("how", KINDS)
+def test_what_is_too_large_for_the_oracle_is_verified_by_duckdb(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "MAX_ORACLE_COMPARISONS", 0)
+    outcome = outcome_of(how, window="time:2us,9us")
+    expected = verify.expected(outcome.job)
+    assert expected.oracle == "duckdb"
+    ResolvedJoin(catalog.get("kang"), outcome.job).verify(outcome, expected)
 
 
 @pytest.mark.parametrize("engine", ["meshjoin", "ssbj"])

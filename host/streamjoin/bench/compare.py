@@ -88,7 +88,9 @@ def compare(
     """
     workloads, records = [], []
     for comparison in comparisons:
-        say(f"{comparison.name}: {comparison.predicate.text}, window {comparison.window.text}")
+        how = "" if comparison.how == "inner" else f", {comparison.how}"
+        window = comparison.window.text
+        say(f"{comparison.name}: {comparison.predicate.text}, window {window}{how}")
         workload, its_records = compare_one(comparison, show, say)
         workloads.append(workload)
         records += its_records

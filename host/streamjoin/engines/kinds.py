@@ -100,6 +100,11 @@ def marked(rows: Rows, bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return bits
 
 
+def positions(bits: NDArray[np.bool_]) -> Int64s:
+    """Return which bits are set; as int64 also where an index has 32 bits."""
+    return np.flatnonzero(bits).astype(np.int64, copy=False)
+
+
 def with_partner(job: Job, pairs: Pairs) -> Result:
     """Return each tuple of R that is in a pair, with the time of its first one."""
     r_rows, numbers = pairs.r_rows, None
@@ -112,7 +117,7 @@ def with_partner(job: Job, pairs: Pairs) -> Result:
         step = slice(start, start + STEP_PAIRS)
         later_us = job.later_ts(Pairs(pairs.r_rows[step], pairs.s_rows[step]))
         np.minimum.at(first_us, r_rows[step], later_us)
-    rows = np.flatnonzero(marked(r_rows, np.zeros(tuples, dtype=np.bool_)))
+    rows = positions(marked(r_rows, np.zeros(tuples, dtype=np.bool_)))
     return of_r(rows if numbers is None else numbers[rows].astype(np.int64), first_us[rows])
 
 
@@ -133,12 +138,10 @@ def _without_partner(job: Job, pairs: Pairs) -> Result:
         if isinstance(job.r, StoredStream):
             parts.append(_stored_without_partner(job, job.r, pairs.r_rows))
         else:
-            bits = marked(pairs.r_rows, np.zeros(job.r.rows, dtype=np.bool_))
-            rows = np.flatnonzero(~bits)
+            rows = positions(~marked(pairs.r_rows, np.zeros(job.r.rows, dtype=np.bool_)))
             parts.append(of_r(rows, moments(job.r.ts, rows, job.window, True, job.end_us)))
     if job.how in S_UNMATCHED:
-        bits = marked(pairs.s_rows, np.zeros(job.s.rows, dtype=np.bool_))
-        rows = np.flatnonzero(~bits)
+        rows = positions(~marked(pairs.s_rows, np.zeros(job.s.rows, dtype=np.bool_)))
         parts.append(of_s(rows, moments(job.s.ts, rows, job.window, False, job.end_us)))
     return joined(parts)
 
@@ -146,7 +149,7 @@ def _without_partner(job: Job, pairs: Pairs) -> Result:
 def _stored_without_partner(job: Job, r: StoredStream, met: Rows) -> Result:
     """Return the rows of a store that are in no pair: their numbers are read once more."""
     numbers, ts = r.store.numbers(with_ts=isinstance(job.window, TumblingWindow))
-    alone = np.flatnonzero(~np.isin(numbers, np.unique(met)))
+    alone = positions(~np.isin(numbers, np.unique(met)))
     return of_r(numbers[alone], moments(ts, alone, job.window, True, job.end_us))
 
 

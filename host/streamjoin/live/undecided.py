@@ -135,9 +135,9 @@ def _of_side(job: Job, side: Side, tuples: Held, pairs: Pairs, limits: Limits) -
     if job.how == "semi":
         met = kinds.with_partner(job, pairs)
         new = ~before[met.pairs.r_rows]
-        found, times = np.flatnonzero(tuples.bits & ~before), kinds.times_of(met)[new]
+        found, times = kinds.positions(tuples.bits & ~before), kinds.times_of(met)[new]
     else:
-        found = np.flatnonzero(~tuples.bits[:first])
+        found = kinds.positions(~tuples.bits[:first])
         times = kinds.moments(tuples.ts, found, job.window, of_r, limits.last_us)
     window = tuples.take(slice(first, end)) if end else None
     held, found, times = side.with_owed(tuples, found, times)
