@@ -122,6 +122,7 @@ def join(
     knobs: Mapping[str, Any] | None = None,
     check: bool = False,
     max_pairs: int | None = None,
+    how: str = "inner",
 ) -> JoinResult:
     """Join two streams.
 
@@ -164,6 +165,9 @@ def join(
     max_pairs : int, optional
         Maximum pairs, beyond which the run ends; if given, no estimate refuses the run. By default
         a run is refused if samples show with 99.9 % confidence that its result outgrows the memory.
+    how : str
+        ``"inner"``, ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``. A missing side
+        has row number -1.
 
     Returns
     -------
@@ -202,6 +206,7 @@ def join(
         order=order,
         backend=backend,
         max_pairs=max_pairs,
+        how=how,
     )
     if engine != "auto":
         catalog.get(engine)  # a wrong name is reported before the inputs are taken

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamjoin import memory
+from streamjoin.engines import kinds
 from streamjoin.engines.job import Job
 from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
 from streamjoin.relations.stream import StoredStream
@@ -74,13 +75,15 @@ def check_fits(job: Job) -> int | None:
         Naming the estimate and the pairs that fit.
     """
     fitting_pairs = pairs_that_fit()
+    at_least, alone = kinds.min_rows(job), job.tuples if job.how != "inner" else 0
     if (
         fitting_pairs is None
         or job.max_pairs is not None
-        or job.r.rows * job.s.rows <= fitting_pairs
+        or job.r.rows * job.s.rows + alone <= fitting_pairs
     ):
         return fitting_pairs
     likely, minimum = estimated_pairs(job, limit=fitting_pairs)
+    likely, minimum = max(likely, at_least), max(minimum, at_least)
     if minimum > fitting_pairs:
         raise TooLargeError(
             f"about {likely:.2g} pairs, at least {minimum:.2g} with {1 - ERROR:.1%} confidence, "

@@ -19,6 +19,9 @@ from streamjoin_common.language.windows import CountWindow, TimeWindow, Tumbling
 Progress = Callable[[int, int], None]
 Column = NDArray[Any]
 
+LONG_AGO = -(1 << 62)
+"""No later than any arrival time."""
+
 
 def join(
     r: Stream,
@@ -49,6 +52,67 @@ def join(
     if isinstance(window, CountWindow | TimeWindow):
         return _sliding(r, s, compare, window, progress)
     return _double_loop(r, s, compare, window, progress)
+
+
+def of_kind(
+    how: str, pairs: Pairs, r: Stream, s: Stream, window: Window, *, r_at_rest: bool = False
+) -> tuple[Pairs, Int64s]:
+    """Return the result of a kind of join and its rows' times, from the inner result.
+
+    Parameters
+    ----------
+    how : str
+        The kind.
+    pairs : Pairs
+        The inner result, complete.
+    r, s : Stream
+        The inputs.
+    window : Window
+        Any window.
+    r_at_rest : bool
+        Whether R lies in a store: it does not arrive, and the times are those of S.
+    """
+    r_times = np.full(r.rows, LONG_AGO) if r_at_rest else r.ts
+    ts = np.maximum(r_times[pairs.r_rows], s.ts[pairs.s_rows])
+    ends = [int(each[-1]) for each in (r_times, s.ts) if len(each)]
+    last = max(ends, default=0)
+    if last == LONG_AGO:
+        last = 0
+    # Each row as (r_row, s_row, ts), with -1 for a missing side.
+    rows: list[tuple[int, int, int]] = []
+    if how == "semi":
+        by_time = np.lexsort((ts, pairs.r_rows))
+        tuples, first = np.unique(pairs.r_rows[by_time], return_index=True)
+        for row, time in zip(tuples.tolist(), ts[by_time][first].tolist(), strict=True):
+            rows.append((row, -1, time))
+    r_met, s_met = set(np.unique(pairs.r_rows).tolist()), set(np.unique(pairs.s_rows).tolist())
+    if how in {"left", "full", "anti"}:
+        for row in range(r.rows):
+            if row not in r_met:
+                rows.append((row, -1, _leaves(r, row, window, last, of_r=True)))
+    if how in {"right", "full"}:
+        for row in range(s.rows):
+            if row not in s_met:
+                rows.append((-1, row, _leaves(s, row, window, last, of_r=False)))
+    single = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    if how in {"semi", "anti"}:
+        return Pairs(single[:, 0], single[:, 1]), single[:, 2]
+    r_rows = np.concatenate([pairs.r_rows.astype(np.int64), single[:, 0]])
+    s_rows = np.concatenate([pairs.s_rows.astype(np.int64), single[:, 1]])
+    return Pairs(r_rows, s_rows), np.concatenate([ts, single[:, 2]])
+
+
+def _leaves(stream: Stream, row: int, window: Window, last: int, of_r: bool) -> int:
+    """Return when a tuple can have no partner any more, at the latest when the input ends."""
+    time = int(stream.ts[row])
+    if isinstance(window, TumblingWindow):
+        return min(time - time % window.length_us + window.length_us, last)
+    if isinstance(window, TimeWindow):
+        return min(time + (window.r_us if of_r else window.s_us), last)
+    if isinstance(window, CountWindow):
+        following = row + (window.r_tuples if of_r else window.s_tuples)
+        return int(stream.ts[following]) if following < stream.rows else last
+    return last
 
 
 def _double_loop(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from streamjoin.errors import InputError
 from streamjoin.inputs.files import arrow
 from streamjoin.run import Outcome
+from streamjoin.tuples import NO_ROW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,10 @@ def pairs_table(outcome: Outcome) -> object:
     """Return a result as an Arrow table ``r_row, s_row, ts``."""
     pa = arrow()
     pairs = outcome.rows
-    return pa.table({"r_row": pairs.r_rows, "s_row": pairs.s_rows, "ts": outcome.ts})
+    r_rows, s_rows = pairs.r_rows, pairs.s_rows
+    if outcome.job.how != "inner":
+        r_rows, s_rows = (pa.array(rows, mask=rows == NO_ROW) for rows in (r_rows, s_rows))
+    return pa.table({"r_row": r_rows, "s_row": s_rows, "ts": outcome.ts})
 
 
 def write_pairs(outcome: Outcome, path: Path, suffix: str) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin import estimate
-from streamjoin.engines import catalog
+from streamjoin.engines import catalog, kinds
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import ARRIVALS, Job
 from streamjoin.errors import InputError, UnavailableError
@@ -54,12 +54,13 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run's pairs and the metrics of :doc:`docs/metrics`.
+    """A run's result and the metrics of :doc:`docs/metrics`.
 
     Attributes
     ----------
     pairs : Pairs
-        By position in the job's streams, which are in arrival order.
+        By position in the job's streams, which are in arrival order;
+        :data:`~streamjoin.tuples.NO_ROW` for a missing side.
     metrics : Metrics
         The run's metrics; digest, latencies and progress are computed when they are looked at.
     """
@@ -67,6 +68,7 @@ class Outcome:
     job: Job
     pairs: Pairs
     metrics: Metrics
+    times: Int64s | None = None
 
     @property
     def rows(self) -> Pairs:
@@ -75,8 +77,8 @@ class Outcome:
 
     @property
     def ts(self) -> Int64s:
-        """Each pair's time: that of its later tuple."""
-        return self.job.later_ts(self.pairs)
+        """Each row's time: that of its later tuple, unless the run gave ``times``."""
+        return self.job.later_ts(self.pairs) if self.times is None else self.times
 
 
 def check_options(
@@ -174,17 +176,24 @@ def run(
     prepared = prepared or prepare(engine, job, report)
     meter = Meter(on_progress, fitting_pairs=fitting_pairs, max_pairs=job.max_pairs)
     meter.start()
+    pairs = result = None
     try:
         engine.run(job, prepared.state, meter)
+        if job.how != "inner":  # deciding it is a part of the join, and of its time
+            pairs = meter.pairs()
+            result = kinds.result(job, pairs, engine.promise(job))
+            meter.check_room(max(0, len(result.pairs) - len(pairs)))
     finally:
         meter.stop()
-    pairs = meter.pairs()
-    metrics = _metrics(engine, job, meter, pairs)
+    if pairs is None or result is None:
+        pairs = meter.pairs()
+        result = kinds.Result(pairs, None)
+    metrics = _metrics(engine, job, meter, pairs, result.pairs)
     metrics["prepare_s"] = prepared.prepare_s
-    return Outcome(job, pairs, metrics)
+    return Outcome(job, result.pairs, metrics, result.ts)
 
 
-def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> Metrics:
+def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs, rows: Pairs) -> Metrics:
     elapsed_s = meter.elapsed_s
     return Metrics(
         {
@@ -193,8 +202,8 @@ def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> Metrics:
             "n_r": job.r.rows,
             "n_s": job.s.rows,
             "late": [job.r.late, job.s.late],
-            "pairs": len(pairs),
-            "digest": Later(lambda: job.named(pairs).digest),
+            "pairs": len(rows),
+            "digest": Later(lambda: job.named(rows).digest),
             "threads": job.threads,
             "wall_s": meter.wall_s,
             "cpu_s": meter.cpu_s,
@@ -207,6 +216,7 @@ def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs) -> Metrics:
             **meter.resources,
             "window": job.window.text,
             "predicate": job.predicate.text,
+            "how": job.how,
             "arrival": job.arrival,
             "speedup": job.speedup,
             "order": engine.promise(job),

@@ -21,6 +21,7 @@ from streamjoin.streams import as_streams, read_streams
 from streamjoin.tuples import Stream
 from streamjoin.verify import Expected
 from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 
@@ -38,7 +39,7 @@ class Request:
     lateness_us : int, optional
         Maximum lateness of tuples that are put in order; arrival times that go back are refused
         by default.
-    threads, speedup, order, backend, max_pairs
+    threads, speedup, order, backend, max_pairs, how
         As :class:`~streamjoin.engines.job.Job` has them.
     arrival : str, optional
         ``"instant"`` or ``"replay"``; None replays if there are arrival times and the engine
@@ -60,8 +61,10 @@ class Request:
     order: str = "none"
     backend: str | None = None
     max_pairs: int | None = None
+    how: str = "inner"
 
     def __post_init__(self) -> None:
+        parse_how(self.how)
         run.check_options(
             threads=self.threads,
             speedup=self.speedup,
@@ -101,6 +104,7 @@ class Request:
             order=self.order,
             backend=self.backend,
             max_pairs=self.max_pairs,
+            how=self.how,
         )
         at_rest = job.start_us == job.end_us == 0
         return replace(job, arrival="instant") if self.arrival is None and at_rest else job
@@ -165,12 +169,15 @@ class ResolvedJoin:
         return ResolvedJoin(self.engine, replace(self.job, arrival=arrival, speedup=speedup))
 
     def verify(self, outcome: Outcome, expected: Expected) -> None:
-        """Compare an outcome's pairs with the right ones, and check their order.
+        """Compare an outcome's rows and their times with the right ones, and check their order.
 
         Raises
         ------
         MismatchError
-            Naming the first pair that is missing, surplus or out of order.
+            Naming the first row that is missing, surplus, out of time or out of order.
         """
-        verify.check(outcome.rows, expected.rows, self.engine.name)
-        verify.check_order(outcome.pairs, self.job, self.engine.promise(self.job))
+        rows, promise = outcome.rows, self.engine.promise(self.job)
+        verify.check(rows, expected.rows, self.engine.name)
+        if expected.ts is not None:
+            verify.check_times((rows, outcome.ts), (expected.rows, expected.ts), self.engine.name)
+        verify.check_order(outcome.pairs, self.job, promise, outcome.times)

@@ -17,6 +17,9 @@ from streamjoin.errors import InputError
 Int64s = NDArray[np.int64]
 Rows = NDArray[np.uint32] | NDArray[np.int64]
 
+NO_ROW = -1
+"""Row number of a side that a result's row lacks."""
+
 DIGEST_STEP_PAIRS = 1 << 20
 """Pairs mixed at once: what a digest needs beside the pairs stays within some megabytes."""
 
@@ -107,6 +110,10 @@ class Stream:
         """What results call these rows."""
         return rows if self.numbers is None else self.numbers[rows]
 
+    def named_or_none(self, rows: Rows) -> Rows:
+        """What results call these rows, of which some may be :data:`NO_ROW`."""
+        return rows if self.numbers is None else named_or_none(self.numbers, rows)
+
     def with_times_as_numbers(self) -> "Stream":
         """Return it with the nanoseconds of its times: what engines compare."""
         plain = {
@@ -185,7 +192,8 @@ class Pairs:
     Attributes
     ----------
     r_rows, s_rows : ndarray of uint32 or int64, shape (pairs,)
-        Row of R and of S, in the order in which the pairs were produced.
+        Row of R and of S, in the order in which the pairs were produced; :data:`NO_ROW` for a
+        side that is missing, and both are int64 then.
     """
 
     r_rows: Rows
@@ -233,10 +241,24 @@ class Pairs:
             return None
         parts = [f"{len(self)} pairs where {len(expected)} are right"]
         if missing:
-            parts.append(f"first missing (r_row, s_row) = {missing[0]}")
+            parts.append(f"first missing (r_row, s_row) = {shown_pair(*missing[0])}")
         if surplus:
-            parts.append(f"first surplus (r_row, s_row) = {surplus[0]}")
+            parts.append(f"first surplus (r_row, s_row) = {shown_pair(*surplus[0])}")
         return "; ".join(parts)
+
+
+def named_or_none(numbers: Int64s, rows: Rows) -> Int64s:
+    """Return the numbers of rows, of which some may be :data:`NO_ROW` and stay so."""
+    names = np.full(len(rows), NO_ROW, dtype=np.int64)
+    there = rows != NO_ROW
+    names[there] = numbers[rows[there]]
+    return names
+
+
+def shown_pair(r_row: int, s_row: int) -> str:
+    """Write a pair for an error."""
+    r, s = ("null" if row == NO_ROW else str(row) for row in (r_row, s_row))
+    return f"({r}, {s})"
 
 
 def _counted(pairs: Pairs) -> dict[tuple[int, int], int]:

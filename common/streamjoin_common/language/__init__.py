@@ -1,4 +1,4 @@
-"""The query language: predicates, windows, durations, arrival columns, order.
+"""The query language: predicates, windows, durations, arrival columns, order, kinds.
 
 Each is parsed here alone, so what one command or function accepts, all accept. The rules are the
 same throughout:

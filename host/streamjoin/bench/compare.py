@@ -88,7 +88,9 @@ def compare(
     """
     workloads, records = [], []
     for comparison in comparisons:
-        say(f"{comparison.name}: {comparison.predicate.text}, window {comparison.window.text}")
+        how = "" if comparison.how == "inner" else f", {comparison.how}"
+        window = comparison.window.text
+        say(f"{comparison.name}: {comparison.predicate.text}, window {window}{how}")
         workload, its_records = compare_one(comparison, show, say)
         workloads.append(workload)
         records += its_records
@@ -135,6 +137,7 @@ def compare_one(
         "kind": comparison.kind,
         "predicate": comparison.predicate.text,
         "window": comparison.window.text,
+        "how": comparison.how,
         "n_r": job.r.rows,
         "n_s": job.s.rows,
         "pairs": len(expected.rows),

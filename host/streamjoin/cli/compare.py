@@ -14,6 +14,7 @@ from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
 from streamjoin.errors import InputError
 from streamjoin.report.run_folder import check_run_folder, write_run
+from streamjoin_common.language.kinds import parse_how
 
 EPILOG = """\
 examples:
@@ -34,6 +35,7 @@ class CompareVerb:
         parser.add_argument("--engines", metavar="A,B,...", help="a suite names its own")
         parser.add_argument("--window", help="instead of the workload's own")
         options.add_predicate(parser)
+        options.add_how(parser)
         parser.add_argument("--out", type=Path, required=True, metavar="RUN", help="a folder")
         parser.add_argument(
             "--data",
@@ -70,12 +72,14 @@ def _comparisons(args: argparse.Namespace) -> tuple[str, list[Comparison]]:
         for flag in ("engines", "window", "on", "band"):
             if getattr(args, flag):
                 raise InputError(f"--{flag} does not go with a suite: it names its own")
+        if args.how != "inner":
+            raise InputError("--how does not go with a suite: its workloads are joined inner")
         name, comparisons = read_suite(args.what, args.data, args.threads)
     else:
         if not args.engines:
             raise InputError("--engines is needed, as kang,fpga-handshake; see streamjoin engines")
         only = read_workload(args.what, tuple(args.engines.split(",")), args.threads)
-        only = options.on_workload(args, only)
+        only = replace(options.on_workload(args, only), how=parse_how(args.how))
         name, comparisons = only.name, [only]
     if args.rounds is not None:
         comparisons = [replace(each, rounds=args.rounds) for each in comparisons]
@@ -91,6 +95,8 @@ def _words(args: argparse.Namespace) -> list[str]:
         value = getattr(args, flag.replace("-", "_"))
         if value is not None:
             words += [f"--{flag}", str(value)]
+    if args.how != "inner":
+        words += ["--how", args.how]
     for flag in ("on", "band"):
         for value in getattr(args, flag) or ():
             words += [f"--{flag}", value]

@@ -20,6 +20,7 @@ from streamjoin.streams import ONLY_R
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import parse_lateness
+from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.windows import TimeWindow, TumblingWindow, parse_window
 from streamjoin_common.storage import new_files
 
@@ -58,6 +59,7 @@ class JoinVerb:
             default="all",
             help="all, tumbling:DUR, count:W[,W] or time:DUR[,DUR]; default all",
         )
+        options.add_how(parser)
         options.add_arrivals(parser)
         parser.add_argument(
             "--lateness",
@@ -92,6 +94,7 @@ class JoinVerb:
             order=args.order,
             backend=args.backend,
             max_pairs=args.max_pairs,
+            how=parse_how(args.how),
         )
         job = request.read(r_source, s_source)
         _say_late(job.r, job.s)
@@ -176,6 +179,7 @@ def _print(metrics: dict[str, object]) -> None:
         ["engine", str(metrics["engine"])],
         ["predicate", str(metrics["predicate"])],
         ["window", str(metrics["window"])],
+        *([["how", str(metrics["how"])]] if metrics["how"] != "inner" else []),
         ["tuples", f"{metrics['n_r']} x {metrics['n_s']}"],
         ["pairs", str(metrics["pairs"])],
         ["digest", str(metrics["digest"])],

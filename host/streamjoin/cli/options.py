@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
 from streamjoin_common.language.arrivals import UNITS
+from streamjoin_common.language.kinds import KINDS
 from streamjoin_common.language.order import ORDERS
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
@@ -50,6 +51,16 @@ def add_max_pairs(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="end a run beyond N pairs, and let no estimate refuse it before; default: refuse a "
         "result that by samples surely outgrows the free memory",
+    )
+
+
+def add_how(parser: argparse.ArgumentParser) -> None:
+    """Add ``--how``."""
+    parser.add_argument(
+        "--how",
+        default="inner",
+        metavar="KIND",
+        help=f"kind of join: {', '.join(KINDS)}; default inner",
     )
 
 

@@ -38,6 +38,9 @@ class Job:
     carried : tuple of int
         Leading rows of R and of S that were joined with one another before: they only fill the
         windows.
+    how : str
+        The kind of join; engines give the pairs of the inner one
+        (:mod:`streamjoin.engines.kinds`).
     max_pairs : int or None
         Maximum pairs, beyond which the run ends; if given, no estimate refuses the job.
     """
@@ -54,11 +57,14 @@ class Job:
     backend: str | None = None
     carried: tuple[int, int] = (0, 0)
     max_pairs: int | None = None
+    how: str = "inner"
 
     def named(self, pairs: Pairs) -> Pairs:
         """Return pairs by row of the input, from pairs by position in the streams."""
         if self.r.numbers is None and self.s.numbers is None:
             return pairs
+        if self.how != "inner":
+            return Pairs(self.r.named_or_none(pairs.r_rows), self.s.named_or_none(pairs.s_rows))
         return Pairs(self.r.named(pairs.r_rows), self.s.named(pairs.s_rows))
 
     @property

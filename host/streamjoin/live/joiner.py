@@ -25,18 +25,22 @@ from streamjoin import run
 from streamjoin.api import as_window
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
+from streamjoin.engines.kinds import NEVER
 from streamjoin.errors import NARROWER, InputError, TooLargeError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs.agreement import Types, agreed_types
 from streamjoin.inputs.batches import Batch
+from streamjoin.inputs.lateness import LONG_AGO
 from streamjoin.live.matches import Matches
 from streamjoin.live.side import Held, Side
+from streamjoin.live.undecided import Limits, decided_by, passed_us
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Pairs, arrival_positions
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import MAX_US, parse_lateness
+from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.predicates import Predicate
-from streamjoin_common.language.windows import Window
+from streamjoin_common.language.windows import Window, needs_arrivals
 
 MAX_WAITING_TUPLES = 1 << 24
 """Maximum tuples that wait to be joined; pushing more is refused."""
@@ -56,8 +60,10 @@ class StreamJoiner:
 
     Parameters
     ----------
-    on, band, window, engine, threads, order, ts, ts_unit, knobs
-        As :func:`streamjoin.join`; the engine is one of sliding windows, ``kang`` for ``auto``.
+    on, band, window, engine, threads, order, ts, ts_unit, knobs, how
+        As :func:`streamjoin.join`; the engine is one of sliding windows, ``kang`` for ``auto``. A
+        tuple without a partner comes out once both streams have reached the time of its row, or at
+        the end; one of ``semi`` with its first pair, in its place where an order was asked for.
     lateness : str, optional
         Maximum lateness of tuples that are put in order (``"10ms"``). Later ones are dropped and
         counted in ``metrics["late"]``. Arrival times that decrease are refused by default.
@@ -96,7 +102,9 @@ class StreamJoiner:
         lateness: str | None = None,
         knobs: Mapping[str, Any] | None = None,
         max_pairs: int | None = None,
+        how: str = "inner",
     ) -> None:
+        self._how = parse_how(how)
         self._predicate, self._window = Predicate.parse(on, band), as_window(window)
         self._engine = catalog.get("kang" if engine == "auto" else engine)
         if not self._engine.capabilities.live:
@@ -116,6 +124,8 @@ class StreamJoiner:
         self._lock = threading.RLock()
         self._ended = self._prepared = False
         self._rounds = self._pairs = self._digest = 0
+        self._done_us = self._last_us = LONG_AGO
+        self._decided: tuple[Matches, ...] = ()
         self._round_tuples = MAX_WAITING_TUPLES
         # Refuse options that do not fit together early.
         self._knobs = run.complete(self._engine, self._job(*self._joining(None, None)), knobs).knobs
@@ -190,14 +200,15 @@ class StreamJoiner:
             "rounds": self._rounds,
             "window": self._window.text,
             "predicate": self._predicate.text,
+            "how": self._how,
         }
 
     def close(self) -> None:
-        """Drop waiting tuples; pushing is refused from now on."""
+        """Drop tuples and rows that wait; pushing is refused from now on."""
         with self._lock:
             for side in (self._r, self._s):
-                side.state = replace(side.state, waiting=())
-            self._ended = True
+                side.state = replace(side.state, waiting=(), window=None, owed=None)
+            self._ended, self._decided = True, ()
 
     def __enter__(self) -> "StreamJoiner":
         return self
@@ -209,10 +220,16 @@ class StreamJoiner:
         trace: TracebackType | None,
     ) -> None:
         waiting = self._waiting
+        owed = self._decided or self._r.owes(self._how) or self._s.owes(self._how)
         self.close()
         if waiting and kind is None:
             raise InputError(
                 f"{waiting} tuples were pushed and not joined: call end() and take results() "
+                "before leaving, or close() to drop them"
+            )
+        if owed and kind is None:
+            raise InputError(
+                f"rows of how {self._how} wait for the end: call end() and take results() "
                 "before leaving, or close() to drop them"
             )
 
@@ -281,13 +298,19 @@ class StreamJoiner:
         """
         with self._lock:
             while True:
+                if self._decided:
+                    first, self._decided = self._decided[0], self._decided[1:]
+                    return first
                 ready = self._ready(min(ROUND_TUPLES, self._round_tuples))
                 count = sum(len(held.ts) for held in ready if held is not None)
-                if not count:
+                passed = passed_us((self._r, self._s), ready, self._ended)
+                if not count and (self._how == "inner" or passed <= self._done_us):
                     return None
                 try:
                     return self._join(*ready)
                 except MemoryError as error:
+                    if not count:
+                        raise
                     if count == 1:
                         raise self._too_large(ready, error) from None
                 self._round_tuples = count // 2
@@ -311,30 +334,45 @@ class StreamJoiner:
         )
 
     def _join(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
-        job = run.complete(
-            self._engine, self._job(*(held := self._joining(r_ready, s_ready))), self._knobs
-        )
+        held = self._joining(r_ready, s_ready)
+        job = run.complete(self._engine, self._job(*held), self._knobs)
         if not self._prepared:
             self._engine.prepare(job, lambda _: None)
             self._prepared = True
         fitting = pairs_that_fit()
         meter = Meter(fitting_pairs=fitting, max_pairs=self._max_pairs)
-        self._engine.run(job, None, meter)
-        matches = Matches(job, (held[0].batch.table, held[1].batch.table), meter.pairs())
-        digest = int(Pairs(matches.r_rows, matches.s_rows).digest, 16)
-        now_us = job.end_us
-        r = self._r.after(r_ready, held[0], now_us, self._window, of_r=True)
-        s = self._s.after(s_ready, held[1], now_us, self._window, of_r=False)
+        if r_ready is not None or s_ready is not None:
+            self._engine.run(job, None, meter)
+        limits = self._limits(job, (r_ready, s_ready))
+        decided = decided_by(job, (self._r, self._s), held, meter.pairs(), limits)
+        found = decided.matches(self._max_pairs)
+        matches = sum(len(each) for each in found)
+        digest = sum(int(Pairs(each.r_rows, each.s_rows).digest, 16) for each in found)
+        r = self._r.after(r_ready, decided.windows[0], decided.owed[0])
+        s = self._s.after(s_ready, decided.windows[1], decided.owed[1])
         # All slow steps are done: an interrupt before leaves the round undone, after leaves it
         # done.
-        self._r.state, self._s.state = r, s
-        self._rounds += 1
-        self._pairs += len(matches)
+        self._r.state, self._s.state, self._decided = r, s, found[1:]
+        self._done_us, self._last_us = limits.done_us, max(self._last_us, limits.reached_us)
+        self._rounds, self._pairs = self._rounds + 1, self._pairs + matches
         self._digest = (self._digest + digest) % (1 << 64)
         room = min(each for each in (fitting, self._max_pairs, 1 << 62) if each is not None)
-        if len(matches) * ROOM <= room:
+        if matches * ROOM <= room:
             self._round_tuples = min(2 * self._round_tuples, MAX_WAITING_TUPLES)
-        return matches
+        return found[0]
+
+    def _limits(self, job: Job, ready: tuple[Held | None, Held | None]) -> Limits:
+        """Return what will have passed once these are joined."""
+        done_us = passed_us((self._r, self._s), ready, self._ended)
+        reached_us = max(self._last_us, job.end_us) if job.tuples else self._last_us
+        ordered, rows_us, last_us = self._order != "none", NEVER, NEVER
+        if done_us == NEVER:
+            last_us = reached_us
+            if needs_arrivals(self._window):  # what advance() said counts as time of the input
+                last_us = max(last_us, min(self._r.frontier_us, self._s.frontier_us))
+        elif self._how != "semi" or ordered:
+            rows_us = done_us - ordered
+        return Limits(done_us, rows_us, last_us, reached_us, self._engine.promise(job))
 
     def _joining(self, r_ready: Held | None, s_ready: Held | None) -> tuple[Held, Held]:
         """Append arrivals to the tuples of the windows."""
@@ -351,6 +389,7 @@ class StreamJoiner:
             order=self._order,
             carried=(self._r.live, self._s.live),
             max_pairs=self._max_pairs,
+            how=self._how,
         )
 
 

@@ -3,11 +3,8 @@
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from streamjoin.api import joined_table
-from streamjoin.engines.job import Job
-from streamjoin.tuples import Int64s, Pairs
+from streamjoin.tuples import NO_ROW, Int64s, Pairs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,13 +18,15 @@ class Matches:
     r_rows, s_rows : ndarray of int64, shape (pairs,)
         Row numbers: the tuples of R and of S pushed before each pair's.
     ts : ndarray of int64, shape (pairs,)
-        When the later tuple of each pair arrived, in microseconds.
+        When the later tuple of each pair arrived, in microseconds; for a row of one side, the time
+        of :doc:`docs/semantics`.
     """
 
-    def __init__(self, job: Job, tables: tuple[Any, Any], pairs: Pairs) -> None:
-        self._tables, self._positions = tables, pairs
-        self.r_rows, self.s_rows = job.r.named(pairs.r_rows), job.s.named(pairs.s_rows)
-        self.ts: Int64s = np.maximum(job.r.ts[pairs.r_rows], job.s.ts[pairs.s_rows])
+    def __init__(
+        self, how: str, tables: tuple[Any, Any], pairs: Pairs, named: Pairs, ts: Int64s
+    ) -> None:
+        self._how, self._tables, self._positions = how, tables, pairs
+        self.r_rows, self.s_rows, self.ts = named.r_rows, named.s_rows, ts
 
     def __len__(self) -> int:
         return len(self.r_rows)
@@ -40,8 +39,11 @@ class Matches:
         """The pairs as an Arrow table ``r_row, s_row, ts``."""
         from streamjoin.inputs.files import arrow
 
-        columns = {"r_row": self.r_rows, "s_row": self.s_rows, "ts": self.ts}
-        return arrow().table(columns)  # type: ignore[no-any-return]  # see arrow()
+        pa = arrow()
+        rows = {"r_row": self.r_rows, "s_row": self.s_rows}
+        if self._how != "inner":
+            rows = {name: pa.array(each, mask=each == NO_ROW) for name, each in rows.items()}
+        return pa.table({**rows, "ts": self.ts})  # type: ignore[no-any-return]  # see arrow()
 
     def table(self, r_suffix: str = "_r", s_suffix: str = "_s") -> "pa.Table":
         """Both sides' columns for every pair; suffixes where names clash.

@@ -26,21 +26,39 @@ MAX_WINDOW_CHUNKS = 64
 
 @dataclass(frozen=True)
 class Held:
-    """Tuples and their numbers: the tuples of the stream pushed before each."""
+    """Tuples and their numbers: the tuples of the stream pushed before each.
+
+    ``met`` says of each whether it was in a pair, where the kind of join needs it.
+    """
 
     batch: Batch
     ts: Int64s
     numbers: Int64s
+    met: NDArray[np.bool_] | None = None
+
+    @property
+    def bits(self) -> NDArray[np.bool_]:
+        """Whether each was in a pair: none, where that is not kept."""
+        return np.zeros(len(self.ts), np.bool_) if self.met is None else self.met
 
     def take(self, selected: Any) -> "Held":
         """Return the tuples of these row numbers, or of this slice."""
-        return Held(self.batch.take(selected), self.ts[selected], self.numbers[selected])
+        met = None if self.met is None else self.met[selected]
+        return Held(self.batch.take(selected), self.ts[selected], self.numbers[selected], met)
 
     def stream(self, source: str) -> Stream:
         """Return them as a stream for an engine."""
         batch = self.batch
         whole = Stream(batch.columns, self.ts, source, None, batch.missing, self.numbers)
         return whole.with_times_as_numbers()
+
+
+@dataclass(frozen=True)
+class Owed:
+    """Tuples whose rows are certain, and the rows' times, before which others may come."""
+
+    held: Held
+    times: Int64s
 
 
 @dataclass(frozen=True)
@@ -61,6 +79,8 @@ class State:
         Tuples that were pushed and not joined yet.
     window : Held or None
         Tuples in the window.
+    owed : Owed or None
+        Rows of this side alone that wait for their time.
     """
 
     pushed: int = 0
@@ -70,6 +90,7 @@ class State:
     layout: Layout | None = None
     waiting: tuple[Held, ...] = ()
     window: Held | None = None
+    owed: Owed | None = None
 
 
 class Side:
@@ -222,19 +243,39 @@ class Side:
         times = np.empty(0, np.int64)
         return Held(Batch(nothing, None, 0, None, None), times, times)
 
-    def after(
-        self, arriving: "Held | None", joining: Held, now_us: int, window: Window, of_r: bool
-    ) -> State:
-        """Return the state once a time has been reached and these tuples have been joined."""
-        waiting, held = self.state.waiting, None
+    def next_us(self, arriving: "Held | None") -> int:
+        """Return the first time of those that wait behind these, the greatest integer if none."""
+        done = 0 if arriving is None else len(arriving.ts)
+        if not self.state.waiting or done == len(self.state.waiting[0].ts):
+            return int(np.iinfo(np.int64).max)
+        return int(self.state.waiting[0].ts[done])
+
+    def owes(self, how: str) -> bool:
+        """Say whether rows are still to come of this side alone."""
+        window = self.state.window
+        undecided = window is not None and window.met is not None and not window.met.all()
+        return self.state.owed is not None or (undecided and how != "semi")
+
+    def after(self, arriving: "Held | None", window: "Held | None", owed: Owed | None) -> State:
+        """Return the state once these tuples have been joined, with what is kept of them."""
+        waiting = self.state.waiting
         if arriving is not None:
             rest = waiting[0].take(slice(len(arriving.ts), len(waiting[0].ts)))
             waiting = (rest,) if len(rest.ts) else ()
-        if len(joining.ts):
-            ends = np.array([len(joining.ts)])
-            first = int(first_live(joining.ts, np.array([now_us]), ends, window, of_r)[0])
-            held = joining.take(slice(first, len(joining.ts)))
-        return replace(self.state, waiting=waiting, window=held)
+        return replace(self.state, waiting=waiting, window=window, owed=owed)
+
+    def with_owed(self, joined: Held, found: Int64s, times: Int64s) -> tuple[Held, Int64s, Int64s]:
+        """Append the tuples that are owed; return all, and positions and times of all rows."""
+        owed = self.state.owed
+        if owed is None:
+            return joined, found, times
+        types = {name: column.dtype for name, column in joined.batch.columns.items()}
+        before = len(joined.ts) + np.arange(len(owed.times))
+        return (
+            self._together([joined, owed.held], types),
+            np.concatenate([before, found]),
+            np.concatenate([owed.times, times]),
+        )
 
     def _together(self, parts: list[Held], types: Types) -> Held:
         """Concatenate tuples, with columns of these types."""
@@ -251,10 +292,13 @@ class Side:
                     for batch in batches
                 ]
             )
+        met = None
+        if any(held.met is not None for held in parts):
+            met = _joined([held.bits for held in parts])
         ts = _joined([held.ts for held in parts])
         table = self._table([batch.table for batch in batches])
         numbers = _joined([held.numbers for held in parts])
-        return Held(Batch(columns, None, len(ts), missing, table), ts, numbers)
+        return Held(Batch(columns, None, len(ts), missing, table), ts, numbers, met)
 
     def _table(self, tables: list[Any]) -> Any:
         layout = self.state.layout
@@ -263,6 +307,14 @@ class Side:
         table = arrow().concat_tables([layout.fit(table) for table in tables])
         chunked = table.num_columns and table.column(0).num_chunks > MAX_WINDOW_CHUNKS
         return table.combine_chunks() if chunked else table
+
+
+def first_in_window(held: Held, now_us: int, window: Window, of_r: bool) -> int:
+    """Return the position of the first tuple that is in the window at a time."""
+    if not len(held.ts):
+        return 0
+    ends = np.array([len(held.ts)])
+    return int(first_live(held.ts, np.array([now_us]), ends, window, of_r).item())
 
 
 def _joined(arrays: list[Any]) -> Any:

@@ -82,6 +82,20 @@ class StoredRelation:
             for first in range(0, self.positions, RANGE_ROWS)
         )
 
+    def numbers(self, with_ts: bool) -> tuple[Int64s, Int64s]:
+        """Read what all rows are called, and when they arrived if that matters; 0 otherwise."""
+        numbers, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        store = self.open(with_ts)
+        try:
+            for first in range(0, self.positions, RANGE_ROWS):
+                words, columns = store.columns(first, min(first + RANGE_ROWS, self.positions))
+                name = self.ts_column if with_ts else None
+                numbers.append(words.astype(np.int64))
+                times.append(arrivals(columns, name, self.relation.text, len(words), self.ts_unit))
+        finally:
+            store.close()
+        return np.concatenate(numbers), np.concatenate(times)
+
     def sample(self) -> tuple[Stream, float]:
         """Read some of it, from all over; and which share of its positions that is."""
         if self.positions <= SAMPLE_RANGES * SAMPLE_ROWS:

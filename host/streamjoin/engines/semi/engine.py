@@ -166,6 +166,15 @@ class SemiStreamEngine(Engine):
 
         return without_numba() or (None if find_spec("pyarrow") else "pyarrow is not installed")
 
+    def check(self, job: Job) -> None:
+        """Refuse what sheds tuples and says which have no partner."""
+        super().check(job)
+        if job.how != "inner" and job.knobs.get("shed_beyond"):
+            raise InputError(
+                f"a join that sheds tuples lacks pairs, so how {job.how} cannot be decided: drop "
+                "shed_beyond, or ask for inner"
+            )
+
     def prepare(self, job: Job, report: Report) -> Prepared:
         """Open R's store, written first if R is in memory, and compile the kernels."""
         prepared = (self._copied if job.r.in_memory else self._opened)(job, report)
