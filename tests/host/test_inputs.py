@@ -60,7 +60,10 @@ def test_numbers_share_memory_with_arrow() -> None:
 @pytest.mark.parametrize(
     ("r", "sentence"),
     [
-        ([1, 2], "r must be Arrow data, a data frame or a mapping of NumPy arrays, not list"),
+        (
+            [1, 2],
+            "a mapping of NumPy arrays or a file's path, not list: name its columns, as {'k': r}",
+        ),
         (pl.LazyFrame({"k": [1]}), "not LazyFrame: pass r.collect()"),
         ({"j": np.array([1])}, "r: there is no column 'k'; it has j"),
         ({"k": np.array([1]), "ts": np.array([1.5])}, "r: ts must hold integer microseconds"),
@@ -107,10 +110,9 @@ def test_table_gives_both_sides_columns_with_suffixes_where_names_clash() -> Non
     assert found.pairs.column_names == ["r_row", "s_row", "ts"]
 
 
-def test_table_needs_arrow_inputs() -> None:
+def test_arrays_give_joined_rows_too() -> None:
     found = sj.join({"k": np.array([1])}, {"k": np.array([1])}, on="k")
-    with pytest.raises(sj.InputError, match="table\\(\\) needs Arrow inputs"):
-        found.table()
+    assert found.table().to_pydict() == {"k_r": [1], "k_s": [1]}
 
 
 def test_auto_chooses_an_engine_that_fits() -> None:
@@ -300,7 +302,12 @@ def test_table_never_loses_a_column() -> None:
     found = sj.join(r, s, on="k")
     with pytest.raises(sj.InputError, match="two columns would be called 'k_r': choose other"):
         found.table()
-    assert found.table("_left", "_right").column_names == ["k_left", "k_r", "k_s", "k_right"]
+    assert found.table(r_suffix="_left", s_suffix="_right").column_names == [
+        "k_left",
+        "k_r",
+        "k_s",
+        "k_right",
+    ]
 
 
 @pytest.mark.parametrize(

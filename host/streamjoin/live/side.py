@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.arrivals import first_live
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, UnavailableError
 from streamjoin.inputs.agreement import Types, holds_nothing, no_values
 from streamjoin.inputs.batches import Batch, as_batch
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
 from streamjoin.inputs.payload import written_out
+from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
 from streamjoin.live.layout import Layout
 from streamjoin.tuples import Int64s, Stream
@@ -136,7 +137,7 @@ class Side:
             columns={name: column.copy() for name, column in batch.columns.items()},
             ts=None if batch.ts is None else batch.ts.copy(),
             missing=missing,
-            table=None if batch.table is None else written_out(batch.table, dictionaries=True),
+            table=_own_table(batch.table),
         )
 
     def pushed(self, batch: Batch, ts: Int64s) -> State:
@@ -263,6 +264,18 @@ class Side:
         table = arrow().concat_tables([layout.fit(table) for table in tables])
         chunked = table.num_columns and table.column(0).num_chunks > MAX_WINDOW_CHUNKS
         return table.combine_chunks() if chunked else table
+
+
+def _own_table(table: Any) -> Any:
+    """Return the columns of a batch as a table that nobody else writes to; None without Arrow."""
+    try:
+        if isinstance(table, Arrays):
+            table = table.copied()
+        elif isinstance(table, Later):
+            table = table.select(table.column_names)
+    except UnavailableError:
+        return None
+    return written_out(table, dictionaries=True)
 
 
 def _joined(arrays: list[Any]) -> Any:
