@@ -177,7 +177,7 @@ def test_times_are_compared_in_one_unit() -> None:
         (np.array(["a", np.nan], object), "holds nan at row 1, which is no string"),
         (np.array([1, 2], object), "holds 1 at row 0, which is no string; give numbers as a"),
         (np.array([b"a"]), "column 'k' is |S1; join columns are numbers or strings"),
-        ([[1, 2], [3]], "column 'k' has no regular shape"),
+        ([[1, 2], [3]], "column 'k' is list<item: int64>; join columns are"),
         (5, "column 'k' must have one dimension, not 0"),
     ],
 )

@@ -1,15 +1,15 @@
 """Both ends of ``streamjoin join``: files and pipes that it reads, and where its result goes."""
 
 import argparse
-import glob
 import sys
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
-from streamjoin.inputs.files import files_of
+from streamjoin.inputs.files import files_of, is_pattern
 from streamjoin.inputs.piped import read_piped
 from streamjoin.outputs import STREAMED, SUFFIXES, check_target, check_types
 from streamjoin.relations import Relation
@@ -113,6 +113,12 @@ class Asked:
         for target in targets:
             if target.resolve() in read:
                 raise InputError(f"{target}: is an input; it would be overwritten")
+            patterns = [given for given in (r, s) if isinstance(given, Path) and is_pattern(given)]
+            matched = [
+                each for each in patterns if fnmatch(str(target.absolute()), str(each.absolute()))
+            ]
+            if matched:
+                raise InputError(f"{target}: matches the input {matched[0]}; choose another name")
             if read.intersection(target.resolve().parents):
                 raise InputError(f"{target}: is in the folder of an input; choose another folder")
         return targets
@@ -146,4 +152,4 @@ class Asked:
 def _read(given: Path | Relation) -> list[Path]:
     if isinstance(given, Relation):
         return [Path(given.location)]
-    return files_of(given) if glob.has_magic(str(given)) else [given]
+    return files_of(given) if is_pattern(given) else [given]

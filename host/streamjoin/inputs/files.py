@@ -40,6 +40,11 @@ def arrow() -> Any:
     return pyarrow
 
 
+def is_pattern(path: Path) -> bool:
+    """Say whether a path names the files that match it, rather than itself."""
+    return glob.has_magic(str(path)) and not path.exists()
+
+
 def files_of(path: Path) -> list[Path]:
     """Return the files that a path names: itself, or those that match where it is a pattern.
 
@@ -48,7 +53,7 @@ def files_of(path: Path) -> list[Path]:
     InputError
         If nothing matches the pattern.
     """
-    if not glob.has_magic(str(path)) or path.exists():
+    if not is_pattern(path):
         return [path]
     matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207  (a pattern may be absolute)
     if not matches:
