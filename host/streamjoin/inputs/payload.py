@@ -57,7 +57,7 @@ def take_rows(column: Any, rows: Any) -> Any:
     """
     pa = arrow()
     missing = rows < 0
-    if not len(column):
+    if not len(column) or not len(rows):
         return pa.nulls(len(rows), column.type)
     ends = np.cumsum([len(chunk) for chunk in column.chunks])
     chunks = np.searchsorted(ends, rows, side="right")  # empty ones begin and end at one row
