@@ -101,7 +101,7 @@ def test_every_kind_of_input_gives_every_kind_of_output(kind: str, folder: Path)
     assert [batch.num_rows for batch in result.batches(2)] == [2, 1]
     assert [batch.num_rows for batch in result] == [3]
     assert pa.table(result).num_columns == pl.DataFrame(result).width == both
-    assert duckdb.sql('SELECT sum(w) FROM result').fetchall() == [(50,)]
+    assert duckdb.sql("SELECT sum(w) FROM result").fetchall() == [(50,)]
     assert result.to_pandas("s.w").w.sum() == result.to_polars("s.w")["w"].sum() == 50
     assert "3 pairs of 4 x 3 tuples" in repr(result)
     assert max(map(len, repr(result).splitlines())) <= 80
@@ -365,3 +365,20 @@ def test_files_of_a_pattern_have_the_same_columns(tmp_path: Path) -> None:
 def test_a_reader_that_is_both_inputs_is_read_once() -> None:
     reader = TABLE.to_reader()
     assert len(sj.join(reader, reader, on="k")) == 6
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_of_any_type_is_read_from_files_when_asked_for(name: str, tmp_path: Path) -> None:
+    table = pa.table({"k": np.arange(ROWS), "p": COLUMNS[name]})
+    paths = [tmp_path / "t.arrow"]
+    with pa.ipc.new_file(paths[0], table.schema) as writer:
+        writer.write_table(table)
+    try:
+        pq.write_table(table, tmp_path / "t.parquet")
+        paths.append(tmp_path / "t.parquet")
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        pass  # no column of Parquet
+    for path in paths:
+        found = sj.join(path, {"k": np.arange(ROWS)}, on="k", engine="kang").table("r.k,p")
+        values = [row["p"] for row in sorted(found.to_pylist(), key=lambda row: int(row["k"]))]
+        assert values == COLUMNS[name].to_pylist()
