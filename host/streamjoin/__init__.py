@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from streamjoin.live.joiner import StreamJoiner
     from streamjoin.live.matches import Matches
-    from streamjoin.results import JoinResult
+    from streamjoin.results.rows import JoinResult
     from streamjoin_common.language.windows import (
         AllWindow,
         CountWindow,
@@ -39,7 +39,7 @@ keep_old_names()
 
 _MODULES = {
     "join": "streamjoin.api",
-    "JoinResult": "streamjoin.results",
+    "JoinResult": "streamjoin.results.rows",
     "StreamJoiner": "streamjoin.live.joiner",
     "Matches": "streamjoin.live.matches",
     "AllWindow": "streamjoin_common.language.windows",

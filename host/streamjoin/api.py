@@ -6,7 +6,7 @@ from typing import Any
 from streamjoin import verify
 from streamjoin.engines import catalog
 from streamjoin.errors import InputError
-from streamjoin.results import JoinResult
+from streamjoin.results.rows import JoinResult
 from streamjoin.sequence import Request
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import parse_lateness

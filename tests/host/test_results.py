@@ -20,10 +20,10 @@ from tests.host.arrow_types import COLUMNS, ROWS
 
 import streamjoin as sj
 from streamjoin.inputs.payload import take_rows, takeable
-from streamjoin.lookups import InMemory, InStore, Lookup
 from streamjoin.relations import relation
 from streamjoin.relations.stream import StoredRelation
-from streamjoin.results import Joined
+from streamjoin.results.lookups import InMemory, InStore, Lookup
+from streamjoin.results.rows import Joined
 from streamjoin.tuples import Int64s, Rows
 from streamjoin_common.language.arrivals import ArrivalColumn
 

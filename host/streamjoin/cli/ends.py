@@ -13,7 +13,7 @@ from streamjoin.inputs.files import files_of, is_pattern
 from streamjoin.inputs.piped import read_piped
 from streamjoin.outputs import STREAMED, SUFFIXES, check_target, check_types
 from streamjoin.relations import Relation
-from streamjoin.results import JoinResult, declared_schema
+from streamjoin.results.rows import JoinResult, declared_schema
 from streamjoin.sequence import Request
 from streamjoin_common.language.selections import Selection
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from streamjoin import lookups
 from streamjoin.engines.job import Job
-from streamjoin.results import Joined
+from streamjoin.results import lookups
+from streamjoin.results.rows import Joined
 from streamjoin.tuples import Int64s, Pairs, Rows
 
 

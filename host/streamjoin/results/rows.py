@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamjoin import lookups, run
+from streamjoin import run
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, UnavailableError
 from streamjoin.inputs.files import arrow
-from streamjoin.lookups import Lookup
-from streamjoin.shown import as_html, as_text
+from streamjoin.results import lookups
+from streamjoin.results.lookups import Lookup
+from streamjoin.results.shown import as_html, as_text
 from streamjoin.tuples import Int64s, Rows
 from streamjoin_common.language.selections import HOWS_WITHOUT_S, Chosen, Selection
 
