@@ -336,3 +336,22 @@ def test_a_wrong_argument_is_refused_in_a_sentence(how: dict[str, object], sente
 def test_auto_keeps_to_the_order_that_is_asked_for() -> None:
     r = {"k": np.array([1, 1])}
     assert sj.join(r, r, on="k", order="inner").metrics["engine"] == "kang"
+
+
+def test_integers_of_a_list_or_series_stay_integers_where_one_is_missing() -> None:
+    big = 2**53 + 1  # no floating-point number
+    for keys in ([big, None], pl.Series([big, None]), pa.array([big, None])):
+        result = sj.join({"k": keys}, {"k": np.array([big - 1, big])}, on="k")
+        assert result.table("r.k,s.k").to_pylist() == [{"k_r": big, "k_s": big}]
+
+
+def test_a_list_of_numbers_and_strings_is_refused() -> None:
+    with pytest.raises(sj.InputError, match="r: column 'k' holds 1 at row 0, which is no string"):
+        sj.join({"k": [1, "1"]}, {"k": ["1"]}, on="k")
+
+
+def test_times_of_lists_and_series_are_times() -> None:
+    day = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+    s = {"k": [1], "ts": pd.Series([day])}
+    result = sj.join({"k": [1], "ts": [day]}, s, on="k", window="time:1s")
+    assert result.table("r.ts")["ts"].to_pylist() == [day]

@@ -3,19 +3,18 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.errors import InputError, InputWarning, UnavailableError, in_one_line
+from streamjoin.errors import InputError, InputWarning, in_one_line
 from streamjoin.inputs.columns import (
     Missing,
     arrow_arrivals,
     arrow_column,
-    numpy_arrivals,
-    numpy_column,
 )
 from streamjoin.inputs.files import (
     arrow,
@@ -26,6 +25,7 @@ from streamjoin.inputs.files import (
     stamp,
 )
 from streamjoin.inputs.lateness import beyond, in_order
+from streamjoin.inputs.mappings import given_arrivals, given_column
 from streamjoin.inputs.payload import take
 from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
@@ -151,16 +151,16 @@ def _remedy(data: Any, name: str) -> str:
 
 def from_file(path: Path, columns: list[str], arrival: ArrivalColumn) -> Batch:
     """Take a file, or those that match a pattern; other columns are read when looked up."""
-    source, before = str(path), stamp(path) if _exists(path) else None
+    source, before = str(path), stamp(path) if _exists(path) else []
     batch = from_arrow(read_table(path, columns, arrival), columns, arrival, source)
+    read = partial(_read_again, path, before)
+    return warn_of_hint(replace(batch, table=Later(schema_of(path), batch.table, read, source)))
 
-    def read(names: list[str]) -> Any:
-        if stamp(path) != before:
-            raise InputError(f"{source}: has changed since it was joined: join it again")
-        return read_table(path, names, None)
 
-    later = Later(schema_of(path), batch.table, read, source)
-    return warn_of_hint(replace(batch, table=later))
+def _read_again(path: Path, before: list[tuple[str, int, int]], names: list[str]) -> "pa.Table":
+    if stamp(path) != before:
+        raise InputError(f"{path}: has changed since it was joined: join it again")
+    return read_table(path, names, None)
 
 
 def _exists(path: Path) -> bool:
@@ -171,18 +171,18 @@ def _exists(path: Path) -> bool:
 
 
 def _from_dataset(data: Any, columns: list[str], arrival: ArrivalColumn, name: str) -> Batch:
-    names = list(data.schema.names)
-    ts = require_columns(names, columns, arrival, name)
-
-    def read(wanted: list[str]) -> Any:
-        try:
-            return data.to_table(columns=wanted)
-        except (arrow().ArrowException, OSError) as error:
-            raise InputError(f"{name}: cannot be read: {in_one_line(error)}") from None
-
+    ts = require_columns(list(data.schema.names), columns, arrival, name)
+    read = partial(_read_dataset, data, name)
     held = read(list(dict.fromkeys([*columns, *([ts] if ts else [])])))
     batch = from_arrow(held, columns, arrival, name)
     return replace(batch, table=Later(data.schema, held, read, name))
+
+
+def _read_dataset(data: Any, source: str, names: list[str]) -> Any:
+    try:
+        return data.to_table(columns=names)
+    except (arrow().ArrowException, OSError) as error:
+        raise InputError(f"{source}: cannot be read: {in_one_line(error)}") from None
 
 
 def warn_of_hint(batch: Batch) -> Batch:
@@ -209,11 +209,11 @@ def from_arrays(
 ) -> Batch:
     """Take NumPy arrays by column name."""
     name = require_columns(list(data), columns, arrival, source)
-    columns_by_name = {name: _given_column(data[name], name, source) for name in columns}
+    columns_by_name = {name: given_column(data[name], name, source) for name in columns}
     ts = hint = None
     if name is not None:
-        ts = numpy_arrivals(data[name], name, source, arrival.unit)
-        hint = _hint(ts, arrival, source, np.asarray(data[name]).dtype.kind in "iu")
+        ts, counted = given_arrivals(data[name], name, source, arrival.unit)
+        hint = _hint(ts, arrival, source, counted)
     lengths = {len(array) for array, _ in columns_by_name.values()} | (
         {len(ts)} if ts is not None else set()
     )
@@ -221,31 +221,6 @@ def from_arrays(
         raise InputError(f"{source}: the columns have different lengths: {sorted(lengths)}")
     rows = lengths.pop()
     return _batch(columns_by_name, ts, rows, Arrays(data, source, rows), hint)
-
-
-def _given_column(values: Any, name: str, source: str) -> tuple[NDArray[Any] | Strings, Missing]:
-    """Take a column of a mapping: an array, or by Arrow's rules a list or a series of objects."""
-    if isinstance(values, np.ndarray):
-        return numpy_column(values, name, source)
-    plain = np.asarray(values) if not isinstance(values, list | tuple) else _plain(values)
-    if plain is not None and plain.dtype.kind != "O":
-        return numpy_column(plain, name, source)
-    try:
-        pa = arrow()
-        column = Arrays({name: values}, source).select([name]).column(0)
-    except (InputError, UnavailableError):
-        return numpy_column(values, name, source)
-    return arrow_column(pa, column, name, source)
-
-
-def _plain(values: list[Any] | tuple[Any, ...]) -> NDArray[Any] | None:
-    """Return a list of values of one type as an array, None where there is no such array."""
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        return None
-    same = len({type(value) for value in values}) <= 1
-    return array if same or array.dtype.kind in "iufb" else None
 
 
 def _hint(ts: Int64s, arrival: ArrivalColumn, source: str, counted: bool) -> str | None:
