@@ -166,8 +166,8 @@ class Joined:
         head: dict[str, list[Any]] = {}
         shown = {}
         for side, lookup in self._lookups.items():
-            positions, numbers = self._rows_of(side, slice(0, SHOWN_ROWS))
-            cells = lookup.cells(positions.tolist())
+            cells = lookup.cells(self._rows_of(side, slice(0, SHOWN_ROWS)).tolist())
+            numbers = (self.r_rows if side == "r" else self.s_rows)[:SHOWN_ROWS].tolist()
             shown[side] = cells or {f"{side}_row": [n if n >= 0 else None for n in numbers]}
         for side, cells in shown.items():
             clashing = set[str]().union(*(shown[other] for other in shown if other != side))
@@ -175,10 +175,8 @@ class Joined:
                 head[f"{name}_{side}" if name in clashing else name] = values
         return head
 
-    def _rows_of(self, side: str, part: slice) -> tuple[Int64s, list[int]]:
-        at = "rs".index(side)
-        numbers = (self.r_rows, self.s_rows)[at][part]
-        return self._positions[at][part].astype(np.int64), numbers.astype(np.int64).tolist()
+    def _rows_of(self, side: str, part: slice) -> Int64s:
+        return self._positions["rs".index(side)][part].astype(np.int64)
 
     def _reader(
         self,
@@ -208,10 +206,10 @@ class Joined:
             fetched = {}
             for side, lookup in self._lookups.items():
                 names = [each.column for each in chosen if each.side == side]
-                fetched[side] = lookup.fetched(names, self._rows_of(side, slice(start, end))[0])
+                fetched[side] = lookup.fetched(names, self._rows_of(side, slice(start, end)))
             for first in range(start, end, rows):
                 part = slice(first, min(first + rows, end))
-                wanted = {side: self._rows_of(side, part)[0] for side in fetched}
+                wanted = {side: self._rows_of(side, part) for side in fetched}
                 arrays = [fetched[e.side].take(e.column, wanted[e.side]) for e in chosen]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
