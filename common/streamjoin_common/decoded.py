@@ -51,10 +51,17 @@ def parquet_bytes(
     total, maximum = 0, 0
     packed: list[tuple[str | Path, int, str]] = []
     for path in files:
-        with pq.ParquetFile(path, read_dictionary=list(names)) as file:
+        with pq.ParquetFile(path) as file:
+            paths = [file.schema.column(index).path for index in range(len(file.schema))]
+            flat = [leaf for leaf in paths if leaf in names]
+            total += _nested_bytes(file, paths, names)
+        with pq.ParquetFile(path, read_dictionary=flat) as file:
             for group, name, rows, column, first in _chunks(file, names):
                 if column.physical_type != "BYTE_ARRAY":
-                    total += rows * file.schema_arrow.field(name).type.bit_width // 8
+                    total += rows * _row_bits(file.schema_arrow.field(name).type) // 8
+                    continue
+                if not hasattr(first, "dictionary"):  # a type of its own around strings
+                    total += column.total_uncompressed_size
                     continue
                 total += rows * OFFSET_BYTES
                 if _PLAIN.issuperset(column.encodings):
@@ -70,6 +77,26 @@ def parquet_bytes(
         with pq.ParquetFile(path, read_dictionary=[name]) as file:
             total += string_bytes(pc, file.read_row_group(group, columns=[name]).column(0))
     return total
+
+
+def _nested_bytes(file: Any, paths: Sequence[str], names: Collection[str]) -> int:
+    """Bytes of the columns in lists, structs and maps, as they are encoded: at least so many."""
+    nested = {index: path for index, path in enumerate(paths) if path not in names}
+    nested = {at: path for at, path in nested.items() if path.partition(".")[0] in names}
+    total = 0
+    for group in range(file.metadata.num_row_groups if nested else 0):
+        next(file.iter_batches(1, row_groups=[group], columns=list(nested.values())), None)
+        about = file.metadata.row_group(group)
+        total += sum(about.column(index).total_uncompressed_size for index in nested)
+    return total
+
+
+def _row_bits(kind: Any) -> int:
+    """Bits of a row of a type of a fixed width, or of what a type of its own is stored as."""
+    try:
+        return int(getattr(kind, "storage_type", kind).bit_width)
+    except ValueError:  # that of columns without values has no width
+        return 0
 
 
 def _chunks(file: Any, names: Collection[str]) -> Iterator[tuple[int, str, int, Any, Any]]:

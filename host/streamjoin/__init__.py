@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from streamjoin_common.moved import keep_old_names
 
 if TYPE_CHECKING:
-    from streamjoin.api import JoinResult, join
+    from streamjoin.api import join
     from streamjoin.errors import (
         DeadlineError,
         DeviceError,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from streamjoin.live.joiner import StreamJoiner
     from streamjoin.live.matches import Matches
+    from streamjoin.results.rows import JoinResult
     from streamjoin_common.language.windows import (
         AllWindow,
         CountWindow,
@@ -38,7 +39,7 @@ keep_old_names()
 
 _MODULES = {
     "join": "streamjoin.api",
-    "JoinResult": "streamjoin.api",
+    "JoinResult": "streamjoin.results.rows",
     "StreamJoiner": "streamjoin.live.joiner",
     "Matches": "streamjoin.live.matches",
     "AllWindow": "streamjoin_common.language.windows",

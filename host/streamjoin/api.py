@@ -1,93 +1,17 @@
 """The Python interface: ``join`` two inputs, then read pairs, rows and metrics."""
 
 from collections.abc import Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from streamjoin import run, verify
+from streamjoin import verify
 from streamjoin.engines import catalog
 from streamjoin.errors import InputError
-from streamjoin.inputs import payload
-from streamjoin.inputs.files import arrow
-from streamjoin.outputs import pairs_table
+from streamjoin.results.rows import JoinResult
 from streamjoin.sequence import Request
-from streamjoin.tuples import Rows
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import parse_lateness
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow, Window, parse_window
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-class JoinResult:
-    """The result of a join.
-
-    Attributes
-    ----------
-    metrics : dict
-        The run's metrics, as in the file that ``--metrics`` writes.
-    r_rows, s_rows : ndarray, shape (pairs,)
-        Row numbers of the pairs, for use without pyarrow.
-    """
-
-    def __init__(self, outcome: run.Outcome) -> None:
-        self._outcome = outcome
-        self.metrics = outcome.metrics
-        rows = outcome.rows
-        self.r_rows, self.s_rows = rows.r_rows, rows.s_rows
-
-    def __repr__(self) -> str:
-        metrics = self.metrics
-        return f"<JoinResult: {metrics['pairs']} pairs by {metrics['engine']}>"
-
-    def __len__(self) -> int:
-        return len(self._outcome.pairs)
-
-    @cached_property
-    def pairs(self) -> "pa.Table":
-        """The pairs as an Arrow table ``r_row, s_row, ts``."""
-        return pairs_table(self._outcome)  # type: ignore[return-value]  # pyarrow is optional
-
-    def table(self, r_suffix: str = "_r", s_suffix: str = "_s") -> "pa.Table":
-        """Both sides' columns for every pair; suffixes where names clash.
-
-        Raises
-        ------
-        InputError
-            If the inputs were not Arrow data, or two columns would get the same name.
-        """
-        job = self._outcome.job
-        if not job.r.in_memory:
-            raise InputError(f"r is {job.r.source}: read its rows there, by the numbers in r_rows")
-        return joined_table(
-            (job.r.table, self.r_rows, r_suffix), (job.s.table, self.s_rows, s_suffix)
-        )
-
-
-def joined_table(*sides: tuple[Any, Rows, str]) -> "pa.Table":
-    """Look the rows of pairs up: for each side its table, the rows to take and a suffix.
-
-    Raises
-    ------
-    InputError
-        If a side has no table, or two columns would get the same name.
-    """
-    pa = arrow()
-    if any(table is None for table, _, _ in sides):
-        raise InputError("table() needs Arrow inputs; use r_rows and s_rows to look rows up")
-    clashing = set.intersection(*(set(table.column_names) for table, _, _ in sides))
-    names, columns = [], []
-    for table, rows, suffix in sides:
-        taken = payload.take(table, rows)
-        for name, column in zip(taken.column_names, taken.columns, strict=True):
-            names.append(name + suffix if name in clashing else name)
-            columns.append(column)
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"two columns would be called {twice!r}: choose other suffixes")
-    return pa.table(columns, names=names)  # type: ignore[no-any-return]  # see arrow()
 
 
 def as_window(window: Window | str | None) -> Window:
@@ -128,9 +52,10 @@ def join(
 
     Parameters
     ----------
-    r, s : Arrow data, data frame or mapping of str to ndarray
-        The inputs, in arrival order. R may stay in a store: give its string, as
-        ``"sqlite:planes.db:planes"`` (:mod:`streamjoin.relations`), or an open store.
+    r, s : Arrow data, data frame, mapping of str to array-like, or path
+        The inputs, in arrival order; a file by its path, several by a pattern as ``"a/*.parquet"``.
+        R may stay in a store: give its string, as ``"sqlite:planes.db:planes"``
+        (:mod:`streamjoin.relations`), or an open store.
     on : str or list of str, optional
         Equal columns: ``"k"``, ``"rk=sk"``, several separated by commas.
     band : str or list of str, optional

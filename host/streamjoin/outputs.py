@@ -1,18 +1,19 @@
 """Writing a result to a file, in several formats."""
 
 import os
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, in_one_line
 from streamjoin.inputs.files import arrow
-from streamjoin.run import Outcome
-from streamjoin.tuples import NO_ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import pyarrow as pa
 
-PAIRS_SUFFIXES = (".parquet", ".arrow", ".csv")
+SUFFIXES = (".parquet", ".arrow", ".csv")
+STREAMED = ("arrow", "csv")
+"""Formats that go to standard output."""
 
 
 def check_target(path: Path, suffixes: tuple[str, ...], flag: str) -> None:
@@ -33,26 +34,53 @@ def check_target(path: Path, suffixes: tuple[str, ...], flag: str) -> None:
         raise InputError(f"{flag} {path}: the folder {path.parent} cannot be written to")
 
 
-def pairs_table(outcome: Outcome) -> object:
-    """Return a result as an Arrow table ``r_row, s_row, ts``."""
+def write(reader: "pa.RecordBatchReader", sink: Any, suffix: str) -> None:
+    """Write record batches, one in memory at a time, in the format that a suffix names.
+
+    Parameters
+    ----------
+    reader : pyarrow.RecordBatchReader
+        The batches.
+    sink : Path or file object
+        Where they go; Arrow goes to a file object as a stream, which can be read as it grows.
+    suffix : str
+        ``".parquet"``, ``".arrow"`` or ``".csv"``.
+
+    Raises
+    ------
+    InputError
+        If the format holds no column of some type.
+    """
     pa = arrow()
-    pairs = outcome.rows
-    r_rows, s_rows = pairs.r_rows, pairs.s_rows
-    if outcome.job.how != "inner":
-        r_rows, s_rows = (pa.array(rows, mask=rows == NO_ROW) for rows in (r_rows, s_rows))
-    return pa.table({"r_row": r_rows, "s_row": s_rows, "ts": outcome.ts})
+    try:
+        with _writer(pa, reader.schema, sink, suffix) as writer:
+            for batch in reader:
+                writer.write(batch) if suffix != ".parquet" else writer.write_batch(batch)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        others = " or ".join(each for each in SUFFIXES if each != suffix)
+        raise InputError(
+            f"{suffix} cannot hold these columns ({in_one_line(error)}): choose {others}, or other "
+            "columns"
+        ) from None
 
 
-def write_pairs(outcome: Outcome, path: Path, suffix: str) -> None:
-    """Write a result to ``path`` in the format that ``suffix`` names."""
+def _writer(pa: Any, schema: Any, sink: Any, suffix: str) -> Any:
+    if suffix == ".parquet":
+        return import_module("pyarrow.parquet").ParquetWriter(sink, schema)
+    if suffix == ".csv":
+        return import_module("pyarrow.csv").CSVWriter(sink, schema)
+    return pa.ipc.new_file(str(sink), schema) if isinstance(sink, Path) else (
+        pa.ipc.new_stream(sink, schema)
+    )  # fmt: skip
+
+
+def check_types(schema: "pa.Schema", suffix: str) -> None:
+    """Refuse columns that a format cannot hold, before anything is computed.
+
+    Raises
+    ------
+    InputError
+        As :func:`write`.
+    """
     pa = arrow()
-    table = pairs_table(outcome)
-    writers: dict[str, Callable[[], None]] = {
-        ".parquet": lambda: __import__("pyarrow.parquet").parquet.write_table(table, path),
-        ".csv": lambda: __import__("pyarrow.csv").csv.write_csv(table, path),
-    }
-    if suffix in writers:
-        writers[suffix]()
-        return
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:  # type: ignore[attr-defined]  # a pyarrow table
-        writer.write_table(table)
+    write(pa.RecordBatchReader.from_batches(schema, iter([])), pa.BufferOutputStream(), suffix)

@@ -6,10 +6,9 @@ from typing import Any
 
 from streamjoin.errors import InputError
 from streamjoin.inputs.agreement import comparable
-from streamjoin.inputs.batches import Batch, as_batch, from_arrow, warn_of_hint
-from streamjoin.inputs.files import read_table
-from streamjoin.relations import Relation, relation
-from streamjoin.relations.source import GIVEN
+from streamjoin.inputs.batches import Batch, as_batch, from_file
+from streamjoin.relations import Relation, Store, relation
+from streamjoin.relations.source import source
 from streamjoin.relations.stream import StoredStream, stored_stream
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
@@ -19,19 +18,22 @@ DEFAULT_ARRIVALS = Arrivals()
 ONLY_R = "S is the stream that arrives: only R can be a relation in a store"
 
 
-def read_streams(
-    r: Path | Relation,
-    s: Path,
+def as_streams(
+    r: Any,
+    s: Any,
     predicate: Predicate,
     arrivals: Arrivals = DEFAULT_ARRIVALS,
     lateness_us: int | None = None,
 ) -> tuple[Stream, Stream]:
-    """Read both inputs of a join, only the columns that the predicate needs.
+    """Take both inputs: Arrow-like data, mappings of arrays, or files.
+
+    Of files only the columns that the predicate needs are read; others when they are looked up.
 
     Parameters
     ----------
-    r, s : Path
-        Parquet file or folder, Arrow IPC file or CSV file each; R may be a relation in a store.
+    r, s : Path, str, Arrow data, data frame, or mapping of str to array-like
+        A path is that of a Parquet file or folder, an Arrow IPC file or a CSV file, or a pattern
+        of such. R may be a relation in a store, given by its string or open.
     predicate : Predicate
         Names the columns.
     arrivals : Arrivals, optional
@@ -43,50 +45,41 @@ def read_streams(
     Raises
     ------
     InputError
-        If a file cannot be read, a column is missing or of a type that the predicate cannot
-        compare, or arrival times go back; the sentence names file, column and row.
+        If an input cannot be read, a column is missing or of a type that the predicate cannot
+        compare, or arrival times go back; the sentence names file (or ``r`` and ``s``), column
+        and row.
     """
-
-    def batch(path: Path, columns: list[str], arrival: ArrivalColumn) -> Batch:
-        return warn_of_hint(
-            from_arrow(read_table(path, columns, arrival), columns, arrival, str(path))
-        )
-
-    s_names = predicate.s_columns
-    if not isinstance(r, Path):
-        stored = stored_stream(r, predicate.r_columns, _of_relation(arrivals))
-        return _with_stored(stored, batch(s, s_names, arrivals.s), str(s), predicate, lateness_us)
-    batches = [batch(r, predicate.r_columns, arrivals.r), batch(s, s_names, arrivals.s)]
-    return _streams(batches, [str(r), str(s)], predicate, lateness_us)
-
-
-def as_streams(
-    r: Any,
-    s: Any,
-    predicate: Predicate,
-    arrivals: Arrivals = DEFAULT_ARRIVALS,
-    lateness_us: int | None = None,
-) -> tuple[Stream, Stream]:
-    """Take both inputs from Python: Arrow-like data or mappings of NumPy arrays.
-
-    R may be a relation in a store, given by its string or open.
-
-    Raises
-    ------
-    InputError
-        As :func:`read_streams`, calling the inputs ``r`` and ``s``.
-    """
-    if isinstance(r, GIVEN):
-        stored = stored_stream(relation(r), predicate.r_columns, _of_relation(arrivals))
-        batch = as_batch(s, predicate.s_columns, arrivals.s, "s")
-        return _with_stored(stored, batch, "s", predicate, lateness_us)
-    if isinstance(s, GIVEN):
+    same = s is r
+    r = source(r) if isinstance(r, str) else r
+    s = source(s) if isinstance(s, str) else s
+    if isinstance(s, Relation | Store):
         raise InputError(ONLY_R)
+    if isinstance(r, Relation | Store):
+        stored = stored_stream(relation(r), predicate.r_columns, _of_relation(arrivals))
+        batch = _batch(s, predicate.s_columns, arrivals.s, "s")
+        return _with_stored(stored, batch, _called(s, "s"), predicate, lateness_us)
+    if same and hasattr(r, "read_next_batch"):  # a reader gives its rows once
+        r = s = r.read_all()
     batches = [
-        as_batch(r, predicate.r_columns, arrivals.r, "r"),
-        as_batch(s, predicate.s_columns, arrivals.s, "s"),
+        _batch(r, predicate.r_columns, arrivals.r, "r"),
+        _batch(s, predicate.s_columns, arrivals.s, "s"),
     ]
-    return _streams(batches, ["r", "s"], predicate, lateness_us)
+    return _streams(batches, [_called(r, "r"), _called(s, "s")], predicate, lateness_us)
+
+
+read_streams = as_streams
+"""For those who have files."""
+
+
+def _batch(given: Any, columns: list[str], arrival: ArrivalColumn, name: str) -> Batch:
+    if isinstance(given, Path):
+        return from_file(given, columns, arrival)
+    return as_batch(given, columns, arrival, name)
+
+
+def _called(given: Any, name: str) -> str:
+    """Return what errors call an input."""
+    return str(given) if isinstance(given, Path) else name
 
 
 def _of_relation(arrivals: Arrivals) -> ArrivalColumn:
@@ -98,13 +91,13 @@ def _of_relation(arrivals: Arrivals) -> ArrivalColumn:
 
 
 def _with_stored(
-    r: StoredStream, batch: Batch, source: str, predicate: Predicate, lateness_us: int | None
+    r: StoredStream, batch: Batch, called: str, predicate: Predicate, lateness_us: int | None
 ) -> tuple[Stream, Stream]:
     """Check the stream's types against those of a sample of the relation."""
     if lateness_us is not None and batch.ts is None:
-        raise InputError(f"{source}: a lateness needs the arrival times: there is no ts")
+        raise InputError(f"{called}: a lateness needs the arrival times: there is no ts")
     sample, _ = r.store.sample()
-    return r, comparable(sample, batch.stream(source, lateness_us), predicate)[1]
+    return r, comparable(sample, batch.stream(called, lateness_us), predicate)[1]
 
 
 def _streams(
@@ -113,6 +106,6 @@ def _streams(
     if lateness_us is not None and all(batch.ts is None for batch in batches):
         raise InputError(f"{sources[0]}: a lateness needs the arrival times: there is no ts")
     r, s = (
-        batch.stream(source, lateness_us) for batch, source in zip(batches, sources, strict=True)
+        batch.stream(called, lateness_us) for batch, called in zip(batches, sources, strict=True)
     )
     return comparable(r, s, predicate)

@@ -37,8 +37,8 @@ class Stream:
         Arrival times in microseconds, never decreasing.
     source : str
         What errors call it: a file's path, or ``"r"`` or ``"s"``.
-    table : pyarrow.Table or None
-        The whole input where it came from Arrow, for looking rows up at the end.
+    table : pyarrow.Table, Arrays, Later or None
+        The whole input, for looking rows up at the end; None where there is nothing to look up.
     missing : ndarray of bool, shape (rows,), or None
         Rows that lack the value of a column: they arrive, they take their place in a count
         window, and they match nothing. None where no row does.

@@ -474,7 +474,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[Any], str]] = {
     "a column that is missing": ({}, [{"x": [1]}], "^r: there is no column 'k'; it has x"),
     "times that come and go": ({}, [K, {"k": [1]}], "^r: give all batches of both streams a ts"),
     "a lateness without times": ({"lateness": "1ms"}, [{"k": [1]}], "^r: a lateness needs the"),
-    "no data": ({}, [7], "^r must be Arrow data, a data frame or a mapping"),
+    "no data": ({}, [7], "^r must be Arrow data, a data frame, a mapping"),
     "a bad lateness": ({"lateness": "soon"}, [], "^a duration is a number with us"),
     "an engine of whole inputs": (
         {"engine": "npj"},

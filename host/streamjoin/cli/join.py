@@ -3,16 +3,18 @@
 import argparse
 import json
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from streamjoin import verify
 from streamjoin.cli import options, semistream
+from streamjoin.cli.ends import Asked
 from streamjoin.cli.terminal import duration, print_json, print_table, progress, say, si
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
-from streamjoin.outputs import PAIRS_SUFFIXES, check_target, write_pairs
-from streamjoin.relations import KINDS, Relation
+from streamjoin.outputs import STREAMED, SUFFIXES, write
+from streamjoin.relations import KINDS
 from streamjoin.relations.source import source
 from streamjoin.relations.stream import StoredStream
 from streamjoin.sequence import Request
@@ -29,10 +31,15 @@ example:
   streamjoin join --engine kang --r runs/band/r.parquet --s runs/band/s.parquet \\
       --band x=a:10:10 --band y=b:10:10 --window count:1024 --output pairs.parquet --verify
   streamjoin join --engine ssbj --r sqlite:planes.db:planes --s flights.parquet --on tailnum
+  streamjoin join --r planes.csv --s 'flights/*.parquet' --on tailnum --columns 's.*,r.model' \\
+      --output - --format csv | head
 """
 
 
-FILE_HELP = "a Parquet file or folder, Arrow IPC or CSV"
+FILE_HELP = (
+    "a Parquet file or folder, Arrow IPC or CSV, a pattern as 'a/*.parquet', or - for Arrow IPC or "
+    "CSV on standard input"
+)
 R_HELP = (
     f"R: {FILE_HELP}; or, for a semi-stream join, a relation in a store that is read there: "
     "KIND:LOCATION[:TABLE], as sqlite:planes.db:planes or postgres:postgresql://host/db:planes "
@@ -68,7 +75,22 @@ class JoinVerb:
             "default: refuse arrival times that go back",
         )
         options.add_running(parser)
-        parser.add_argument("--output", type=Path, metavar="PAIRS", help="where the pairs go")
+        parser.add_argument(
+            "--output",
+            metavar="FILE|-",
+            help=f"where the result goes: a file {', '.join(SUFFIXES)}, or - for standard output; "
+            "row numbers, or joined rows with --columns",
+        )
+        parser.add_argument(
+            "--columns",
+            action="append",
+            metavar="COL[,...]",
+            help="write joined rows with these columns: r.a, s.b, a where one side has it, r.*, "
+            "s.*, or '*' for all",
+        )
+        parser.add_argument(
+            "--format", choices=STREAMED, help="what goes to standard output; default arrow (IPC)"
+        )
         parser.add_argument("--metrics", type=Path, metavar="JSON", help="where the metrics go")
         parser.add_argument("--verify", action="store_true", help="hold against the oracle")
         parser.add_argument("--json", action="store_true", help="print the metrics as JSON")
@@ -79,10 +101,11 @@ class JoinVerb:
         knobs = options.knobs(args)
         if args.engine != "auto":
             catalog.get(args.engine)  # a wrong name is reported before anything is read
+        asked = Asked.of(args)
         r_source, s_source = source(args.r), source(args.s)
         if not isinstance(s_source, Path):
             raise InputError(f"--s {s_source.text}: {ONLY_R}")
-        targets = _targets(args, r_source, s_source)
+        targets = asked.targets(r_source, s_source)
         request = Request(
             predicate=predicate,
             window=window,
@@ -96,7 +119,8 @@ class JoinVerb:
             max_pairs=args.max_pairs,
             how=parse_how(args.how),
         )
-        job = request.read(r_source, s_source)
+        job = request.read(*asked.inputs(request, r_source, s_source))
+        result = asked.result(job)
         _say_late(job.r, job.s)
         resolved = request.resolve(args.engine, job, knobs, will_verify=args.verify)
         _say_arrival(resolved.job, args)
@@ -107,38 +131,22 @@ class JoinVerb:
                 expected = verify.expected(resolved.job, on_progress)
             resolved.verify(outcome, expected)
             outcome.metrics["verified_by"] = expected.oracle
+        if asked.to_stdout:
+            write(result(outcome), sys.stdout.buffer, asked.suffix)
+            sys.stdout.flush()
         with new_files(targets) as drafts:
             for target, draft in zip(targets, drafts, strict=True):
-                if target == args.output:
-                    write_pairs(outcome, draft, target.suffix.lower())
+                if target == asked.output:
+                    write(result(outcome), draft, asked.suffix)
                 else:
                     draft.write_text(json.dumps(outcome.metrics, indent=2) + "\n")
-            if args.json:
-                print_json(outcome.metrics)
-            else:
-                _print(outcome.metrics)
-            sys.stdout.flush()  # a table that cannot be printed leaves no files either
+            with redirect_stdout(sys.stderr if asked.to_stdout else sys.stdout):
+                if args.json:
+                    print_json(outcome.metrics)
+                else:
+                    _print(outcome.metrics)
+                sys.stdout.flush()  # a table that cannot be printed leaves no files either
         return 0
-
-
-def _targets(args: argparse.Namespace, r: Path | Relation, s: Path) -> list[Path]:
-    """The files to write, refused here if they cannot be."""
-    targets = []
-    if args.output is not None:
-        check_target(args.output, PAIRS_SUFFIXES, "--output")
-        targets.append(args.output)
-    if args.metrics is not None:
-        check_target(args.metrics, (".json",), "--metrics")
-        targets.append(args.metrics)
-    if len(set(targets)) < len(targets):
-        raise InputError("--output and --metrics name the same file")
-    for target in targets:
-        read = {s.resolve(), (r if isinstance(r, Path) else Path(r.location)).resolve()}
-        if target.resolve() in read:
-            raise InputError(f"{target}: is an input; it would be overwritten")
-        if read.intersection(target.resolve().parents):
-            raise InputError(f"{target}: is in the folder of an input; choose another folder")
-    return targets
 
 
 def _say_late(*streams: Stream) -> None:

@@ -3,6 +3,8 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,18 +15,28 @@ from streamjoin.inputs.columns import (
     Missing,
     arrow_arrivals,
     arrow_column,
-    numpy_arrivals,
-    numpy_column,
 )
-from streamjoin.inputs.files import arrow, require_columns
+from streamjoin.inputs.files import (
+    arrow,
+    files_of,
+    read_table,
+    require_columns,
+    schema_of,
+    stamp,
+)
 from streamjoin.inputs.lateness import beyond, in_order
+from streamjoin.inputs.mappings import given_arrivals, given_column
 from streamjoin.inputs.payload import take
+from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+PANDAS_INDEX = "__index_level_"
+"""How the names begin that pandas gives to the columns of an index without a name."""
 
 MAX_ROWS = 1 << 31
 """Rows of a stream, exclusive: row numbers are 32-bit payloads, hash tables link signed ones."""
@@ -44,8 +56,8 @@ class Batch:
         Number of tuples.
     missing : ndarray of bool, or None
         Which lack a join column's value.
-    table : pyarrow.Table or None
-        All columns, where they came from Arrow.
+    table : pyarrow.Table, Arrays, Later or None
+        All columns, for looking rows up.
     hint : str or None
         What the user is warned of: arrival times that look like another unit's.
     """
@@ -110,15 +122,67 @@ def as_batch(data: Any, columns: list[str], arrival: ArrivalColumn, name: str) -
     InputError
         If it is neither Arrow-like data nor a mapping of arrays, or a column does not fit.
     """
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        data = {field: data[field] for field in data.dtype.names}
     if isinstance(data, Mapping):
         return warn_of_hint(from_arrays(data, columns, arrival, name))
+    if isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
+        return warn_of_hint(from_arrow(_rows_table(data, name), columns, arrival, name))
     if hasattr(data, "__arrow_c_stream__"):
         return warn_of_hint(from_arrow(_table(data, name), columns, arrival, name))
-    lazy = f": pass {name}.collect()" if hasattr(data, "collect") else ""
+    if hasattr(data, "to_table") and hasattr(data, "schema"):  # an Arrow dataset
+        return warn_of_hint(_from_dataset(data, columns, arrival, name))
     raise InputError(
-        f"{name} must be Arrow data, a data frame or a mapping of NumPy arrays, "
-        f"not {type(data).__name__}{lazy}"
+        f"{name} must be Arrow data, a data frame, a mapping of NumPy arrays or a file's path, "
+        f"not {type(data).__name__}{_remedy(data, name)}"
     )
+
+
+def _remedy(data: Any, name: str) -> str:
+    """Say what to pass instead of what is no table yet."""
+    if hasattr(data, "toArrow"):
+        return f": pass {name}.toArrow()"
+    if hasattr(data, "collect"):
+        return f": pass {name}.collect()"
+    if isinstance(data, list | tuple | np.ndarray):
+        return f": name its columns, as {{'k': {name}}}"
+    return ""
+
+
+def from_file(path: Path, columns: list[str], arrival: ArrivalColumn) -> Batch:
+    """Take a file, or those that match a pattern; other columns are read when looked up."""
+    source, before = str(path), stamp(path) if _exists(path) else []
+    batch = from_arrow(read_table(path, columns, arrival), columns, arrival, source)
+    read = partial(_read_again, path, before)
+    return warn_of_hint(replace(batch, table=Later(schema_of(path), batch.table, read, source)))
+
+
+def _read_again(path: Path, before: list[tuple[str, int, int]], names: list[str]) -> "pa.Table":
+    if stamp(path) != before:
+        raise InputError(f"{path}: has changed since it was joined: join it again")
+    return read_table(path, names, None)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return all(file.exists() for file in files_of(path))
+    except OSError:
+        return False
+
+
+def _from_dataset(data: Any, columns: list[str], arrival: ArrivalColumn, name: str) -> Batch:
+    ts = require_columns(list(data.schema.names), columns, arrival, name)
+    read = partial(_read_dataset, data, name)
+    held = read(list(dict.fromkeys([*columns, *([ts] if ts else [])])))
+    batch = from_arrow(held, columns, arrival, name)
+    return replace(batch, table=Later(data.schema, held, read, name))
+
+
+def _read_dataset(data: Any, source: str, names: list[str]) -> Any:
+    try:
+        return data.to_table(columns=names)
+    except (arrow().ArrowException, OSError) as error:
+        raise InputError(f"{source}: cannot be read: {in_one_line(error)}") from None
 
 
 def warn_of_hint(batch: Batch) -> Batch:
@@ -145,17 +209,18 @@ def from_arrays(
 ) -> Batch:
     """Take NumPy arrays by column name."""
     name = require_columns(list(data), columns, arrival, source)
-    columns_by_name = {name: numpy_column(data[name], name, source) for name in columns}
+    columns_by_name = {name: given_column(data[name], name, source) for name in columns}
     ts = hint = None
     if name is not None:
-        ts = numpy_arrivals(data[name], name, source, arrival.unit)
-        hint = _hint(ts, arrival, source, np.asarray(data[name]).dtype.kind in "iu")
+        ts, counted = given_arrivals(data[name], name, source, arrival.unit)
+        hint = _hint(ts, arrival, source, counted)
     lengths = {len(array) for array, _ in columns_by_name.values()} | (
         {len(ts)} if ts is not None else set()
     )
     if len(lengths) > 1:
         raise InputError(f"{source}: the columns have different lengths: {sorted(lengths)}")
-    return _batch(columns_by_name, ts, lengths.pop(), None, hint)
+    rows = lengths.pop()
+    return _batch(columns_by_name, ts, rows, Arrays(data, source, rows), hint)
 
 
 def _hint(ts: Int64s, arrival: ArrivalColumn, source: str, counted: bool) -> str | None:
@@ -165,10 +230,24 @@ def _hint(ts: Int64s, arrival: ArrivalColumn, source: str, counted: bool) -> str
     return arrival.hint(int(ts[0]), int(ts[-1]), source)
 
 
+def _rows_table(rows: list[Mapping[str, Any]], name: str) -> "pa.Table":
+    """Make a table of a list of rows, with the columns of all of them."""
+    pa = arrow()
+    columns = dict.fromkeys(column for row in rows for column in row)
+    try:
+        return pa.table({column: [row.get(column) for row in rows] for column in columns})  # type: ignore[no-any-return]  # see arrow()
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InputError(f"{name}: is no table: {in_one_line(error)}") from None
+
+
 def _table(data: Any, name: str) -> "pa.Table":
     pa = arrow()
     try:
-        return pa.table(data)  # type: ignore[no-any-return]  # see arrow()
+        table = pa.table(data)
+        if b"pandas" in (table.schema.metadata or {}):  # rows have numbers, not pandas' labels
+            kept = [each for each in table.column_names if not each.startswith(PANDAS_INDEX)]
+            table = table.select(kept)
+        return table  # type: ignore[no-any-return]  # see arrow()
     except (pa.ArrowException, ValueError, TypeError) as error:
         reason = in_one_line(error)
         raise InputError(f"{name}: is no table: {reason}") from None

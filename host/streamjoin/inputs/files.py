@@ -1,6 +1,8 @@
 """Reading Parquet, Arrow IPC and CSV files as Arrow tables; what is damaged is refused."""
 
+import glob
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,25 +40,99 @@ def arrow() -> Any:
     return pyarrow
 
 
+def is_pattern(path: Path) -> bool:
+    """Say whether a path names the files that match it, rather than itself."""
+    return glob.has_magic(str(path)) and not path.exists()
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files that a path names: itself, or those that match where it is a pattern.
+
+    Raises
+    ------
+    InputError
+        If nothing matches the pattern.
+    """
+    if not is_pattern(path):
+        return [path]
+    matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207  (a pattern may be absolute)
+    if not matches:
+        raise InputError(f"{path}: no file matches")
+    return matches
+
+
 def read_table(
-    path: Path, columns: list[str] | None = None, arrival: ArrivalColumn = DEFAULT_ARRIVAL
+    path: Path, columns: list[str] | None = None, arrival: ArrivalColumn | None = DEFAULT_ARRIVAL
 ) -> "pa.Table":
-    """Read a Parquet file or folder, an Arrow IPC file or stream, or a CSV file.
+    """Read a Parquet file or folder, an Arrow IPC file or stream, or a CSV file; or several.
 
     Parameters
     ----------
     path : Path
-        The file; its suffix says what it is.
+        The file, whose suffix says what it is; or a pattern as ``a/*.parquet``, whose files are
+        read one behind the other in the order of their names.
     columns : list of str, optional
-        Columns that are needed; with them, Parquet's others are not read but ``ts``.
+        Columns that are needed; with them, others are not read but the arrival column.
     arrival : ArrivalColumn, optional
         The arrival column.
 
     Raises
     ------
     InputError
-        If there is no such file, it cannot be read, is damaged or lacks a column.
+        If there is no such file, it cannot be read, is damaged or lacks a column; or several files
+        have not the same columns.
     """
+    files = files_of(path)
+    if len(files) == 1:
+        return _read(files[0], columns, arrival)
+    tables = [_read(file, columns, arrival) for file in files]
+    first = tables[0]
+    for file, table in zip(files, tables, strict=True):
+        for have, expected in ((table, first), (first, table)):
+            other = next((each for each in have.schema if each not in set(expected.schema)), None)
+            if other is not None:
+                raise InputError(
+                    f"{file}: has not the columns of {files[0]}: {other.name!r} is {other.type} in "
+                    f"{'it' if have is table else 'that'} alone"
+                )
+    same = [table.select(first.column_names) for table in tables]
+    return arrow().concat_tables(same)  # type: ignore[no-any-return]  # see arrow()
+
+
+def schema_of(path: Path) -> "pa.Schema":
+    """Return the names and types of a readable file's columns; of several files, the first one's.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    pa = arrow()
+    path = files_of(path)[0]
+    try:
+        if path.is_dir() or path.suffix.lower() in {".parquet", ".pq"}:
+            return import_module("pyarrow.parquet").ParquetDataset(path).schema  # type: ignore[no-any-return]  # pyarrow's
+        if path.suffix.lower() == ".csv":
+            with import_module("pyarrow.csv").open_csv(path) as lines:
+                return lines.schema  # type: ignore[no-any-return]  # pyarrow's
+        with pa.memory_map(str(path)) as source:
+            return _open_ipc(pa, source).schema  # type: ignore[no-any-return]  # see arrow()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {in_one_line(error)}") from None
+
+
+def stamp(path: Path) -> list[tuple[str, int, int]]:
+    """Say which files a path names and when they were written, to see that they are the same."""
+    files = [each for file in files_of(path) for each in ([file] if file.is_file() else _in(file))]
+    states = [(file, file.stat()) for file in files]
+    return [(str(file), state.st_size, state.st_mtime_ns) for file, state in states]
+
+
+def _in(folder: Path) -> list[Path]:
+    return sorted(each for each in folder.rglob("*") if each.is_file())
+
+
+def _read(path: Path, columns: list[str] | None, arrival: ArrivalColumn | None) -> "pa.Table":
     pa = arrow()
     suffix = path.suffix.lower()
     try:
@@ -69,9 +145,14 @@ def read_table(
             return _read_parquet(path, columns, arrival)
         if suffix in {".arrow", ".ipc", ".feather"}:
             _check_fits(path, lambda _: decoded.ipc_bytes(pa, path))
-            return _read_ipc(pa, path)
+            with pa.memory_map(str(path)) as source:
+                return read_ipc(source, columns, arrival, str(path))
         if suffix == ".csv":
-            return _read_csv(path, columns)
+            _check_fits(
+                path, lambda free: decoded.csv_bytes(import_module("pyarrow.csv"), path, free)
+            )
+            names = None if columns is None else schema_of(path).names
+            return read_csv(path, names, columns, arrival, str(path))
     except (InputError, MemoryError):  # Arrow's memory errors are both
         raise
     except (pa.ArrowException, OSError, ValueError, IndexError, KeyError) as error:
@@ -113,7 +194,9 @@ def require_columns(
     return ts
 
 
-def _read_parquet(path: Path, columns: list[str] | None, arrival: ArrivalColumn) -> "pa.Table":
+def _read_parquet(
+    path: Path, columns: list[str] | None, arrival: ArrivalColumn | None
+) -> "pa.Table":
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -129,31 +212,51 @@ def _read_parquet(path: Path, columns: list[str] | None, arrival: ArrivalColumn)
     )
 
 
-def _read_ipc(pa: Any, path: Path) -> "pa.Table":
-    with pa.memory_map(str(path)) as source:
-        try:
-            table = pa.ipc.open_file(source).read_all()
-        except pa.ArrowInvalid:  # the stream format has no footer
-            source.seek(0)
-            table = pa.ipc.open_stream(source).read_all()
+def _open_ipc(pa: Any, source: Any) -> Any:
+    try:
+        return pa.ipc.open_file(source)
+    except pa.ArrowInvalid:  # the stream format has no footer
+        source.seek(0)
+        return pa.ipc.open_stream(source)
+
+
+def read_ipc(
+    source: Any, columns: list[str] | None, arrival: ArrivalColumn | None, name: str
+) -> "pa.Table":
+    """Read an Arrow IPC file or stream that can be sought in."""
+    table = _open_ipc(arrow(), source).read_all()
+    if columns is not None:
+        ts = require_columns(table.column_names, columns, arrival, name)
+        wanted = {*columns, *([ts] if ts else [])}
+        table = table.select([each for each in table.column_names if each in wanted])
     table.validate(full=True)  # offsets in a damaged file lead outside the memory
     return table  # type: ignore[no-any-return]  # see arrow()
 
 
-def _read_csv(path: Path, columns: list[str] | None) -> "pa.Table":
+def read_csv(
+    source: Any,
+    names: list[str] | None,
+    columns: list[str] | None,
+    arrival: ArrivalColumn | None,
+    name: str,
+) -> "pa.Table":
+    """Read CSV; with columns, those of the file's names that are needed."""
     import pyarrow.compute as pc
     import pyarrow.csv as pv
     from pyarrow import types
 
-    _check_fits(path, lambda free: decoded.csv_bytes(pv, path, free))
-    table = pv.read_csv(path)
-    for name in set(columns or ()) & set(table.column_names):
-        if table.column_names.count(name) > 1 or not types.is_floating(table[name].type):
+    wanted = None
+    if columns is not None and names is not None:
+        ts = require_columns(names, columns, arrival, name)
+        wanted = [each for each in names if each in {*columns, *([ts] if ts else [])}]
+    table = pv.read_csv(source, convert_options=pv.ConvertOptions(include_columns=wanted))
+    for column in set(columns or ()) & set(table.column_names):
+        if table.column_names.count(column) > 1 or not types.is_floating(table[column].type):
             continue
-        largest = pc.max(pc.abs(table[name])).as_py()
+        largest = pc.max(pc.abs(table[column])).as_py()
         if largest is not None and largest > MAX_EXACT_INTEGER:
             raise InputError(
-                f"{path}: column {name!r} holds numbers above 2**53, which the "
+                f"{name}: column {column!r} holds numbers above 2**53, which the "
                 "floating-point numbers of CSV cannot hold exactly: store it as Parquet"
             )
     return table

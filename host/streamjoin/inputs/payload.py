@@ -35,13 +35,48 @@ def written_out(table: Any, dictionaries: bool = False) -> Any:
 def take(table: Any, rows: Any) -> Any:
     """Return rows of a table of any types, by row number."""
     pa = arrow()
-    table = written_out(table)
     for index, field in enumerate(table.schema):
-        column = table.column(index)
-        if column.num_chunks > 1 and _is_odd(pa, field.type, dictionaries=True):
-            wide = _one_dictionary(pa, column)
-            table = table.set_column(index, field.with_type(wide.type), wide)
+        column = takeable(table.column(index))
+        table = table.set_column(index, field.with_type(column.type), column)
     return table.take(pa.array(rows))
+
+
+def takeable(column: Any) -> Any:
+    """Return a column of the same values whose rows, of all its chunks, Arrow can take."""
+    pa = arrow()
+    column = plain_column(column, dictionaries=False)
+    if column.num_chunks > 1 and _is_odd(pa, column.type, dictionaries=True):
+        return _one_dictionary(pa, column)
+    return column
+
+
+def take_rows(column: Any, rows: Any) -> Any:
+    """Return rows of a takeable column as one array; a row number -1 gives a missing value.
+
+    Chunks are not put together before: that would copy the column for every few rows.
+    """
+    pa = arrow()
+    missing = rows < 0
+    if not len(column) or not len(rows):
+        return pa.nulls(len(rows), column.type)
+    ends = np.cumsum([len(chunk) for chunk in column.chunks])
+    chunks = np.searchsorted(ends, rows, side="right")  # empty ones begin and end at one row
+    chunks[missing] = chunks[~missing][0] if not missing.all() else np.argmax(ends > 0)
+    firsts = ends - [len(chunk) for chunk in column.chunks]
+    inside = np.where(missing, 0, rows - firsts[chunks])
+    needed = np.unique(chunks)
+    if len(needed) == 1:
+        chunk = column.chunk(int(needed[0]))
+        return chunk.take(pa.array(inside, mask=missing if missing.any() else None))
+    order = np.argsort(chunks, kind="stable")
+    bounds = np.searchsorted(chunks[order], [*needed, len(ends)])
+    parts = [
+        column.chunk(int(chunk)).take(pa.array(inside[order[first:end]]))
+        for chunk, first, end in zip(needed, bounds[:-1], bounds[1:], strict=True)
+    ]
+    back = np.empty(len(order), dtype=np.int64)
+    back[order] = np.arange(len(order))
+    return pa.concat_arrays(parts).take(pa.array(back, mask=missing if missing.any() else None))
 
 
 def _one_dictionary(pa: Any, column: Any) -> Any:

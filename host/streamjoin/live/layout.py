@@ -82,6 +82,12 @@ class Layout:
 
 
 def _has_value(column: Any) -> bool:
+    """Say whether a column has a value; a floating-point number that is no number is none."""
+    pa = arrow()
+    if pa.types.is_floating(column.type) and column.type != pa.float16():
+        import pyarrow.compute as pc
+
+        column = pc.if_else(pc.is_nan(column), None, column)
     return bool(column.null_count < len(column))
 
 

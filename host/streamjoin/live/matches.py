@@ -1,17 +1,14 @@
 """The result of a live join: the pairs of one round."""
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from streamjoin.api import joined_table
-from streamjoin.tuples import NO_ROW, Int64s, Pairs
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from streamjoin.results import lookups
+from streamjoin.results.rows import Joined
+from streamjoin.tuples import Int64s, Pairs, Rows
 
 
-class Matches:
-    """Pairs that a round has completed.
+class Matches(Joined):
+    """Pairs that a round has completed, and their joined rows. Dictionaries are written out.
 
     Attributes
     ----------
@@ -25,35 +22,24 @@ class Matches:
     def __init__(
         self, how: str, tables: tuple[Any, Any], pairs: Pairs, named: Pairs, ts: Int64s
     ) -> None:
-        self._how, self._tables, self._positions = how, tables, pairs
+        self._kind, self._tables, self._looked_up = how, tables, pairs
         self.r_rows, self.s_rows, self.ts = named.r_rows, named.s_rows, ts
 
-    def __len__(self) -> int:
-        return len(self.r_rows)
+    @property
+    def _ts(self) -> Int64s:
+        return self.ts
 
-    def __repr__(self) -> str:
-        return f"<Matches: {len(self)} pairs>"
+    @property
+    def _how(self) -> str:
+        return self._kind
 
-    @cached_property
-    def pairs(self) -> "pa.Table":
-        """The pairs as an Arrow table ``r_row, s_row, ts``."""
-        from streamjoin.inputs.files import arrow
+    @property
+    def _title(self) -> str:
+        return f"Matches: {len(self)} pairs"
 
-        pa = arrow()
-        rows = {"r_row": self.r_rows, "s_row": self.s_rows}
-        if self._how != "inner":
-            rows = {name: pa.array(each, mask=each == NO_ROW) for name, each in rows.items()}
-        return pa.table({**rows, "ts": self.ts})  # type: ignore[no-any-return]  # see arrow()
+    @property
+    def _positions(self) -> tuple[Rows, Rows]:
+        return self._looked_up.r_rows, self._looked_up.s_rows
 
-    def table(self, r_suffix: str = "_r", s_suffix: str = "_s") -> "pa.Table":
-        """Both sides' columns for every pair; suffixes where names clash.
-
-        Dictionaries are written out.
-
-        Raises
-        ------
-        InputError
-            If what was pushed is not Arrow data, or two columns would get the same name.
-        """
-        (r_table, s_table), pairs = self._tables, self._positions
-        return joined_table((r_table, pairs.r_rows, r_suffix), (s_table, pairs.s_rows, s_suffix))
+    def _lookup(self, side: str) -> lookups.Lookup:
+        return lookups.in_memory(self._tables["rs".index(side)], side)

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.arrivals import first_live
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, UnavailableError
 from streamjoin.inputs.agreement import Types, holds_nothing, no_values
 from streamjoin.inputs.batches import Batch, as_batch
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
 from streamjoin.inputs.payload import written_out
+from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
 from streamjoin.live.layout import Layout
 from streamjoin.tuples import Int64s, Stream
@@ -157,7 +158,7 @@ class Side:
             columns={name: column.copy() for name, column in batch.columns.items()},
             ts=None if batch.ts is None else batch.ts.copy(),
             missing=missing,
-            table=None if batch.table is None else written_out(batch.table, dictionaries=True),
+            table=_own_table(batch.table),
         )
 
     def pushed(self, batch: Batch, ts: Int64s) -> State:
@@ -315,6 +316,18 @@ def first_in_window(held: Held, now_us: int, window: Window, of_r: bool) -> int:
         return 0
     ends = np.array([len(held.ts)])
     return int(first_live(held.ts, np.array([now_us]), ends, window, of_r).item())
+
+
+def _own_table(table: Any) -> Any:
+    """Return the columns of a batch as a table that nobody else writes to; None without Arrow."""
+    try:
+        if isinstance(table, Arrays):
+            table = table.copied()
+        elif isinstance(table, Later):
+            table = table.select(table.column_names)
+    except UnavailableError:
+        return None
+    return written_out(table, dictionaries=True)
 
 
 def _joined(arrays: list[Any]) -> Any:

@@ -56,6 +56,11 @@ class ArrowStore(Store):
             name: (values.copy(), missing) for name, (values, missing) in columns.items()
         }
 
+    def looked_up(self, first: int, end: int) -> "tuple[Words, pa.Table]":
+        """View the rows."""
+        part, numbers = self._part(first, end)
+        return batches.passed(part, self.projection, numbers, self.location)
+
     def _part(self, first: int, end: int) -> tuple[Any, Words]:
         # What lies behind a file's end cannot be touched: the system would end the process.
         if os.fstat(self._source.fileno()).st_size < self._mapped_bytes:

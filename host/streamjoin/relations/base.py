@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.inputs.strings import Strings
 from streamjoin.relations import queries
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Result = TypeVar("Result")
 Words = NDArray[np.uint64]
@@ -45,17 +48,20 @@ class Projection:
         The column with the number by which results name a row; None for its position in the store.
     compared : tuple of str
         Columns of any type that can be joined on, which :meth:`Store.columns` reads.
+    passed : tuple of str
+        Columns of any type, which :meth:`Store.looked_up` reads.
     """
 
     key: str | None = None
     columns: tuple[str, ...] = ()
     row: str | None = None
     compared: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """All columns to be read, each once."""
-        return list(dict.fromkeys([*self.whole, *self.columns, *self.compared]))
+        return list(dict.fromkeys([*self.whole, *self.columns, *self.compared, *self.passed]))
 
     @property
     def whole(self) -> list[str]:
@@ -168,6 +174,26 @@ class Store(ABC):
             If the store reads keys alone, as one of another package may.
         """
         raise UnsupportedError(f"{self.location}: a store of kind {self.kind} reads keys alone")
+
+    def looked_up(self, first: int, end: int) -> "tuple[Words, pa.Table]":
+        """Read the passed columns of the rows at positions ``first`` to below ``end``.
+
+        Returns
+        -------
+        numbers : ndarray of uint64
+            Row numbers.
+        table : pyarrow.Table
+            The columns; of the same types whichever the rows, even if there are none.
+
+        Raises
+        ------
+        UnsupportedError
+            If the store reads keys alone, as one of another package may.
+        """
+        raise UnsupportedError(
+            f"{self.location}: a store of kind {self.kind} gives no rows: look them up there, by "
+            "the numbers in r_rows"
+        )
 
     @abstractmethod
     def _open(self) -> None:

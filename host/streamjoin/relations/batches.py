@@ -153,6 +153,21 @@ def compared(
     return numbers, columns
 
 
+def passed(
+    table: "pa.Table", projection: Projection, numbers: Words, location: Path
+) -> "tuple[Words, pa.Table]":
+    """Turn a part of a relation into columns that pass through a join, whatever their types.
+
+    Parameters
+    ----------
+    table, projection, numbers, location
+        As for :func:`partition`.
+    """
+    if projection.row is not None:
+        numbers = key_words(_values(table, projection.row, location))
+    return numbers, table.select(list(projection.passed))
+
+
 def fixed_blobs(schema: "pa.Schema", one: "pa.Table") -> "pa.Schema":
     """Give blobs of a database the length of the first row's."""
     pa = arrow()
@@ -219,3 +234,8 @@ class SelectingStore(Store):
         """Take a range's columns as they are."""
         table, numbers = self.rows(first, end)
         return compared(table, self.projection, numbers, self.location)
+
+    def looked_up(self, first: int, end: int) -> "tuple[Words, pa.Table]":
+        """Take a range's columns as they are."""
+        table, numbers = self.rows(first, end)
+        return passed(table, self.projection, numbers, self.location)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from streamjoin.errors import InputError, StoreError
 from streamjoin.inputs.columns import numpy_column
+from streamjoin.inputs.sources import Arrays
 from streamjoin.relations.base import (
     KEY_TYPES,
     WORD_BYTES,
@@ -126,6 +127,12 @@ class RawStore(Store):
         return numbers, {
             name: numpy_column(rows[name], name, source) for name in self.projection.compared
         }
+
+    def looked_up(self, first: int, end: int) -> "tuple[Words, pa.Table]":
+        """Copy the rows."""
+        _, rows, numbers = self._rows(first, end)
+        fields = {name: np.array(rows[name]) for name in self.projection.passed}
+        return numbers, Arrays(fields, str(self.location)).select(list(fields))
 
     def _rows(self, first: int, end: int) -> tuple[NDArray[np.uint8], Any, Words]:
         """Return the bytes that were read, the rows in them, and their numbers."""

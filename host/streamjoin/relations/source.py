@@ -93,10 +93,6 @@ class Relation:
         return open_store(self.kind, location, projection, self.table)
 
 
-GIVEN = (Relation, Store, str)
-"""What a relation in a store is given as."""
-
-
 def relation(given: Relation | Store | str) -> Relation:
     """Take a relation's text, or an open store, whose location, table and row numbers are taken.
 

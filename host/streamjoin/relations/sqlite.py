@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from streamjoin.errors import InputError, StoreError
+from streamjoin.inputs.files import arrow
 from streamjoin.relations.base import (
     KEY_TYPES,
     Columns,
@@ -111,24 +112,30 @@ class SqliteStore(Store):
         )
         compared = self.projection.compared
         self._compared = {name: self._comparable(connection, name) for name in compared}
+        passed = self.projection.passed
+        self._passed = {name: type(self._value(connection, name)) for name in passed}
 
     def _column(self, name: str) -> str:
         """Name a column so that a missing one is an error: alone, SQLite reads it as a text."""
         return f"{self._from}.{quoted(name)}"
 
     def _comparable(self, connection: sqlite3.Connection, name: str) -> str:
-        one = connection.execute(
-            f"SELECT {self._column(name)} FROM {self._from}"
-            f" WHERE {self._column(name)} IS NOT NULL LIMIT 1"
-        ).fetchone()
+        value = self._value(connection, name)
         kinds: dict[type, str] = {int: "int64", float: "float64", str: "object"}
-        value = one[0] if one else 0
         if type(value) not in kinds:
             raise InputError(
                 f"{self.location}: column {name!r} holds {type(value).__name__}; join columns are "
                 "numbers or strings"
             )
         return kinds[type(value)]
+
+    def _value(self, connection: sqlite3.Connection, name: str) -> Any:
+        """Return a column's first value, which says its type; 0 where it has none."""
+        one = connection.execute(
+            f"SELECT {self._column(name)} FROM {self._from}"
+            f" WHERE {self._column(name)} IS NOT NULL LIMIT 1"
+        ).fetchone()
+        return one[0] if one else 0
 
     def _kind(self, name: str, value: object) -> str:
         kinds: dict[type, str] = {int: "int64", float: "float64"}
@@ -198,13 +205,34 @@ class SqliteStore(Store):
     def columns(self, first: int, end: int) -> tuple[Words, Columns]:
         """Select a range of rowids."""
         positions, columns = self._rows(first, end)
+        values = {name: self._values(name, columns[name]) for name in self._compared}
+        return self._named(positions, columns), values
+
+    def looked_up(self, first: int, end: int) -> "tuple[Words, pa.Table]":
+        """Select a range of rowids."""
+        pa = arrow()
+        kinds = {int: pa.int64(), float: pa.float64(), str: pa.large_string()}
+        positions, columns = self._rows(first, end)
+        arrays = {}
+        for name, kind in self._passed.items():
+            wrong = next((v for v in columns[name] if v is not None and type(v) is not kind), None)
+            if wrong is not None:
+                raise self._mixed(name, wrong, kind)
+            arrays[name] = pa.array(columns[name], kinds.get(kind, pa.large_binary()))
+        return self._named(positions, columns), pa.table(arrays)
+
+    def _named(self, positions: tuple[Any, ...], columns: dict[str, tuple[Any, ...]]) -> Words:
+        """Return what results call these rows."""
         row = self.projection.row
-        numbers = (
-            self._numbers(positions)
-            if row is None
-            else key_words(self._array(row, columns[row], "int64"))
+        if row is None:
+            return self._numbers(positions)
+        return key_words(self._array(row, columns[row], "int64"))
+
+    def _mixed(self, name: str, wrong: object, allowed: type) -> InputError:
+        return InputError(
+            f"{self.location}: column {name!r} holds {wrong!r} where {allowed.__name__} was "
+            "expected: every row must hold the same type"
         )
-        return numbers, {name: self._values(name, columns[name]) for name in self._compared}
 
     def _rows(self, first: int, end: int) -> tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]:
         """Return the rowids, and the columns by name."""
@@ -232,10 +260,7 @@ class SqliteStore(Store):
         allowed: type = {"i": int, "f": float, "V": bytes, "O": str}[dtype.kind]
         wrong = next((value for value in values if type(value) is not allowed), None)
         if wrong is not None or set(map(type, values)) - {allowed}:
-            raise InputError(
-                f"{self.location}: column {name!r} holds {wrong!r} where {allowed.__name__} was "
-                "expected: every row must hold the same type"
-            )
+            raise self._mixed(name, wrong, allowed)
         if dtype.kind != "V":
             return np.array(values, dtype=dtype)
         if set(map(len, values)) - {dtype.itemsize}:

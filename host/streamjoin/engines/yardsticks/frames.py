@@ -154,7 +154,7 @@ class Pandas(DataFrameEngine):
 
     def table(self, columns: dict[str, Any]) -> Any:
         """Make a data frame."""
-        import pandas  # type: ignore[import-untyped]
+        import pandas
 
         return pandas.DataFrame(columns)
 

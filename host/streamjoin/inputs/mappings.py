@@ -1,0 +1,69 @@
+"""Columns of a mapping: arrays by NumPy's rules, lists and series by Arrow's."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.errors import InputError, UnavailableError
+from streamjoin.inputs.columns import (
+    Missing,
+    arrow_arrivals,
+    arrow_column,
+    numpy_arrivals,
+    numpy_column,
+)
+from streamjoin.inputs.files import arrow
+from streamjoin.inputs.sources import Arrays
+from streamjoin.inputs.strings import Strings
+from streamjoin.tuples import Int64s
+
+SERIES = ("__arrow_c_stream__", "__arrow_c_array__", "iloc")
+"""What series have and arrays have not; the last one is pandas'."""
+
+
+def given_column(values: Any, name: str, source: str) -> tuple[NDArray[Any] | Strings, Missing]:
+    """Take a column of a mapping: an array, or by Arrow's rules a list or a series."""
+    column = _by_arrow(values, name, source)
+    if column is not None:
+        return arrow_column(arrow(), column, name, source)
+    if isinstance(values, list | tuple) and not _is_regular(values):
+        values = np.array([*values, None], dtype=object)[:-1]
+    return numpy_column(values, name, source)
+
+
+def given_arrivals(values: Any, name: str, source: str, unit: str | None) -> tuple[Int64s, bool]:
+    """Take a mapping's arrival times, and say whether they are integers."""
+    column = _by_arrow(values, name, source)
+    if column is None:
+        counted = np.asarray(values).dtype.kind in "iu"
+        return numpy_arrivals(values, name, source, unit), counted
+    pa = arrow()
+    times = arrow_arrivals(pa, column, name, source, unit)
+    return times, bool(pa.types.is_integer(column.type))
+
+
+def _by_arrow(values: Any, name: str, source: str) -> Any:
+    """Return what is no array as an Arrow column, None where NumPy has it as well or alone.
+
+    NumPy would make floating-point numbers of integers of which one is missing.
+    """
+    if isinstance(values, list | tuple):
+        if _is_regular(values):
+            return None
+    elif not any(hasattr(values, name) for name in SERIES):
+        return None
+    try:
+        return Arrays({name: values}, source).select([name]).column(0)
+    except (InputError, UnavailableError):
+        return None
+
+
+def _is_regular(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Say whether a list holds numbers, or values of one type of NumPy's."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        return False
+    one_type = len({type(value) for value in values}) <= 1
+    return array.dtype.kind in "iufb" or (one_type and array.dtype.kind != "O")
