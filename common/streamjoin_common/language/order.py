@@ -1,8 +1,12 @@
 """The order of results that is asked for and promised."""
 
+from typing import Literal, get_args
+
 from streamjoin_common.errors import InputError
 
-ORDERS = ("none", "outer", "inner")
+Order = Literal["none", "outer", "inner"]
+
+ORDERS: tuple[Order, ...] = get_args(Order)
 """Order promises, from the weakest."""
 
 

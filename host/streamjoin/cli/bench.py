@@ -87,14 +87,13 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         print_json(rows)
         return 0
-    headings = ["experiment", "quick", "full", "title", "source"]
+    headings = ["experiment", "quick", "full", "title"]
     print_table(
         headings,
         [[str(row[heading]) for heading in headings] for row in rows],
         {"quick", "full"},
-        ("source", "title"),
-        folding=("source", "title"),
     )
+    say("quick and full count the points of each size; --json has the published sources too")
     return 0
 
 
@@ -158,7 +157,6 @@ def _print_results(baseline: str, serves: bool, results: figures.Results) -> Non
         rows,
         {*headings} - {"point", "engine", "clock", "checked"},
         ("min to max", "peak", "CPU", "of limit", *latencies, "last match", "threads"),
-        folding=("point",),
     )
 
 

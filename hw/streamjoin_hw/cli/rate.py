@@ -81,7 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(rows))
     else:
         columns = tuple(name.replace("_", " ") for name in rows[0])
-        print_table(columns, [tuple(map(str, row.values())) for row in rows])
+        cells = [tuple(map(str, row.values())) for row in rows]
+        print_table(columns, cells, {*columns} - {"keys", "verdict"})
     return 0
 
 

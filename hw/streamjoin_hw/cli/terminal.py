@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,18 @@ from typing import Any
 from streamjoin_common import storage
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.printing import printable
+from streamjoin_common.screen import print_paragraph, print_table
+
+__all__ = [
+    "built_model",
+    "print_paragraph",
+    "print_table",
+    "progress",
+    "say",
+    "show",
+    "stages",
+    "write_text",
+]
 
 
 def say(message: str) -> None:
@@ -76,37 +88,3 @@ def built_model(params: DesignParams) -> Path:
 
     with stages("building") as report:
         return build_model(params, report=report)
-
-
-def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], droppable: Sequence[str] = ()
-) -> None:
-    """Print a table in which nothing is folded or cut.
-
-    On a terminal that is too narrow the columns named in ``droppable`` are dropped, the first of
-    them first, and a line on standard error says so.
-    """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    columns, *rows = ([printable(cell) for cell in row] for row in [columns, *rows])
-    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-    shown, dropped = list(range(len(columns))), []
-    for name in droppable:
-        wide = sum(widths[index] + 3 for index in shown)
-        if not sys.stdout.isatty() or wide <= Console().width:
-            break
-        shown.remove(list(columns).index(name))
-        dropped.append(name)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for index in shown:
-        table.add_column(columns[index], no_wrap=True)
-    for row in rows:
-        table.add_row(*(row[index] for index in shown))
-    paper = Console(highlight=False, markup=False, width=sum(widths) + 3 * len(widths))
-    with paper.capture() as captured:
-        paper.print(table)
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-    if dropped:
-        say(f"a wider terminal, or --json, shows also: {', '.join(dropped)}")
