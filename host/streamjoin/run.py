@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin import estimate
+from streamjoin import compiling, estimate
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import ARRIVALS, Job
@@ -139,7 +139,9 @@ def complete(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
 def prepare(engine: Engine, job: Job, report: Callable[[str], None] | None = None) -> Prepared:
     """Do what must not be timed, once for any number of runs of a completed job."""
     began = time.perf_counter()
-    state = engine.prepare(job, report or (lambda _: None))
+    say = report or (lambda _: None)
+    with compiling.reported(say):
+        state = engine.prepare(job, say)
     return Prepared(state, time.perf_counter() - began)
 
 

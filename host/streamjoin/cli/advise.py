@@ -9,7 +9,7 @@ from typing import Any
 from streamjoin.advise import GOALS, Advice, advise, thresholds
 from streamjoin.bench.workloads import read_workload
 from streamjoin.cli import options, semistream
-from streamjoin.cli.terminal import print_json, print_table, progress, say
+from streamjoin.cli.terminal import print_json, print_paragraph, print_table, progress, say
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 
@@ -89,10 +89,12 @@ def _plain(advice: Advice, source: str) -> dict[str, Any]:
 
 def _print(advice: Advice, source: str) -> None:
     print_table(["feature", "estimate"], [list(row) for row in advice.features.table_rows()])
+    print_paragraph("")
     print_table(
         ["step", "because"],
         [[str(step), reason] for step, reason in enumerate(advice.reasons, start=1)],
     )
+    print_paragraph("")
     print_table(["advice", "goal", "thresholds from"], [[advice.engine, advice.goal, source]])
 
 
