@@ -188,7 +188,7 @@ def table_lines(
     heads = [
         column.lines(column.heading, width) for column, width in zip(shown, widths, strict=True)
     ]
-    lines = _row(heads, widths)
+    lines = _row([head[::-1] for head in heads], widths)[::-1]  # the last lines side by side
     lines.append("─" * (sum(widths) + len(GAP) * (len(widths) - 1)))
     for index in range(len(rows)):
         cells = [
@@ -202,14 +202,11 @@ def table_lines(
 def _row(cells: list[list[str]], widths: list[int]) -> list[str]:
     """Put folded cells side by side."""
     height = max(map(len, cells))
-    lines = []
-    for index in range(height):
-        parts = [
-            cell[index] if index < len(cell) else " " * width
-            for cell, width in zip(cells, widths, strict=True)
-        ]
-        lines.append(GAP.join(parts).rstrip())
-    return lines
+    padded = [
+        cell + [" " * width] * (height - len(cell))
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    return [GAP.join(parts).rstrip() for parts in zip(*padded, strict=True)]
 
 
 def _stacked(table: Sequence[_Column], count: int, room: int) -> Iterator[str]:

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin import run, verify
 from streamjoin.engines import catalog
+from streamjoin.engines.job import Arrival, Backend
 from streamjoin.errors import InputError
 from streamjoin.inputs import payload
 from streamjoin.inputs.files import arrow
 from streamjoin.outputs import pairs_table
 from streamjoin.sequence import Request
 from streamjoin.tuples import Rows
-from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.durations import parse_lateness
+from streamjoin_common.language.order import Order
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow, Window, parse_window
 
@@ -112,13 +114,13 @@ def join(
     window: Window | str | None = None,
     engine: str = "auto",
     threads: int = 1,
-    order: str = "none",
-    arrival: str = "instant",
+    order: Order = "none",
+    arrival: Arrival = "instant",
     speedup: float = 1.0,
     ts: str | None = None,
-    ts_unit: str | None = None,
+    ts_unit: Unit | None = None,
     lateness: str | None = None,
-    backend: str | None = None,
+    backend: Backend | None = None,
     knobs: Mapping[str, Any] | None = None,
     check: bool = False,
     max_pairs: int | None = None,

@@ -3,6 +3,7 @@
 from typing import Literal, get_args
 
 from streamjoin_common.errors import InputError
+from streamjoin_common.suggestions import did_you_mean
 
 Order = Literal["none", "outer", "inner"]
 
@@ -19,4 +20,5 @@ def check_order(order: object) -> None:
         Naming the orders.
     """
     if order not in ORDERS:
-        raise InputError(f"order must be one of {', '.join(ORDERS)}, not {order!r}")
+        near = did_you_mean(order, ORDERS)
+        raise InputError(f"order must be one of {', '.join(ORDERS)}, not {order!r}{near}")

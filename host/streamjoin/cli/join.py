@@ -104,7 +104,7 @@ class JoinVerb:
                 expected = verify.expected(resolved.job, on_progress)
             resolved.verify(outcome, expected)
             outcome.metrics["verified_by"] = expected.oracle
-        with new_files(targets) as drafts:
+        with new_files(targets, parents=True) as drafts:
             for target, draft in zip(targets, drafts, strict=True):
                 if target == args.output:
                     write_pairs(outcome, draft, target.suffix.lower())

@@ -207,4 +207,5 @@ class Engine(ABC):
             raise UnsupportedError(f"{self.name} cannot do arrival {job.arrival}, only {have}")
         if job.backend is not None and job.backend not in can.backends:
             have = ", ".join(can.backends) or "none"
-            raise UnsupportedError(f"{self.name} has no backend {job.backend!r}, only {have}")
+            near = did_you_mean(job.backend, can.backends)
+            raise UnsupportedError(f"{self.name} has no backend {job.backend!r}, only {have}{near}")

@@ -8,6 +8,7 @@ from streamjoin import memory
 from streamjoin.errors import InputError, UnavailableError, in_one_line
 from streamjoin_common import decoded
 from streamjoin_common.language.arrivals import ArrivalColumn
+from streamjoin_common.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +59,7 @@ def read_table(
         If there is no such file, it cannot be read, is damaged or lacks a column.
     """
     pa = arrow()
-    suffix = path.suffix.lower()
+    suffix, is_folder = path.suffix.lower(), False
     try:
         is_folder = path.is_dir()
         if not path.exists():
@@ -76,13 +77,21 @@ def read_table(
         raise
     except (pa.ArrowException, OSError, ValueError, IndexError, KeyError) as error:
         reason = in_one_line(error)
-        raise InputError(f"{path}: cannot be read: {reason}") from None
+        damaged = not isinstance(error, OSError) or error.errno is None
+        remedy = f": {REMEDY}" if damaged and not is_folder else ""
+        if suffix == ".csv":
+            remedy = ": mend it, or write it anew"
+        raise InputError(f"{path}: cannot be read: {reason}{remedy}") from None
     if suffix in DATABASES:
         raise InputError(
             f"{path}: is a database: name its kind, and a table, as sqlite:{path}:TABLE or "
             f"duckdb:{path}:TABLE"
         )
     raise InputError(f"{path}: must end in .parquet, .arrow or .csv, or be a Parquet folder")
+
+
+REMEDY = "write it anew, or give it the suffix of its format (.parquet, .arrow, .csv)"
+"""What to do about a file that is damaged or of another format."""
 
 
 def _check_fits(path: Path, needed: Callable[[int], int]) -> None:
@@ -105,7 +114,8 @@ def require_columns(
     for name in columns:
         if name not in have:
             listed = ", ".join(have) or "none"
-            raise InputError(f"{source}: there is no column {name!r}; it has {listed}")
+            near = did_you_mean(name, have)
+            raise InputError(f"{source}: there is no column {name!r}; it has {listed}{near}")
     ts = None if arrival is None else arrival.among(have, source)
     for name in dict.fromkeys([*columns, *([ts] if ts else [])]):
         if have.count(name) > 1:
@@ -117,9 +127,11 @@ def _read_parquet(path: Path, columns: list[str] | None, arrival: ArrivalColumn)
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    dataset = pq.ParquetDataset(path)
+    if not dataset.files:
+        raise InputError(f"{path}: the folder holds no Parquet files")
     if columns is None:
         return pq.read_table(path, page_checksum_verification=True)
-    dataset = pq.ParquetDataset(path)
     names = dataset.schema.names
     ts = require_columns(names, columns, arrival, str(path))
     wanted = {*columns, *([ts] if ts else [])}
@@ -147,6 +159,12 @@ def _read_csv(path: Path, columns: list[str] | None) -> "pa.Table":
 
     _check_fits(path, lambda free: decoded.csv_bytes(pv, path, free))
     table = pv.read_csv(path)
+    first = table.column_names[0]
+    for mark in (";", "\t", "|"):
+        if table.num_columns == 1 and mark in first:
+            raise InputError(
+                f"{path}: its columns are separated by {mark!r} and must be by commas: write it so"
+            )
     for name in set(columns or ()) & set(table.column_names):
         if table.column_names.count(name) > 1 or not types.is_floating(table[name].type):
             continue

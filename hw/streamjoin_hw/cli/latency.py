@@ -7,6 +7,7 @@ from typing import Any
 
 from streamjoin_common.contract import FORWARDS, DesignParams
 from streamjoin_common.errors import UsageError
+from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.terminal import built_model, print_paragraph, print_table, say
 
@@ -37,7 +38,10 @@ def configure(action: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure each design and print it beside the closed forms; 1 if they differ."""
     if arguments.variant is not None and arguments.variant not in VARIANTS:
-        raise UsageError(f"--variant must be one of {', '.join(VARIANTS)}, not {arguments.variant}")
+        near = did_you_mean(arguments.variant, VARIANTS)
+        raise UsageError(
+            f"--variant must be one of {', '.join(VARIANTS)}, not {arguments.variant}{near}"
+        )
     variants = VARIANTS if arguments.variant is None else (arguments.variant,)
     base = design_from(arguments.preset or "tiny", arguments.param)
     if base.design == "splitjoin-hash":

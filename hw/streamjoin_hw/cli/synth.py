@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.documents import read_json
 from streamjoin_common.errors import UsageError
+from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.terminal import print_table, say, stages, write_text
 from streamjoin_hw.studies.synth.targets import RESOURCE_NAMES, TARGETS, Target
@@ -91,7 +92,8 @@ def target_of(arguments: argparse.Namespace) -> Target:
     """
     if arguments.target not in TARGETS:
         given = "nothing" if arguments.target is None else repr(arguments.target)
-        raise UsageError(f"--target must be one of {', '.join(TARGETS)}, not {given}")
+        near = did_you_mean(arguments.target, TARGETS)
+        raise UsageError(f"--target must be one of {', '.join(TARGETS)}, not {given}{near}")
     return TARGETS[arguments.target]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,10 @@ __all__ = [
     "stages",
     "write_text",
 ]
+
+
+PATIENCE_S = 5.0
+"""Seconds after which a stage is reported with the time since the beginning."""
 
 
 def say(message: str) -> None:
@@ -73,8 +78,15 @@ def stages(what: str) -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
+    began_s = time.monotonic()
     if not console.is_terminal:
-        yield lambda stage: say(f"{what}: {stage}")
+
+        def report(stage: str) -> None:
+            elapsed_s = time.monotonic() - began_s
+            after = f", after {elapsed_s:.0f} s" if elapsed_s > PATIENCE_S else ""
+            say(f"{what}: {stage}{after}")
+
+        yield report
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:

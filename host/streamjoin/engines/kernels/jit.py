@@ -17,7 +17,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.serialize import dumps
 
-from streamjoin import compiling
+from streamjoin.engines import compiling
 from streamjoin_common.storage import cache
 
 Function = TypeVar("Function", bound=Callable[..., object])

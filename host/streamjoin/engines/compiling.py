@@ -1,9 +1,9 @@
 """Says that kernels are compiled, when they are: what the cache holds is loaded without a word."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from time import monotonic
 
 AGAIN_S = 10.0
 """Seconds of compiling after which the count of kernels is reported again."""
@@ -15,12 +15,12 @@ class _Count:
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._kernels = 0
-        self._began_s = self._reported_s = time.monotonic()
+        self._began_s = self._reported_s = monotonic()
 
     def one(self) -> None:
         """Count a kernel that is compiled now."""
         self._kernels += 1
-        now_s = time.monotonic()
+        now_s = monotonic()
         if self._kernels == 1:
             self._began_s = self._reported_s = now_s
             self._report("compiling kernels, which are kept for later runs")
