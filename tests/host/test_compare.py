@@ -12,7 +12,6 @@ import pytest
 import streamjoin as sj
 from streamjoin.bench import compare as bench
 from streamjoin.bench import suites
-from streamjoin.cli import compare as compare_verb
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
@@ -21,6 +20,7 @@ from streamjoin.engines.yardsticks.duckdb import DuckDb
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 from streamjoin.report import run_folder
+from streamjoin.verbs import comparison
 
 CaptureFixture = pytest.CaptureFixture[str]
 
@@ -232,13 +232,13 @@ def test_records_without_their_page_are_completed_by_report_and_by_the_next_run(
     assert page.read_text() == first
     capsys.readouterr()
     with monkeypatch.context() as patch:
-        patch.setattr(compare_verb, "compare", killed)
+        patch.setattr(comparison, "compare_all", killed)
         assert main(compare) == 130
     assert f"{page}: was missing or of other records" in capsys.readouterr().err
     assert page.read_text() != first
     second = page.read_text()
     with monkeypatch.context() as patch:
-        patch.setattr(compare_verb, "compare", killed)
+        patch.setattr(comparison, "compare_all", killed)
         assert main(compare) == 130
     assert "drawn anew" not in capsys.readouterr().err
     assert page.read_text() == second
