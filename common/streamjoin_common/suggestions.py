@@ -30,4 +30,4 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     ''
     """
     name = nearest(given, known)
-    return "" if name is None else f": did you mean {name}?"
+    return "" if name in (None, given) else f": did you mean {name}?"

@@ -49,7 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps([each.as_json() for each in verdicts]))
     else:
         columns = ("proof", "what", "claims", "method", "depth", "seconds", "holds", "its fault")
-        print_table(columns, [each.as_row() for each in verdicts], {"depth", "seconds"})
+        print_table(
+            columns,
+            [each.as_row() for each in verdicts],
+            {"depth", "seconds"},
+            ("claims", "method"),
+        )
     for each in verdicts:
         if each.failed:
             where = f": see {each.trace}" if each.trace else ""
