@@ -13,7 +13,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +27,8 @@ PROJECT_INPUTS = ("pyproject.toml",)
 
 MINIMUM = (3, 11)
 DEADLINE_S = 1800
+AGAIN_S = 15.0
+"""Seconds after which a step that still runs is reported again."""
 
 POSTGRES = "usr/lib/postgresql/*/bin/initdb"  # Debian keeps the server's programs off the path
 
@@ -48,24 +53,44 @@ def fail(sentence: str) -> None:
     sys.exit(f"setup: {sentence}")
 
 
+@contextmanager
+def shown_elapsed(what: str) -> Iterator[None]:
+    """Show every :data:`AGAIN_S` how long a step has lasted."""
+    began_s, ended = time.monotonic(), threading.Event()
+
+    def show() -> None:
+        while not ended.wait(AGAIN_S):
+            elapsed_s = time.monotonic() - began_s
+            print(f"setup: {what}: {elapsed_s:.0f} s so far", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(timeout=AGAIN_S)
+
+
 def run(command: list[str], what: str, env: dict[str, str] | None = None) -> None:
     """Run one step quietly; on failure show its output and end."""
     print(f"setup: {what}", file=sys.stderr, flush=True)
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        fail(f"{what} did not end within {DEADLINE_S} s: type  {' '.join(command)}")
-        return
+    with shown_elapsed(what):
+        try:
+            done = subprocess.run(
+                command,
+                cwd=ROOT,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=DEADLINE_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            fail(f"{what} did not end within {DEADLINE_S} s: type  {' '.join(command)}")
+            return
     if done.returncode:
         print(done.stdout[-4000:], file=sys.stderr)
         fail(f"{what} failed: type  {' '.join(command)}")

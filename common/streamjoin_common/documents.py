@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from typing import Any, NoReturn
 
+from streamjoin_common.errors import StreamJoinError
+
 MAX_DOCUMENT_BYTES = 1 << 28
 """Maximum size of a file in bytes; the largest records are a thousandth of it."""
 
@@ -20,7 +22,7 @@ MAX_DEPTH_LEVELS = 64
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class DocumentError(ValueError):
+class DocumentError(StreamJoinError, ValueError):
     """A file or string is not the JSON or TOML that it must be.
 
     Parameters

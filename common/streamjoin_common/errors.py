@@ -21,5 +21,9 @@ class UsageError(InputError):
     """A flag does not fit; the message names it and what would be right."""
 
 
+class ToolError(StreamJoinError, RuntimeError):
+    """A tool is missing or failed; the message says what to type."""
+
+
 class InputWarning(UserWarning):
     """Input that can be joined and probably does not mean what it says."""

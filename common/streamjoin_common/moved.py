@@ -50,6 +50,12 @@ def new_name(name: str) -> str | None:
     return None
 
 
+def _typed() -> str:
+    """The module that ``python -m`` runs, or nothing."""
+    words = sys.orig_argv
+    return words[words.index("-m") + 1] if "-m" in words[1:-1] else ""
+
+
 class _OldNames(MetaPathFinder, Loader):
     """Imports a module by its old name: what is loaded is the module of the new name."""
 
@@ -62,11 +68,12 @@ class _OldNames(MetaPathFinder, Loader):
         old = module.__name__
         new = new_name(old)
         assert new is not None
-        warnings.warn(
-            f"{old} has moved: import {new}; the old name ends with the next release",
-            FutureWarning,
-            stacklevel=2,
-        )
+        if not _typed().startswith(f"{old}."):  # of that module a sentence is shown
+            warnings.warn(
+                f"{old} has moved: import {new}; the old name ends with the next release",
+                FutureWarning,
+                stacklevel=2,
+            )
         sys.modules[old] = import_module(new)
 
     def get_code(self, fullname: str) -> CodeType:

@@ -1,6 +1,9 @@
 """What a user reads: errors of one sentence each, and the checks that raise them."""
 
+from collections.abc import Collection
+
 from streamjoin_common.errors import InputError, StreamJoinError
+from streamjoin_common.suggestions import did_you_mean
 
 
 class SpecError(InputError):
@@ -15,6 +18,13 @@ def require(ok: bool, name: str, requirement: str, value: object) -> None:
     """Raise :class:`SpecError` with one sentence unless ``ok``."""
     if not ok:
         raise SpecError(f"{name} must be {requirement}, not {value!r}")
+
+
+def require_known(value: str, known: Collection[str], name: str) -> None:
+    """Raise :class:`SpecError`, with the name that was probably meant, unless it is known."""
+    if value not in known:
+        near = did_you_mean(value, known)
+        raise SpecError(f"{name} must be one of {', '.join(known)}, not {value!r}{near}")
 
 
 def check_seed(seed: object) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from streamjoin_datagen.errors import SpecError, require
+from streamjoin_datagen.errors import SpecError, require, require_known
 from streamjoin_datagen.kinds.band import BandSpec
 from streamjoin_datagen.kinds.debs import DebsSpec
 from streamjoin_datagen.kinds.dimension import DimensionSpec
@@ -64,7 +64,7 @@ def make_spec(kind: str, seed: object, params: Mapping[str, Any]) -> WorkloadSpe
     >>> make_spec("band", 7, {"rate_r": "100", "window": "time:10s"}).name
     'band-r100-wtime_10s-seed7'
     """
-    require(kind in SPECS, "workload", f"one of {', '.join(SPECS)}", kind)
+    require_known(kind, SPECS, "workload")
     cls = SPECS[kind]
     if seed is None and cls.seedless:
         seed = 0
@@ -74,7 +74,7 @@ def make_spec(kind: str, seed: object, params: Mapping[str, Any]) -> WorkloadSpe
     del defaults["seed"]
     values: dict[str, Any] = {}
     for name, value in params.items():
-        require(name in defaults, f"{kind} parameter", f"one of {', '.join(defaults)}", name)
+        require_known(name, defaults, f"{kind} parameter")
         values[name] = _typed(value, defaults[name]) if isinstance(value, str) else value
     return cls(seed=seed, **values)  # type: ignore[arg-type]  # checked by the class
 

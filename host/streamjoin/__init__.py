@@ -15,63 +15,100 @@ from streamjoin_common.moved import keep_old_names
 
 if TYPE_CHECKING:
     from streamjoin.api import join
+    from streamjoin.engines.listing import engines
     from streamjoin.errors import (
         DeadlineError,
         DeviceError,
+        EngineError,
         InputError,
+        InputWarning,
         MismatchError,
         StoreError,
         StreamJoinError,
+        TooLargeError,
         UnavailableError,
         UnsupportedError,
     )
     from streamjoin.live.joiner import StreamJoiner
     from streamjoin.live.matches import Matches
     from streamjoin.results.rows import JoinResult
+    from streamjoin.verbs.advice import advise
+    from streamjoin.verbs.comparison import Compared, compare
+    from streamjoin_common.contract import ParameterError, ThetaError
+    from streamjoin_common.documents import DocumentError
+    from streamjoin_common.errors import ToolError
     from streamjoin_common.language.windows import (
         AllWindow,
         CountWindow,
         TimeWindow,
         TumblingWindow,
     )
+    from streamjoin_common.storage import CacheError, StorageError
 
 keep_old_names()
 
 _MODULES = {
     "join": "streamjoin.api",
     "JoinResult": "streamjoin.results.rows",
+    "compare": "streamjoin.verbs.comparison",
+    "Compared": "streamjoin.verbs.comparison",
     "StreamJoiner": "streamjoin.live.joiner",
     "Matches": "streamjoin.live.matches",
     "AllWindow": "streamjoin_common.language.windows",
     "CountWindow": "streamjoin_common.language.windows",
     "TimeWindow": "streamjoin_common.language.windows",
     "TumblingWindow": "streamjoin_common.language.windows",
-    "StreamJoinError": "streamjoin.errors",
-    "InputError": "streamjoin.errors",
-    "UnsupportedError": "streamjoin.errors",
-    "UnavailableError": "streamjoin.errors",
-    "MismatchError": "streamjoin.errors",
-    "DeviceError": "streamjoin.errors",
-    "StoreError": "streamjoin.errors",
+    "CacheError": "streamjoin_common.storage",
     "DeadlineError": "streamjoin.errors",
+    "DeviceError": "streamjoin.errors",
+    "DocumentError": "streamjoin_common.documents",
+    "EngineError": "streamjoin.errors",
+    "InputError": "streamjoin.errors",
+    "InputWarning": "streamjoin.errors",
+    "MismatchError": "streamjoin.errors",
+    "ParameterError": "streamjoin_common.contract",
+    "StorageError": "streamjoin_common.storage",
+    "StoreError": "streamjoin.errors",
+    "StreamJoinError": "streamjoin.errors",
+    "ThetaError": "streamjoin_common.contract",
+    "TooLargeError": "streamjoin.errors",
+    "ToolError": "streamjoin_common.errors",
+    "UnavailableError": "streamjoin.errors",
+    "UnsupportedError": "streamjoin.errors",
 }
+
+_PACKAGES = ("advise", "engines")
+"""Packages that are called as functions too."""
 
 __all__ = [
     "AllWindow",
+    "CacheError",
+    "Compared",
     "CountWindow",
     "DeadlineError",
     "DeviceError",
+    "DocumentError",
+    "EngineError",
     "InputError",
+    "InputWarning",
     "JoinResult",
     "Matches",
     "MismatchError",
+    "ParameterError",
+    "StorageError",
     "StoreError",
     "StreamJoinError",
     "StreamJoiner",
+    "ThetaError",
     "TimeWindow",
+    "TooLargeError",
+    "ToolError",
     "TumblingWindow",
     "UnavailableError",
     "UnsupportedError",
+    "advise",
+    "compare",
+    "engines",
     "join",
 ]
 
@@ -87,6 +124,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("streamjoin")
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

@@ -5,11 +5,13 @@ from typing import Any
 
 from streamjoin import verify
 from streamjoin.engines import catalog
+from streamjoin.engines.job import Arrival, Backend
 from streamjoin.errors import InputError
 from streamjoin.results.rows import JoinResult
 from streamjoin.sequence import Request
-from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.durations import parse_lateness
+from streamjoin_common.language.order import Order
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow, Window, parse_window
 
@@ -36,13 +38,13 @@ def join(
     window: Window | str | None = None,
     engine: str = "auto",
     threads: int = 1,
-    order: str = "none",
-    arrival: str = "instant",
+    order: Order = "none",
+    arrival: Arrival = "instant",
     speedup: float = 1.0,
     ts: str | None = None,
-    ts_unit: str | None = None,
+    ts_unit: Unit | None = None,
     lateness: str | None = None,
-    backend: str | None = None,
+    backend: Backend | None = None,
     knobs: Mapping[str, Any] | None = None,
     check: bool = False,
     max_pairs: int | None = None,

@@ -1,12 +1,12 @@
 """Writing a result to a file, in several formats."""
 
-import os
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError, in_one_line
 from streamjoin.inputs.files import arrow
+from streamjoin_common import storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,21 +17,20 @@ STREAMED = ("arrow", "csv")
 
 
 def check_target(path: Path, suffixes: tuple[str, ...], flag: str) -> None:
-    """Refuse an output path before anything is computed.
+    """Refuse an output path before anything is computed; folders that are missing are made.
 
     Raises
     ------
     InputError
-        If its folder is missing or its suffix is not one of ``suffixes``.
+        If it is a folder, or its suffix is not one of ``suffixes``.
+    StorageError
+        If it cannot be written.
     """
     if path.suffix.lower() not in suffixes:
         raise InputError(f"{flag} {path}: must end in {' or '.join(suffixes)}")
     if path.is_dir():
         raise InputError(f"{flag} {path}: is a folder")
-    if not path.parent.is_dir():
-        raise InputError(f"{flag} {path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{flag} {path}: the folder {path.parent} cannot be written to")
+    storage.check_writable(path)
 
 
 def write(reader: "pa.RecordBatchReader", sink: Any, suffix: str) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin import estimate
-from streamjoin.engines import catalog, kinds
+from streamjoin.engines import catalog, compiling, kinds
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import ARRIVALS, Job
 from streamjoin.errors import InputError, UnavailableError
@@ -27,6 +27,7 @@ from streamjoin.lazy import Later, Metrics
 from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
 from streamjoin.tuples import Int64s, Pairs
 from streamjoin_common.language.order import check_order
+from streamjoin_common.suggestions import did_you_mean
 
 MAX_THREADS = 1024
 """Maximum threads that a user may ask for."""
@@ -97,7 +98,8 @@ def check_options(
         raise InputError(f"speedup must be a number above 0, not {speedup!r}")
     check_order(order)
     if arrival not in ARRIVALS:
-        raise InputError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}")
+        near = did_you_mean(arrival, ARRIVALS)
+        raise InputError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}{near}")
     if max_pairs is not None and (not _is_whole(max_pairs) or max_pairs < 1):
         raise InputError(f"max_pairs must be an integer of at least 1, not {max_pairs!r}")
 
@@ -141,7 +143,9 @@ def complete(engine: Engine, job: Job, knobs: Mapping[str, Any] | None) -> Job:
 def prepare(engine: Engine, job: Job, report: Callable[[str], None] | None = None) -> Prepared:
     """Do what must not be timed, once for any number of runs of a completed job."""
     began = time.perf_counter()
-    state = engine.prepare(job, report or (lambda _: None))
+    say = report or (lambda _: None)
+    with compiling.reported(say):
+        state = engine.prepare(job, say)
     return Prepared(state, time.perf_counter() - began)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError
+from streamjoin_common.suggestions import did_you_mean
 
 Int64s = NDArray[np.int64]
 Rows = NDArray[np.uint32] | NDArray[np.int64]
@@ -103,7 +104,8 @@ class Stream:
         """
         if name not in self.columns:
             have = ", ".join(sorted(self.columns)) or "none"
-            raise InputError(f"{self.source}: there is no column {name!r}; it has {have}")
+            near = did_you_mean(name, self.columns)
+            raise InputError(f"{self.source}: there is no column {name!r}; it has {have}{near}")
         return self.columns[name]
 
     def named(self, rows: Rows) -> Rows:

@@ -56,3 +56,10 @@ def test_a_renamed_argument_is_taken_by_its_old_name_with_a_warning() -> None:
         spark_session(1, master="nowhere"),
     ):
         raise AssertionError("a session was started")
+
+
+def test_what_is_run_by_its_old_name_says_so_once() -> None:
+    command = [sys.executable, "-m", "streamjoin_datagen.distributed.submit", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr.count("has moved") == 1
+    assert done.stderr.count("\n") == 1

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -51,6 +52,8 @@ def files(tmp_path: Path) -> Path:
     whole = (tmp_path / "r.parquet").read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "empty.parquet").write_bytes(b"")
+    (tmp_path / "semicolons.csv").write_text("k;ts\n1;2\n")
+    (tmp_path / "folder").mkdir()
     pv.write_csv(pa.table(r), tmp_path / "r.csv")
     with pa.OSFile(str(tmp_path / "s.arrow"), "wb") as sink:
         table = pa.table(s)
@@ -83,6 +86,13 @@ def test_late_rows_are_joined_within_a_lateness_and_counted_beyond(
 
 MISTAKES = {
     "a missing column": (["--on", "nothere"], {}, "there is no column 'nothere'; it has k"),
+    "a misspelt column": (["--on", "K"], {}, "no column 'K'; it has k, x, y, z, ts: did you mean"),
+    "a misspelt ts": (["--on", "k", "--ts", "Ts"], {}, "no arrival column 'Ts'; it has k, x, y, z"),
+    "a misspelt flag": (["--on", "k", "--ouput", "p"], {}, "did you mean --output?; see streamjo"),
+    "a misspelt order": (["--on", "k", "--order", "iner"], {}, "did you mean inner?"),
+    "a misspelt knob": (["--on", "k", "--set", "bach=7"], {}, "it has batch: did you mean batch?"),
+    "an empty folder": (["--on", "k"], {"r": "folder"}, "folder: the folder holds no Parquet file"),
+    "a CSV of semicolons": (["--on", "k"], {"r": "semicolons.csv"}, "are separated by ';' and mus"),
     "a missing S column": (["--on", "x=nothere"], {}, "no column 'nothere'"),
     "a text band column": (
         ["--band", "z=a:1:1"],
@@ -95,6 +105,11 @@ MISTAKES = {
         "ts goes back at row 7, from 60 to 3: sort the input by ts",
     ),
     "a truncated file": (["--on", "k"], {"r": "cut.parquet"}, "cut.parquet: cannot be read"),
+    "a file to write anew": (
+        ["--on", "k"],
+        {"r": "cut.parquet"},
+        ": write it anew, or give",
+    ),
     "an empty file": (["--on", "k"], {"r": "empty.parquet"}, "empty.parquet: cannot be read"),
     "a missing file": (["--on", "k"], {"s": "no.parquet"}, "no.parquet: there is no such file"),
     "an unknown engine": (
@@ -192,15 +207,29 @@ def test_a_mistake_is_one_sentence_exit_2_and_no_file(
     ("flags", "sentence"),
     [
         (["--output", "pairs.xlsx"], "must end in .parquet or .arrow or .csv"),
-        (["--output", "nowhere/pairs.parquet"], "there is no folder nowhere"),
+        (["--output", "r.parquet/pairs.parquet"], "name a path whose folders are folders"),
         (["--metrics", "metrics.txt"], "must end in .json"),
     ],
 )
 def test_an_impossible_output_is_refused_before_the_work(
-    files: Path, capsys: pytest.CaptureFixture[str], flags: list[str], sentence: str
+    files: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    sentence: str,
 ) -> None:
+    monkeypatch.chdir(files)
     assert main([*words(files), "--on", "k", *flags]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_folders_of_an_output_are_made_when_it_is_written_and_not_before(files: Path) -> None:
+    target = files / "no" / "where" / "pairs.csv"
+    given = ["--on", "k", "--output", str(target)]
+    assert main([*words(files, engine="npj"), *given, "--window", "count:5"]) == 2
+    assert not (files / "no").exists()
+    assert main([*words(files), *given]) == 0
+    assert target.is_file()
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv"])
@@ -247,6 +276,28 @@ def test_engines_lists_every_engine(capsys: pytest.CaptureFixture[str]) -> None:
     assert "fpga-handshake" in capsys.readouterr().out
 
 
+def test_an_engine_is_explained_with_all_its_knobs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["engines", "ssbj"]) == 0
+    shown = capsys.readouterr().out
+    for knob in catalog.get("ssbj").knobs:
+        assert re.search(rf"^{knob.name} +{knob.default} ", shown, flags=re.MULTILINE)
+    assert "1 to 3600" in shown
+    assert main(["engines", "npj", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["knobs"]["load"]["range"] == "1 to 64"
+    assert main(["engines", "ssbi"]) == 2
+    assert "did you mean ssbj?" in capsys.readouterr().err
+
+
+def test_an_engine_that_cannot_run_here_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("streamjoin.engines.base.find_spec", lambda _: None)
+    assert main(["engines", "kang"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "usable here no: Numba is not installed: type pip install numba" in shown
+
+
 @pytest.mark.parametrize(
     "verb", [[], ["join"], ["compare"], ["engines"], ["report"], ["data"], ["hw"]]
 )
@@ -261,7 +312,16 @@ def test_an_unknown_verb_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit) as stopped:
         main(["joyn"])
     assert stopped.value.code == 2
-    assert "invalid choice: 'joyn'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "invalid choice: 'joyn'" in said
+    assert "did you mean join?" in said
+
+
+def test_the_bare_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([])
+    assert stopped.value.code == 0
+    assert "example" in capsys.readouterr().out
 
 
 def test_an_input_is_never_overwritten(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

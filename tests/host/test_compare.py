@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import streamjoin as sj
 from streamjoin.bench import compare as bench
 from streamjoin.bench import suites
-from streamjoin.cli import compare as compare_verb
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
@@ -20,6 +20,7 @@ from streamjoin.engines.yardsticks.duckdb import DuckDb
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 from streamjoin.report import run_folder
+from streamjoin.verbs import comparison
 
 CaptureFixture = pytest.CaptureFixture[str]
 
@@ -231,13 +232,13 @@ def test_records_without_their_page_are_completed_by_report_and_by_the_next_run(
     assert page.read_text() == first
     capsys.readouterr()
     with monkeypatch.context() as patch:
-        patch.setattr(compare_verb, "compare", killed)
+        patch.setattr(comparison, "compare_all", killed)
         assert main(compare) == 130
     assert f"{page}: was missing or of other records" in capsys.readouterr().err
     assert page.read_text() != first
     second = page.read_text()
     with monkeypatch.context() as patch:
-        patch.setattr(compare_verb, "compare", killed)
+        patch.setattr(comparison, "compare_all", killed)
         assert main(compare) == 130
     assert "drawn anew" not in capsys.readouterr().err
     assert page.read_text() == second
@@ -272,3 +273,61 @@ def test_a_report_of_several_runs_needs_a_page(tmp_path: Path, capsys: CaptureFi
 def test_the_middle_round_is_reported_with_its_spread() -> None:
     assert bench._spread([3.0, 1.0, 2.0, None]) == {"median": 2.0, "min": 1.0, "max": 3.0}
     assert bench._spread([None]) is None
+
+
+def test_a_refused_comparison_leaves_no_folder(
+    workload: Path, tmp_path: Path, capsys: CaptureFixture
+) -> None:
+    out = tmp_path / "no" / "where" / "deep"
+    for engines, flags in (("nope", []), ("npj", ["--window", "count:9"]), ("npj", ["--on", "z"])):
+        given = ["compare", str(workload), "--engines", engines, *flags, "--out", str(out)]
+        assert main(given) == 2
+        assert not (tmp_path / "no").exists()
+    capsys.readouterr()
+
+
+def test_a_folder_with_something_else_takes_a_run_if_forced(
+    workload: Path, tmp_path: Path, capsys: CaptureFixture
+) -> None:
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+    given = ["compare", str(workload), "--engines", "npj", "--rounds", "1", "--out", str(out)]
+    assert main(given) == 2
+    said = capsys.readouterr().err
+    assert "holds something else than a run, notes.txt" in said
+    assert "add --force" in said
+    assert main([*given, "--force"]) == 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "notes.txt",
+        "records.json",
+        "report.html",
+    ]
+
+
+def test_compare_and_advise_are_functions_too(workload: Path) -> None:
+    compared = sj.compare(workload, ["npj", "kang"], rounds=1, threads=1)
+    assert compared.ok
+    assert compared.page is None
+    assert [record["engine"] for record in compared.records["records"]] == ["npj", "kang"]
+    words = compared.records["command"].split()
+    assert words[:2] == ["streamjoin", "compare"]
+    assert words[3:] == ["--engines", "npj,kang", "--rounds", "1", "--threads", "1"]
+    assert sj.advise(workload, window="count:64").engine in catalog.names()
+    columns = {"k": np.arange(100)}
+    assert sj.advise(columns, columns, on="k", goal="throughput").reasons
+    with pytest.raises(sj.InputError, match=r"not 'speed'$"):
+        sj.advise(workload, goal="speed")
+    with pytest.raises(sj.InputError, match=r"did you mean latency\?$"):
+        sj.advise(workload, goal="latncy")
+    with pytest.raises(sj.InputError, match=r"^advise takes a workload's folder, or both inputs"):
+        sj.advise(columns)
+
+
+def test_the_catalogue_is_data(capsys: CaptureFixture) -> None:
+    entries = sj.engines()
+    assert [entry.engine for entry in entries] == catalog.names()
+    assert main(["engines", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(
+        json.dumps([entry.to_dict() for entry in entries])
+    )

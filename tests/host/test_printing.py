@@ -39,8 +39,9 @@ def test_what_a_terminal_obeys_is_escaped(text: str, shown: str) -> None:
 
 
 def test_names_of_a_workload_are_escaped_wherever_they_are_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     folder = workload(tmp_path / "w", name=EVIL)
     run = str(tmp_path / "run")
     assert main(["compare", str(folder), "--engines", "oracle", "--rounds", "1", "--out", run]) == 0

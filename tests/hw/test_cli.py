@@ -182,8 +182,9 @@ def test_importing_the_verb_imports_nothing_heavy() -> None:
 
 
 def test_prove_prints_a_table_of_what_holds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     names = ("pipe-reg-paths", "merger-passage")
     assert run("prove", *names, "--quick", "--out", str(tmp_path)) == 0
     printed = capsys.readouterr()

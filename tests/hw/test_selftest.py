@@ -161,13 +161,13 @@ def test_a_bitstream_comes_with_its_record_or_not_at_all(
     kept.mkdir()
     file = kept / "ulx3s-85f.json"
     file.write_text(json.dumps(record))
-    assert main(["hw", "synth", "--stored", str(kept)]) == 0
+    assert main(["hw", "synth", "--stored", str(kept), "--compare"]) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-1].endswith("yes")
     file.write_text(json.dumps({**record, "verilog_sha256": "0"}))
-    assert main(["hw", "synth", "--stored", str(kept)]) == 0
+    assert main(["hw", "synth", "--stored", str(kept), "--compare"]) == 0
     assert capsys.readouterr().err == (
-        "comparing with the designs as they are: ulx3s-85f\n"
+        "comparing with the designs as they are: ulx3s-85f, 1 of 1\n"
         "ulx3s-85f is of an earlier design; to renew it:  streamjoin hw bitstream "
         "--board ulx3s-85f --out build/ulx3s-85f && "
         f"cp build/ulx3s-85f/bitstream.json {file}\n"

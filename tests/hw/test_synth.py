@@ -307,13 +307,13 @@ def test_a_stored_record_of_an_earlier_design_is_reported_with_how_to_renew_it(
     recorded = record.record(PARAMS, TARGETS["xc7z020"], Settings(top=top), lambda _stage: None)
     file = tmp_path / f"{name}.json"
     file.write_text(json.dumps(recorded))
-    assert run("synth", "--stored", str(tmp_path)) == 0
+    assert run("synth", "--stored", str(tmp_path), "--compare") == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-1].endswith("yes")
-    comparing = f"comparing with the designs as they are: {name}\n"
+    comparing = f"comparing with the designs as they are: {name}, 1 of 1\n"
     assert shown.err == comparing
     file.write_text(json.dumps({**recorded, "verilog_sha256": "0"}))
-    assert run("synth", "--stored", str(tmp_path)) == 0
+    assert run("synth", "--stored", str(tmp_path), "--compare") == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-1].endswith("no")
     assert shown.err == comparing + (

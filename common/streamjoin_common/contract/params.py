@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, TypeGuard
 
 from streamjoin_common.contract.theta import Theta
+from streamjoin_common.errors import StreamJoinError
 
 INTERFACE_VERSION = 2
 """Raised whenever layouts or registers change meaning: part of every design's digest."""
@@ -51,7 +52,7 @@ class Term:
         return f"{self.kind.value}:{self.type.value}"
 
 
-class ParameterError(ValueError):
+class ParameterError(StreamJoinError, ValueError):
     """A design parameter is out of its range; the message names it and what is required."""
 
     exit_status = 2

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from streamjoin_common.errors import StreamJoinError
+
 Function = Callable[[Any, Any], Any]
 
 PLAIN = (bool, int, float, str, bytes, type(None))
 """Values that a predicate may take from outside: what ``repr`` shows is all there is to them."""
 
 
-class ThetaError(ValueError):
+class ThetaError(StreamJoinError, ValueError):
     """A function cannot be a predicate; the message names it and what would be right."""
 
     exit_status = 2

@@ -7,14 +7,18 @@ without one is in arrival order by position. A column that is named must be ther
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.durations import shown
 from streamjoin_common.language.windows import Window, needs_arrivals
+from streamjoin_common.suggestions import did_you_mean
 
 DEFAULT = "ts"
 
-UNITS = ("s", "ms", "us", "ns")
+Unit = Literal["s", "ms", "us", "ns"]
+
+UNITS: tuple[Unit, ...] = get_args(Unit)
 """Units of arrival times that are integers."""
 
 EPOCH_S = (946_684_800, 4_102_444_800)
@@ -63,7 +67,10 @@ class ArrivalColumn:
             return self.name
         there = ", ".join(have) or "none"
         if self.named:
-            raise InputError(f"{source}: there is no arrival column {self.name!r}; it has {there}")
+            near = did_you_mean(self.name, have)
+            raise InputError(
+                f"{source}: there is no arrival column {self.name!r}; it has {there}{near}"
+            )
         if self.window:
             raise InputError(
                 f"{source}: window {self.window} needs arrival times and there is no column "

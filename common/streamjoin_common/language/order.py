@@ -1,8 +1,13 @@
 """The order of results that is asked for and promised."""
 
-from streamjoin_common.errors import InputError
+from typing import Literal, get_args
 
-ORDERS = ("none", "outer", "inner")
+from streamjoin_common.errors import InputError
+from streamjoin_common.suggestions import did_you_mean
+
+Order = Literal["none", "outer", "inner"]
+
+ORDERS: tuple[Order, ...] = get_args(Order)
 """Order promises, from the weakest."""
 
 
@@ -15,4 +20,5 @@ def check_order(order: object) -> None:
         Naming the orders.
     """
     if order not in ORDERS:
-        raise InputError(f"order must be one of {', '.join(ORDERS)}, not {order!r}")
+        near = did_you_mean(order, ORDERS)
+        raise InputError(f"order must be one of {', '.join(ORDERS)}, not {order!r}{near}")

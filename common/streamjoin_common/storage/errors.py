@@ -5,6 +5,8 @@ import os
 import re
 from pathlib import Path
 
+from streamjoin_common.errors import StreamJoinError
+
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """The run was right and the disk was not: exit status 1, others are 2."""
 
@@ -36,7 +38,7 @@ def system_reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-class StorageError(OSError):
+class StorageError(StreamJoinError, OSError):
     """A file or folder cannot be written; one sentence names it and what to do.
 
     Parameters
@@ -68,7 +70,7 @@ def refused(path: Path, number: int, remedy: str | None = None) -> StorageError:
     return StorageError(path, OSError(number, os.strerror(number)), remedy)
 
 
-class CacheError(RuntimeError):
+class CacheError(StreamJoinError, RuntimeError):
     """The cache cannot be used; the message names the variable that chooses it."""
 
     exit_status = 2

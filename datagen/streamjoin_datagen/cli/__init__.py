@@ -15,7 +15,7 @@ from streamjoin_common.language.arrivals import UNITS
 from streamjoin_datagen.cli.jobs import Job, jobs_of, refuse
 from streamjoin_datagen.cli.output import plain, print_columns, print_outcomes, progress_bars, say
 from streamjoin_datagen.cli.usage import epilog
-from streamjoin_datagen.errors import SpecError, require
+from streamjoin_datagen.errors import SpecError, require_known
 from streamjoin_datagen.params import SPECS
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _speed(args: argparse.Namespace) -> int:
     )
     kinds = args.what[1:] or list(SPECS)
     for kind in kinds:
-        require(kind in SPECS, "workload", f"one of {', '.join(SPECS)}", kind)
+        require_known(kind, SPECS, "workload")
     if args.out.exists():
         raise SpecError(f"--out must be a new folder, and {args.out} is there: it is removed again")
     rows: list[dict[str, Any]] = []

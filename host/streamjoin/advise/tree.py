@@ -4,6 +4,7 @@ A second tree covers what the study excludes: sliding windows, band predicates, 
 """
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from streamjoin.advise import sliding
 from streamjoin.advise import thresholds as stored
@@ -13,7 +14,9 @@ from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import Job
 
-GOALS = ("throughput", "latency")
+Goal = Literal["throughput", "latency"]
+
+GOALS: tuple[Goal, ...] = get_args(Goal)
 MEDIUM_SHARE = 0.5
 """Share of SHJ-JM's sustained rate above which an arrival rate is medium; above all of it, high.
 

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 from streamjoin_common.errors import InputWarning
 from streamjoin_common.printing import printable
 from streamjoin_common.redaction import redacted
+from streamjoin_common.suggestions import did_you_mean
 
 OWN_VERBS = {
     "join": "one engine, one input: writes the result and the metrics",
@@ -60,12 +61,32 @@ example:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one sentence."""
+    """An argument parser whose errors are one sentence, with what was probably meant."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.set_defaults(parser=self)  # that of the verb, after parsing
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; a flag that is not known is an error of the verb's own parser."""
+        known, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            known.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known
 
     def error(self, message: str) -> NoReturn:
         """Print the sentence and exit with 2."""
-        _complain(f"{message}; see {self.prog} --help", self.prog)
+        _complain(f"{message}{self._meant(message)}; see {self.prog} --help", self.prog)
         sys.exit(2)
+
+    def _meant(self, message: str) -> str:
+        """Say what was probably meant by an unknown verb, value or flag."""
+        choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        if choice:
+            return did_you_mean(choice[1], re.findall(r"[^\s,']+", choice[2]))
+        unknown = re.search(r"unrecognized arguments: (--[^\s=]+)", message)
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        return did_you_mean(unknown[1], flags) if unknown else ""
 
 
 MAX_WORD_CHARACTERS = 600
@@ -270,7 +291,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             sub.description = verb.help
             verb.configure(sub)
             sub.set_defaults(run=verb.run)
-    return parser.parse_args(arguments)
+    if not arguments:
+        parser.print_help()
+        sys.exit(0)
+    return parser.parse_args(arguments)  # type: ignore[no-any-return]  # as argparse has it
 
 
 def _load(name: str) -> Any:

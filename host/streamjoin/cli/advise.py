@@ -2,16 +2,15 @@
 
 import argparse
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamjoin.advise import GOALS, Advice, advise, thresholds
+from streamjoin.advise import GOALS, Advice, thresholds
 from streamjoin.bench.workloads import read_workload
 from streamjoin.cli import options, semistream
-from streamjoin.cli.terminal import print_json, print_table, progress, say
-from streamjoin.engines.job import Job
+from streamjoin.cli.terminal import print_json, print_paragraph, print_table, progress, say
 from streamjoin.errors import InputError
+from streamjoin.verbs import advice as advice_of
 
 EPILOG = """\
 examples:
@@ -53,10 +52,21 @@ class AdviseVerb:
             return semistream.calibrate(args)
         if args.what is None:
             raise InputError("name a workload folder, as runs/workloads/equi, or --calibrate")
-        job = _job(args)
         if semistream.asked(args):
+            workload = read_workload(args.what, ("oracle",), args.threads)
+            workload = options.on_workload(args, workload)
+            job = advice_of.job_of(workload, args.arrival, args.speedup)
             return semistream.forecast(job, args)
-        advice = advise(job, args.goal)
+        advice = advice_of.advise(
+            args.what,
+            on=args.on,
+            band=args.band,
+            window=args.window,
+            threads=args.threads,
+            arrival=args.arrival,
+            speedup=args.speedup,
+            goal=args.goal,
+        )
         _, path = thresholds.load()
         own = path != thresholds.SHIPPED
         source = str(path) if own else "the package's own; --calibrate measures this machine"
@@ -65,16 +75,6 @@ class AdviseVerb:
         else:
             _print(advice, source)
         return 0
-
-
-def _job(args: argparse.Namespace) -> Job:
-    workload = read_workload(args.what, ("oracle",), args.threads)
-    workload = options.on_workload(args, workload)
-    request = replace(workload.request, arrival=args.arrival, speedup=args.speedup)
-    job = request.read(workload.r, workload.s)
-    if args.arrival is None and job.start_us == job.end_us:
-        return replace(job, arrival="instant")
-    return job
 
 
 def _plain(advice: Advice, source: str) -> dict[str, Any]:
@@ -89,10 +89,12 @@ def _plain(advice: Advice, source: str) -> dict[str, Any]:
 
 def _print(advice: Advice, source: str) -> None:
     print_table(["feature", "estimate"], [list(row) for row in advice.features.table_rows()])
+    print_paragraph("")
     print_table(
         ["step", "because"],
         [[str(step), reason] for step, reason in enumerate(advice.reasons, start=1)],
     )
+    print_paragraph("")
     print_table(["advice", "goal", "thresholds from"], [[advice.engine, advice.goal, source]])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from streamjoin.bench import experiments, runner
 from streamjoin.cli import figures
+from streamjoin.cli.options import FORCE_HELP
 from streamjoin.cli.terminal import (
     duration,
     print_json,
@@ -46,6 +47,7 @@ class BenchVerb:
         parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
         parser.add_argument("--out", type=Path, metavar="RUN", help="default runs/bench/NAME-SIZE")
         parser.add_argument("--data", type=Path, default=Path("runs/workloads"), metavar="DIR")
+        parser.add_argument("--force", action="store_true", help=FORCE_HELP)
         parser.add_argument("--json", action="store_true", help="print the records as JSON")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -56,7 +58,7 @@ class BenchVerb:
         experiment = experiments.read(args.name, args.size)
         runner.check(experiment, args.size)
         out = args.out or Path("runs/bench") / f"{experiment.name}-{args.size}"
-        check_run_folder(out, say)
+        check_run_folder(out, say, force=args.force)
         words = ["streamjoin", "bench", args.name, "--size", args.size]
         command = shlex.join([*words, "--threads", str(args.threads), "--out", str(out)])
         check_writable(args.data)
@@ -87,14 +89,13 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         print_json(rows)
         return 0
-    headings = ["experiment", "quick", "full", "title", "source"]
+    headings = ["experiment", "quick", "full", "title"]
     print_table(
         headings,
         [[str(row[heading]) for heading in headings] for row in rows],
         {"quick", "full"},
-        ("source", "title"),
-        folding=("source", "title"),
     )
+    say("quick and full count the points of each size; --json has the published sources too")
     return 0
 
 
@@ -158,7 +159,6 @@ def _print_results(baseline: str, serves: bool, results: figures.Results) -> Non
         rows,
         {*headings} - {"point", "engine", "clock", "checked"},
         ("min to max", "peak", "CPU", "of limit", *latencies, "last match", "threads"),
-        folding=("point",),
     )
 
 

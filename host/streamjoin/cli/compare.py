@@ -2,19 +2,12 @@
 
 import argparse
 import os
-import shlex
-from dataclasses import replace
 from pathlib import Path
 
-from streamjoin.bench.compare import compare
-from streamjoin.bench.suites import read_suite
-from streamjoin.bench.workloads import DEFAULT_ROUNDS, Comparison, read_workload
+from streamjoin.bench.workloads import DEFAULT_ROUNDS
 from streamjoin.cli import figures, options
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
-from streamjoin.engines import catalog
-from streamjoin.errors import InputError
-from streamjoin.report.run_folder import check_run_folder, write_run
-from streamjoin_common.language.kinds import parse_how
+from streamjoin.verbs import comparison
 
 EPILOG = """\
 examples:
@@ -40,67 +33,40 @@ class CompareVerb:
         parser.add_argument(
             "--data",
             type=Path,
-            default=Path("runs/workloads"),
+            default=comparison.DEFAULT_DATA,
             metavar="DIR",
             help="where a suite's workloads are made; default runs/workloads",
         )
         parser.add_argument("--rounds", type=int, help=f"measured rounds; default {DEFAULT_ROUNDS}")
         parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
         options.add_max_pairs(parser)
+        parser.add_argument("--force", action="store_true", help=options.FORCE_HELP)
         parser.add_argument("--json", action="store_true", help="print the records as JSON")
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, write the page, print the table; 1 if any result is wrong or missing."""
-        check_run_folder(args.out, say)
-        title, comparisons = _comparisons(args)
-        for comparison in comparisons:
-            for name in comparison.engines:
-                catalog.get(name)
-        command = shlex.join(["streamjoin", *_words(args)])
-        records = compare(comparisons, title, command, progress, say)
-        page = write_run(records, args.out, say)
+        compared = comparison.compare(
+            args.what,
+            args.engines,
+            on=args.on,
+            band=args.band,
+            window=args.window,
+            how=args.how,
+            rounds=args.rounds,
+            threads=args.threads,
+            max_pairs=args.max_pairs,
+            data=args.data,
+            out=args.out,
+            force=args.force,
+            show=progress,
+            say=say,
+        )
         if args.json:
-            print_json(records)
+            print_json(compared.records)
         else:
-            figures.print_apart(records, _print)
-        say(f"the page is {page}")
-        return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
-
-
-def _comparisons(args: argparse.Namespace) -> tuple[str, list[Comparison]]:
-    if args.what.suffix == ".toml":
-        for flag in ("engines", "window", "on", "band"):
-            if getattr(args, flag):
-                raise InputError(f"--{flag} does not go with a suite: it names its own")
-        if args.how != "inner":
-            raise InputError("--how does not go with a suite: its workloads are joined inner")
-        name, comparisons = read_suite(args.what, args.data, args.threads)
-    else:
-        if not args.engines:
-            raise InputError("--engines is needed, as kang,fpga-handshake; see streamjoin engines")
-        only = read_workload(args.what, tuple(args.engines.split(",")), args.threads)
-        only = replace(options.on_workload(args, only), how=parse_how(args.how))
-        name, comparisons = only.name, [only]
-    if args.rounds is not None:
-        comparisons = [replace(each, rounds=args.rounds) for each in comparisons]
-    if args.max_pairs is not None:
-        comparisons = [replace(each, max_pairs=args.max_pairs) for each in comparisons]
-    return name, comparisons
-
-
-def _words(args: argparse.Namespace) -> list[str]:
-    """The command line that repeats this run."""
-    words = ["compare", str(args.what)]
-    for flag in ("engines", "window", "rounds", "max-pairs"):
-        value = getattr(args, flag.replace("-", "_"))
-        if value is not None:
-            words += [f"--{flag}", str(value)]
-    if args.how != "inner":
-        words += ["--how", args.how]
-    for flag in ("on", "band"):
-        for value in getattr(args, flag) or ():
-            words += [f"--{flag}", value]
-    return [*words, "--threads", str(args.threads), "--out", str(args.out)]
+            figures.print_apart(compared.records, _print)
+        say(f"the page is {compared.page}")
+        return 0 if compared.ok else 1
 
 
 def _print(results: figures.Results) -> None:

@@ -2,57 +2,100 @@
 
 import argparse
 
-from streamjoin.cli.terminal import print_json, print_table
-from streamjoin.engines import catalog
+from streamjoin.cli.terminal import print_json, print_paragraph, print_table, say
+from streamjoin.engines import listing
+
+EPILOG = """\
+examples:
+  streamjoin engines
+  streamjoin engines splitjoin
+  streamjoin engines --json
+"""
 
 
 class EnginesVerb:
-    """Lists the engines."""
+    """Lists the engines, or explains one."""
 
-    help = "Every engine with its capabilities, and whether it is usable here."
+    help = "Every engine with its capabilities, or one with its knobs, and whether it is usable."
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""
-        parser.epilog = "example:\n  streamjoin engines --json"
+        parser.epilog = EPILOG
+        parser.add_argument("name", metavar="NAME", nargs="?", help="explain this one")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, args: argparse.Namespace) -> int:
-        """Print the catalog."""
-        rows = []
-        for name in catalog.names():
-            engine = catalog.get(name)
-            can = engine.capabilities
-            rows.append(
-                {
-                    "engine": name,
-                    "platform": can.platform,
-                    "predicates": sorted(can.predicates),
-                    "windows": sorted(can.windows),
-                    "order": can.order,
-                    "arrivals": sorted(can.arrivals),
-                    "backends": list(can.backends),
-                    "parallel": can.parallel,
-                    "knobs": {knob.name: knob.default for knob in engine.knobs},
-                    "usable": engine.unusable() or "yes",
-                    "summary": engine.summary,
-                }
-            )
-        if args.json:
-            print_json(rows)
+        """Print the catalogue, or an engine."""
+        if args.name is not None:
+            one = listing.entry(args.name)
+            if args.json:
+                print_json(one.to_dict())
+            else:
+                _explain(one)
             return 0
-        headings = ["engine", "platform", "predicates", "windows", "order", "knobs", "usable"]
+        entries = listing.engines()
+        if args.json:
+            print_json([each.to_dict() for each in entries])
+            return 0
+        headings = [
+            "engine",
+            "platform",
+            "predicate",
+            "windows",
+            "order",
+            "runs\nhere",
+            "what it is",
+        ]
         print_table(
             headings,
-            [[_text(row[name]) for name in headings] for row in rows],
-            droppable=("knobs", "platform", "order"),
+            [
+                [
+                    each.engine,
+                    each.platform,
+                    " ".join(each.predicates),
+                    " ".join(each.windows),
+                    each.order,
+                    each.unusable or "yes",
+                    each.summary.partition(":")[0].rstrip("."),
+                ]
+                for each in entries
+            ],
+            droppable=("what it is", "platform", "order"),
         )
+        say("to explain one with its knobs, type  streamjoin engines NAME")
         return 0
 
 
-def _text(value: object) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{name}={default}" for name, default in value.items())
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _explain(one: listing.EngineEntry) -> None:
+    threads = "as many as --threads says" if one.parallel else "one"
+    rows = [
+        ["platform", one.platform],
+        ["predicates", ", ".join(one.predicates)],
+        ["windows", ", ".join(one.windows)],
+        ["order of results", f"{one.order}, the strongest that it promises"],
+        ["arrivals", ", ".join(one.arrivals)],
+        ["threads", threads],
+        ["joins live", "yes, in sj.StreamJoiner" if one.live else "no"],
+        ["usable here", "yes" if one.unusable is None else f"no: {one.unusable}"],
+    ]
+    if one.backends:
+        rows.insert(1, ["backends", f"{', '.join(one.backends)}; the first is the default"])
+    if one.stores:
+        rows.insert(1, ["R", "a file, or a relation that stays in its store"])
+    print_paragraph(f"{one.engine}: {one.summary}")
+    print_paragraph("")
+    print_table(["property", "value"], rows)
+    print_paragraph("")
+    if not one.knobs:
+        print_paragraph("It has no knobs.")
+        return
+    print_table(
+        ["knob", "default", "takes", "meaning"],
+        [[knob.name, str(knob.default), knob.range, knob.meaning] for knob in one.knobs],
+    )
+    first = one.knobs[0]
+    print_paragraph("")
+    print_paragraph(f"To set one, add  --set {first.name}={first.default}  to streamjoin join.")
 
 
 VERB = EnginesVerb()

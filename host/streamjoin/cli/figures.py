@@ -28,6 +28,8 @@ def print_apart(records: dict[str, Any], print_results: Callable[[Results], None
     if simulated:
         clocks = _clocks(simulated)
         at = next(iter(clocks)) if len(clocks) == 1 else "the clock in the table"
+        if measured:
+            print_paragraph("")
         print_paragraph(f"simulated, not measured; seconds are cycles at {at}:")
         print_results(simulated)
     for record in records["records"]:

@@ -134,7 +134,7 @@ class JoinVerb:
         if asked.to_stdout:
             write(result(outcome), sys.stdout.buffer, asked.suffix)
             sys.stdout.flush()
-        with new_files(targets) as drafts:
+        with new_files(targets, parents=True) as drafts:
             for target, draft in zip(targets, drafts, strict=True):
                 if target == asked.output:
                     write(result(outcome), draft, asked.suffix)

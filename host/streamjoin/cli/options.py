@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
@@ -10,10 +9,12 @@ from streamjoin_common.language.arrivals import UNITS
 from streamjoin_common.language.kinds import KINDS
 from streamjoin_common.language.order import ORDERS
 from streamjoin_common.language.predicates import Predicate
-from streamjoin_common.language.windows import parse_window
 
 if TYPE_CHECKING:
     from streamjoin.bench.workloads import Comparison
+
+
+FORCE_HELP = "write the run into a folder that holds something else, which stays"
 
 
 def add_predicate(parser: argparse.ArgumentParser) -> None:
@@ -36,11 +37,9 @@ def predicate(args: argparse.Namespace) -> Predicate:
 
 def on_workload(args: argparse.Namespace, workload: "Comparison") -> "Comparison":
     """Replace a workload's window and predicate where flags name others."""
-    if args.window:
-        workload = replace(workload, window=parse_window(args.window))
-    if args.on or args.band:
-        workload = replace(workload, predicate=predicate(args), expected=None)
-    return workload
+    from streamjoin.verbs.workload import changed
+
+    return changed(workload, args.on, args.band, args.window)
 
 
 def add_max_pairs(parser: argparse.ArgumentParser) -> None:

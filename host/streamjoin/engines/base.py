@@ -16,7 +16,8 @@ import numpy as np
 from streamjoin.engines.job import ARRIVALS, Job
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import Meter
-from streamjoin_common.language.order import ORDERS
+from streamjoin_common.language.order import ORDERS, Order
+from streamjoin_common.suggestions import did_you_mean
 
 Report = Callable[[str], None]
 
@@ -49,7 +50,7 @@ class Capabilities:
 
     predicates: frozenset[str]
     windows: frozenset[str]
-    order: str
+    order: Order
     platform: str
     parallel: bool = False
     backends: tuple[str, ...] = ()
@@ -69,6 +70,14 @@ class Knob:
     maximum: int | None = None
     choices: tuple[str, ...] = ()
 
+    @property
+    def range(self) -> str:
+        """The values that it takes, in words."""
+        if isinstance(self.default, str):
+            return " or ".join(self.choices)
+        upper = f"to {self.maximum}" if self.maximum is not None else "up"
+        return f"{self.minimum or 0} {upper}"
+
     def parse(self, given: str | int) -> int | str:
         """Check a value given as a string or an integer.
 
@@ -80,16 +89,14 @@ class Knob:
         if isinstance(self.default, str):
             if given in self.choices:
                 return str(given)
-            raise InputError(f"knob {self.name} takes {' or '.join(self.choices)}, not {given!r}")
+            near = did_you_mean(given, self.choices)
+            raise InputError(f"knob {self.name} takes {self.range}, not {given!r}{near}")
         whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
         digits = isinstance(given, str) and given.isascii() and given.isdigit() and len(given) < 18
         value = int(given) if whole or digits else None
         minimum, maximum = self.minimum or 0, self.maximum
         if value is None or value < minimum or (maximum is not None and value > maximum):
-            upper = f" to {maximum}" if maximum is not None else " up"
-            raise InputError(
-                f"knob {self.name} takes an integer from {minimum}{upper}, not {given!r}"
-            )
+            raise InputError(f"knob {self.name} takes an integer from {self.range}, not {given!r}")
         return value
 
 
@@ -169,7 +176,8 @@ class Engine(ABC):
         for name in knobs:
             if name not in known:
                 have = ", ".join(known) or "none"
-                raise InputError(f"{self.name} has no knob {name!r}; it has {have}")
+                near = did_you_mean(name, known)
+                raise InputError(f"{self.name} has no knob {name!r}; it has {have}{near}")
         return {name: known[name].parse(knobs.get(name, known[name].default)) for name in known}
 
     def check(self, job: Job) -> None:
@@ -199,4 +207,5 @@ class Engine(ABC):
             raise UnsupportedError(f"{self.name} cannot do arrival {job.arrival}, only {have}")
         if job.backend is not None and job.backend not in can.backends:
             have = ", ".join(can.backends) or "none"
-            raise UnsupportedError(f"{self.name} has no backend {job.backend!r}, only {have}")
+            near = did_you_mean(job.backend, can.backends)
+            raise UnsupportedError(f"{self.name} has no backend {job.backend!r}, only {have}{near}")

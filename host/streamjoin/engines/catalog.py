@@ -3,7 +3,6 @@
 Other packages of this project add engines through the entry-point group ``streamjoin.engines``.
 """
 
-import difflib
 import functools
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -14,6 +13,7 @@ from streamjoin.tuples import Stream
 from streamjoin_common.language.order import ORDERS
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
+from streamjoin_common.suggestions import did_you_mean
 
 _CLASSES = {
     "npj": "streamjoin.engines.intra.npj:Npj",
@@ -66,9 +66,8 @@ def get(name: str) -> Engine:
         If no engine has that name.
     """
     if name not in _class_paths():
-        near = difflib.get_close_matches(str(name), names(), 1)
-        meant = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names())}"
-        raise InputError(f"there is no engine {name!r}: {meant}")
+        near = did_you_mean(name, names()) or f": choose one of {', '.join(names())}"
+        raise InputError(f"there is no engine {name!r}{near}")
     module, _, attribute = _class_paths()[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
     return engine

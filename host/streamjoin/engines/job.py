@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -9,7 +10,12 @@ from streamjoin.tuples import Int64s, Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 
-ARRIVALS = ("instant", "replay")
+Arrival = Literal["instant", "replay"]
+
+Backend = Literal["model", "pynq"]
+"""Where a hardware engine runs."""
+
+ARRIVALS: tuple[Arrival, ...] = get_args(Arrival)
 """How a join gets its input: all at once, or at its arrival times."""
 
 

@@ -214,13 +214,14 @@ def from_arrays(
     if name is not None:
         ts, counted = given_arrivals(data[name], name, source, arrival.unit)
         hint = _hint(ts, arrival, source, counted)
-    lengths = {len(array) for array, _ in columns_by_name.values()} | (
-        {len(ts)} if ts is not None else set()
-    )
-    if len(lengths) > 1:
-        raise InputError(f"{source}: the columns have different lengths: {sorted(lengths)}")
-    rows = lengths.pop()
-    return _batch(columns_by_name, ts, rows, Arrays(data, source, rows), hint)
+    rows = {column: len(array) for column, (array, _) in columns_by_name.items()}
+    if name is not None and ts is not None:
+        rows[name] = len(ts)
+    if len(set(rows.values())) > 1:
+        listed = ", ".join(f"{column!r} {count}" for column, count in rows.items())
+        raise InputError(f"{source}: the columns have different lengths, in rows: {listed}")
+    count = next(iter(rows.values()))
+    return _batch(columns_by_name, ts, count, Arrays(data, source, count), hint)
 
 
 def _hint(ts: Int64s, arrival: ArrivalColumn, source: str, counted: bool) -> str | None:

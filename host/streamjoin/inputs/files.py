@@ -10,6 +10,7 @@ from streamjoin import memory
 from streamjoin.errors import InputError, UnavailableError, in_one_line
 from streamjoin_common import decoded
 from streamjoin_common.language.arrivals import ArrivalColumn
+from streamjoin_common.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,7 +135,7 @@ def _in(folder: Path) -> list[Path]:
 
 def _read(path: Path, columns: list[str] | None, arrival: ArrivalColumn | None) -> "pa.Table":
     pa = arrow()
-    suffix = path.suffix.lower()
+    suffix, is_folder = path.suffix.lower(), False
     try:
         is_folder = path.is_dir()
         if not path.exists():
@@ -157,13 +158,21 @@ def _read(path: Path, columns: list[str] | None, arrival: ArrivalColumn | None) 
         raise
     except (pa.ArrowException, OSError, ValueError, IndexError, KeyError) as error:
         reason = in_one_line(error)
-        raise InputError(f"{path}: cannot be read: {reason}") from None
+        damaged = not isinstance(error, OSError) or error.errno is None
+        remedy = f": {REMEDY}" if damaged and not is_folder else ""
+        if suffix == ".csv":
+            remedy = ": mend it, or write it anew"
+        raise InputError(f"{path}: cannot be read: {reason}{remedy}") from None
     if suffix in DATABASES:
         raise InputError(
             f"{path}: is a database: name its kind, and a table, as sqlite:{path}:TABLE or "
             f"duckdb:{path}:TABLE"
         )
     raise InputError(f"{path}: must end in .parquet, .arrow or .csv, or be a Parquet folder")
+
+
+REMEDY = "write it anew, or give it the suffix of its format (.parquet, .arrow, .csv)"
+"""What to do about a file that is damaged or of another format."""
 
 
 def _check_fits(path: Path, needed: Callable[[int], int]) -> None:
@@ -186,7 +195,8 @@ def require_columns(
     for name in columns:
         if name not in have:
             listed = ", ".join(have) or "none"
-            raise InputError(f"{source}: there is no column {name!r}; it has {listed}")
+            near = did_you_mean(name, have)
+            raise InputError(f"{source}: there is no column {name!r}; it has {listed}{near}")
     ts = None if arrival is None else arrival.among(have, source)
     for name in dict.fromkeys([*columns, *([ts] if ts else [])]):
         if have.count(name) > 1:
@@ -200,9 +210,11 @@ def _read_parquet(
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    dataset = pq.ParquetDataset(path)
+    if not dataset.files:
+        raise InputError(f"{path}: the folder holds no Parquet files")
     if columns is None:
         return pq.read_table(path, page_checksum_verification=True)
-    dataset = pq.ParquetDataset(path)
     names = dataset.schema.names
     ts = require_columns(names, columns, arrival, str(path))
     wanted = {*columns, *([ts] if ts else [])}
@@ -233,6 +245,15 @@ def read_ipc(
     return table  # type: ignore[no-any-return]  # see arrow()
 
 
+def _refuse_other_marks(names: list[str], source: str) -> None:
+    for mark in (";", "\t", "|"):
+        if len(names) == 1 and mark in names[0]:
+            raise InputError(
+                f"{source}: its columns are separated by {mark!r} and must be by commas: write it "
+                "so"
+            )
+
+
 def read_csv(
     source: Any,
     names: list[str] | None,
@@ -247,9 +268,11 @@ def read_csv(
 
     wanted = None
     if columns is not None and names is not None:
+        _refuse_other_marks(names, name)
         ts = require_columns(names, columns, arrival, name)
         wanted = [each for each in names if each in {*columns, *([ts] if ts else [])}]
     table = pv.read_csv(source, convert_options=pv.ConvertOptions(include_columns=wanted))
+    _refuse_other_marks(table.column_names, name)
     for column in set(columns or ()) & set(table.column_names):
         if table.column_names.count(column) > 1 or not types.is_floating(table[column].type):
             continue

@@ -9,6 +9,7 @@ import numpy as np
 from streamjoin.errors import InputError
 from streamjoin.inputs.files import arrow
 from streamjoin.relations.base import WORD_BYTES, Projection, Store, Words
+from streamjoin_common.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,8 @@ def store_class(kind: str) -> Any:
         If there is none.
     """
     if kind not in _CLASSES:
-        raise InputError(f"there is no store {kind!r}; choose one of {', '.join(KINDS)}")
+        near = did_you_mean(kind, KINDS)
+        raise InputError(f"there is no store {kind!r}; choose one of {', '.join(KINDS)}{near}")
     module, _, name = _CLASSES[kind].partition(":")
     return getattr(import_module(f"streamjoin.relations.{module}"), name)
 

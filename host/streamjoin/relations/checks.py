@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from streamjoin.errors import InputError
+from streamjoin_common.suggestions import did_you_mean
 
 OWN_TABLE = "r"
 """Name of the table in databases that :func:`~streamjoin.relations.write_store` writes."""
@@ -13,9 +14,8 @@ MAX_POSITIONS_PER_ROW = 100
 
 def refuse_column(location: Path, name: str, have: list[str]) -> InputError:
     """Say that a column is missing."""
-    return InputError(
-        f"{location}: there is no column {name!r}; it has {', '.join(have) or 'none'}"
-    )
+    listed, near = ", ".join(have) or "none", did_you_mean(name, have)
+    return InputError(f"{location}: there is no column {name!r}; it has {listed}{near}")
 
 
 def choose_table(location: Path, asked: str | None, have: list[str]) -> str:
@@ -29,7 +29,8 @@ def choose_table(location: Path, asked: str | None, have: list[str]) -> str:
     listed = ", ".join(have) or "none"
     if asked is not None:
         if asked not in have:
-            raise InputError(f"{location}: there is no table {asked!r}; it has {listed}")
+            near = did_you_mean(asked, have)
+            raise InputError(f"{location}: there is no table {asked!r}; it has {listed}{near}")
         return asked
     if OWN_TABLE in have:
         return OWN_TABLE

@@ -11,6 +11,7 @@ from streamjoin.relations import server_address as addresses
 from streamjoin.relations.base import Projection, Store
 from streamjoin.relations.catalog import KINDS, open_store
 from streamjoin.relations.server_address import Address, is_address, shown, split_table
+from streamjoin_common.suggestions import did_you_mean
 
 DATABASES = ("sqlite", "duckdb", "postgres")
 """Kinds that hold relations by the names of tables."""
@@ -47,7 +48,8 @@ class Relation:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             kinds = ", ".join(KINDS)
-            raise InputError(f"there is no store {shown(self.kind)!r}; choose one of {kinds}")
+            near = did_you_mean(self.kind, KINDS)
+            raise InputError(f"there is no store {shown(self.kind)!r}; choose one of {kinds}{near}")
         if is_address(self.location):
             if self.kind != "postgres":
                 raise InputError(

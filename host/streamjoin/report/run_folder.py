@@ -12,11 +12,20 @@ from streamjoin.report.page import RUN_PAGE, complete_page, write_report
 from streamjoin_common import storage
 
 
-def check_run_folder(out: Path, say: Callable[[str], None]) -> None:
+def check_run_folder(out: Path, say: Callable[[str], None], *, force: bool = False) -> None:
     """Refuse a folder that holds something else than a run; complete an earlier run in it.
 
     A run that was ended has finished points, drafts, or records without their page; the page is
     drawn.
+
+    Parameters
+    ----------
+    out : Path
+        The folder, which need not be there.
+    say : callable taking str
+        Reports what is completed.
+    force : bool
+        Whether the run may go into a folder that holds something else, which stays.
 
     Raises
     ------
@@ -32,8 +41,14 @@ def check_run_folder(out: Path, say: Callable[[str], None]) -> None:
         _complete(out, say)
         return
     held = [path.name for path in out.iterdir()] if out.is_dir() else []
-    if points.FOLDER not in held and not all(map(storage.is_draft, held)):
-        raise InputError(f"--out {out}: holds something else than a run; choose another folder")
+    if force or points.FOLDER in held:
+        return
+    foreign = next((name for name in sorted(held) if not storage.is_draft(name)), None)
+    if foreign is not None:
+        raise InputError(
+            f"--out {out}: holds something else than a run, {foreign}: choose another folder, or "
+            "add --force (force=True in Python) to write the run beside it"
+        )
 
 
 def _complete(out: Path, say: Callable[[str], None]) -> None:

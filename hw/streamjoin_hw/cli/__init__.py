@@ -15,6 +15,7 @@ from streamjoin_common import storage
 from streamjoin_common.contract import ParameterError, active_cores
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
+from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.latency import configure as configure_latency
 from streamjoin_hw.cli.options import design_from, parameters_help
 from streamjoin_hw.cli.power import configure as configure_power
@@ -100,7 +101,10 @@ def _model(arguments: argparse.Namespace) -> int:
     target = _out(arguments)
     if target is not None:
         if target.exists():
-            raise UsageError(f"--out must name a folder that is not there yet, not {str(target)!r}")
+            raise UsageError(
+                f"--out must name a folder that is not there yet, not {str(target)!r}: "
+                "remove it, or name another"
+            )
         folder = _copied(folder, target)
     print(
         json.dumps({"folder": str(folder), "digest": params.digest}) if arguments.json else folder
@@ -184,7 +188,10 @@ def _bitstream(arguments: argparse.Namespace) -> int:
 
     names = (*BOARDS, ulx3s.BOARD)
     if arguments.board not in names:
-        raise UsageError(f"--board must be one of {', '.join(names)}, not {arguments.board!r}")
+        near = did_you_mean(arguments.board, names)
+        raise UsageError(
+            f"--board must be one of {', '.join(names)}, not {arguments.board!r}{near}"
+        )
     folder = _out(arguments)
     if folder is None:
         raise UsageError("--out must name the folder that the bitstream is written to")

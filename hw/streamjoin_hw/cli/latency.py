@@ -7,10 +7,13 @@ from typing import Any
 
 from streamjoin_common.contract import FORWARDS, DesignParams
 from streamjoin_common.errors import UsageError
+from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import design_from
-from streamjoin_hw.cli.terminal import built_model, print_table, say
+from streamjoin_hw.cli.terminal import built_model, print_paragraph, print_table, say
 
 USUAL_CORES = "1,2,4,8"
+
+COLUMNS = ("variant", "cores", "window", "cycles a tuple", "first match", "last match", "agree")
 
 VARIANTS = (*FORWARDS, "splitjoin")
 """The chain in lock step, the chain that forwards at once, and SplitJoin between its trees."""
@@ -35,7 +38,10 @@ def configure(action: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure each design and print it beside the closed forms; 1 if they differ."""
     if arguments.variant is not None and arguments.variant not in VARIANTS:
-        raise UsageError(f"--variant must be one of {', '.join(VARIANTS)}, not {arguments.variant}")
+        near = did_you_mean(arguments.variant, VARIANTS)
+        raise UsageError(
+            f"--variant must be one of {', '.join(VARIANTS)}, not {arguments.variant}{near}"
+        )
     variants = VARIANTS if arguments.variant is None else (arguments.variant,)
     base = design_from(arguments.preset or "tiny", arguments.param)
     if base.design == "splitjoin-hash":
@@ -53,12 +59,22 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(rows))
     else:
-        columns = tuple(name.replace("_", " ") for name in rows[0])
-        print_table(columns, [tuple(map(str, row.values())) for row in rows])
+        print_paragraph("measured cycles, and in brackets those of the closed forms:")
+        print_table(COLUMNS, [_cells(row) for row in rows], {*COLUMNS} - {"variant", "agree"})
     wrong = [row for row in rows if row["agree"] != "yes"]
     for row in wrong:
         say(f"{row['variant']} cores={row['cores']} does not agree with its closed forms")
     return 1 if wrong else 0
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """A row as it is printed: measured figures with those of the closed forms."""
+    return (
+        *(str(row[name]) for name in ("variant", "cores", "window")),
+        f"{row['cycles_per_tuple']:g} ({row['formula']})",
+        *(f"{row[f'{at}_match_cycles']} ({row[f'{at}_formula']})" for at in ("first", "last")),
+        row["agree"],
+    )
 
 
 def _variant(base: DesignParams, variant: str, cores: int) -> DesignParams:

@@ -11,6 +11,7 @@ from typing import Any
 from streamjoin_common.contract import DesignParams, Theta, parse_term
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
+from streamjoin_common.suggestions import did_you_mean
 
 
 def parameters_help() -> str:
@@ -55,6 +56,7 @@ def _parse_param(string: str) -> tuple[str, Any]:
     if not equals or name not in names:
         raise UsageError(
             f"--param must be NAME=VALUE with NAME one of {', '.join(names)}, not {string!r}"
+            f"{did_you_mean(name, names)}"
         )
     if name == "terms":
         return name, tuple(parse_term(term) for term in value.split(","))
@@ -102,7 +104,8 @@ def design_from(preset: str | None, overrides: list[str]) -> DesignParams:
     values: dict[str, Any] = {}
     if preset is not None:
         if preset not in PRESETS:
-            raise UsageError(f"--preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+            near = did_you_mean(preset, PRESETS)
+            raise UsageError(f"--preset must be one of {', '.join(PRESETS)}, not {preset!r}{near}")
         base = PRESETS[preset]
         values = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
     values.update(_parse_param(string) for string in overrides)

@@ -2,14 +2,13 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from streamjoin_common.contract import DesignParams, active_cores
 from streamjoin_common.errors import UsageError
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.rate import check_terms
-from streamjoin_hw.cli.terminal import print_table, say, stages
+from streamjoin_hw.cli.terminal import print_paragraph, print_table, say, stages
 
 PAPERS_CORES = "1,2,5,10"
 PAPERS_DESIGN = ("cores=1", "segment_tuples=100", "window_memory=lutram")
@@ -77,9 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(record))
     else:
         parts = [name for name in COLUMNS if "(model mW)" in name and "dynamic" not in name]
-        print_table(COLUMNS, rows(record["points"]), (*parts, "registers", "LUT"))
+        cells = rows(record["points"])
+        print_table(COLUMNS, cells, COLUMNS, (*parts, "registers", "LUT"))
         for sentence in notes(record):
-            sys.stdout.write(f"{sentence}\n")
+            print_paragraph(sentence)
     return 0
 
 

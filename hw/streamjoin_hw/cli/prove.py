@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from streamjoin_common.errors import UsageError
+from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.terminal import print_table, say
 
 
@@ -32,7 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
     known = prove.names()
     for name in arguments.names:
         if name not in known:
-            raise UsageError(f"NAME must be among {', '.join(known)}, not {name!r}")
+            raise UsageError(
+                f"NAME must be among {', '.join(known)}, not {name!r}{did_you_mean(name, known)}"
+            )
     if arguments.depth is not None and arguments.depth < 1:
         raise UsageError(f"--depth must be at least 1, not {arguments.depth}")
     verdicts = prove.run_all(
@@ -46,7 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps([each.as_json() for each in verdicts]))
     else:
         columns = ("proof", "what", "claims", "method", "depth", "seconds", "holds", "its fault")
-        print_table(columns, [each.as_row() for each in verdicts])
+        print_table(
+            columns,
+            [each.as_row() for each in verdicts],
+            {"depth", "seconds"},
+            ("claims", "method"),
+        )
     for each in verdicts:
         if each.failed:
             where = f": see {each.trace}" if each.trace else ""

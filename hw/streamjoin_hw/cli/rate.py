@@ -6,6 +6,7 @@ from typing import Any
 
 from streamjoin_common.contract import DesignParams, TermKind
 from streamjoin_common.errors import UsageError
+from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.terminal import built_model, print_table, progress
 
@@ -50,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     kinds = _words(arguments.keys)
     for kind in kinds:
         if kind not in KEYS:
-            raise UsageError(f"--keys must be among {', '.join(KEYS)}, not {kind!r}")
+            near = did_you_mean(kind, KEYS)
+            raise UsageError(f"--keys must be among {', '.join(KEYS)}, not {kind!r}{near}")
     if arguments.tuples < 1:
         raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
     folder = built_model(params)
@@ -81,7 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(rows))
     else:
         columns = tuple(name.replace("_", " ") for name in rows[0])
-        print_table(columns, [tuple(map(str, row.values())) for row in rows])
+        cells = [tuple(map(str, row.values())) for row in rows]
+        print_table(columns, cells, {*columns} - {"keys", "verdict"})
     return 0
 
 

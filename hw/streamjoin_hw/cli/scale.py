@@ -11,7 +11,7 @@ from typing import Any
 from streamjoin_common.errors import UsageError
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.synth import configure_run, settings_of, target_of
-from streamjoin_hw.cli.terminal import print_table, say, stages
+from streamjoin_hw.cli.terminal import print_paragraph, print_table, say, stages
 
 USUAL_CORES = "4,8,16,32"
 PAGE_NAME = "scale.html"
@@ -75,9 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(records) + "\n")
     else:
-        print_table(COLUMNS, [_row(each) for each in records], (COLUMNS[-1],))
+        print_table(COLUMNS, [_row(each) for each in records], COLUMNS[:-1])
         for sentence in sentences(records):
-            sys.stdout.write(f"{sentence}\n")
+            print_paragraph(sentence)
     return 0 if any(each["resources"] and not each["does_not_fit"] for each in records) else 1
 
 

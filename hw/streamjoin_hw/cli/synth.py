@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.documents import read_json
 from streamjoin_common.errors import UsageError
+from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.terminal import print_table, say, stages, write_text
 from streamjoin_hw.studies.synth.targets import RESOURCE_NAMES, TARGETS, Target
@@ -45,8 +46,13 @@ def _configure_stored(action: argparse.ArgumentParser) -> None:
         metavar="DIR",
         nargs="?",
         const=STORED_FOLDER,
-        help=f"only show the records kept in a folder (default {STORED_FOLDER}), and which of "
-        "them are of a design that has changed since",
+        help=f"only show the records kept in a folder (default {STORED_FOLDER})",
+    )
+    action.add_argument(
+        "--compare",
+        action="store_true",
+        help="with --stored: show which records are of a design that has changed since; takes "
+        "seconds a design",
     )
 
 
@@ -86,7 +92,8 @@ def target_of(arguments: argparse.Namespace) -> Target:
     """
     if arguments.target not in TARGETS:
         given = "nothing" if arguments.target is None else repr(arguments.target)
-        raise UsageError(f"--target must be one of {', '.join(TARGETS)}, not {given}")
+        near = did_you_mean(arguments.target, TARGETS)
+        raise UsageError(f"--target must be one of {', '.join(TARGETS)}, not {given}{near}")
     return TARGETS[arguments.target]
 
 
@@ -121,6 +128,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Synthesise the design; the status is 1 if it does not fit."""
     if arguments.stored is not None:
         return _stored(arguments)
+    if arguments.compare:
+        raise UsageError("--compare goes with --stored, which shows the records to compare")
     target = target_of(arguments)
     settings = settings_of(arguments)
     params = design_from(arguments.preset, arguments.param)
@@ -145,43 +154,52 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _stored(arguments: argparse.Namespace) -> int:
-    """Show the records of a folder, each beside the design as it is now."""
+    """Show the records of a folder; if asked, each beside the design as it is now."""
+    folder = Path(arguments.stored)
+    records = {file: read_json(file) for file in sorted(folder.glob("*.json"))}
+    if not records:
+        raise UsageError(f"--stored must name a folder with records, not {arguments.stored!r}")
+    current = _compared(records) if arguments.compare else {}
+    if arguments.json:
+        flags = {file: {"is_current": current[file]} for file in current}
+        print(json.dumps([{"name": f.stem, **flags.get(f, {}), **r} for f, r in records.items()]))
+    else:
+        columns = ["record", "part", "LUT", "clock", "compared a cycle"]
+        columns += ["current"] if current else []
+        lines = []
+        for file, plain in records.items():
+            verdict = ["yes" if current[file] else "no"] if current else []
+            lines.append([file.stem, *_stored_row(plain), *verdict])
+        print_table(columns, lines, {"LUT", "clock", "compared a cycle"})
+        if not current:
+            say("to see which of them are of a design that has changed since, add --compare")
+    for file, is_current in current.items():
+        if not is_current:
+            renewing = _renewing(records[file], file)
+            say(f"{file.stem} is of an earlier design; to renew it:  {renewing}")
+    return 0
+
+
+def _stored_row(plain: dict[str, Any]) -> tuple[str, ...]:
+    lut, clock = plain["resources"]["lut"], plain["clock"]["hz"]
+    return (
+        plain["part"],
+        f"{lut['used']:,} ({lut['share']:.1%})".replace("%", " %"),
+        "not timed" if clock is None else f"{clock / 1e6:.1f} MHz",
+        str(plain["comparisons_per_cycle"] or "-"),
+    )
+
+
+def _compared(records: dict[Path, dict[str, Any]]) -> dict[Path, bool]:
+    """Whether each record is of the design as it is now; takes seconds a design."""
     from streamjoin_hw.studies.synth.settings import verilog_digest
 
-    folder = Path(arguments.stored)
-    files = sorted(folder.glob("*.json"))
-    if not files:
-        raise UsageError(f"--stored must name a folder with records, not {arguments.stored!r}")
-    lines: list[tuple[str, ...]] = []
-    verdicts: list[dict[str, Any]] = []
+    current = {}
     with stages("comparing with the designs as they are") as report:
-        for file in files:
-            plain = read_json(file)
-            report(file.stem)
-            is_same = verilog_digest(_verilog_now(plain)) == plain["verilog_sha256"]
-            verdicts.append({"name": file.stem, "is_current": is_same, **plain})
-            clock = plain["clock"]["hz"]
-            lines.append(
-                (
-                    file.stem,
-                    plain["part"],
-                    f"{plain['resources']['lut']['used']:,} "
-                    f"({plain['resources']['lut']['share']:.1%})".replace("%", " %"),
-                    "not timed" if clock is None else f"{clock / 1e6:.1f} MHz",
-                    str(plain["comparisons_per_cycle"] or "-"),
-                    "yes" if is_same else "no",
-                )
-            )
-    if arguments.json:
-        print(json.dumps(verdicts))
-    else:
-        columns = ("record", "part", "LUT", "clock", "comparisons a cycle", "of this design")
-        print_table(columns, lines)
-    for each in verdicts:
-        if not each["is_current"]:
-            file = folder / f"{each['name']}.json"
-            say(f"{each['name']} is of an earlier design; to renew it:  {_renewing(each, file)}")
-    return 0
+        for number, (file, plain) in enumerate(records.items(), start=1):
+            report(f"{file.stem}, {number} of {len(records)}")
+            current[file] = verilog_digest(_verilog_now(plain)) == plain["verilog_sha256"]
+    return current
 
 
 def _verilog_now(recorded: dict[str, Any]) -> str:

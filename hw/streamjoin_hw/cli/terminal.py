@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,22 @@ from typing import Any
 from streamjoin_common import storage
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.printing import printable
+from streamjoin_common.screen import print_paragraph, print_table
+
+__all__ = [
+    "built_model",
+    "print_paragraph",
+    "print_table",
+    "progress",
+    "say",
+    "show",
+    "stages",
+    "write_text",
+]
+
+
+PATIENCE_S = 5.0
+"""Seconds after which a stage is reported with the time since the beginning."""
 
 
 def say(message: str) -> None:
@@ -61,8 +78,15 @@ def stages(what: str) -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
+    began_s = time.monotonic()
     if not console.is_terminal:
-        yield lambda stage: say(f"{what}: {stage}")
+
+        def report(stage: str) -> None:
+            elapsed_s = time.monotonic() - began_s
+            after = f", after {elapsed_s:.0f} s" if elapsed_s > PATIENCE_S else ""
+            say(f"{what}: {stage}{after}")
+
+        yield report
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -76,37 +100,3 @@ def built_model(params: DesignParams) -> Path:
 
     with stages("building") as report:
         return build_model(params, report=report)
-
-
-def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], droppable: Sequence[str] = ()
-) -> None:
-    """Print a table in which nothing is folded or cut.
-
-    On a terminal that is too narrow the columns named in ``droppable`` are dropped, the first of
-    them first, and a line on standard error says so.
-    """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    columns, *rows = ([printable(cell) for cell in row] for row in [columns, *rows])
-    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-    shown, dropped = list(range(len(columns))), []
-    for name in droppable:
-        wide = sum(widths[index] + 3 for index in shown)
-        if not sys.stdout.isatty() or wide <= Console().width:
-            break
-        shown.remove(list(columns).index(name))
-        dropped.append(name)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for index in shown:
-        table.add_column(columns[index], no_wrap=True)
-    for row in rows:
-        table.add_row(*(row[index] for index in shown))
-    paper = Console(highlight=False, markup=False, width=sum(widths) + 3 * len(widths))
-    with paper.capture() as captured:
-        paper.print(table)
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-    if dropped:
-        say(f"a wider terminal, or --json, shows also: {', '.join(dropped)}")

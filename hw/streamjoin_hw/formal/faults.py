@@ -14,13 +14,15 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from streamjoin_common.errors import StreamJoinError
+
 PACKAGE = "streamjoin_hw"
 
 KEPT = (f"{PACKAGE}.flow.toolchain", f"{PACKAGE}.formal.faults")
 """Modules that are the same inside: parameters made outside are then of the same classes."""
 
 
-class FaultError(ValueError):
+class FaultError(StreamJoinError, ValueError):
     """A fault does not fit the source that it is to be put into."""
 
 

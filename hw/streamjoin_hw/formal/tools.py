@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from streamjoin_common.errors import ToolError
 from streamjoin_hw.flow import toolchain
 from streamjoin_hw.flow.yowasp import environment, program, yosys
 from streamjoin_hw.formal.harness import CLAIMS_FILE, Harness
@@ -136,7 +137,7 @@ def search(
         return None
     failed = re.search(r"Assert failed in \S+ (.*)", output)
     if status != 1 or "Status: FAILED" not in output or failed is None:
-        raise toolchain.ToolError(f"the proof ended without a verdict: {output.strip()[-300:]}")
+        raise ToolError(f"the proof ended without a verdict: {output.strip()[-300:]}")
     number = re.match(rf"{CLAIMS_FILE}:(\d+)\b", failed[1])
     steps = re.findall(r"(?:assertions|induction) in step (\d+)", output)
     return Counterexample(int(number[1]) if number else None, failed[1], int(steps[-1]), trace)

@@ -21,6 +21,7 @@ from streamjoin_common.contract import (
     TUser,
     load_model_library,
 )
+from streamjoin_common.errors import StreamJoinError
 from streamjoin_hw.sim.bulk import Chunk
 from streamjoin_hw.sim.testing import Arrival, Workload
 
@@ -89,10 +90,8 @@ class Outcome:
     cycles: int
 
 
-class ModelError(RuntimeError):
+class ModelError(StreamJoinError, RuntimeError):
     """A model did not do what its interface promises."""
-
-    exit_status = 1
 
 
 class Model:

@@ -24,6 +24,11 @@ NO_OVERLAY = "none"
 class OverlayKnob(Knob):
     """A knob that takes the path of a bitstream."""
 
+    @property
+    def range(self) -> str:
+        """The values that it takes, in words."""
+        return "the path of a .bit file"
+
     def parse(self, given: str | int) -> int | str:
         """Check that the value is the path of a bitstream.
 
@@ -34,7 +39,7 @@ class OverlayKnob(Knob):
         """
         if isinstance(given, str) and (given == NO_OVERLAY or Path(given).suffix == ".bit"):
             return given
-        raise InputError(f"knob {self.name} takes the path of a .bit file, not {given!r}")
+        raise InputError(f"knob {self.name} takes {self.range}, not {given!r}")
 
 
 OVERLAY = OverlayKnob(

@@ -100,7 +100,6 @@ class IntraWindowEngine(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Compile the kernels, or load them from the cache, by joining a window of one."""
-        report("compiling kernels")
         one = np.zeros(1, dtype=np.uint32)
         with Crew(1) as crew:
             self.join_window(WindowTuples(one, one), crew, job, Meter())

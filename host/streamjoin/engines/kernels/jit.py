@@ -17,6 +17,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.serialize import dumps
 
+from streamjoin.engines import compiling
 from streamjoin_common.storage import cache
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -75,10 +76,11 @@ class _Files:
 
     def load(self, key: tuple[Any, ...]) -> object:
         content = cache.read_checked(self._path(key))
-        if content is None:
+        known, payload = (None, None) if content is None else pickle.loads(content)
+        if known != key:
+            compiling.begins()
             return None
-        known, payload = pickle.loads(content)
-        return payload if known == key else None
+        return payload
 
     def save(self, key: tuple[Any, ...], payload: object) -> None:
         cache.write_checked(self._path(key), dumps((key, payload)))

@@ -178,7 +178,6 @@ class SemiStreamEngine(Engine):
     def prepare(self, job: Job, report: Report) -> Prepared:
         """Open R's store, written first if R is in memory, and compile the kernels."""
         prepared = (self._copied if job.r.in_memory else self._opened)(job, report)
-        report("compiling kernels")
         self._warm_up(job, prepared.relation.store)
         return prepared
 

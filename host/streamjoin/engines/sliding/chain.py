@@ -194,7 +194,6 @@ class ChainEngine(Engine):
         """Compile the kernels, or load them from the cache."""
         from streamjoin.engines.kernels.sliding import rings
 
-        report("compiling kernels")
         compile_scan()
         ring = Ring()
         if ring.has_room and ring.put(Kind.TUPLES, 0):

@@ -89,7 +89,6 @@ class IndexJoin(Engine):
         """Compile the kernels, or load them from the cache, by joining one tuple with another."""
         from streamjoin.engines.kernels.trees.probing import Arrivals
 
-        report("compiling kernels")
         codes = IntervalCodes(*(np.zeros((1, 1), dtype=np.uint32) for _ in range(3)))
         at_once, live = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
         arrivals = Arrivals(*number_arrivals((at_once, at_once), (0, 0), 2, job.window, live))

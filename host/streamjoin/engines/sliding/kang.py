@@ -34,7 +34,6 @@ class Kang(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Compile the kernels, or load them from the cache."""
-        report("compiling kernels")
         compile_scan()
 
     def run(self, job: Job, prepared: None, meter: Meter) -> None:

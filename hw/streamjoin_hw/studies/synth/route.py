@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common.errors import ToolError
 from streamjoin_hw.flow import toolchain
 from streamjoin_hw.flow.yowasp import environment, program
 from streamjoin_hw.studies.synth.area import NETLIST_NAME, Use
@@ -30,7 +31,7 @@ _FULL = (
 )
 
 
-class RouteError(toolchain.ToolError):
+class RouteError(ToolError):
     """The design cannot be placed and routed on the part."""
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from streamjoin_common import storage
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import read_json
-from streamjoin_hw.flow.toolchain import ToolError
+from streamjoin_common.errors import ToolError
 from streamjoin_hw.studies.synth.record import RECORD_VERSION, failure, record
 from streamjoin_hw.studies.synth.settings import Settings, tools, verilog_digest, verilog_of
 from streamjoin_hw.studies.synth.targets import Target

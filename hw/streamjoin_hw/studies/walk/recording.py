@@ -12,6 +12,7 @@ from amaranth.hdl import Module, Value
 from amaranth.sim import Simulator
 
 from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, TUser
+from streamjoin_common.errors import StreamJoinError
 from streamjoin_hw.rtl.chain import array as array_module
 from streamjoin_hw.rtl.chain import core as core_module
 from streamjoin_hw.rtl.join import Join
@@ -25,10 +26,8 @@ CYCLES_PER_TUPLE = 400
 """Cycles after which a run is given up, for each tuple and slot of the windows."""
 
 
-class RecordingError(RuntimeError):
+class RecordingError(StreamJoinError, RuntimeError):
     """The design did something that the recording cannot be true of."""
-
-    exit_status = 1
 
 
 @dataclass(frozen=True)
