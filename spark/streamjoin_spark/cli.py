@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.language.arrivals import UNITS
+from streamjoin_common.language.kinds import KINDS
 
 if TYPE_CHECKING:
     from streamjoin_datagen.session import Session
@@ -44,6 +45,13 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="x=a:10:10 means a-10 <= x <= a+10; may be repeated",
     )
     add("--out", required=True, type=Path, metavar="DIR", help="folder for the pairs")
+    add(
+        "--columns",
+        metavar="r.COL,s.COL",
+        help="write joined rows with these columns, or * for all, instead of row numbers",
+    )
+    add("--how", default="inner", metavar="KIND", help=f"{', '.join(KINDS)}; default inner")
+    add("--ts-unit", choices=UNITS, help="unit of integer arrival times; default us")
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +77,6 @@ def add_join(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--window", default="all", help="all, tumbling:DUR or time:DUR[,DUR]; default all")
     add("--ts", metavar="COL[=COL]", help="the arrival column, as ts or sent=received; default ts")
-    add("--ts-unit", choices=UNITS, help="unit of integer arrival times; default us")
     add(
         "--path",
         default="auto",
@@ -100,6 +107,8 @@ def asked(args: argparse.Namespace) -> "Inputs":
         row="row",
         path=args.path,
         per_task=args.partition_tuples,
+        how=args.how,
+        columns=args.columns,
     )
 
 

@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import InputError
-from streamjoin.tuples import Int64s, Stream
+from streamjoin.tuples import Stream
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.predicates import Band, Predicate
-from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window
+from streamjoin_common.language.windows import Window
 from streamjoin_spark.batch.classes import Classes, OneClass, Radix, Ranges
 from streamjoin_spark.batch.frames import renamed, tuples_of
 from streamjoin_spark.batch.local import NO_TIME
+from streamjoin_spark.batch.partition import ends_us
 from streamjoin_spark.batch.worker import Tuples, some_of
 
 FORMAT = 2
@@ -125,15 +126,7 @@ def alive(tuples: Tuples, of_r: bool, window: Window, watermark_us: int) -> Tupl
     kept = ends_us(stream.ts, of_r, window) > watermark_us
     if stream.missing is not None:  # matches nothing
         kept &= ~stream.missing
-    return tuples if kept.all() else some_of(stream, tuples.rows, kept)
-
-
-def ends_us(ts: Int64s, of_r: bool, window: Window) -> Int64s:
-    """When each tuple's window ends: what arrives then or after does not meet it any more."""
-    if isinstance(window, TumblingWindow):
-        return np.asarray((ts // window.length_us + 1) * window.length_us)
-    assert isinstance(window, TimeWindow)
-    return np.asarray(ts + (window.r_us if of_r else window.s_us))
+    return tuples if kept.all() else some_of(tuples, kept)
 
 
 def merged(parts: Iterable[Tuples]) -> Tuples | None:

@@ -117,7 +117,7 @@ class Step:
             return []
         r_stream, s_stream = comparable(r.stream, s.stream, self.predicate)
         return [
-            (r.rows[r_at], s.rows[s_at], np.maximum(r_stream.ts[r_at], s_stream.ts[s_at]))
+            Batch(r.rows[r_at], s.rows[s_at], np.maximum(r_stream.ts[r_at], s_stream.ts[s_at]))
             for r_at, s_at in join_rows(r_stream, s_stream, self.predicate, self.window)
         ]
 
@@ -139,7 +139,7 @@ class Classed:
         own = (self.first <= number) & (number <= self.last)
         behind = stream.ts < watermark_us
         late = int(np.count_nonzero(behind & (self.first == number)))
-        return late, some_of(stream, self.tuples.rows, own & ~behind)
+        return late, some_of(self.tuples, own & ~behind)
 
 
 @dataclass(frozen=True)
