@@ -32,7 +32,7 @@ def test_columns_keep_their_names_unless_the_other_side_has_the_same(
 @pytest.mark.parametrize("how", ["semi", "anti"])
 def test_some_kinds_have_columns_of_r_alone(how: str) -> None:
     assert [column.output for column in output_columns("*", R, S, r_only=how)] == R
-    with pytest.raises(InputError, match=f"a {how} join gives rows of R alone, not 's.b'"):
+    with pytest.raises(InputError, match=f"{how} joins give rows of R alone, not 's.b'"):
         output_columns("r.a,s.b", R, S, r_only=how)
 
 

@@ -93,8 +93,7 @@ def _named(item: str, have: dict[str, list[str]], r_only: str) -> list[tuple[str
         )
     if side == "s" and r_only:
         raise InputError(
-            f"a {r_only} join gives rows of R alone, not {item!r}; there are "
-            f"{_listed(have, r_only)}"
+            f"{r_only} joins give rows of R alone, not {item!r}; there are {_listed(have, r_only)}"
         )
     if name in have[side]:
         if have[side].count(name) > 1:
