@@ -234,37 +234,35 @@ def test_files_give_rows_of_columns_of_any_type(
     assert pq.ParquetFile(part).metadata.num_row_groups >= 1
 
 
-def test_the_shuffle_carries_columns_as_files_have_them(session: Session, tmp_path: Path) -> None:
+def test_the_shuffle_gives_the_same_rows_of_files_and_data_frames(
+    session: Session, tmp_path: Path
+) -> None:
     r = R.select(["row", "k", "ts", "word"])
     for name, column in ODD.items():
         r = r.append_column(name, column)
-    paths = write_files(tmp_path / "r", r, 3, 17), write_files(tmp_path / "s", S, 2, 11)
-    names = [("r", name) for name in ("word", *ODD)] + [("s", "a.b"), ("s", "k")]
+    r_files, s_files = write_files(tmp_path / "r", r, 3, 17), write_files(tmp_path / "s", S, 2, 11)
+    r_frame, s_frame = (
+        session.spark.createDataFrame(table.take(pa.array(RNG.permutation(COUNT))))
+        for table in (R, S)
+    )
+    asked: dict[str, Any] = {"on": "k", "window": WINDOW, "path": "shuffle", "slots": 2}
+    asked["partition_tuples"] = 150
+
+    names = [("r", name) for name in ("word", *ODD)] + [("s", "a.b"), ("s", "k"), ("s", "both")]
     columns = [f"{side}.{name}" for side, name in names]
-    how = {"on": "k", "window": WINDOW, "path": "shuffle", "partition_tuples": 90}
-    join = distributed_join(session.spark, *paths, how="full", columns=columns, **how)  # type: ignore[arg-type]
-    join.write(tmp_path / "out")
+    join = distributed_join(session.spark, r_files, s_frame, how="full", columns=columns, **asked)
+    manifest = join.write(tmp_path / "out")
     table = pq.read_table(tmp_path / "out")
     assert rows_in(table) == looked_up(r, S, "full", names)
     assert table.schema.field("big").type == pa.uint64()
-
-
-def test_data_frames_give_rows_of_every_kind(session: Session, tmp_path: Path) -> None:
-    frames = [
-        session.spark.createDataFrame(table.take(pa.array(RNG.permutation(COUNT)))).repartition(2)
-        for table in (R, S)
-    ]
-    how = {"on": "k", "window": WINDOW, "partition_tuples": 90}
-    join = distributed_join(session.spark, *frames, how="full", columns="*", **how)  # type: ignore[arg-type]
-    manifest = join.write(tmp_path / "out")
-    assert rows_in(pq.read_table(tmp_path / "out")) == looked_up(R, S, "full", ALL)
     assert manifest["digest"] == digest_of(right_rows("full"))
-    semi = distributed_join(session.spark, *frames, how="semi", **how)  # type: ignore[arg-type]
-    semi.write(tmp_path / "out")
+
+    distributed_join(session.spark, r_frame, s_files, how="semi", **asked).write(tmp_path / "out")
     assert read(tmp_path / "out") == right_rows("semi")
-    chosen = distributed_join(session.spark, *frames, columns="s.a.b,r.list,r.time", **how)  # type: ignore[arg-type]
+
+    join = distributed_join(session.spark, r_frame, s_files, columns="s.a.b,r.list,r.time", **asked)
     names = [("s", "a.b"), ("r", "list"), ("r", "time")]
-    assert rows_in(chosen.frame().toArrow()) == looked_up(R, S, "inner", names)
+    assert rows_in(join.frame().toArrow()) == looked_up(R, S, "inner", names)
 
 
 def test_what_cannot_be_given_as_rows_is_refused(tmp_path: Path) -> None:

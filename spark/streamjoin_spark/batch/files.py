@@ -209,7 +209,12 @@ def open_stream(
             schema = [(f.name, f.type) for f in wanted]
             own.append(
                 [
-                    (number, group, rows, *_bounds(file, opened, group, arrival if name else None))
+                    (
+                        number,
+                        group,
+                        rows,
+                        *bounds_us(file, opened, group, arrival if name else None),
+                    )
                     for group in range(meta.num_row_groups)
                     if (rows := meta.row_group(group).num_rows)
                 ]
@@ -225,14 +230,21 @@ def open_stream(
         )
     first_rows = np.concatenate([[0], np.cumsum(blocks[:, 2])])
     numbered = Blocks(blocks[:, 0], blocks[:, 1], first_rows, blocks[:, 3], blocks[:, 4])
-    if name and arrival.window and len(blocks) and pa.types.is_integer(dict(schema)[name]):
-        hint = arrival.hint(int(blocks[0, 3]), int(blocks[-1, 4]), str(path))
-        if hint is not None:
-            warnings.warn(hint, InputWarning, stacklevel=2)
+    if name and len(blocks):
+        hint_unit(arrival, dict(schema)[name], blocks[[0, -1], [3, 4]].tolist(), str(path))
     paths = tuple(map(str, files))
     kinds = dict(schema)
     kept = plain_schema(pa.schema([(n, kinds[n]) for n in payload])) if payload else None
     return StreamFiles(str(path), paths, arrival if name else None, tuple(columns), numbered, kept)
+
+
+def hint_unit(arrival: ArrivalColumn, kind: pa.DataType, ends: Sequence[int], source: str) -> None:
+    """Warn if the first and the last arrival, integers, look like another unit."""
+    if not arrival.window or not pa.types.is_integer(kind):
+        return
+    hint = arrival.hint(int(ends[0]), int(ends[1]), source)
+    if hint is not None:
+        warnings.warn(hint, InputWarning, stacklevel=3)
 
 
 @contextlib.contextmanager
@@ -284,7 +296,7 @@ def _files(path: Path) -> list[Path]:
     return shown
 
 
-def _bounds(path: Path, file: Any, group: int, arrival: ArrivalColumn | None) -> tuple[int, int]:
+def bounds_us(path: Path, file: Any, group: int, arrival: ArrivalColumn | None) -> tuple[int, int]:
     """Arrival of the first and last row of a row group: from its statistics, else by reading."""
     if arrival is None:
         return 0, 0

@@ -19,7 +19,7 @@ from streamjoin.inputs.files import require_columns
 from streamjoin.inputs.payload import take
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
-from streamjoin_spark.batch.files import StreamFiles
+from streamjoin_spark.batch.files import StreamFiles, hint_unit
 from streamjoin_spark.batch.partition import Partitioning
 from streamjoin_spark.batch.plan import Side
 from streamjoin_spark.batch.rows import recast, sent_types, spark_schema
@@ -74,6 +74,9 @@ class StreamFrame:
         hashed = functions.pmod(functions.xxhash64("c0"), functions.lit(one_in))
         sampled = self.selected.where(hashed == 0).toArrow()
         stream = self.tuples(sampled).stream
+        if self.arrival is not None and self.arrival.window and stream.rows:
+            kind = sampled.column(self.names.index(self.arrival.name)).type
+            hint_unit(self.arrival, kind, stream.ts[[0, -1]].tolist(), self.source)
         return Side(rows, stream.ts, stream)
 
     def last_us(self) -> int | None:
@@ -217,17 +220,17 @@ def received(
         missing=np.asarray(table.column("missing").to_numpy()),
         payload=None if payload is None else carried,
     )
-    tuples = renamed(tuples, columns)
-    if tuples.payload is None:
-        return tuples
-    return replace(tuples, payload=tuples.payload.rename_columns(kept.names))
+    return renamed(tuples, columns, payload)
 
 
-def renamed(tuples: Tuples, columns: Sequence[str]) -> Tuples:
-    """Give the join columns, in this order, their names."""
+def renamed(tuples: Tuples, columns: Sequence[str], payload: pa.Schema | None = None) -> Tuples:
+    """Give the join columns, in this order, and those of joined rows their names."""
     stream = tuples.stream
     named = dict(zip(columns, stream.columns.values(), strict=True))
-    return replace(tuples, stream=replace(stream, columns=named))
+    carried = tuples.payload
+    if carried is not None and payload is not None:
+        carried = carried.rename_columns(payload.names)
+    return Tuples(replace(stream, columns=named), tuples.rows, carried)
 
 
 def tuples_of(

@@ -91,7 +91,13 @@ def forget(state: Path, number: int) -> None:
             path.unlink(missing_ok=True)
 
 
-def read_kept(folder: Path, number: int, side: str, columns: tuple[str, ...]) -> Tuples | None:
+def read_kept(
+    folder: Path,
+    number: int,
+    side: str,
+    columns: tuple[str, ...],
+    payload: pa.Schema | None = None,
+) -> Tuples | None:
     """Read the tuples of a class, mapped into memory rather than copied; None without any."""
     path = _kept_path(folder, number, side)
     if not path.exists():
@@ -99,7 +105,12 @@ def read_kept(folder: Path, number: int, side: str, columns: tuple[str, ...]) ->
     with pa.memory_map(str(path)) as mapped:
         table = pa.ipc.open_file(mapped).read_all()
     row, ts, *names = table.column_names
-    return renamed(tuples_of(table, row, ArrivalColumn(ts), names, side), columns)
+    own, more = names[: len(columns)], names[len(columns) :]
+    carried = None
+    if payload is not None:
+        carried = pa.schema([table.schema.field(name) for name in more])
+    tuples = tuples_of(table, row, ArrivalColumn(ts), own, side, payload=carried)
+    return renamed(tuples, columns, payload)
 
 
 def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:
@@ -107,7 +118,9 @@ def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:
     if not len(tuples.rows):
         return
     stream = tuples.stream
-    arrays = [pa.array(column) for column in (tuples.rows, stream.ts, *stream.columns.values())]
+    numbers = (tuples.rows, stream.ts, *stream.columns.values())
+    arrays: list[Any] = [pa.array(column) for column in numbers]
+    arrays += [] if tuples.payload is None else tuples.payload.columns
     table = pa.table(arrays, names=[str(index) for index in range(len(arrays))])
     with (
         pa.OSFile(str(_kept_path(folder, number, side)), "wb") as file,
@@ -141,11 +154,14 @@ def merged(parts: Iterable[Tuples]) -> Tuples | None:
         name: np.concatenate([stream.columns[name] for stream in streams])
         for name in streams[0].columns
     }
+    tables = [part.payload for part in some if part.payload is not None]
+    payload: Any = pa.concat_tables(tables).combine_chunks() if tables else None
     if (ts[1:] < ts[:-1]).any():
         order = np.argsort(ts, kind="stable")
         ts, rows = ts[order], rows[order]
+        payload = None if payload is None else payload.take(pa.array(order))
         columns = {name: column[order] for name, column in columns.items()}
-    return Tuples(Stream(columns, ts, streams[0].source), rows)
+    return Tuples(Stream(columns, ts, streams[0].source), rows, payload)
 
 
 def classes_to(classes: Classes) -> dict[str, Any]:
