@@ -20,6 +20,7 @@ from streamjoin import oracle
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.kinds import KINDS
+from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window, parse_window
 from streamjoin_datagen.session import Session
 from streamjoin_spark.batch import lone, parts, rows
@@ -129,6 +130,30 @@ def test_every_kind_gives_the_rows_of_its_definition(
             assert all(one.startswith("part-") or one == parts.MANIFEST for one in left)
 
 
+def test_a_partner_in_a_later_slice_of_time_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(lone, "RANGE_ROWS", 1)
+    count, ts = 200, np.arange(200)
+    r, s = (Stream({"k": ts - behind}, ts, "x") for behind in (0, 3))
+    paths = [
+        write_files(tmp_path / side, table_of(stream), 2, 5)
+        for side, stream in (("r", r), ("s", s))
+    ]
+    here: Any = Here()
+    window = parse_window("time:5us,1us")
+    join = distributed_join(
+        here, *paths, on="k", window=window, partition_tuples=20, slots=2, how="full"
+    )
+    assert join.partitioning.slices > 10
+    join.write(tmp_path / "out")
+    predicate = Predicate.parse(on="k")
+    right = defined(r, s, oracle.join(r, s, predicate, window), window, "full")
+    assert right.total() == count + 3
+    assert read(tmp_path / "out") == right
+
+
 COUNT = 150
 RNG = np.random.default_rng(5)
 
@@ -176,7 +201,7 @@ def keyed(table: pa.Table) -> Stream:
 def right_rows(how: str) -> Counter[Row]:
     r, s = keyed(R), keyed(S)
     window = parse_window(WINDOW)
-    return defined(r, s, oracle.join(r, s, cases.Predicate.parse(on="k"), window), window, how)
+    return defined(r, s, oracle.join(r, s, Predicate.parse(on="k"), window), window, how)
 
 
 def looked_up(r: pa.Table, s: pa.Table, how: str, names: list[tuple[str, str]]) -> list[str]:
@@ -232,6 +257,17 @@ def test_files_give_rows_of_columns_of_any_type(
     assert (kinds["big"], kinds["runs"]) == (pa.uint64(), pa.string())
     part = next((tmp_path / "out").glob("part-*.parquet"))
     assert pq.ParquetFile(part).metadata.num_row_groups >= 1
+
+
+def test_rows_may_have_columns_of_one_side_alone(tmp_path: Path) -> None:
+    r, s = write_files(tmp_path / "r", R, 1, 40), write_files(tmp_path / "s", S, 1, 40)
+    here: Any = Here()
+    for name in (("r", "word"), ("s", "money")):
+        join = distributed_join(
+            here, r, s, on="k", window=WINDOW, slots=2, how="full", columns=".".join(name)
+        )
+        join.write(tmp_path / "out")
+        assert rows_in(pq.read_table(tmp_path / "out")) == looked_up(R, S, "full", [name])
 
 
 def test_the_shuffle_gives_the_same_rows_of_files_and_data_frames(

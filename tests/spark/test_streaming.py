@@ -29,8 +29,10 @@ from streamjoin_common.language.windows import parse_window
 from streamjoin_datagen.session import Session
 from streamjoin_spark import cli
 from streamjoin_spark.batch.failures import explained
+from streamjoin_spark.batch.join import distributed_join
 from streamjoin_spark.streaming import source as stream_source
 from streamjoin_spark.streaming import state as stream_state
+from streamjoin_spark.streaming.checks import Asked, check_folders
 from streamjoin_spark.streaming.query import stream_join, stream_join_files
 from streamjoin_spark.streaming.state import FOLDER, last_record
 
@@ -160,6 +162,18 @@ def test_a_stream_gives_joined_rows_of_tuples_of_earlier_batches_too(
             run(session, tmp_path, on="k", window="time:210us,7us")
 
 
+def test_a_checkpoint_that_does_not_name_columns_is_one_of_row_numbers(tmp_path: Path) -> None:
+    state = tmp_path / "checkpoint" / FOLDER
+    state.mkdir(parents=True)
+    before = {**stream_state.BEGINNING, "format": stream_state.FORMAT, "batch": 0}
+    stream_state.record_path(state, 0).write_text(json.dumps(before))
+    what = Asked("k", None, "time:1s", "row", None)
+    check_folders(what, tmp_path / "pairs", tmp_path / "checkpoint")
+    what.choose("*", ["k"], ["a"])
+    with pytest.raises(InputError, match=r"join with columns row numbers, not r\.k,s\.a; choose"):
+        check_folders(what, tmp_path / "pairs", tmp_path / "checkpoint")
+
+
 def test_a_stream_of_another_kind_than_inner_is_refused(tmp_path: Path) -> None:
     folders = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint"}
     message = "spark-stream joins inner only, not left; spark-join has the other kinds"
@@ -187,6 +201,9 @@ def test_arrival_columns_of_a_stream_have_names_and_a_unit(
         pytest.warns(InputWarning, match=message.format("sent")),
     ):
         stream_join_files(session.spark, r, s, ts="sent=got", **folders, **asked)
+    frame = session.spark.read.parquet(str(r))
+    with pytest.warns(InputWarning, match=message.format("sent")):
+        distributed_join(session.spark, frame, r, ts="sent", ts_unit=None, **asked)
     run(session, tmp_path, ts="sent=got", ts_unit="ms", **asked)
     stream = Stream({"k": np.arange(40) % 3}, sent * 1000, "x")
     right = oracle.join(stream, stream, Predicate.parse("k"), parse_window("time:5ms"))
