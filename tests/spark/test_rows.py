@@ -138,7 +138,7 @@ def test_a_partner_in_a_later_slice_of_time_is_noticed(
     count, ts = 200, np.arange(200)
     r, s = (Stream({"k": ts - behind}, ts, "x") for behind in (0, 3))
     paths = [
-        write_files(tmp_path / side, table_of(stream), 2, 5)
+        write_files(tmp_path / side, table_of(stream), 2, 7)
         for side, stream in (("r", r), ("s", s))
     ]
     here: Any = Here()
