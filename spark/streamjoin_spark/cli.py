@@ -8,11 +8,13 @@ import contextlib
 import json
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.language.arrivals import UNITS
+from streamjoin_common.language.kinds import KINDS
 
 if TYPE_CHECKING:
     from streamjoin_datagen.session import Session
@@ -44,6 +46,13 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="x=a:10:10 means a-10 <= x <= a+10; may be repeated",
     )
     add("--out", required=True, type=Path, metavar="DIR", help="folder for the pairs")
+    add(
+        "--columns",
+        metavar="r.COL,s.COL",
+        help="write joined rows with these columns, or * for all, instead of row numbers",
+    )
+    add("--how", default="inner", metavar="KIND", help=f"{', '.join(KINDS)}; default inner")
+    add("--ts-unit", choices=UNITS, help="unit of integer arrival times; default us")
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +78,6 @@ def add_join(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--window", default="all", help="all, tumbling:DUR or time:DUR[,DUR]; default all")
     add("--ts", metavar="COL[=COL]", help="the arrival column, as ts or sent=received; default ts")
-    add("--ts-unit", choices=UNITS, help="unit of integer arrival times; default us")
     add(
         "--path",
         default="auto",
@@ -100,6 +108,8 @@ def asked(args: argparse.Namespace) -> "Inputs":
         row="row",
         path=args.path,
         per_task=args.partition_tuples,
+        how=args.how,
+        columns=args.columns,
     )
 
 
@@ -140,7 +150,7 @@ class SparkStreamVerb:
         add_inputs(parser)
         add = parser.add_argument
         add("--window", required=True, help="tumbling:DUR or time:DUR[,DUR]")
-        add("--ts", default="ts", metavar="COL[=COL]", help="the arrival column; default ts")
+        add("--ts", metavar="COL[=COL]", help="the arrival column, as ts or sent=received")
         add("--row", default="row", metavar="COL", help="the column of row numbers; default row")
         add("--checkpoint", required=True, type=Path, metavar="DIR", help="folder of the state")
         add("--delay", metavar="DUR", help="how late a tuple may arrive; default 0")
@@ -153,14 +163,15 @@ class SparkStreamVerb:
     def run(self, args: argparse.Namespace) -> int:
         """Run the query until all is done, or until interrupted; print the outcome."""
         from streamjoin.errors import InputError
+        from streamjoin_common.errors import InputWarning
         from streamjoin_common.language.durations import parse_duration
         from streamjoin_spark.streaming.query import opened_folders, stream_join_files
         from streamjoin_spark.streaming.state import FOLDER, last_record
 
         folders: dict[str, Any] = {
             name: getattr(args, name)
-            for name in ("out", "checkpoint", "on", "band", "window", "ts", "row")
-        }
+            for name in ("out", "checkpoint", "on", "band", "window", "ts", "ts_unit", "row")
+        } | {"columns": args.columns, "how": args.how}
         delay_us = parse_duration(args.delay) if args.delay else 0
         for flag, number in (("--classes", args.classes), ("--max-files", args.max_files)):
             if number is not None and number < 1:
@@ -170,16 +181,18 @@ class SparkStreamVerb:
         with _session(args) as session:
 
             def work() -> None:
-                writer = stream_join_files(
-                    session.spark,
-                    args.r,
-                    args.s,
-                    **folders,
-                    delay_us=delay_us,
-                    classes=args.classes,
-                    most_files=args.max_files,
-                    heard=_say_batch,
-                )
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", InputWarning)  # said before Spark started
+                    writer = stream_join_files(
+                        session.spark,
+                        args.r,
+                        args.s,
+                        **folders,
+                        delay_us=delay_us,
+                        classes=args.classes,
+                        most_files=args.max_files,
+                        heard=_say_batch,
+                    )
                 trigger = writer if args.follow else writer.trigger(availableNow=True)
                 query = trigger.start()
                 if args.follow:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,12 +75,22 @@ def test_files_are_joined_from_the_command_line(
 ) -> None:
     monkeypatch.chdir(inputs)  # Spark's processes have a working folder of their own
     how = (f"--path={path}", "--partition-tuples=200", "--json")
+    if path == "shuffle":
+        how = (*how, "--columns=r.row,s.*", "--how=left")
     assert main(["spark-join", *flags(Path(), *how)]) == 0
     told = json.loads(capsys.readouterr().out)
-    found = pairs_of(pq.read_table(inputs / "out"))
-    verify.check(found, RIGHT, "spark-join")
-    assert (told["pairs"], told["digest"]) == (len(RIGHT), RIGHT.digest)
     assert told["tasks"] > 2
+    table = pq.read_table(inputs / "out")
+    if path == "files":
+        verify.check(pairs_of(table), RIGHT, "spark-join")
+        assert (told["pairs"], told["digest"], told["how"]) == (len(RIGHT), RIGHT.digest, "inner")
+        return
+    assert table.column_names == ["row_r", "row_s", "k", "ts"] == told["columns"]
+    rows = Counter(zip(table["row_r"].to_pylist(), table["row_s"].to_pylist(), strict=True))
+    alone = set(range(ROWS)) - set(RIGHT.r_rows.tolist())
+    pairs = zip(RIGHT.r_rows.tolist(), RIGHT.s_rows.tolist(), strict=True)
+    assert rows == Counter([*pairs, *((row, None) for row in alone)])
+    assert (told["pairs"], told["how"], len(alone) > 0) == (rows.total(), "left", True)
 
 
 @pytest.mark.usefixtures("one_session")
@@ -104,6 +115,9 @@ def test_folders_are_joined_as_streams_from_the_command_line(
         ("--on=key", "there is no column 'key'; it has row, k, ts"),
         ("--window=count:4", "spark cannot join under window count:4, only all, tumbling, time"),
         ("--out=r", "holds something else than a result"),
+        ("--how=outer", "how is one of inner, left, right, full, semi, anti, not 'outer'"),
+        ("--columns=r.k,s.x", "there is no column 's.x'; there are r.row, r.k, r.ts, s.row"),
+        ("--columns=k", "a column is r.COL or s.COL, or * for all, not 'k'; there are r.row"),
         ("--partition-tuples=0", "partition_tuples must be at least 1, not 0"),
     ],
 )
@@ -132,6 +146,9 @@ def test_a_mistake_is_one_sentence(
         ("--r=nothing", "--r nothing: must be a folder with at least one Parquet file"),
         ("--delay=soon", "a duration is a number with us, ms, s, min or h, not 'soon'"),
         ("--window=count:4", "a streaming join needs a window that time ends, tumbling or time"),
+        ("--how=left", "spark-stream joins inner only, not left; spark-join has the other kinds"),
+        ("--columns=s.x", "there is no column 's.x'; there are r.row, r.k, r.ts, s.row, s.k"),
+        ("--ts=sent", "there is no arrival column 'sent'; it has row, k, ts"),
         ("--classes=0", "--classes must be at least 1, not 0"),
         ("--max-files=-1", "--max-files must be at least 1, not -1"),
         ("--row=x", "part-000.parquet: needs a column 'x' of integers that number its rows"),

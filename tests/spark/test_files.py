@@ -119,15 +119,14 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
 
 def some_pairs(count: int) -> parts.Batch:
     rows = np.arange(count)
-    return rows, rows[::-1].copy(), rows * 2
+    return parts.Batch(rows, rows[::-1].copy(), rows * 2)
 
 
 def test_parts_add_up_to_the_whole(tmp_path: Path) -> None:
     whole = parts.write_part(tmp_path, "whole.parquet", [some_pairs(100)])
-    batches = [tuple(c[i : i + 7] for c in some_pairs(100)) for i in range(0, 100, 7)]
+    batches = [parts.Batch(*(c[i : i + 7] for c in some_pairs(100)[:3])) for i in range(0, 100, 7)]
     pieces = [
-        parts.write_part(tmp_path, f"{n}.parquet", [batch])  # type: ignore[list-item]
-        for n, batch in enumerate(batches)
+        parts.write_part(tmp_path, f"{n}.parquet", [batch]) for n, batch in enumerate(batches)
     ]
     assert sum(piece.digest for piece in pieces) % (1 << 64) == whole.digest
     assert parts.write_part(tmp_path, "none.parquet", []) == parts.Part("", 0, 0, 0)
@@ -136,7 +135,7 @@ def test_parts_add_up_to_the_whole(tmp_path: Path) -> None:
 
 def test_a_part_that_fails_leaves_nothing(tmp_path: Path) -> None:
     def failing() -> object:
-        yield tuple(np.arange(parts.ROW_GROUP_PAIRS) for _ in range(3))
+        yield parts.Batch(*(np.arange(parts.ROW_GROUP_PAIRS) for _ in range(3)))
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):

@@ -23,13 +23,16 @@ from streamjoin.cli import main
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.streams import as_streams
 from streamjoin.tuples import Pairs, Stream
+from streamjoin_common.errors import InputWarning
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
 from streamjoin_datagen.session import Session
 from streamjoin_spark import cli
 from streamjoin_spark.batch.failures import explained
+from streamjoin_spark.batch.join import distributed_join
 from streamjoin_spark.streaming import source as stream_source
 from streamjoin_spark.streaming import state as stream_state
+from streamjoin_spark.streaming.checks import Asked, check_folders
 from streamjoin_spark.streaming.query import stream_join, stream_join_files
 from streamjoin_spark.streaming.state import FOLDER, last_record
 
@@ -132,6 +135,79 @@ def test_a_stream_gives_the_oracles_result(
     assert record["late_so_far"] == 0
     # A window of either side, and the last batch.
     assert int(record["kept"]) < 210 + 90 + 2 * ROWS / FILES + 40  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(("path", "files"), [("files", FILES), ("rows", 2)])
+def test_a_stream_gives_joined_rows_of_tuples_of_earlier_batches_too(
+    path: str, files: int, session: Session, tmp_path: Path
+) -> None:
+    r, s = streams(16)
+    write(tmp_path / "r", r, files)
+    write(tmp_path / "s", s, files)
+    how = {"on": "k", "window": "time:210us,7us", "columns": "s.f,r.k,r.f,r.row"}
+    record = run(session, tmp_path, path, **how)
+    right = oracle.join(r, s, Predicate.parse("k"), parse_window("time:210us,7us"))
+    names = ["f_s", "k", "f_r", "row"]
+    table = pq.read_table(tmp_path / "pairs")
+    assert [name for name in table.column_names if name != "batch"] == names
+    r_at, s_at = right.r_rows, right.s_rows
+    columns = s.column("f")[s_at], r.column("k")[r_at], r.column("f")[r_at], r_at
+    expected = zip(*(column.tolist() for column in columns), strict=True)
+    rows = zip(*(table[name].to_pylist() for name in names), strict=True)
+    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+    assert (record["pairs_so_far"], record["batch"]) == (len(right), files - 1)
+    if path == "files":
+        message = r"with columns s\.f,r\.k,r\.f,r\.row, not row numbers; choose another folder"
+        with pytest.raises(InputError, match=message):
+            run(session, tmp_path, on="k", window="time:210us,7us")
+
+
+def test_a_checkpoint_that_does_not_name_columns_is_one_of_row_numbers(tmp_path: Path) -> None:
+    state = tmp_path / "checkpoint" / FOLDER
+    state.mkdir(parents=True)
+    before = {**stream_state.BEGINNING, "format": stream_state.FORMAT, "batch": 0}
+    stream_state.record_path(state, 0).write_text(json.dumps(before))
+    what = Asked("k", None, "time:1s", "row", None)
+    check_folders(what, tmp_path / "pairs", tmp_path / "checkpoint")
+    what.choose("*", ["k"], ["a"])
+    with pytest.raises(InputError, match=r"join with columns row numbers, not r\.k,s\.a; choose"):
+        check_folders(what, tmp_path / "pairs", tmp_path / "checkpoint")
+
+
+def test_a_stream_of_another_kind_than_inner_is_refused(tmp_path: Path) -> None:
+    folders = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint"}
+    message = "spark-stream joins inner only, not left; spark-join has the other kinds"
+    how: Any = {"on": "k", "window": "time:1s", "how": "left"}
+    with pytest.raises(UnsupportedError, match=message):
+        stream_join_files(None, tmp_path, tmp_path, **how, **folders)  # type: ignore[arg-type]
+
+
+def test_arrival_columns_of_a_stream_have_names_and_a_unit(
+    session: Session, tmp_path: Path
+) -> None:
+    sent = 1_700_000_000_000 + np.arange(40)
+    for side, name in (("r", "sent"), ("s", "got")):
+        (tmp_path / side).mkdir()
+        table = pa.table({"row": np.arange(40), name: sent, "k": np.arange(40) % 3})
+        pq.write_table(table, tmp_path / side / "part-0.parquet")
+    asked: dict[str, Any] = {"on": "k", "window": "time:5ms"}
+    with pytest.raises(InputError, match=r"needs arrival times and .* it has row, sent, k: name"):
+        run(session, tmp_path, **asked)
+    folders: dict[str, Any] = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint"}
+    r, s = tmp_path / "r", tmp_path / "s"
+    message = "the integers in '{}' are taken as microseconds and look like ms"
+    with (
+        pytest.warns(InputWarning, match=message.format("got")),
+        pytest.warns(InputWarning, match=message.format("sent")),
+    ):
+        stream_join_files(session.spark, r, s, ts="sent=got", **folders, **asked)
+    frame = session.spark.read.parquet(str(r))
+    with pytest.warns(InputWarning, match=message.format("sent")):
+        distributed_join(session.spark, frame, r, ts="sent", ts_unit=None, **asked)
+    run(session, tmp_path, ts="sent=got", ts_unit="ms", **asked)
+    stream = Stream({"k": np.arange(40) % 3}, sent * 1000, "x")
+    right = oracle.join(stream, stream, Predicate.parse("k"), parse_window("time:5ms"))
+    verify.check(found(tmp_path), right, "stream")
 
 
 @pytest.mark.parametrize("path", ["files", "rows"])

@@ -23,6 +23,7 @@ from streamjoin.inputs.files import DEFAULT_ARRIVAL, require_columns
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.durations import MAX_US
+from streamjoin_spark.batch.rows import plain_schema, plain_table
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class StreamFiles:
         The join columns.
     blocks : Blocks
         Its row groups.
+    payload : pyarrow.Schema or None
+        Its columns that joined rows have, in the types that these have; None without any.
     """
 
     source: str
@@ -69,11 +72,17 @@ class StreamFiles:
     arrival: ArrivalColumn | None
     columns: tuple[str, ...]
     blocks: Blocks
+    payload: pa.Schema | None = None
 
     @property
     def rows(self) -> int:
         """Rows of all files."""
         return int(self.blocks.first_rows[-1])
+
+    def last_us(self) -> int | None:
+        """Return the last arrival; None without a row or an arrival column."""
+        last = self.blocks.last_us
+        return int(last[-1]) if self.arrival is not None and len(last) else None
 
     def between(self, from_us: int, to_us: int) -> tuple[int, int]:
         """Blocks that may hold arrivals from the one time to before the other."""
@@ -122,11 +131,64 @@ class StreamFiles:
         stream = from_arrow(table, list(self.columns), arrival, source).stream(source)
         return Stream(stream.columns, stream.ts, source, missing=stream.missing), first_row
 
+    def arrivals(self, block: int) -> Int64s:
+        """Read the arrival times of a block's rows."""
+        if self.arrival is None:
+            return np.zeros(int(np.diff(self.blocks.first_rows[block : block + 2])[0]), np.int64)
+        name = self.arrival.name
+        column = self._read_block(block, [name]).column(name)
+        return arrow_arrivals(pa, column, name, self.source, self.arrival.unit)
+
+    def rows_of(self, rows: Int64s) -> pa.Table | None:
+        """Read the payload of some rows, ascending; None without any column.
+
+        Beside what is returned a row group is held.
+        """
+        if self.payload is None:
+            return None
+        tables = [self.payload.empty_table()]
+        starts = np.searchsorted(rows, self.blocks.first_rows)
+        for block in np.flatnonzero(np.diff(starts)).tolist():
+            table = plain_table(self._read_block(block, self.payload.names), self.payload)
+            own = rows[starts[block] : starts[block + 1]] - self.blocks.first_rows[block]
+            tables.append(table if len(own) == table.num_rows else table.take(pa.array(own)))
+        return pa.concat_tables(tables).combine_chunks()
+
+    def _read_block(self, block: int, names: list[str]) -> pa.Table:
+        path = self.paths[int(self.blocks.files[block])]
+        with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+            group = int(self.blocks.groups[block])
+            return file.read_row_group(group, columns=names, use_threads=False).select(names)
+
+
+def schema_of(path: Path) -> pa.Schema:
+    """Return the columns of a Parquet file, or of the first of a folder.
+
+    Raises
+    ------
+    InputError
+        If there is none or it cannot be read.
+    """
+    schema: pa.Schema = footer(_files(path)[0]).schema.to_arrow_schema()
+    return schema
+
 
 def open_stream(
-    path: Path, columns: Sequence[str], arrival: ArrivalColumn = DEFAULT_ARRIVAL
+    path: Path,
+    columns: Sequence[str],
+    arrival: ArrivalColumn = DEFAULT_ARRIVAL,
+    payload: Sequence[str] = (),
 ) -> StreamFiles:
     """Read the footers of a Parquet file, or of a folder's Parquet files in order of their names.
+
+    Parameters
+    ----------
+    path : Path
+        The file or folder.
+    columns, payload : sequence of str
+        The join columns, and those that joined rows have.
+    arrival : ArrivalColumn, optional
+        The arrival column.
 
     Raises
     ------
@@ -140,14 +202,19 @@ def open_stream(
     for number, file in enumerate(files):
         with reading(file), pq.ParquetFile(file) as opened:
             fields, meta = opened.schema_arrow, opened.metadata
-            name = require_columns(fields.names, list(columns), arrival, str(file))
-            wanted = [fields.field(n) for n in (*columns, *([name] if name else []))]
+            name = require_columns(fields.names, [*columns, *payload], arrival, str(file))
+            wanted = [fields.field(n) for n in (*columns, *([name] if name else []), *payload)]
             if schema is not None and schema != [(f.name, f.type) for f in wanted]:
                 raise InputError(f"{file}: its columns have other types than {files[0]}")
             schema = [(f.name, f.type) for f in wanted]
             own.append(
                 [
-                    (number, group, rows, *_bounds(file, opened, group, arrival if name else None))
+                    (
+                        number,
+                        group,
+                        rows,
+                        *bounds_us(file, opened, group, arrival if name else None),
+                    )
                     for group in range(meta.num_row_groups)
                     if (rows := meta.row_group(group).num_rows)
                 ]
@@ -163,12 +230,21 @@ def open_stream(
         )
     first_rows = np.concatenate([[0], np.cumsum(blocks[:, 2])])
     numbered = Blocks(blocks[:, 0], blocks[:, 1], first_rows, blocks[:, 3], blocks[:, 4])
-    if name and arrival.window and len(blocks) and pa.types.is_integer(dict(schema)[name]):
-        hint = arrival.hint(int(blocks[0, 3]), int(blocks[-1, 4]), str(path))
-        if hint is not None:
-            warnings.warn(hint, InputWarning, stacklevel=2)
+    if name and len(blocks):
+        hint_unit(arrival, dict(schema)[name], blocks[[0, -1], [3, 4]].tolist(), str(path))
     paths = tuple(map(str, files))
-    return StreamFiles(str(path), paths, arrival if name else None, tuple(columns), numbered)
+    kinds = dict(schema)
+    kept = plain_schema(pa.schema([(n, kinds[n]) for n in payload])) if payload else None
+    return StreamFiles(str(path), paths, arrival if name else None, tuple(columns), numbered, kept)
+
+
+def hint_unit(arrival: ArrivalColumn, kind: pa.DataType, ends: Sequence[int], source: str) -> None:
+    """Warn if the first and the last arrival, integers, look like another unit."""
+    if not arrival.window or not pa.types.is_integer(kind):
+        return
+    hint = arrival.hint(int(ends[0]), int(ends[1]), source)
+    if hint is not None:
+        warnings.warn(hint, InputWarning, stacklevel=3)
 
 
 @contextlib.contextmanager
@@ -220,7 +296,7 @@ def _files(path: Path) -> list[Path]:
     return shown
 
 
-def _bounds(path: Path, file: Any, group: int, arrival: ArrivalColumn | None) -> tuple[int, int]:
+def bounds_us(path: Path, file: Any, group: int, arrival: ArrivalColumn | None) -> tuple[int, int]:
     """Arrival of the first and last row of a row group: from its statistics, else by reading."""
     if arrival is None:
         return 0, 0

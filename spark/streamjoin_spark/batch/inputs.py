@@ -1,6 +1,7 @@
 """The inputs of a join on Spark: checked, opened and sampled before anything runs."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ import numpy as np
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
+from streamjoin_common.language.columns import OutputColumn, output_columns
+from streamjoin_common.language.kinds import R_ONLY, parse_how
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import CountWindow, Window, parse_window
-from streamjoin_spark.batch.files import StreamFiles, open_stream
+from streamjoin_spark.batch.files import StreamFiles, open_stream, schema_of
 from streamjoin_spark.batch.frames import StreamFrame, open_frame
 from streamjoin_spark.batch.plan import Side
+from streamjoin_spark.batch.rows import RowColumns
 
 SAMPLE_BLOCKS = 16
 """Row groups of a stream that are sampled."""
@@ -38,6 +42,10 @@ class Inputs:
         As :func:`distributed_join` is given it.
     partition_tuples : int
         Tuples that a task should have.
+    how : str
+        The kind of join.
+    columns : RowColumns or None
+        What joined rows have; None for row numbers.
     opened : tuple of StreamFiles or StreamFrame
         R and S.
     """
@@ -46,6 +54,8 @@ class Inputs:
     window: Window
     path: str
     partition_tuples: int
+    how: str
+    columns: RowColumns | None
     opened: tuple[StreamFiles | StreamFrame, StreamFiles | StreamFrame]
 
 
@@ -61,6 +71,8 @@ def opened_inputs(
     row: str,
     path: str,
     per_task: int,
+    how: str = "inner",
+    columns: str | Sequence[str] | None = None,
 ) -> Inputs:
     """Check all that :func:`distributed_join` is given and open its inputs; files need no Spark.
 
@@ -69,7 +81,7 @@ def opened_inputs(
     InputError, UnsupportedError
         As :func:`distributed_join`.
     """
-    predicate = Predicate.parse(on, band)
+    predicate, how = Predicate.parse(on, band), parse_how(how)
     chosen = parse_window(window) if isinstance(window, str) else window
     if isinstance(chosen, CountWindow):
         raise UnsupportedError(
@@ -80,20 +92,37 @@ def opened_inputs(
     if per_task < 1:
         raise InputError(f"partition_tuples must be at least 1, not {per_task}")
     arrivals = Arrivals.parse(ts, ts_unit, chosen)
+    for data, name in ((r, "r"), (s, "s")):
+        if not isinstance(data, str | Path) and not hasattr(data, "mapInArrow"):
+            kind = f"{type(data).__module__.partition('.')[0]}.{type(data).__name__}"
+            raise InputError(f"{name} must be a path or a DataFrame of Spark's, not a {kind}")
+    rows: list[OutputColumn] = []
+    if columns is not None:
+        names = _names(r), _names(s)
+        rows = output_columns(columns, *names, r_only=how if how in R_ONLY else "")
     opened = (
-        _open(r, "r", row, arrivals.r, predicate.r_columns),
-        _open(s, "s", row, arrivals.s, predicate.s_columns),
+        _open(r, "r", row, arrivals.r, (predicate.r_columns, rows)),
+        _open(s, "s", row, arrivals.s, (predicate.s_columns, rows)),
     )
-    return Inputs(predicate, chosen, path, per_task, opened)
+    given = RowColumns.of(rows, opened[0].payload, opened[1].payload) if rows else None
+    return Inputs(predicate, chosen, path, per_task, how, given, opened)
 
 
-def _open(data: Any, name: str, row: str, arrival: ArrivalColumn, columns: list[str]) -> Any:
+def _names(data: Any) -> list[str]:
+    return list(schema_of(Path(data)).names if isinstance(data, str | Path) else data.columns)
+
+
+def _open(
+    data: Any,
+    name: str,
+    row: str,
+    arrival: ArrivalColumn,
+    columns: tuple[list[str], list[OutputColumn]],
+) -> StreamFiles | StreamFrame:
+    payload = [column.name for column in columns[1] if column.side == name]
     if isinstance(data, str | Path):  # workers have a working folder of their own
-        return open_stream(Path(data).absolute(), columns, arrival)
-    if not hasattr(data, "mapInArrow"):
-        kind = f"{type(data).__module__.partition('.')[0]}.{type(data).__name__}"
-        raise InputError(f"{name} must be a path or a DataFrame of Spark's, not a {kind}")
-    return open_frame(data, name, row, arrival, columns)
+        return open_stream(Path(data).absolute(), columns[0], arrival, payload)
+    return open_frame(data, name, row, arrival, columns[0], payload=payload)
 
 
 def side_of(stream: StreamFiles | StreamFrame) -> Side:

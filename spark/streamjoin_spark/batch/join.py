@@ -1,6 +1,7 @@
 """Joins on Spark: the driver's part."""
 
-from collections.abc import Callable, Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,15 @@ from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 from streamjoin_spark.batch.failures import collected
 from streamjoin_spark.batch.files import StreamFiles
-from streamjoin_spark.batch.frames import StreamFrame, received, sent_files
+from streamjoin_spark.batch.frames import StreamFrame, kinds_sent, received, sent_files
 from streamjoin_spark.batch.inputs import Inputs, opened_inputs, side_of
+from streamjoin_spark.batch.lone import Lone, lone_of_files, lone_of_frame
+from streamjoin_spark.batch.matched import FOLDER as MATCHED
+from streamjoin_spark.batch.matched import Noted, asked_sides
 from streamjoin_spark.batch.partition import Partitioning
-from streamjoin_spark.batch.parts import SCHEMA, SPARK_SCHEMA, Batch, Part, staged, write_manifest
+from streamjoin_spark.batch.parts import SCHEMA, Batch, Part, staged, write_manifest
 from streamjoin_spark.batch.plan import PARTITION_TUPLES, Side, plan
+from streamjoin_spark.batch.rows import RowColumns, spark_schema
 from streamjoin_spark.batch.worker import (
     REPORT_SCHEMA,
     REPORT_SPARK,
@@ -32,6 +37,7 @@ from streamjoin_spark.batch.worker import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 TASKS_A_PARTITION = 8
 """Tasks of a Spark partition, which are repeated together after a lost worker, in joins of many."""
@@ -60,6 +66,10 @@ class SparkJoin:
         The inputs.
     slots : int
         Tasks that may run at the same time.
+    how : str
+        The kind of join.
+    columns : RowColumns or None
+        What joined rows have; None for row numbers.
     """
 
     spark: "SparkSession"
@@ -70,9 +80,32 @@ class SparkJoin:
     r: StreamFiles | StreamFrame
     s: StreamFiles | StreamFrame
     slots: int
+    how: str = "inner"
+    columns: RowColumns | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the result."""
+        return SCHEMA if self.columns is None else self.columns.schema
 
     def frame(self) -> "DataFrame":
-        """Return the pairs as a DataFrame ``r_row, s_row, ts``; nothing runs until it is used."""
+        """Return the result as a DataFrame: ``r_row, s_row, ts``, or the columns asked for.
+
+        Nothing runs until it is used.
+
+        Raises
+        ------
+        UnsupportedError
+            If the join is not an inner one.
+        InputError
+            If Spark has no type for a column.
+        """
+        if self.how != "inner":
+            raise UnsupportedError(
+                f"frame() gives inner joins, not {self.how}: write(DIR), then "
+                "spark.read.parquet(DIR)"
+            )
+        kinds = spark_schema(self.schema)
         if self.path == "files":
             join = self._file_join()
 
@@ -80,14 +113,14 @@ class SparkJoin:
                 for number in _numbers(batches):
                     yield from as_batches(join.run(number, Meter()))
 
-            return self._numbered().mapInArrow(find, SPARK_SCHEMA)
-        sent = self._sent_join()
+            return self._numbered().mapInArrow(find, kinds)
+        sent, schema = self._sent_join(), self.schema
 
         def find_sent(r: pa.Table, s: pa.Table) -> pa.Table:
             _, pairs = sent.run(r, s, Meter())
-            return pa.Table.from_batches(list(as_batches(pairs)), schema=SCHEMA)
+            return pa.Table.from_batches(list(as_batches(pairs)), schema=schema)
 
-        return self._cogrouped(find_sent, SPARK_SCHEMA)
+        return self._cogrouped(find_sent, kinds)
 
     def write(self, out: Path, about: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Write the pairs as part files and a manifest, whole or not at all.
@@ -122,10 +155,14 @@ class SparkJoin:
                 "window": self.window.text,
                 "r": self.r.source,
                 "s": self.s.source,
+                "how": self.how,
                 "path": self.path,
                 "tasks": len(self.partitioning),
             }
-            return write_manifest(folder, parts, {**described, **(about or {})})
+            if self.columns is not None:
+                described["columns"] = self.columns.schema.names
+            shutil.rmtree(folder / MATCHED, ignore_errors=True)
+            return write_manifest(folder, parts, {**described, **(about or {})}, self.schema)
 
     def reports(self, folder: Path) -> list[dict[str, Any]]:
         """Let the workers write their parts into a folder that is there; return what they say.
@@ -135,14 +172,17 @@ class SparkJoin:
         InputError, EngineError
             As :meth:`write`.
         """
-        folder = folder.absolute()
+        folder, how = folder.absolute(), self.how
+        sides = asked_sides(how)
+        if sides:
+            (folder / MATCHED).mkdir()
         if self.path == "files":
             join = self._file_join()
 
             def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 for number in _numbers(batches):
-                    meter = Meter()
-                    yield report(number, join.run(number, meter), folder, meter)
+                    meter, noted = Meter(), Noted(how, folder, number) if sides else None
+                    yield report(number, join.run(number, meter, noted), folder, meter)
 
             frame = self._numbered().mapInArrow(work, REPORT_SPARK)
         else:
@@ -150,20 +190,40 @@ class SparkJoin:
 
             def work_sent(r: pa.Table, s: pa.Table) -> pa.Table:
                 meter = Meter()
-                number, pairs = sent.run(r, s, meter)
+                number, pairs = sent.run(r, s, meter, folder if sides else None)
                 rows = [report(number, pairs, folder, meter)] if number >= 0 else []
                 return pa.Table.from_batches(rows, schema=REPORT_SCHEMA)
 
             frame = self._cogrouped(work_sent, REPORT_SPARK)
-        return sorted((row.asDict() for row in collected(frame)), key=lambda row: int(row["task"]))
+        reports = [row.asDict() for row in collected(frame)]
+        if sides:
+            reports += self._lone(folder)
+        return sorted(reports, key=lambda row: int(row["task"]))
+
+    def _lone(self, folder: Path) -> list[dict[str, Any]]:
+        """Write the rows of single tuples, when all tasks have noted which are in a pair."""
+        lasts = [side.last_us() for side in (self.r, self.s)]
+        last_us = max((last for last in lasts if last is not None), default=0)
+        number, reports = len(self.partitioning), []
+        for side in asked_sides(self.how):
+            stream = self.r if side == "r" else self.s
+            lone = Lone(self.how, side, self.partitioning, last_us, self.columns, folder)
+            if isinstance(stream, StreamFiles):
+                frame, count = lone_of_files(self.spark, lone, stream, number, self._parts)
+            else:
+                frame, count = lone_of_frame(self.spark, lone, stream, number)
+            number += count
+            reports += [row.asDict() for row in collected(frame)]
+        return reports
 
     def _file_join(self) -> FileJoin:
         assert isinstance(self.r, StreamFiles)
         assert isinstance(self.s, StreamFiles)
-        return FileJoin(self.predicate, self.partitioning, self.r, self.s)
+        return FileJoin(self.predicate, self.partitioning, self.how, self.columns, self.r, self.s)
 
     def _sent_join(self) -> "SentJoin":
-        return SentJoin(self.predicate, self.partitioning, self.r.columns, self.s.columns)
+        named = ((side.columns, side.payload) for side in (self.r, self.s))
+        return SentJoin(self.predicate, self.partitioning, self.how, self.columns, *named)
 
     def _numbered(self) -> "DataFrame":
         """Task numbers, each a Spark task where the session has the slots that were asked for."""
@@ -179,7 +239,7 @@ class SparkJoin:
             return max(1, min(tasks, self.slots))
         return max(1, min(tasks, max(4 * self.slots, tasks // TASKS_A_PARTITION)))
 
-    def _cogrouped(self, task: Callable[..., pa.Table], schema: str) -> "DataFrame":
+    def _cogrouped(self, task: Callable[..., pa.Table], schema: "StructType | str") -> "DataFrame":
         sides = []
         for side, of_r in ((self.r, True), (self.s, False)):
             if isinstance(side, StreamFrame):
@@ -196,18 +256,25 @@ class SparkJoin:
 class SentJoin(Join):
     """A join whose tasks are given their tuples by Spark's shuffle."""
 
-    r_columns: tuple[str, ...]
-    s_columns: tuple[str, ...]
+    r_names: tuple[tuple[str, ...], pa.Schema | None]
+    s_names: tuple[tuple[str, ...], pa.Schema | None]
 
-    def run(self, r: pa.Table, s: pa.Table, meter: Meter) -> tuple[int, Iterator[Batch]]:
+    def run(
+        self, r: pa.Table, s: pa.Table, meter: Meter, folder: Path | None = None
+    ) -> tuple[int, Iterator[Batch]]:
         """Join what was sent to a task; return the task's number, -1 without pairs, and them."""
         prepare_worker()
         if not r.num_rows or not s.num_rows:
             return -1, iter(())
         number = int(r.column("task").to_numpy()[0])
         with meter.phase("partition"):
-            sides = received(r, self.r_columns, "r"), received(s, self.s_columns, "s")
-        return number, self.pairs(self.partitioning.task(number), *sides, meter)
+            columns, payload = self.r_names
+            r_tuples = received(r, columns, "r", payload)
+            columns, payload = self.s_names
+            s_tuples = received(s, columns, "s", payload)
+        noted = None if folder is None else Noted(self.how, folder, number)
+        task = self.partitioning.task(number)
+        return number, self.pairs(task, r_tuples, s_tuples, meter, noted)
 
 
 def load_kernels(spark: "SparkSession") -> None:
@@ -237,6 +304,8 @@ def distributed_join(
     path: str = "auto",
     partition_tuples: int = PARTITION_TUPLES,
     slots: int | None = None,
+    how: str = "inner",
+    columns: str | Sequence[str] | None = None,
 ) -> SparkJoin:
     """Plan a join on Spark; the pairs are those of :func:`streamjoin.join`.
 
@@ -260,6 +329,10 @@ def distributed_join(
         Tuples that a task should have.
     slots : int, optional
         Tasks that may run at the same time; what Spark has by default.
+    how : str
+        ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``.
+    columns : str or sequence of str, optional
+        Columns of joined rows, as ``"r.a,s.b"`` or ``"*"``; row numbers and time by default.
 
     Raises
     ------
@@ -279,6 +352,8 @@ def distributed_join(
         row=row,
         path=path,
         per_task=partition_tuples,
+        how=how,
+        columns=columns,
     )
     return planned(spark, inputs, slots)
 
@@ -306,8 +381,18 @@ def planned(spark: "SparkSession", inputs: Inputs, slots: int | None = None) -> 
     if path == "auto":
         columns = [column for side in sides for column in side.sample.columns.values()]
         few = reads(parts) <= MAX_READS or any(column.dtype == np.uint64 for column in columns)
-        path = "files" if all_files and few else "shuffle"
-    return SparkJoin(spark, predicate, inputs.window, parts, path, opened[0], opened[1], slots)
+        path = "files" if all_files and (few or not _can_send(opened)) else "shuffle"
+    return SparkJoin(
+        spark, predicate, inputs.window, parts, path, *opened, slots, inputs.how, inputs.columns
+    )
+
+
+def _can_send(opened: Iterable[StreamFiles | StreamFrame]) -> bool:
+    """Whether Spark's shuffle carries the columns of joined rows."""
+    try:
+        return all(kinds_sent(side.payload, side.source) is not None for side in opened)
+    except UnsupportedError:
+        return False
 
 
 def reads(partitioning: Partitioning) -> float:

@@ -17,6 +17,7 @@ Each of the three assigns a pair once, and each task is given both tuples of its
 pair is produced by one task and by no other.
 """
 
+import bisect
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.tuples import Int64s, Stream
-from streamjoin_common.language.windows import TimeWindow, Window
+from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window
 from streamjoin_spark.batch.classes import Classes, OneClass
 from streamjoin_spark.batch.local import NO_TIME, mix64
 
@@ -59,6 +60,15 @@ def reaches_us(window: Window) -> tuple[int, int]:
     if isinstance(window, TimeWindow):
         return window.r_us - 1, window.s_us - 1
     return 0, 0
+
+
+def ends_us(ts: Int64s, of_r: bool, window: Window) -> Int64s:
+    """When each tuple's window ends: what arrives then or after does not meet it any more."""
+    if isinstance(window, TumblingWindow):
+        return np.asarray((ts // window.length_us + 1) * window.length_us)
+    if isinstance(window, TimeWindow):
+        return np.asarray(ts + (window.r_us if of_r else window.s_us))
+    return np.full_like(ts, LAST_TIME)
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,13 @@ class Partitioning:
         """Arrival times that a task needs of a side: from the one to before the other."""
         reach_us = reaches_us(self.window)[0 if of_r else 1]
         return max(task.from_us, NO_TIME + reach_us) - reach_us, task.to_us
+
+    def numbers_between(self, from_us: int, to_us: int, of_r: bool) -> range:
+        """Numbers of the tasks that may be given tuples of a side that arrive from then to then."""
+        reach_us = reaches_us(self.window)[0 if of_r else 1]
+        first = bisect.bisect_right(self.starts_us, from_us)
+        last = bisect.bisect_right(self.starts_us, to_us + reach_us)
+        return range(first * self.tasks_a_slice, (last + 1) * self.tasks_a_slice)
 
     def keeps(
         self, task: Task, stream: Stream, rows: Int64s, of_r: bool

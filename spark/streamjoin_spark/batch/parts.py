@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,43 @@ MANIFEST = "_pairs.json"
 FORMAT = 1
 ROW_GROUP_PAIRS = 1 << 20
 SCHEMA = pa.schema({"r_row": pa.int64(), "s_row": pa.int64(), "ts": pa.int64()})
-SPARK_SCHEMA = "r_row long, s_row long, ts long"
 
 Rows = NDArray[np.int64]
-Batch = tuple[Rows, Rows, Rows]
-"""Row numbers in R and in S, and times, of some pairs."""
+ROW_GROUP_BYTES = 1 << 25
+"""Bytes of joined rows in a row group, about."""
+
+
+class Batch(NamedTuple):
+    """Some rows of a result.
+
+    Attributes
+    ----------
+    r_rows, s_rows : ndarray of int64
+        Row numbers in R and in S.
+    ts : ndarray of int64
+        Their times.
+    columns : pyarrow.Table or None
+        Their columns, if some were chosen.
+    missing : str
+        The side that they lack, ``"r"`` or ``"s"``, whose row numbers are -1; empty for pairs.
+    """
+
+    r_rows: Rows
+    s_rows: Rows
+    ts: Rows
+    columns: pa.Table | None = None
+    missing: str = ""
+
+    def table(self) -> pa.Table:
+        """Return what is written: the columns; without any, row numbers, null where missing."""
+        if self.columns is not None:
+            return self.columns
+        sides = (("r", self.r_rows), ("s", self.s_rows))
+        arrays = [
+            pa.nulls(len(rows), pa.int64()) if side == self.missing else pa.array(rows, pa.int64())
+            for side, rows in sides
+        ]
+        return pa.table([*arrays, pa.array(self.ts)], schema=SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -50,16 +82,17 @@ class Part:
 
 
 def gathered(batches: Iterable[Batch], min_pairs: int = ROW_GROUP_PAIRS) -> Iterator[Batch]:
-    """Put small batches together."""
+    """Put small batches together; all lack the same side."""
     held: list[Batch] = []
-    pairs = 0
+    pairs = held_bytes = 0
     for batch in batches:
-        if len(batch[0]):
+        if len(batch.r_rows):
             held.append(batch)
-            pairs += len(batch[0])
-        if pairs >= min_pairs:
+            pairs += len(batch.r_rows)
+            held_bytes += 0 if batch.columns is None else batch.columns.nbytes
+        if pairs >= min_pairs or held_bytes >= ROW_GROUP_BYTES:
             yield _one(held)
-            held, pairs = [], 0
+            held, pairs, held_bytes = [], 0, 0
     if held:
         yield _one(held)
 
@@ -67,8 +100,10 @@ def gathered(batches: Iterable[Batch], min_pairs: int = ROW_GROUP_PAIRS) -> Iter
 def _one(held: list[Batch]) -> Batch:
     if len(held) == 1:
         return held[0]
-    r_rows, s_rows, ts = (np.concatenate(column) for column in zip(*held, strict=True))
-    return r_rows, s_rows, ts
+    first = held[0]
+    r_rows, s_rows, ts = (np.concatenate([batch[index] for batch in held]) for index in range(3))
+    tables = [batch.columns for batch in held if batch.columns is not None]
+    return Batch(r_rows, s_rows, ts, pa.concat_tables(tables) if tables else None, first.missing)
 
 
 def write_part(folder: Path, name: str, batches: Iterable[Batch]) -> Part:
@@ -87,18 +122,22 @@ def write_part(folder: Path, name: str, batches: Iterable[Batch]) -> Part:
     ):
         writer = None
         for batch in gathered(batches):
+            table = batch.table()
             if writer is None:
                 writer = stack.enter_context(
-                    pq.ParquetWriter(
-                        draft, SCHEMA, compression="none", use_dictionary=False, version="2.6"
-                    )
+                    pq.ParquetWriter(draft, table.schema, version="2.6", **_encoding(batch))
                 )
-            writer.write_table(pa.table(list(batch), schema=SCHEMA), ROW_GROUP_PAIRS)
-            pairs += len(batch[0])
-            digest += int(Pairs(batch[0], batch[1]).digest, 16)
+            writer.write_table(table, ROW_GROUP_PAIRS)
+            pairs += len(batch.r_rows)
+            digest += int(Pairs(batch.r_rows, batch.s_rows).digest, 16)
     if not pairs:
         return Part("", 0, 0, 0)
     return Part(name, pairs, (Path(folder) / name).stat().st_size, digest % (1 << 64))
+
+
+def _encoding(batch: Batch) -> dict[str, Any]:
+    """Row numbers hardly repeat; columns of joined rows do."""
+    return {"compression": "none", "use_dictionary": False} if batch.columns is None else {}
 
 
 def table_of(stream: Stream, columns: list[str], shift_us: int = 0) -> pa.Table:
@@ -117,7 +156,9 @@ def table_of(stream: Stream, columns: list[str], shift_us: int = 0) -> pa.Table:
     return pa.table(arrays)
 
 
-def write_manifest(folder: Path, parts: Iterable[Part], about: Mapping[str, Any]) -> dict[str, Any]:
+def write_manifest(
+    folder: Path, parts: Iterable[Part], about: Mapping[str, Any], schema: pa.Schema = SCHEMA
+) -> dict[str, Any]:
     """Write the manifest, the last file of a result, and return it."""
     kept = [part for part in parts if part.name]
     digest = sum(part.digest for part in kept) % (1 << 64)
@@ -129,7 +170,7 @@ def write_manifest(folder: Path, parts: Iterable[Part], about: Mapping[str, Any]
         "parts": [{"path": p.name, "pairs": p.pairs, "bytes": p.bytes} for p in kept],
     }
     if not kept:  # a reader of the folder still finds the columns
-        pq.write_table(SCHEMA.empty_table(), folder / "part-00000.parquet")
+        pq.write_table(schema.empty_table(), folder / "part-00000.parquet")
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     return manifest
 

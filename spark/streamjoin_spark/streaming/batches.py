@@ -11,6 +11,7 @@ from streamjoin_common.language.windows import Window
 from streamjoin_spark.batch.classes import Classes
 from streamjoin_spark.batch.local import NO_TIME
 from streamjoin_spark.batch.plan import choose_classes
+from streamjoin_spark.batch.rows import RowColumns
 from streamjoin_spark.streaming.state import (
     FORMAT,
     classes_from,
@@ -24,6 +25,7 @@ from streamjoin_spark.streaming.state import (
 from streamjoin_spark.streaming.step import Step
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from streamjoin_spark.streaming.source import Arrived
@@ -47,6 +49,10 @@ class StreamingJoin:
         Folders of the pairs, which get a folder a batch, and of the state.
     names : tuple of tuple of str
         Row, arrival and join columns, of R and of S.
+    columns : RowColumns or None
+        What joined rows have; None for row numbers.
+    payload : tuple of pyarrow.Schema or None
+        Columns of R and of S that joined rows have.
     arrived : callable
         Makes of a batch's DataFrame what it brings.
     heard : callable
@@ -61,6 +67,8 @@ class StreamingJoin:
     out: Path
     state: Path
     names: tuple[tuple[str, ...], tuple[str, ...]]
+    columns: RowColumns | None
+    payload: "tuple[pa.Schema | None, pa.Schema | None]"
     arrived: "Callable[[DataFrame], Arrived]"
     heard: Callable[[dict[str, Any]], None] = lambda _: None
 
@@ -88,6 +96,8 @@ class StreamingJoin:
                     kept_folder(self.state, int(before["batch"])),
                     after,
                     draft,
+                    self.columns,
+                    self.payload,
                 )
                 reports = arrived.run(step, int(before["kept"]))
         self._finish(number, before, classes, reports)

@@ -1,6 +1,7 @@
 """The request for a streaming join: read, checked, and compared with the folders' earlier one."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,15 @@ from streamjoin.tuples import Stream
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.columns import OutputColumn, output_columns
+from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow, CountWindow, Window, parse_window
 from streamjoin_spark.batch.files import footer
 from streamjoin_spark.streaming.state import FOLDER, last_record, record_path
+
+ROW_NUMBERS = "row numbers"
+"""What a checkpoint says of a join without columns."""
 
 _BATCH = re.compile(r"batch=([0-9]+)")
 """A batch's pairs."""
@@ -30,6 +36,10 @@ class Asked:
         What joins; the window is tumbling or a time window.
     names : tuple of tuple of str
         Row, arrival and join columns, of R and of S.
+    arrivals : Arrivals
+        The arrival columns.
+    rows : list of OutputColumn
+        Columns of joined rows, when :meth:`choose` was called; none for row numbers.
     described : dict of str to str
         What a checkpoint is of: it continues with the same alone.
 
@@ -38,7 +48,7 @@ class Asked:
     InputError
         If the predicate or the window cannot be read.
     UnsupportedError
-        If the window bounds no state.
+        If the window bounds no state, or the join is not an inner one.
     """
 
     def __init__(
@@ -47,8 +57,15 @@ class Asked:
         band: str | list[str] | None,
         window: Window | str,
         row: str,
-        ts: str,
+        ts: str | None,
+        *,
+        ts_unit: str | None = None,
+        how: str = "inner",
     ) -> None:
+        if parse_how(how) != "inner":
+            raise UnsupportedError(
+                f"spark-stream joins inner only, not {how}; spark-join has the other kinds"
+            )
         self.predicate = Predicate.parse(on, band)
         self.window = parse_window(window) if isinstance(window, str) else window
         if isinstance(self.window, AllWindow | CountWindow):
@@ -56,7 +73,8 @@ class Asked:
                 "a streaming join needs a window that time ends, tumbling or time, not "
                 f"{self.window.text}"
             )
-        arrivals = Arrivals.parse(ts, window=self.window)
+        self.arrivals = arrivals = Arrivals.parse(ts, ts_unit, self.window)
+        self.rows: list[OutputColumn] = []
         self.names = (
             (row, arrivals.r.name, *self.predicate.r_columns),
             (row, arrivals.s.name, *self.predicate.s_columns),
@@ -65,8 +83,28 @@ class Asked:
             "predicate": self.predicate.text,
             "window": self.window.text,
             "row": row,
-            "ts": ts,
+            "ts": (ts or arrivals.r.name) + (f" in {ts_unit}" if ts_unit else ""),
+            "columns": ROW_NUMBERS,
         }
+
+    def choose(
+        self, columns: str | Sequence[str] | None, r_names: Sequence[str], s_names: Sequence[str]
+    ) -> None:
+        """Choose the columns of joined rows among those that there are.
+
+        Raises
+        ------
+        InputError
+            If one is not there.
+        """
+        if columns is None:
+            return
+        self.rows = output_columns(columns, r_names, s_names)
+        self.described["columns"] = ",".join(f"{side}.{name}" for side, name, _ in self.rows)
+
+    def payload(self, side: str) -> list[str]:
+        """Columns of a side that joined rows have."""
+        return [column.name for column in self.rows if column.side == side]
 
     def check_types(self, r: Stream, s: Stream) -> None:
         """Refuse columns that do not compare, from streams without a tuple.
@@ -98,6 +136,8 @@ def check_folders(what: Asked, out: Path, checkpoint: Path) -> None:
         storage.check_writable(folder)
     before = last_record(checkpoint.absolute() / FOLDER)
     what.described["out"] = str(out.absolute())
+    if before["batch"] >= 0:
+        before.setdefault("columns", ROW_NUMBERS)  # records of earlier versions do not say
     for name, asked in what.described.items():
         if before.get(name, asked) != asked:
             raise InputError(

@@ -15,14 +15,15 @@ late, dropped and counted. A tuple of R is kept while ``ts + T_R`` (or the end o
 tumbling window) is ahead of the watermark, as nothing that is not late can meet it later.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
-from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.windows import Window
+from streamjoin_spark.batch.files import schema_of
 from streamjoin_spark.batch.frames import open_frame
+from streamjoin_spark.batch.rows import RowColumns
 from streamjoin_spark.batch.worker import load
 from streamjoin_spark.streaming.batches import StreamingJoin
 from streamjoin_spark.streaming.checks import Asked, check_folders
@@ -30,7 +31,7 @@ from streamjoin_spark.streaming.source import Folders, Rows
 from streamjoin_spark.streaming.state import (
     FOLDER,
 )
-from streamjoin_spark.streaming.step import SideFiles, open_side
+from streamjoin_spark.streaming.step import SideFiles, first_file, open_side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,9 +50,12 @@ def stream_join(
     band: str | list[str] | None = None,
     window: Window | str,
     delay_us: int = 0,
-    ts: str = "ts",
+    ts: str | None = None,
+    ts_unit: str | None = None,
     row: str = "row",
     classes: int = DEFAULT_CLASSES,
+    columns: str | Sequence[str] | None = None,
+    how: str = "inner",
 ) -> "DataStreamWriter":
     """Join two streaming DataFrames, of any sources.
 
@@ -71,10 +75,16 @@ def stream_join(
     delay_us : int
         How much later than a younger tuple of its stream a tuple may arrive; later ones are counted
         and dropped.
-    ts, row : str
-        The arrival column and the column of row numbers.
+    ts, ts_unit : str, optional
+        The arrival columns and the unit of integers, as :func:`streamjoin.join` takes them.
+    row : str
+        The column of row numbers.
     classes : int
         Classes of keys, each a task of every batch; fixed by the first batch.
+    columns : str or sequence of str, optional
+        Columns of joined rows, as ``"r.a,s.b"`` or ``"*"``; row numbers and time by default.
+    how : str
+        ``inner``; other kinds are refused.
 
     Returns
     -------
@@ -86,15 +96,20 @@ def stream_join(
     InputError
         If columns or folders are not what they must be, or the checkpoint is of another join.
     UnsupportedError
-        If the window bounds no state.
+        If the window bounds no state, or the kind is not inner.
     """
-    what = Asked(on, band, window, row, ts)
-    sides = []
-    for frame, name, names in zip((r, s), ("r", "s"), what.names, strict=True):
+    what = Asked(on, band, window, row, ts, ts_unit=ts_unit, how=how)
+    for frame, name in ((r, "r"), (s, "s")):
         if not frame.isStreaming:
             raise InputError(f"{name}: is no streaming DataFrame; join it with distributed_join")
-        arrival = ArrivalColumn(names[1], named=True)
-        sides.append(open_frame(frame, name, row, arrival, names[2:]))
+    what.choose(columns, r.columns, s.columns)
+    arrivals = (what.arrivals.r, what.arrivals.s)
+    sides = [
+        open_frame(frame, name, row, arrival, names[2:], payload=what.payload(name))
+        for frame, name, names, arrival in zip(
+            (r, s), ("r", "s"), what.names, arrivals, strict=True
+        )
+    ]
     what.check_types(sides[0].nothing, sides[1].nothing)
     return _writer(what, Rows(sides[0], sides[1]), (out, checkpoint), delay_us, classes)
 
@@ -110,9 +125,12 @@ def stream_join_files(
     band: str | list[str] | None = None,
     window: Window | str,
     delay_us: int = 0,
-    ts: str = "ts",
+    ts: str | None = None,
+    ts_unit: str | None = None,
     row: str = "row",
     classes: int = DEFAULT_CLASSES,
+    columns: str | Sequence[str] | None = None,
+    how: str = "inner",
     most_files: int | None = None,
     heard: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> "DataStreamWriter":
@@ -125,7 +143,7 @@ def stream_join_files(
     r, s : Path
         Folders, each with at least one file, which gives the columns. Files are moved into them
         whole, and never change.
-    out, checkpoint, on, band, window, delay_us, ts, row, classes
+    out, checkpoint, on, band, window, delay_us, ts, ts_unit, row, classes, columns, how
         As for :func:`stream_join`.
     most_files : int, optional
         Maximum files of each side in a batch.
@@ -145,7 +163,18 @@ def stream_join_files(
     if most_files is not None and most_files < 1:
         raise InputError(f"the maximum files of a batch must be at least 1, not {most_files}")
     what, sides = opened_folders(
-        r, s, out=out, checkpoint=checkpoint, on=on, band=band, window=window, ts=ts, row=row
+        r,
+        s,
+        out=out,
+        checkpoint=checkpoint,
+        on=on,
+        band=band,
+        window=window,
+        ts=ts,
+        ts_unit=ts_unit,
+        row=row,
+        columns=columns,
+        how=how,
     )
     load()
     folders = Folders(spark, r, s, sides, most_files)
@@ -161,8 +190,11 @@ def opened_folders(
     on: str | list[str] | None,
     band: str | list[str] | None,
     window: Window | str,
-    ts: str,
+    ts: str | None,
+    ts_unit: str | None,
     row: str,
+    columns: str | Sequence[str] | None,
+    how: str,
 ) -> tuple["Asked", tuple[SideFiles, SideFiles]]:
     """Check what :func:`stream_join_files` is given and look into its folders, without Spark.
 
@@ -171,10 +203,15 @@ def opened_folders(
     InputError, UnsupportedError
         As :func:`stream_join_files`.
     """
-    what = Asked(on, band, window, row, ts)
+    what = Asked(on, band, window, row, ts, ts_unit=ts_unit, how=how)
     what.described |= {"r": str(r.absolute()), "s": str(s.absolute())}
+    files = first_file(r, "r"), first_file(s, "s")
+    what.choose(columns, schema_of(files[0]).names, schema_of(files[1]).names)
     check_folders(what, out, checkpoint)
-    sides = open_side(r, "r", what.names[0]), open_side(s, "s", what.names[1])
+    sides = (
+        open_side(files[0], "r", what.names[0], what.arrivals.r, what.payload("r")),
+        open_side(files[1], "s", what.names[1], what.arrivals.s, what.payload("s")),
+    )
     what.check_types(sides[0].read().stream, sides[1].read().stream)
     return what, sides
 
@@ -193,6 +230,7 @@ def _writer(
         raise InputError(f"classes must be at least 1, and the delay not below 0: {classes}")
     check_folders(what, out, checkpoint)
     state = checkpoint.absolute() / FOLDER
+    payload = source.payload
     join = StreamingJoin(
         what.predicate,
         what.window,
@@ -202,6 +240,8 @@ def _writer(
         out.absolute(),
         state,
         what.names,
+        RowColumns.of(what.rows, *payload) if what.rows else None,
+        payload,
         source.arrived,
         heard,
     )

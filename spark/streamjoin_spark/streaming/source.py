@@ -73,6 +73,11 @@ class Folders:
     sides: tuple[SideFiles, SideFiles]
     most_files: int | None
 
+    @property
+    def payload(self) -> tuple[pa.Schema | None, pa.Schema | None]:
+        """Columns of R and of S that joined rows have."""
+        return self.sides[0].payload, self.sides[1].payload
+
     def stream(self) -> "DataFrame":
         """Return the names of files as they appear: ``side, path``."""
         from pyspark.sql import functions
@@ -141,6 +146,11 @@ class Rows:
     r: StreamFrame
     s: StreamFrame
 
+    @property
+    def payload(self) -> tuple[pa.Schema | None, pa.Schema | None]:
+        """Columns of R and of S that joined rows have."""
+        return self.r.payload, self.s.payload
+
     def stream(self) -> "DataFrame":
         """Return the rows of both, each with its side's columns."""
         from pyspark.sql import functions
@@ -165,6 +175,7 @@ class Rows:
                 side.row_column,
                 side.arrival,
                 side.columns,
+                side.payload,
             )
             for side_number, side in enumerate((self.r, self.s))
         ]
@@ -192,7 +203,11 @@ class ArrivedRows:
         frames = []
         for side_number, side in enumerate((self.r, self.s)):
             sent = side.sent(partitioning, of_r=side_number == 0)
-            names = {f"c{n}": f"{side.source}{n}" for n in range(len(side.columns))}
+            names = {
+                f"{kind}{n}": f"{side.source}{kind}{n}"
+                for kind, columns in (("c", side.columns), ("p", side.payload or ()))
+                for n in range(len(columns))
+            }
             frames.append(
                 sent.withColumnsRenamed(names).withColumn("side", functions.lit(side_number))
             )
@@ -200,14 +215,14 @@ class ArrivedRows:
             functions.col("id").alias("task"), functions.lit(BEAT).alias("side")
         )
         every = frames[0].unionByName(frames[1], True).unionByName(beats, True)
-        columns = (self.r.columns, self.s.columns)
+        sides = (self.r.columns, self.r.payload), (self.s.columns, self.s.payload)
 
         def work(table: pa.Table) -> pa.Table:
             prepare_worker()
             number = int(table.column("task").to_numpy()[0])
             r, s = (
                 _side(table, side_number, side, own)
-                for side_number, (side, own) in enumerate(zip(SIDES, columns, strict=True))
+                for side_number, (side, own) in enumerate(zip(SIDES, sides, strict=True))
             )
             row = step.run(number, step.classed(r, s))
             return pa.Table.from_pylist([row], schema=REPORT_SCHEMA)
@@ -216,7 +231,14 @@ class ArrivedRows:
         return [row.asDict() for row in collected(grouped.applyInArrow(work, REPORT))]
 
 
-def _side(table: pa.Table, side_number: int, side: str, columns: tuple[str, ...]) -> Tuples:
+def _side(
+    table: pa.Table,
+    side_number: int,
+    side: str,
+    named: tuple[tuple[str, ...], pa.Schema | None],
+) -> Tuples:
+    columns, payload = named
     own = table.filter(pc.field("side") == side_number)
-    names = ["task", "row", "ts", "missing", *(f"{side}{n}" for n in range(len(columns)))]
-    return received(own.select(names), columns, side)
+    names = ["task", "row", "ts", "missing", *(f"{side}c{n}" for n in range(len(columns)))]
+    names += [f"{side}p{n}" for n in range(len(payload or ()))]
+    return received(own.select(names), columns, side, payload)

@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import InputError
-from streamjoin.tuples import Int64s, Stream
+from streamjoin.tuples import Stream
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.predicates import Band, Predicate
-from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window
+from streamjoin_common.language.windows import Window
 from streamjoin_spark.batch.classes import Classes, OneClass, Radix, Ranges
 from streamjoin_spark.batch.frames import renamed, tuples_of
 from streamjoin_spark.batch.local import NO_TIME
+from streamjoin_spark.batch.partition import ends_us
 from streamjoin_spark.batch.worker import Tuples, some_of
 
 FORMAT = 2
@@ -90,7 +91,13 @@ def forget(state: Path, number: int) -> None:
             path.unlink(missing_ok=True)
 
 
-def read_kept(folder: Path, number: int, side: str, columns: tuple[str, ...]) -> Tuples | None:
+def read_kept(
+    folder: Path,
+    number: int,
+    side: str,
+    columns: tuple[str, ...],
+    payload: pa.Schema | None = None,
+) -> Tuples | None:
     """Read the tuples of a class, mapped into memory rather than copied; None without any."""
     path = _kept_path(folder, number, side)
     if not path.exists():
@@ -98,7 +105,12 @@ def read_kept(folder: Path, number: int, side: str, columns: tuple[str, ...]) ->
     with pa.memory_map(str(path)) as mapped:
         table = pa.ipc.open_file(mapped).read_all()
     row, ts, *names = table.column_names
-    return renamed(tuples_of(table, row, ArrivalColumn(ts), names, side), columns)
+    own, more = names[: len(columns)], names[len(columns) :]
+    carried = None
+    if payload is not None:
+        carried = pa.schema([table.schema.field(name) for name in more])
+    tuples = tuples_of(table, row, ArrivalColumn(ts), own, side, payload=carried)
+    return renamed(tuples, columns, payload)
 
 
 def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:
@@ -106,7 +118,9 @@ def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:
     if not len(tuples.rows):
         return
     stream = tuples.stream
-    arrays = [pa.array(column) for column in (tuples.rows, stream.ts, *stream.columns.values())]
+    numbers = (tuples.rows, stream.ts, *stream.columns.values())
+    arrays: list[Any] = [pa.array(column) for column in numbers]
+    arrays += [] if tuples.payload is None else tuples.payload.columns
     table = pa.table(arrays, names=[str(index) for index in range(len(arrays))])
     with (
         pa.OSFile(str(_kept_path(folder, number, side)), "wb") as file,
@@ -125,15 +139,7 @@ def alive(tuples: Tuples, of_r: bool, window: Window, watermark_us: int) -> Tupl
     kept = ends_us(stream.ts, of_r, window) > watermark_us
     if stream.missing is not None:  # matches nothing
         kept &= ~stream.missing
-    return tuples if kept.all() else some_of(stream, tuples.rows, kept)
-
-
-def ends_us(ts: Int64s, of_r: bool, window: Window) -> Int64s:
-    """When each tuple's window ends: what arrives then or after does not meet it any more."""
-    if isinstance(window, TumblingWindow):
-        return np.asarray((ts // window.length_us + 1) * window.length_us)
-    assert isinstance(window, TimeWindow)
-    return np.asarray(ts + (window.r_us if of_r else window.s_us))
+    return tuples if kept.all() else some_of(tuples, kept)
 
 
 def merged(parts: Iterable[Tuples]) -> Tuples | None:
@@ -148,11 +154,14 @@ def merged(parts: Iterable[Tuples]) -> Tuples | None:
         name: np.concatenate([stream.columns[name] for stream in streams])
         for name in streams[0].columns
     }
+    tables = [part.payload for part in some if part.payload is not None]
+    payload: Any = pa.concat_tables(tables).combine_chunks() if tables else None
     if (ts[1:] < ts[:-1]).any():
         order = np.argsort(ts, kind="stable")
         ts, rows = ts[order], rows[order]
+        payload = None if payload is None else payload.take(pa.array(order))
         columns = {name: column[order] for name, column in columns.items()}
-    return Tuples(Stream(columns, ts, streams[0].source), rows)
+    return Tuples(Stream(columns, ts, streams[0].source), rows, payload)
 
 
 def classes_to(classes: Classes) -> dict[str, Any]:

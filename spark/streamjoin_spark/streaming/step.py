@@ -1,5 +1,6 @@
 """One batch of a streaming join, class by class: what its tasks do, wherever they run."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,16 @@ import pyarrow.parquet as pq
 from streamjoin.errors import InputError
 from streamjoin.inputs.agreement import comparable
 from streamjoin.inputs.files import require_columns
+from streamjoin.inputs.payload import written_out
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 from streamjoin_spark.batch.classes import Classes
-from streamjoin_spark.batch.files import footer, reading
+from streamjoin_spark.batch.files import bounds_us, footer, hint_unit, reading
 from streamjoin_spark.batch.frames import tuples_of
 from streamjoin_spark.batch.local import join_rows
 from streamjoin_spark.batch.parts import Batch, write_part
+from streamjoin_spark.batch.rows import RowColumns, plain_schema, row_bytes
 from streamjoin_spark.batch.worker import Tuples, some_of
 from streamjoin_spark.streaming.state import alive, merged, read_kept, write_kept
 
@@ -53,6 +56,10 @@ class Step:
         Folders of the tuples kept before the batch and after it.
     out : Path
         Folder of its pairs.
+    columns : RowColumns or None
+        What joined rows have; None for row numbers.
+    payload : tuple of pyarrow.Schema or None
+        Columns of R and of S that joined rows have.
     """
 
     predicate: Predicate
@@ -63,6 +70,8 @@ class Step:
     before: Path
     after: Path
     out: Path
+    columns: RowColumns | None = None
+    payload: tuple[pa.Schema | None, pa.Schema | None] = (None, None)
 
     def classed(self, r: Tuples, s: Tuples) -> tuple["Classed", "Classed"]:
         """Class new tuples of R and of S."""
@@ -76,21 +85,22 @@ class Step:
         late = 0
         lasts: list[int | None] = []
         known: list[tuple[Tuples | None, Tuples]] = []
-        for side, names, classed in zip(SIDES, self.names, sides, strict=True):
+        asked = zip(SIDES, self.names, self.payload, sides, strict=True)
+        for side, names, payload, classed in asked:
             behind, new = classed.of(number, self.watermark_us)
             late += behind
             ts = classed.tuples.stream.ts
             lasts.append(int(ts[-1]) if len(ts) else None)
-            known.append((read_kept(self.before, number, side, names[2:]), new))
+            known.append((read_kept(self.before, number, side, names[2:], payload), new))
         (r_old, r_new), (s_old, s_new) = known
         part = write_part(
             self.out,
             f"part-{number:05d}.parquet",
-            [
+            (
                 batch
                 for r, s in ((r_new, s_old), (r_new, s_new), (r_old, s_new))
                 for batch in self._joined(r, s)
-            ],
+            ),
         )
         kept = 0
         for side, both in zip(SIDES, known, strict=True):
@@ -112,14 +122,19 @@ class Step:
             "s_last": lasts[1],
         }
 
-    def _joined(self, r: Tuples | None, s: Tuples | None) -> list[Batch]:
+    def _joined(self, r: Tuples | None, s: Tuples | None) -> Iterator[Batch]:
         if r is None or s is None or not len(r.rows) or not len(s.rows):
-            return []
+            return
         r_stream, s_stream = comparable(r.stream, s.stream, self.predicate)
-        return [
-            (r.rows[r_at], s.rows[s_at], np.maximum(r_stream.ts[r_at], s_stream.ts[s_at]))
-            for r_at, s_at in join_rows(r_stream, s_stream, self.predicate, self.window)
-        ]
+        sizes = [] if self.columns is None else [row_bytes(x.payload, len(x.rows)) for x in (r, s)]
+        for r_at, s_at in join_rows(r_stream, s_stream, self.predicate, self.window):
+            ts = np.maximum(r_stream.ts[r_at], s_stream.ts[s_at])
+            batch = Batch(r.rows[r_at], s.rows[s_at], ts)
+            if self.columns is None:
+                yield batch
+            else:
+                sides = (r.payload, sizes[0], r_at), (s.payload, sizes[1], s_at)
+                yield from self.columns.joined(batch, *sides)
 
 
 @dataclass(frozen=True)
@@ -139,7 +154,7 @@ class Classed:
         own = (self.first <= number) & (number <= self.last)
         behind = stream.ts < watermark_us
         late = int(np.count_nonzero(behind & (self.first == number)))
-        return late, some_of(stream, self.tuples.rows, own & ~behind)
+        return late, some_of(self.tuples, own & ~behind)
 
 
 @dataclass(frozen=True)
@@ -153,7 +168,11 @@ class SideFiles:
     names : tuple of str
         The row, the arrival and the join columns.
     schema : pyarrow.Schema
-        Their types.
+        Their types, and those of the columns that joined rows have.
+    arrival : ArrivalColumn
+        The arrival column.
+    payload : pyarrow.Schema or None
+        The columns that joined rows have, in the types that these have; None without any.
     paths : tuple of str
         The files; there may be none.
     """
@@ -161,6 +180,8 @@ class SideFiles:
     side: str
     names: tuple[str, ...]
     schema: pa.Schema
+    arrival: ArrivalColumn
+    payload: pa.Schema | None
     paths: tuple[str, ...] = ()
 
     @property
@@ -182,8 +203,11 @@ class SideFiles:
             if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in self.schema]:
                 raise InputError(f"{path}: its columns have other types than the files before it")
             tables.append(table.cast(self.schema))
-        row, ts, *columns = self.names
-        return tuples_of(pa.concat_tables(tables), row, ArrivalColumn(ts), columns, self.side)
+        row, _, *columns = self.names
+        table = pa.concat_tables(tables)
+        if self.payload is not None:
+            table = written_out(table, dictionaries=True)
+        return tuples_of(table, row, self.arrival, columns, self.side, payload=self.payload)
 
     def _table(self, path: str) -> pa.Table:
         names = self.schema.names
@@ -192,26 +216,62 @@ class SideFiles:
             return file.read(columns=names, use_threads=False).select(names)
 
 
-def open_side(folder: Path, side: str, names: tuple[str, ...]) -> SideFiles:
-    """Learn the types of a folder's columns from its first file.
+def first_file(folder: Path, side: str) -> Path:
+    """Return the file of a folder that gives the columns.
 
     Raises
     ------
     InputError
-        If there is no file, it cannot be read, or a column cannot be joined on.
+        If there is none.
     """
     # Files that are being written have hidden names; Spark does not see them either.
     shown = [path for path in folder.glob("*.parquet") if path.name[0] not in "._"]
     first = min((path for path in shown if path.is_file()), default=None)
     if first is None:
         raise InputError(f"--{side} {folder}: must be a folder with at least one Parquet file")
+    return first
+
+
+def open_side(
+    first: Path,
+    side: str,
+    names: tuple[str, ...],
+    arrival: ArrivalColumn,
+    payload: Sequence[str] = (),
+) -> SideFiles:
+    """Learn the types of a folder's columns from its first file.
+
+    Parameters
+    ----------
+    first : Path
+        The file.
+    side : str
+        ``"r"`` or ``"s"``.
+    names : tuple of str
+        The row, the arrival and the join columns.
+    arrival : ArrivalColumn
+        The arrival column.
+    payload : sequence of str
+        The columns that joined rows have.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or a column cannot be joined on.
+    """
     schema = footer(first).schema.to_arrow_schema()
     row, ts, *columns = names
-    require_columns(schema.names, columns, ArrivalColumn(ts, named=True), str(first))
+    require_columns(schema.names, [*columns, *payload], arrival, str(first))
     if row not in schema.names or not pa.types.is_integer(schema.field(row).type):
         raise InputError(f"{first}: needs a column {row!r} of integers that number its rows")
     # Of a field its name and type: others of the folder may say that it may be missing, or not.
-    wanted = pa.schema([(name, schema.field(name).type) for name in dict.fromkeys(names)])
-    files = SideFiles(side, names, wanted)
+    every = dict.fromkeys([*names, *payload])
+    wanted = pa.schema([(name, schema.field(name).type) for name in every])
+    kept = plain_schema(pa.schema([wanted.field(n) for n in payload])) if payload else None
+    files = SideFiles(side, names, wanted, arrival, kept)
     files.read()
+    with reading(first), pq.ParquetFile(first) as file:
+        if file.metadata.num_row_groups:
+            ends = bounds_us(first, file, 0, arrival)
+            hint_unit(arrival, wanted.field(ts).type, ends, str(first))
     return files
