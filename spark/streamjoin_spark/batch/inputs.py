@@ -11,9 +11,9 @@ import numpy as np
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.tuples import Stream
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
-from streamjoin_common.language.columns import OutputColumn, output_columns
-from streamjoin_common.language.kinds import R_ONLY, parse_how
+from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.selections import Chosen, Selection
 from streamjoin_common.language.windows import CountWindow, Window, parse_window
 from streamjoin_spark.batch.files import StreamFiles, open_stream, schema_of
 from streamjoin_spark.batch.frames import StreamFrame, open_frame
@@ -96,10 +96,9 @@ def opened_inputs(
         if not isinstance(data, str | Path) and not hasattr(data, "mapInArrow"):
             kind = f"{type(data).__module__.partition('.')[0]}.{type(data).__name__}"
             raise InputError(f"{name} must be a path or a DataFrame of Spark's, not a {kind}")
-    rows: list[OutputColumn] = []
+    rows: list[Chosen] = []
     if columns is not None:
-        names = _names(r), _names(s)
-        rows = output_columns(columns, *names, r_only=how if how in R_ONLY else "")
+        rows = Selection.parse(columns).resolve(_names(r), _names(s), how=how)
     opened = (
         _open(r, "r", row, arrivals.r, (predicate.r_columns, rows)),
         _open(s, "s", row, arrivals.s, (predicate.s_columns, rows)),
@@ -117,9 +116,9 @@ def _open(
     name: str,
     row: str,
     arrival: ArrivalColumn,
-    columns: tuple[list[str], list[OutputColumn]],
+    columns: tuple[list[str], list[Chosen]],
 ) -> StreamFiles | StreamFrame:
-    payload = [column.name for column in columns[1] if column.side == name]
+    payload = [each.column for each in columns[1] if each.side == name]
     if isinstance(data, str | Path):  # workers have a working folder of their own
         return open_stream(Path(data).absolute(), columns[0], arrival, payload)
     return open_frame(data, name, row, arrival, columns[0], payload=payload)

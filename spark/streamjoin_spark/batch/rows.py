@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.inputs.payload import written_out
 from streamjoin.tuples import Int64s
-from streamjoin_common.language.columns import OutputColumn
+from streamjoin_common.language.selections import Chosen
 from streamjoin_spark.batch.parts import Batch
 
 if TYPE_CHECKING:
@@ -44,20 +44,20 @@ class RowColumns:
 
     Attributes
     ----------
-    chosen : tuple of OutputColumn
+    chosen : tuple of Chosen
         The columns.
     schema : pyarrow.Schema
         Their names and types in the result.
     """
 
-    chosen: tuple[OutputColumn, ...]
+    chosen: tuple[Chosen, ...]
     schema: pa.Schema
 
     @classmethod
-    def of(cls, chosen: Sequence[OutputColumn], r: Any, s: Any) -> "RowColumns":
+    def of(cls, chosen: Sequence[Chosen], r: Any, s: Any) -> "RowColumns":
         """Take the plain types of the sides' columns; None of a side without any."""
         types = {"r": r, "s": s}
-        fields = [(each.output, types[each.side].field(each.name).type) for each in chosen]
+        fields = [(each.name, types[each.side].field(each.column).type) for each in chosen]
         return cls(tuple(chosen), pa.schema(fields))
 
     def joined(
@@ -92,12 +92,12 @@ class RowColumns:
                 for name, side in sides.items()
             }
             arrays = []
-            for (name, column, _), field in zip(self.chosen, self.schema, strict=True):
-                side, at = sides[name], taken[name]
+            for chosen, field in zip(self.chosen, self.schema, strict=True):
+                side, at = sides[chosen.side], taken[chosen.side]
                 if side is None:
                     arrays.append(pa.nulls(len(sizes[part]), field.type))
                 else:
-                    arrays.append(side[0].column(column).take(at))
+                    arrays.append(side[0].column(chosen.column).take(at))
             table = pa.Table.from_arrays(arrays, schema=self.schema)
             yield Batch(rows.r_rows[part], rows.s_rows[part], rows.ts[part], table)
             start = part.stop

@@ -13,9 +13,9 @@ from streamjoin.tuples import Stream
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 from streamjoin_common.language.arrivals import Arrivals
-from streamjoin_common.language.columns import OutputColumn, output_columns
 from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.selections import Chosen, Selection
 from streamjoin_common.language.windows import AllWindow, CountWindow, Window, parse_window
 from streamjoin_spark.batch.files import footer
 from streamjoin_spark.streaming.state import FOLDER, last_record, record_path
@@ -38,7 +38,7 @@ class Asked:
         Row, arrival and join columns, of R and of S.
     arrivals : Arrivals
         The arrival columns.
-    rows : list of OutputColumn
+    rows : list of Chosen
         Columns of joined rows, when :meth:`choose` was called; none for row numbers.
     described : dict of str to str
         What a checkpoint is of: it continues with the same alone.
@@ -74,7 +74,7 @@ class Asked:
                 f"{self.window.text}"
             )
         self.arrivals = arrivals = Arrivals.parse(ts, ts_unit, self.window)
-        self.rows: list[OutputColumn] = []
+        self.rows: list[Chosen] = []
         self.names = (
             (row, arrivals.r.name, *self.predicate.r_columns),
             (row, arrivals.s.name, *self.predicate.s_columns),
@@ -99,12 +99,12 @@ class Asked:
         """
         if columns is None:
             return
-        self.rows = output_columns(columns, r_names, s_names)
-        self.described["columns"] = ",".join(f"{side}.{name}" for side, name, _ in self.rows)
+        self.rows = Selection.parse(columns).resolve(r_names, s_names)
+        self.described["columns"] = ",".join(f"{each.side}.{each.column}" for each in self.rows)
 
     def payload(self, side: str) -> list[str]:
         """Columns of a side that joined rows have."""
-        return [column.name for column in self.rows if column.side == side]
+        return [each.column for each in self.rows if each.side == side]
 
     def check_types(self, r: Stream, s: Stream) -> None:
         """Refuse columns that do not compare, from streams without a tuple.
