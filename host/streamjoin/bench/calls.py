@@ -50,7 +50,7 @@ def _unique(kind: str, rng: Generator, rows: int) -> tuple[Columns, Columns]:
 
 def _spread(rng: Generator, rows: int) -> tuple[Columns, Columns]:
     """64-bit keys that do not lie near one another."""
-    r, s = ({"k": rng.permutation(rows).astype(np.int64) << np.int64(40)} for _ in range(2))
+    r, s = ({"k": rng.permutation(rows).astype(np.int64) * 2_654_435_761} for _ in range(2))
     return r, s
 
 
