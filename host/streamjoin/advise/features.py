@@ -1,8 +1,7 @@
 """Features of a workload, estimated from a sample of one of its windows.
 
-The features of the IaWJ study's table 3. Sampling keeps the cost below a hundredth of a join:
-every estimate comes from coincidences of keys within a sorted sample of at most
-:data:`SAMPLE_TUPLES` tuples of each stream.
+The features of the IaWJ study's table 3. Every estimate comes from coincidences of
+keys within a sorted sample of each stream.
 """
 
 from dataclasses import asdict, dataclass
@@ -16,6 +15,8 @@ from streamjoin_common.language.predicates import Equi, Predicate
 from streamjoin_common.language.windows import TumblingWindow
 
 SAMPLE_TUPLES = 1 << 16
+"""Maximum tuples of a stream's sample."""
+
 SLOTS = 100
 """Equal spans of time in which arrivals are counted for the time skew."""
 
@@ -81,21 +82,23 @@ class Features:
         ]
 
 
-def measure(job: Job) -> Features:
+def measure(job: Job, sample_tuples: int = SAMPLE_TUPLES) -> Features:
     """Measure a workload on a sample.
 
     Parameters
     ----------
     job : Job
         Inputs, an equi predicate, and window ``all`` or ``tumbling``.
+    sample_tuples : int
+        Maximum tuples of each stream's sample.
 
     Returns
     -------
     Features
-        Estimates; exact where a window has at most :data:`SAMPLE_TUPLES` tuples of each stream.
+        Estimates; exact where a window has at most as many tuples of each stream.
     """
     r, s = _window_of(job)
-    r_sample, s_sample = _sample(r, 0), _sample(s, 1)
+    r_sample, s_sample = _sample(r, sample_tuples, 0), _sample(s, sample_tuples, 1)
     r_keys, s_keys = encode_keys(r_sample, s_sample, job.predicate)
     r_values, r_counts = np.unique(r_keys, return_counts=True)
     s_values, s_counts = np.unique(s_keys, return_counts=True)
@@ -132,12 +135,12 @@ def _window_of(job: Job) -> tuple[Stream, Stream]:
     return job.r.slice(*r_rows), job.s.slice(*s_rows)
 
 
-def _sample(stream: Stream, seed: int) -> Stream:
+def _sample(stream: Stream, tuples: int, seed: int) -> Stream:
     """Return distinct sampled rows of a stream, in its order."""
-    if stream.rows <= SAMPLE_TUPLES:
+    if stream.rows <= tuples:
         return stream
     rng = np.random.default_rng(seed)
-    return stream.take(np.unique(rng.integers(0, stream.rows, SAMPLE_TUPLES)))
+    return stream.take(np.unique(rng.integers(0, stream.rows, tuples)))
 
 
 def _rate(stream: Stream, job: Job) -> float | None:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from streamjoin.advise import sliding
 from streamjoin.advise import thresholds as stored
-from streamjoin.advise.features import Features, measure
+from streamjoin.advise.features import SAMPLE_TUPLES, Features, measure
 from streamjoin.advise.thresholds import NEVER, Thresholds
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine
@@ -124,7 +124,11 @@ def _lazy(features: Features, thresholds: Thresholds, threads: int) -> tuple[str
     return "prj", (low, large, f"no key is more than {heavy:.2%} of a stream: prj")
 
 
-def advise(job: Job, goal: str | None = None) -> Advice:
+CHOOSING_TUPLES = 1 << 13
+"""Maximum tuples of a stream's sample where the join follows at once: a small part of its time."""
+
+
+def advise(job: Job, goal: str | None = None, sample_tuples: int = SAMPLE_TUPLES) -> Advice:
     """Measure a workload and name the engine that suits it.
 
     Parameters
@@ -133,6 +137,8 @@ def advise(job: Job, goal: str | None = None) -> Advice:
         Inputs, predicate, window, threads, arrival and speedup.
     goal : str, optional
         ``"throughput"`` or ``"latency"``; by default latency for a replay.
+    sample_tuples : int
+        Maximum tuples of each stream's sample.
 
     Returns
     -------
@@ -143,7 +149,7 @@ def advise(job: Job, goal: str | None = None) -> Advice:
         met = sliding.measure(job)
         engine, reasons = sliding.walk(met, job.order, job.threads)
         return Advice(engine, reasons, met, "throughput")
-    features = measure(job)
+    features = measure(job, sample_tuples)
     aim = goal or ("latency" if job.arrival == "replay" else "throughput")
     thresholds, _ = stored.load()
     engine, reasons = walk(features, thresholds, job.threads, aim)
@@ -166,7 +172,7 @@ def choose(job: Job) -> Engine:
     """
     if not job.r.in_memory:
         return catalog.get(SEMI_STREAM)
-    engine = catalog.get(advise(job).engine)
+    engine = catalog.get(advise(job, sample_tuples=CHOOSING_TUPLES).engine)
     if engine.unusable() is None:
         return engine
     return catalog.choose(job.predicate, job.window, job.order)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, runner
-from streamjoin.cli import figures
+from streamjoin.cli import calls, figures
 from streamjoin.cli.options import FORCE_HELP
 from streamjoin.cli.terminal import (
     duration,
@@ -29,6 +29,7 @@ EPILOG = """\
 examples:
   streamjoin bench list
   streamjoin bench iawj-micro --size quick
+  streamjoin bench calls --size full
 
 An interrupted run goes on where it was when the same command is typed again.
 """
@@ -42,7 +43,9 @@ class BenchVerb:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""
         parser.epilog = EPILOG
-        parser.add_argument("name", metavar="NAME", help="list, an experiment, or a TOML file")
+        parser.add_argument(
+            "name", metavar="NAME", help="list, calls, an experiment, or a TOML file"
+        )
         parser.add_argument("--size", choices=experiments.SIZES, default="quick")
         parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
         parser.add_argument("--out", type=Path, metavar="RUN", help="default runs/bench/NAME-SIZE")
@@ -52,6 +55,8 @@ class BenchVerb:
 
     def run(self, args: argparse.Namespace) -> int:
         """Run or list; 1 if any result is wrong or missing."""
+        if args.name == "calls":
+            return calls.run(args)
         if args.name == "list":
             return _list(args)
         check_options(threads=args.threads, speedup=1.0, order="none", arrival="instant")
