@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 import streamjoin as sj
 from streamjoin.cli import main
 from streamjoin.streams import read_streams
-from streamjoin_common.errors import InputWarning
+from streamjoin_common.errors import InputError, InputWarning
 from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.durations import parse_lateness
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
 
@@ -159,3 +161,29 @@ def test_files_name_the_columns_that_are_not_read(tmp_path: Path) -> None:
     arrivals = Arrivals.parse(window=parse_window("tumbling:1s"))
     with pytest.raises(sj.InputError, match="it has k, when, payload: name the arrival column"):
         read_streams(tmp_path / "r.parquet", tmp_path / "r.parquet", Predicate.parse("k"), arrivals)
+
+
+@pytest.mark.parametrize("as_table", [False, True])
+def test_floating_point_times_are_rounded_to_microseconds(as_table: bool) -> None:
+    seconds = np.array([0.0000014, 0.5, 1.0000006, 2.25])
+    columns = {"k": np.zeros(4, np.int64), "ts": seconds}
+    data = pa.table(columns) if as_table else columns
+    result = sj.join(data, data, on="k", ts_unit="s", window="time:1us", engine="kang")
+    assert sorted(set(result.pairs["ts"].to_pylist())) == [1, 500_000, 1_000_001, 2_250_000]
+    with pytest.raises(InputError, match="floating-point numbers"):
+        sj.join(data, data, on="k", window="time:1us")
+    for wrong in (np.nan, np.inf, 1e300):
+        columns["ts"] = np.array([0.0, 1.0, wrong, 3.0])
+        data = pa.table(columns) if as_table else columns
+        with pytest.raises(InputError, match=r"at row 2 is .*, which is no time"):
+            sj.join(data, data, on="k", ts_unit="s", window="time:1us")
+
+
+def test_lengths_of_time_are_taken_as_timedelta_and_in_days() -> None:
+    day = timedelta(days=1)
+    assert sj.TimeWindow(day).r_us == sj.TimeWindow(2 * day, day).s_us == 86_400_000_000
+    assert sj.TumblingWindow(timedelta(microseconds=7)) == sj.TumblingWindow(7)
+    assert parse_window("time:1.5d,36h") == sj.TimeWindow(1.5 * day)
+    assert parse_lateness(timedelta(milliseconds=5)) == parse_lateness("5ms") == 5000
+    with pytest.raises(InputError, match="from 1 to below"):
+        sj.TimeWindow(timedelta(0))

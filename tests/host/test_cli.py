@@ -81,7 +81,9 @@ def test_late_rows_are_joined_within_a_lateness_and_counted_beyond(
         assert told in printed.err
     assert counts == [(500, [0, 0]), (499, [1, 0])]
     assert main([*given, "--lateness", "soon"]) == 2
-    assert "a duration is a number with us, ms, s, min or h, not 'soon'" in capsys.readouterr().err
+    assert (
+        "a duration is a number with us, ms, s, min, h or d, not 'soon'" in capsys.readouterr().err
+    )
 
 
 MISTAKES = {
@@ -126,7 +128,11 @@ MISTAKES = {
         "the count window of R must be an integer from 1 to below 2**62",
     ),
     "an unknown window": (["--on", "k", "--window", "week"], {}, "a window is all, tumbling"),
-    "a window without unit": (["--on", "k", "--window", "time:5"], {}, "with us, ms, s, min or h"),
+    "a window without unit": (
+        ["--on", "k", "--window", "time:5"],
+        {},
+        "with us, ms, s, min, h or d",
+    ),
     "a window the engine lacks": (
         ["--on", "k", "--window", "count:5"],
         {"engine": "npj"},
@@ -173,6 +179,7 @@ MISTAKES = {
         "integer from 1 to 1024, not 0",
     ),
     "no speed": (["--on", "k", "--speedup", "0"], {}, "speedup must be a number above 0, not 0.0"),
+    "a speed of no replay": (["--on", "k", "--speedup", "2"], {}, "add --arrival replay, or drop"),
     "a backend of another kind": (["--on", "k", "--backend", "model"], {}, "has no backend"),
     "an unknown flag": (["--on", "k", "--colour"], {}, "unrecognized arguments: --colour"),
     "a threads that is no number": (["--threads", "two"], {}, "invalid int value: 'two'"),
@@ -329,6 +336,22 @@ def test_an_input_is_never_overwritten(files: Path, capsys: pytest.CaptureFixtur
     assert main([*words(files), "--on", "k", "--output", str(files / "r.parquet")]) == 2
     assert "is an input; it would be overwritten" in capsys.readouterr().err
     assert (files / "r.parquet").read_bytes() == before
+
+
+def test_tuples_are_joined_at_once_unless_a_replay_is_asked_for(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [*words(files), "--on", "k", "--json"]
+    assert main(given) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["arrival"] == "instant"
+    assert "replay" not in printed.err
+    assert main([*given, "--arrival", "replay", "--speedup", "2"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["arrival"] == "replay"
+    assert re.search(
+        r"the replay takes [\d.]+ \w+; --speedup X makes it X times faster", printed.err
+    )
 
 
 def test_a_table_that_cannot_be_printed_leaves_no_file(files: Path) -> None:

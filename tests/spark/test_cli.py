@@ -144,7 +144,7 @@ def test_a_mistake_is_one_sentence(
     ("change", "message"),
     [
         ("--r=nothing", "--r nothing: must be a folder with at least one Parquet file"),
-        ("--delay=soon", "a duration is a number with us, ms, s, min or h, not 'soon'"),
+        ("--delay=soon", "a duration is a number with us, ms, s, min, h or d, not 'soon'"),
         ("--window=count:4", "a streaming join needs a window that time ends, tumbling or time"),
         ("--how=left", "spark-stream joins inner only, not left; spark-join has the other kinds"),
         ("--columns=s.x", "s: there is no column 'x'; it has row, k"),

@@ -1,6 +1,7 @@
-"""Durations: ``250us``, ``10ms``, ``1.5s``, ``15min``, ``2h``; inside, integers of microseconds."""
+"""Durations: ``250us``, ``10ms``, ``1.5s``, ``15min``, ``2h``, ``7d``; inside, microseconds."""
 
 import re
+from datetime import timedelta
 
 from streamjoin_common.errors import InputError
 
@@ -11,8 +12,9 @@ MAX_SHOWN_CHARACTERS = 40
 """Maximum characters of a wrong string that an error repeats."""
 
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
+DAY_US = 24 * UNITS_US["h"]
 
-_DURATION = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,18}))?(us|ms|s|min|h)")
+_DURATION = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,18}))?(us|ms|s|min|h|d)")
 
 
 def parse_duration(string: str) -> int:
@@ -31,11 +33,12 @@ def parse_duration(string: str) -> int:
     match = _DURATION.fullmatch(string) if isinstance(string, str) else None
     if match is None:
         raise InputError(
-            f"a duration is a number with us, ms, s, min or h, not {shown(string)}; "
+            f"a duration is a number with us, ms, s, min, h or d, not {shown(string)}; "
             "write it as 1.5s"
         )
     fraction = match[2] or ""
-    scaled = int(match[1] + fraction) * UNITS_US[match[3]]
+    unit_us = DAY_US if match[3] == "d" else UNITS_US[match[3]]  # written in hours
+    scaled = int(match[1] + fraction) * unit_us
     length_us, rest = divmod(scaled, int(10 ** len(fraction)))
     if rest or not 1 <= length_us < MAX_US:
         raise InputError(
@@ -54,7 +57,12 @@ def format_duration(length_us: int) -> str:
     return f"{length_us // 10**6}.{length_us % 10**6:06d}s"
 
 
-def parse_lateness(string: str | None) -> int | None:
+def in_microseconds(length: "int | timedelta") -> int:
+    """Return a length of time as microseconds; what is no ``timedelta`` stays what it is."""
+    return length // timedelta(microseconds=1) if isinstance(length, timedelta) else length
+
+
+def parse_lateness(string: "str | timedelta | None") -> int | None:
     """Read a lateness as microseconds; None stays None.
 
     Raises
@@ -64,6 +72,8 @@ def parse_lateness(string: str | None) -> int | None:
     """
     if string is None:
         return None
+    if isinstance(string, timedelta):
+        string = f"{in_microseconds(string)}us"
     if not isinstance(string, str):
         raise InputError(f"lateness must be a string such as '10ms', not {string!r}")
     return parse_duration(string)

@@ -7,7 +7,13 @@ import re
 from dataclasses import dataclass
 
 from streamjoin_common.errors import InputError
-from streamjoin_common.language.durations import MAX_US, format_duration, parse_duration, shown
+from streamjoin_common.language.durations import (
+    MAX_US,
+    format_duration,
+    in_microseconds,
+    parse_duration,
+    shown,
+)
 
 _COUNT = re.compile(r"[1-9][0-9]{0,399}")
 
@@ -27,13 +33,14 @@ class AllWindow:
 
 @dataclass(frozen=True)
 class TumblingWindow:
-    """Pairs of the same window of ``length_us`` microseconds: one IaWJ for each window."""
+    """Pairs of the same window of ``length_us`` microseconds, or a ``timedelta``: an IaWJ each."""
 
     length_us: int
 
     kind = "tumbling"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "length_us", in_microseconds(self.length_us))
         _check(self.length_us, "a tumbling window's length in microseconds")
 
     @property
@@ -66,7 +73,7 @@ class CountWindow:
 
 @dataclass(frozen=True)
 class TimeWindow:
-    """A tuple of R lives ``r_us`` microseconds, one of S ``s_us`` (as long by default)."""
+    """A tuple of R lives ``r_us`` microseconds or a ``timedelta``, one of S ``s_us`` (as long)."""
 
     r_us: int
     s_us: int = None  # type: ignore[assignment]  # never None once it is made
@@ -76,6 +83,8 @@ class TimeWindow:
     def __post_init__(self) -> None:
         if self.s_us is None:
             object.__setattr__(self, "s_us", self.r_us)
+        object.__setattr__(self, "r_us", in_microseconds(self.r_us))
+        object.__setattr__(self, "s_us", in_microseconds(self.s_us))
         _check(self.r_us, "the time window of R in microseconds")
         _check(self.s_us, "the time window of S in microseconds")
 

@@ -119,11 +119,13 @@ class JoinVerb:
             max_pairs=args.max_pairs,
             how=parse_how(args.how),
         )
+        if args.speedup != 1.0 and args.arrival != "replay":
+            raise InputError("--speedup is for a replay: add --arrival replay, or drop it")
         job = request.read(*asked.inputs(request, r_source, s_source))
         result = asked.result(job)
         _say_late(job.r, job.s)
         resolved = request.resolve(args.engine, job, knobs, will_verify=args.verify)
-        _say_arrival(resolved.job, args)
+        _say_arrival(resolved.job)
         with progress(f"{resolved.engine.name} on {job.tuples} tuples") as on_progress:
             outcome = resolved.run(on_progress, say)
         if args.verify:
@@ -155,7 +157,7 @@ def _say_late(*streams: Stream) -> None:
             say(f"{stream.source}: {stream.late} tuples arrived too late and are dropped")
 
 
-def _say_arrival(job: Job, args: argparse.Namespace) -> None:
+def _say_arrival(job: Job) -> None:
     at_rest = [
         each.source for each in (job.r, job.s) if each.rows and each.in_memory and not each.ts.any()
     ]
@@ -166,15 +168,13 @@ def _say_arrival(job: Job, args: argparse.Namespace) -> None:
         say(f"{at_rest[0]}: there are no arrival times but 0")
     if len(at_rest) == 2 and isinstance(job.window, TimeWindow | TumblingWindow):
         say(f"there are no arrival times but 0: every tuple lies in one window {job.window.text}")
-    if job.arrival == "replay" and job.start_us == job.end_us:
-        say("there is nothing to replay: all tuples arrive at once")
-    if args.arrival is not None or job.start_us == job.end_us:
+    if job.arrival != "replay":
         return
-    if job.arrival == "instant":
-        say(f"{args.engine} takes its input as fast as it can, whatever its arrival times")
-    seconds = (job.end_us - job.start_us) / 1e6 / job.speedup
-    if job.arrival == "replay" and seconds > 2:
-        say(f"replaying {seconds:.0f} s of arrivals; --arrival instant or --speedup is quicker")
+    if job.start_us == job.end_us:
+        say("there is nothing to replay: all tuples arrive at once")
+        return
+    arriving_us = (job.end_us - job.start_us) / job.speedup
+    say(f"the replay takes {duration(arriving_us)}; --speedup X makes it X times faster")
 
 
 def _print(metrics: dict[str, object]) -> None:

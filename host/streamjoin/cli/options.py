@@ -72,7 +72,7 @@ def add_arrivals(parser: argparse.ArgumentParser) -> None:
         "and time need one on both sides",
     )
     parser.add_argument(
-        "--ts-unit", choices=UNITS, help="what arrival times count that are integers; default us"
+        "--ts-unit", choices=UNITS, help="what arrival times count that are numbers; default us"
     )
 
 
@@ -82,9 +82,9 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=cores, help=f"default {cores}, all cores")
     parser.add_argument(
         "--arrival",
-        choices=("replay", "instant"),
-        help="honour arrival times, or hand all over at once; default: replay where there are "
-        "arrival times and the engine can",
+        choices=("instant", "replay"),
+        default="instant",
+        help="hand all over at once, the default, or honour arrival times",
     )
     parser.add_argument("--speedup", type=float, default=1.0, help="a replay runs X times faster")
     parser.add_argument("--order", choices=ORDERS, default="none", help="order of the results")

@@ -174,10 +174,13 @@ def arrow_arrivals(pa: Any, column: Any, name: str, source: str, unit: str | Non
         column = column.cast(kind)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return _microseconds(column.cast(pa.int64()).to_numpy(), kind.unit, name, source)
+    if pa.types.is_floating(kind) and unit is not None:
+        return _rounded(np.asarray(column.to_numpy()), unit, name, source)
     if not pa.types.is_integer(kind):
         raise InputError(
             f"{source}: arrival column {name!r} is {kind}; it must be int64 microseconds, "
-            "a timestamp or a duration"
+            "a timestamp or a duration, or floating-point numbers with --ts-unit s (ts_unit= in "
+            "Python)"
         )
     return _microseconds(np.asarray(column.to_numpy()), unit or "us", name, source)
 
@@ -208,9 +211,25 @@ def numpy_arrivals(values: Any, name: str, source: str, unit: str | None = None)
         if own not in {"ns", *MICROSECONDS} or units != 1:
             raise InputError(f"{source}: {name} must hold times in s, ms, us or ns, not {ts.dtype}")
         return _microseconds(ts.astype(np.int64), own, name, source)
+    if ts.dtype.kind == "f" and unit is not None:
+        return _rounded(ts, unit, name, source)
     if ts.dtype.kind not in "iu":
-        raise InputError(f"{source}: {name} must hold integer microseconds, not {ts.dtype}")
+        raise InputError(
+            f"{source}: {name} must hold integer microseconds, not {ts.dtype}; floating-point "
+            "numbers need a unit, as ts_unit='s'"
+        )
     return _microseconds(ts, unit or "us", name, source)
+
+
+def _rounded(values: Column, unit: str, name: str, source: str) -> Int64s:
+    """Round floating-point times to the nearest microsecond."""
+    scaled = values.astype(np.float64) * (1e-3 if unit == "ns" else MICROSECONDS[unit])
+    beyond = np.flatnonzero(~(np.abs(scaled) <= MAX_US / 2))  # NaN too
+    if beyond.size:
+        raise InputError(
+            f"{source}: {name} at row {beyond[0]} is {values[beyond[0]]}, which is no time"
+        )
+    return np.asarray(np.rint(scaled).astype(np.int64))
 
 
 def _microseconds(values: Column, unit: str, name: str, source: str) -> Int64s:
