@@ -133,7 +133,8 @@ def test_medians_are_said_where_there_are_several_rounds(rounds, median, other):
     ],
 )
 def test_the_kind_of_join_is_read_from_the_predicate(predicate, kind):
-    assert join_kind(predicate) == kind
+    assert join_kind({"predicate": predicate}) == kind
+    assert join_kind({"predicate": predicate, "how": "anti"}) == f"Anti {kind.lower()}"
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def _workload_view(key: str, group_of_results: WorkloadResults) -> dict[str, Any
         "key": key,
         "workload": group_of_results.workload,
         "verdict": summarize([group_of_results]),
-        "kind": join_kind(group_of_results.workload.get("predicate")),
+        "kind": join_kind(group_of_results.workload),
         "arrival": arrival(group_of_results.workload),
         "checker": group_of_results.checker,
         "tables": tables.engine_tables(results),

@@ -16,6 +16,7 @@ from streamjoin.errors import InputError
 from streamjoin.metrics import LATENCY_FROM, PHASES
 from streamjoin.report.sentences import CLAIM_MEASURES, CLAIM_RULES
 from streamjoin_common.documents import DocumentError, read_json
+from streamjoin_common.language.kinds import KINDS
 
 FORMAT = 1
 RECORDS_FILE = "records.json"
@@ -124,6 +125,7 @@ def _check_workload(fields: _Fields) -> str:
     fields.counts("pairs")
     fields.numbers("oracle_s", "speedup")
     fields.choice("arrival", ARRIVALS)
+    fields.choice("how", KINDS)
     fields.inner("settings")
     return str(fields.values["name"])
 

@@ -145,20 +145,23 @@ def rounds_said(results: Iterable[Result], *, median: bool = True) -> str:
     return f"{said}, or one checked round" if 1 in counts else said
 
 
-def join_kind(predicate: str | None) -> str:
-    """Say what kind of join a predicate asks for.
+def join_kind(workload: Mapping[str, Any]) -> str:
+    """Say what kind of join a workload asks for.
 
     Examples
     --------
-    >>> join_kind("k"), join_kind("k and x=a:10:10"), join_kind(None)
-    ('Equi join', 'Equi and band join', 'Join')
+    >>> join_kind({"predicate": "k and x=a:10:10"}), join_kind({"predicate": "k", "how": "left"})
+    ('Equi and band join', 'Left equi join')
     """
+    predicate, how = workload.get("predicate"), workload.get("how") or "inner"
+    bands = [":" in term for term in re.split(r"\s+and\s+", (predicate or "").strip())]
     if not predicate:
-        return "Join"
-    bands = [":" in term for term in re.split(r"\s+and\s+", predicate.strip())]
-    if all(bands):
-        return "Band join"
-    return "Equi and band join" if any(bands) else "Equi join"
+        said = "join"
+    elif all(bands):
+        said = "band join"
+    else:
+        said = "equi and band join" if any(bands) else "equi join"
+    return (said if how == "inner" else f"{how} {said}").capitalize()
 
 
 def arrival(workload: dict[str, Any]) -> str:
