@@ -58,8 +58,19 @@ def format_duration(length_us: int) -> str:
 
 
 def in_microseconds(length: "int | timedelta") -> int:
-    """Return a length of time as microseconds; what is no ``timedelta`` stays what it is."""
-    return length // timedelta(microseconds=1) if isinstance(length, timedelta) else length
+    """Return a length of time as microseconds; what is no ``timedelta`` stays what it is.
+
+    Raises
+    ------
+    InputError
+        If it is no integer of microseconds: pandas' have nanoseconds.
+    """
+    if not isinstance(length, timedelta):
+        return length
+    length_us, rest = divmod(length, timedelta(microseconds=1))
+    if rest:
+        raise InputError(f"a duration is an integer number of microseconds, not {length!r}")
+    return length_us
 
 
 def parse_lateness(string: "str | timedelta | None") -> int | None:

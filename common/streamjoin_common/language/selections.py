@@ -62,16 +62,15 @@ class Selection:
             return given
         wrong = InputError(f"columns must be names such as {FORM}, not {given!r}")
         if isinstance(given, str):
-            given = given.split(",")
+            given = [name.strip() for name in given.split(",")]
         elif isinstance(given, bytes) or not isinstance(given, Iterable):
             raise wrong
         names = list(given)
         if not all(isinstance(name, str) for name in names):
             raise wrong
-        stripped = [name.strip() for name in names]
-        if not stripped or not all(stripped):
+        if not names or not all(name.strip() for name in names):
             raise InputError(f"columns: a name is missing: write {FORM}")
-        return cls(tuple(_item(name) for name in stripped))
+        return cls(tuple(_item(name) for name in names))
 
     def needed(self, side: str, names: Sequence[str]) -> list[str]:
         """Return the columns of a side that the selection may name."""

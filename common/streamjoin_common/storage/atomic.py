@@ -332,7 +332,7 @@ def _explained(targets: dict[Path, Path]) -> Iterator[None]:
             if named:
                 meant = target / Path(named[0]).relative_to(draft)
                 raise StorageError(meant, error, remedy) from error
-        if error.errno in DISK_ERRORS and not error.filename:
+        if targets and error.errno in DISK_ERRORS and not error.filename:
             raise StorageError(next(iter(targets.values())), error) from error
         raise
 

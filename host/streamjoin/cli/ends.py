@@ -76,6 +76,8 @@ class Asked:
                 "--output - and --json both write to standard output: write the metrics to a file "
                 "with --metrics FILE.json"
             )
+        if to_stdout and sys.stdout is None:
+            raise InputError("--output -: standard output is closed")
         if to_stdout and args.format != "csv" and sys.stdout.isatty():
             raise InputError(
                 "--output -: standard output is a terminal, and Arrow is bytes: add --format csv, "
@@ -84,6 +86,8 @@ class Asked:
         piped = [side for side, text in (("r", args.r), ("s", args.s)) if text == PIPE]
         if len(piped) > 1:
             raise InputError("--r - and --s -: only one of them can be standard input")
+        if piped and sys.stdin is None:
+            raise InputError(f"--{piped[0]} -: standard input is closed")
         if piped and sys.stdin.isatty():
             raise InputError(f"--{piped[0]} -: standard input is a terminal: pipe a table into it")
         columns = ",".join(args.columns) if args.columns else None

@@ -17,6 +17,7 @@ from streamjoin.inputs.columns import (
     arrow_column,
 )
 from streamjoin.inputs.files import (
+    Stamp,
     arrow,
     files_of,
     read_table,
@@ -153,13 +154,22 @@ def from_file(path: Path, columns: list[str], arrival: ArrivalColumn) -> Batch:
     """Take a file, or those that match a pattern; other columns are read when looked up."""
     source, before = str(path), stamp(path) if _exists(path) else []
     batch = from_arrow(read_table(path, columns, arrival), columns, arrival, source)
-    read = partial(_read_again, path, before)
-    return warn_of_hint(replace(batch, table=Later(schema_of(path), batch.table, read, source)))
+    read, check = partial(_read_again, path, before), partial(_check_same, path, before)
+    later = Later(schema_of(path), batch.table, read, source, check)
+    return warn_of_hint(replace(batch, table=later))
 
 
-def _read_again(path: Path, before: list[tuple[str, int, int]], names: list[str]) -> "pa.Table":
-    if stamp(path) != before:
+def _check_same(path: Path, before: Stamp) -> None:
+    try:
+        same = stamp(path) == before
+    except OSError:
+        same = False
+    if not same:
         raise InputError(f"{path}: has changed since it was joined: join it again")
+
+
+def _read_again(path: Path, before: Stamp, names: list[str]) -> "pa.Table":
+    _check_same(path, before)
     return read_table(path, names, None)
 
 
@@ -172,13 +182,23 @@ def _exists(path: Path) -> bool:
 
 def _from_dataset(data: Any, columns: list[str], arrival: ArrivalColumn, name: str) -> Batch:
     ts = require_columns(list(data.schema.names), columns, arrival, name)
-    read = partial(_read_dataset, data, name)
+    read = partial(_read_dataset, data, name, _stamps(data))
     held = read(list(dict.fromkeys([*columns, *([ts] if ts else [])])))
     batch = from_arrow(held, columns, arrival, name)
     return replace(batch, table=Later(data.schema, held, read, name))
 
 
-def _read_dataset(data: Any, source: str, names: list[str]) -> Any:
+def _stamps(data: Any) -> Stamp:
+    """Return the stamps of a dataset's files that are here; others are taken as they are."""
+    try:
+        return [each for file in getattr(data, "files", ()) for each in stamp(Path(file))]
+    except OSError:
+        return []
+
+
+def _read_dataset(data: Any, source: str, before: Stamp, names: list[str]) -> Any:
+    if _stamps(data) != before:
+        raise InputError(f"{source}: has changed since it was joined: join it again")
     try:
         return data.to_table(columns=names)
     except (arrow().ArrowException, OSError) as error:

@@ -223,18 +223,25 @@ def numpy_arrivals(values: Any, name: str, source: str, unit: str | None = None)
 
 def _rounded(values: Column, unit: str, name: str, source: str) -> Int64s:
     """Round floating-point times to the nearest microsecond."""
-    scaled = values.astype(np.float64) * (1e-3 if unit == "ns" else MICROSECONDS[unit])
+    times = values.astype(np.float64)
+    scaled = times / 1000 if unit == "ns" else times * MICROSECONDS[unit]
     beyond = np.flatnonzero(~(np.abs(scaled) <= MAX_US / 2))  # NaN too
     if beyond.size:
         raise InputError(
             f"{source}: {name} at row {beyond[0]} is {values[beyond[0]]}, which is no time"
         )
-    return np.asarray(np.rint(scaled).astype(np.int64))
+    if unit in {"us", "ns"}:
+        return np.asarray(np.rint(scaled).astype(np.int64))
+    # The product is rounded itself: that of the fraction alone has digits to spare.
+    whole = np.floor(times)
+    parts = np.rint((times - whole) * MICROSECONDS[unit]).astype(np.int64)
+    return np.asarray(whole.astype(np.int64) * MICROSECONDS[unit] + parts)
 
 
 def _microseconds(values: Column, unit: str, name: str, source: str) -> Int64s:
     if unit == "ns":
-        return np.asarray(values // 1000)
+        wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
+        return np.asarray(wide // 1000)
     scale = MICROSECONDS[unit]
     beyond = np.flatnonzero((values > MAX_US // scale) | (values < -(MAX_US // scale)))
     if beyond.size:

@@ -20,8 +20,15 @@ DATABASES = frozenset({".db", ".sqlite", ".sqlite3", ".duckdb"})
 
 DEFAULT_ARRIVAL = ArrivalColumn()
 
+STREAM_END = b"\xff\xff\xff\xff\0\0\0\0"
+"""How an Arrow IPC stream ends."""
+
 MAX_EXACT_INTEGER = 1 << 53
 """Integers above it may lose digits when CSV reads them as floating-point numbers."""
+
+
+Stamp = list[tuple[str, int, int, int]]
+"""Files: name, number in the file system, size and time of writing."""
 
 
 def arrow() -> Any:
@@ -122,11 +129,11 @@ def schema_of(path: Path) -> "pa.Schema":
         raise InputError(f"{path}: cannot be read: {in_one_line(error)}") from None
 
 
-def stamp(path: Path) -> list[tuple[str, int, int]]:
+def stamp(path: Path) -> "Stamp":
     """Say which files a path names and when they were written, to see that they are the same."""
     files = [each for file in files_of(path) for each in ([file] if file.is_file() else _in(file))]
     states = [(file, file.stat()) for file in files]
-    return [(str(file), state.st_size, state.st_mtime_ns) for file, state in states]
+    return [(str(file), state.st_ino, state.st_size, state.st_mtime_ns) for file, state in states]
 
 
 def _in(folder: Path) -> list[Path]:
@@ -236,13 +243,29 @@ def read_ipc(
     source: Any, columns: list[str] | None, arrival: ArrivalColumn | None, name: str
 ) -> "pa.Table":
     """Read an Arrow IPC file or stream that can be sought in."""
-    table = _open_ipc(arrow(), source).read_all()
+    reader = _open_ipc(arrow(), source)
+    table = reader.read_all()
+    if isinstance(reader, arrow().ipc.RecordBatchStreamReader):
+        _check_end(source, name)
     if columns is not None:
         ts = require_columns(table.column_names, columns, arrival, name)
         wanted = {*columns, *([ts] if ts else [])}
         table = table.select([each for each in table.column_names if each in wanted])
     table.validate(full=True)  # offsets in a damaged file lead outside the memory
     return table  # type: ignore[no-any-return]  # see arrow()
+
+
+def _check_end(source: Any, name: str) -> None:
+    """Refuse a stream that breaks off between two batches, or goes on behind its end."""
+    end = source.tell()
+    source.seek(max(0, end - len(STREAM_END)))
+    if source.read(len(STREAM_END)) != STREAM_END:
+        raise InputError(
+            f"{name}: breaks off: whatever wrote it has ended early, or has not closed its Arrow "
+            "stream: write it anew"
+        )
+    if source.read(1):
+        raise InputError(f"{name}: goes on behind the end of its Arrow stream: write it anew")
 
 
 def _refuse_other_marks(names: list[str], source: str) -> None:

@@ -82,7 +82,9 @@ def take_rows(column: Any, rows: Any) -> Any:
 def _one_dictionary(pa: Any, column: Any) -> Any:
     """Give the dictionaries of several chunks room for the values of all of them."""
     kind = column.type
-    if pa.types.is_dictionary(kind) and not kind.value_type.num_fields:
+    simple = pa.types.is_dictionary(kind) and not kind.value_type.num_fields
+    # Arrow does not put dictionaries together where one holds a missing value.
+    if simple and not any(chunk.dictionary.null_count for chunk in column.chunks):
         return column.cast(pa.dictionary(pa.int32(), kind.value_type))
     return plain_column(column)
 
@@ -138,6 +140,8 @@ def _plain(pa: Any, array: Any, dictionaries: bool) -> Any:
         return _plain(pa, array.values, dictionaries).take(pa.array(runs))
     if types.is_dictionary(kind):
         values = _plain(pa, array.dictionary, dictionaries)
+        if dictionaries and not len(values):  # under a missing struct Arrow leaves the code 0
+            return pa.nulls(len(array), values.type)
         if dictionaries:
             return values.take(array.indices)
         return pa.DictionaryArray.from_arrays(array.indices, values, ordered=kind.ordered)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from streamjoin.errors import InputError, in_one_line
-from streamjoin.inputs.files import arrow, read_csv, read_ipc
+from streamjoin.inputs.files import STREAM_END, arrow, read_csv, read_ipc
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +21,7 @@ class _Begun(io.RawIOBase):
     """A stream of which the first bytes have been read already."""
 
     def __init__(self, first: bytes, rest: BinaryIO) -> None:
-        self._first, self._rest = first, rest
+        self._first, self._rest, self._last = first, rest, b""
 
     def readable(self) -> bool:
         return True
@@ -31,7 +31,13 @@ class _Begun(io.RawIOBase):
         taken = self._first[: len(view)] or self._rest.read(len(view))
         self._first = self._first[len(taken) :]
         view[: len(taken)] = taken
+        self._last = (self._last + taken)[-len(STREAM_END) :]
         return len(taken)
+
+    @property
+    def last(self) -> bytes:
+        """The last bytes that were read."""
+        return self._last
 
 
 def read_piped(stream: BinaryIO, needed: Callable[[list[str]], list[str]]) -> "pa.Table":
@@ -55,12 +61,22 @@ def read_piped(stream: BinaryIO, needed: Callable[[list[str]], list[str]]) -> "p
         raise InputError(f"{SOURCE}: is empty: pipe an Arrow IPC stream or CSV into it")
     if first.startswith(PARQUET):
         raise InputError(f"{SOURCE}: is a Parquet file, which cannot be piped: give its path")
-    whole = io.BufferedReader(_Begun(first, stream))
+    begun = _Begun(first, stream)
+    whole = io.BufferedReader(begun)
+    table: Any
     try:
         if first.startswith(IPC_STREAM):
-            return _read_stream(pa, whole, needed)
+            table = _read_stream(pa, whole, needed)
+            if whole.read(1):
+                raise InputError(f"{SOURCE}: goes on behind its end: pipe one Arrow stream into it")
+            if begun.last != STREAM_END:
+                raise InputError(
+                    f"{SOURCE}: breaks off: whatever wrote it has ended early, or has not closed "
+                    "its Arrow stream"
+                )
+            return table  # type: ignore[no-any-return]  # see arrow()
         if first.startswith(IPC_FILE):
-            table: Any = read_ipc(pa.BufferReader(whole.read()), None, None, SOURCE)
+            table = read_ipc(pa.BufferReader(whole.read()), None, None, SOURCE)
         else:
             table = read_csv(whole, None, None, None, SOURCE)
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -69,23 +85,23 @@ def read_piped(stream: BinaryIO, needed: Callable[[list[str]], list[str]]) -> "p
         raise InputError(
             f"{SOURCE}: cannot be read as Arrow IPC or CSV: {in_one_line(error)}"
         ) from None
-    return _kept(table, needed)  # type: ignore[no-any-return]  # see arrow()
+    return table.select(_kept(table.column_names, needed))  # type: ignore[no-any-return]  # see arrow()
 
 
 def _read_stream(pa: Any, whole: Any, needed: Callable[[list[str]], list[str]]) -> "pa.Table":
     """Read batch by batch, so that columns which are not needed are never there together."""
     with pa.ipc.open_stream(whole) as reader:
-        schema = _kept(reader.schema.empty_table(), needed).schema
-        batches = [batch.select(schema.names) for batch in reader]
+        names = _kept(reader.schema.names, needed)
+        schema = pa.schema([reader.schema.field(name) for name in names], reader.schema.metadata)
+        batches = [batch.select(names) for batch in reader]
     for batch in batches:
         batch.validate(full=True)
     return pa.Table.from_batches(batches, schema=schema)  # type: ignore[no-any-return]  # see arrow()
 
 
-def _kept(table: Any, needed: Callable[[list[str]], list[str]]) -> Any:
-    names = table.column_names
+def _kept(names: list[str], needed: Callable[[list[str]], list[str]]) -> list[str]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{SOURCE}: the column {twice!r} occurs {names.count(twice)} times")
     kept = set(needed(names))
-    return table.select([name for name in names if name in kept])
+    return [name for name in names if name in kept]

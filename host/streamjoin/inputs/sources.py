@@ -59,14 +59,7 @@ class Arrays:
 
     def copied(self) -> "pa.Table":
         """Make an Arrow table of all columns in memory of its own."""
-        own = {
-            name: np.ma.copy(self._columns[name])
-            if isinstance(self._columns[name], np.ma.MaskedArray)
-            else np.array(self._columns[name])
-            if isinstance(self._columns[name], np.ndarray)
-            else self._columns[name]
-            for name in self.column_names
-        }
+        own = {name: _copy(self._columns[name]) for name in self.column_names}
         return Arrays(own, self._source, self._rows).select(list(own))
 
     def _array(self, pa: Any, name: str) -> Any:
@@ -85,6 +78,15 @@ class Arrays:
         if self._rows is not None and len(made) != self._rows:
             raise InputError(f"{where} has {len(made)} rows and the join columns {self._rows}")
         return made
+
+
+def _copy(values: Any) -> Any:
+    """Copy what others may write to: arrays and pandas' series. Arrow copies lists anyway."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.copy(values)
+    if isinstance(values, np.ndarray):
+        return np.array(values)
+    return values.copy() if hasattr(values, "iloc") else values
 
 
 def _converted(pa: Any, values: Any) -> Any:
@@ -124,6 +126,8 @@ class Later:
         Reads a list of others as a table, the same rows in the same order.
     source : str
         What errors call the input.
+    check : callable, optional
+        Refuses what has changed: the columns that are held may lie in a file's memory.
     """
 
     def __init__(
@@ -132,9 +136,16 @@ class Later:
         held: "pa.Table",
         read: Callable[[list[str]], Any],
         source: str,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        self.schema, self.held = schema, held
-        self._read, self._source = read, source
+        self.schema, self._held = schema, held
+        self._read, self._source, self._check = read, source, check
+
+    @property
+    def held(self) -> "pa.Table":
+        """The columns that have been read."""
+        self._check()
+        return self._held
 
     @property
     def column_names(self) -> list[str]:
@@ -149,13 +160,14 @@ class Later:
         InputError
             If they cannot be read any more, or are no longer those of the join.
         """
-        others = [name for name in names if name not in self.held.column_names]
+        held = self.held
+        others = [name for name in names if name not in held.column_names]
         if not others:
-            return self.held.select(list(names))
+            return held.select(list(names))
         read = self._read(others)
-        if read.num_rows != self.held.num_rows:
+        if read.num_rows != held.num_rows:
             raise InputError(f"{self._source}: has changed since it was joined: join it again")
-        tables = {name: read if name in others else self.held for name in names}
+        tables = {name: read if name in others else held for name in names}
         columns = [table.column(name) for name, table in tables.items()]
         fields = [table.schema.field(name) for name, table in tables.items()]
         pa = arrow()

@@ -158,7 +158,7 @@ class Side:
             columns={name: column.copy() for name, column in batch.columns.items()},
             ts=None if batch.ts is None else batch.ts.copy(),
             missing=missing,
-            table=_own_table(batch.table),
+            table=_own_table(batch.table, is_shared=_is_shared(data)),
         )
 
     def pushed(self, batch: Batch, ts: Int64s) -> State:
@@ -318,16 +318,32 @@ def first_in_window(held: Held, now_us: int, window: Window, of_r: bool) -> int:
     return int(first_live(held.ts, np.array([now_us]), ends, window, of_r).item())
 
 
-def _own_table(table: Any) -> Any:
+def _is_shared(data: Any) -> bool:
+    """Say whether others may write to what is given: Arrow data and polars' frames are fixed."""
+    return type(data).__module__.partition(".")[0] == "pandas"
+
+
+def _own_table(table: Any, is_shared: bool) -> Any:
     """Return the columns of a batch as a table that nobody else writes to; None without Arrow."""
     try:
         if isinstance(table, Arrays):
             table = table.copied()
         elif isinstance(table, Later):
             table = table.select(table.column_names)
+        elif is_shared:
+            table = _copied(table)
     except UnavailableError:
         return None
     return written_out(table, dictionaries=True)
+
+
+def _copied(table: Any) -> Any:
+    """Return a table of the same values in memory of its own."""
+    pa = arrow()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()
 
 
 def _joined(arrays: list[Any]) -> Any:

@@ -81,7 +81,10 @@ class InMemory:
         """Return what the schema says; arrays have none."""
         if isinstance(self._table, Arrays):
             return self.fields(names)
-        empty = self._table.schema.empty_table()
+        try:
+            empty = self._table.schema.empty_table()
+        except arrow().ArrowNotImplementedError:  # of unions it makes none
+            return self.fields(names)
         return InMemory(empty).fields(names)
 
     def fetched(self, names: Sequence[str], rows: Int64s) -> "Lookup":
@@ -238,27 +241,56 @@ class _Fetched:
         return self._store.cells(rows)
 
 
-def lookup(stream: Stream) -> Lookup:
-    """Return what gives the rows of a join's input.
+class NotKept:
+    """Rows that are not there: of a live stream without a tuple so far, or without pyarrow.
 
-    Raises
-    ------
-    InputError
-        If nothing of it was kept.
+    The other side's columns can be asked for.
     """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    @property
+    def names(self) -> list[str]:
+        """Refuse: they are not known.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        other = "s" if self._source == "r" else "r"
+        raise InputError(
+            f"{self._source}: its rows were not kept, or none has arrived, so that its columns are "
+            f"not known: name {other}.*, or use r_rows and s_rows"
+        )
+
+    def fields(self, names: Sequence[str]) -> "list[pa.Field[Any]]":
+        """Return none."""
+        return []
+
+    declared = fields
+
+    def fetched(self, names: Sequence[str], rows: Int64s) -> "Lookup":
+        """Return itself."""
+        return self
+
+    def take(self, name: str, rows: Int64s) -> Any:
+        """Return missing values."""
+        return arrow().nulls(len(rows))
+
+    def cells(self, rows: Sequence[int]) -> dict[str, list[Any]]:
+        """Return none."""
+        return {}
+
+
+def lookup(stream: Stream) -> Lookup:
+    """Return what gives the rows of a join's input."""
     if isinstance(stream, StoredStream):
         return InStore(stream.store)
     return in_memory(stream.table, stream.source)
 
 
 def in_memory(table: Any, source: str) -> Lookup:
-    """Return what gives the rows of a table.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
-    if table is None:
-        raise InputError(f"{source}: its rows were not kept: use r_rows and s_rows")
-    return InMemory(table)
+    """Return what gives the rows of a table, or what says that there is none."""
+    return NotKept(source) if table is None else InMemory(table)

@@ -277,7 +277,8 @@ def _sides(how: str) -> str:
 def _resolved(
     found: dict[str, Lookup], selection: Selection, suffixes: tuple[str, str], how: str
 ) -> list[Chosen]:
-    names = [found[side].names if side in found else [] for side in "rs"]
+    named = {at for at, _ in selection.items}  # what is not asked for need not be there
+    names = [found[side].names if side in found and {None, side} & named else [] for side in "rs"]
     chosen = selection.resolve(names[0], names[1], suffixes, how)
     if not chosen:
         raise InputError("columns: the inputs have none")
