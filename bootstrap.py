@@ -208,14 +208,16 @@ def make_board_environment(pynq: str, versions: tuple[str, ...]) -> None:
     run(pip(*options, venv=venv), f"building PYNQ {pynq}")
 
 
-def once(name: str, inputs: tuple[str, ...], step: Callable[[], None], venv: Path = VENV) -> None:
+def once(name: str, inputs: tuple[str, ...], step: Callable[[], None], venv: Path = VENV) -> bool:
     """Run a step unless it was run on these very files, in this folder, by this Python."""
     stamp = venv / f"{name}.stamp"
     files = b"".join((ROOT / path).read_bytes() for path in inputs)
     wanted = hashlib.sha256(files + f"{ROOT} {sys.version}".encode()).hexdigest()
-    if not stamp.is_file() or stamp.read_text() != wanted:
-        step()
-        stamp.write_text(wanted)
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return False
+    step()
+    stamp.write_text(wanted)
+    return True
 
 
 def main() -> None:
@@ -233,7 +235,8 @@ def main() -> None:
         return
     once("environment", ENVIRONMENT_INPUTS, make_environment)
     once("project", PROJECT_INPUTS, install_project)
-    once("yosys", ENVIRONMENT_INPUTS, compile_yosys)
+    if once("yosys", ENVIRONMENT_INPUTS, compile_yosys):
+        print("setup: done; the command is .venv/bin/streamjoin", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Both inputs of a join as streams: from files, Python data, and relations in stores."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ from streamjoin.relations import Relation, Store, relation
 from streamjoin.relations.source import source
 from streamjoin.relations.stream import StoredStream, stored_stream
 from streamjoin.tuples import Stream
+from streamjoin_common.errors import InputWarning
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_common.language.predicates import Predicate
 
 DEFAULT_ARRIVALS = Arrivals()
+YEAR_US = 365 * 24 * 3600 * 1_000_000
+
 ONLY_R = "S is the stream that arrives: only R can be a relation in a store"
 
 
@@ -64,7 +68,10 @@ def as_streams(
         _batch(r, predicate.r_columns, arrivals.r, "r"),
         _batch(s, predicate.s_columns, arrivals.s, "s"),
     ]
-    return _streams(batches, [_called(r, "r"), _called(s, "s")], predicate, lateness_us)
+    streams = _streams(batches, [_called(r, "r"), _called(s, "s")], predicate, lateness_us)
+    if arrivals.r.window:
+        _warn_of_distance(*streams)
+    return streams
 
 
 read_streams = as_streams
@@ -98,6 +105,22 @@ def _with_stored(
         raise InputError(f"{called}: a lateness needs the arrival times: there is no ts")
     sample, _ = r.store.sample()
     return r, comparable(sample, batch.stream(called, lateness_us), predicate)[1]
+
+
+def _warn_of_distance(r: Stream, s: Stream) -> None:
+    """Warn where all of one side arrives over a year before the other: two units, probably."""
+    if not (r.rows and s.rows):
+        return
+    for early, late in ((r, s), (s, r)):
+        if int(late.ts[0]) - int(early.ts[-1]) > YEAR_US:
+            warnings.warn(
+                f"{early.source}: its last arrival time is over a year before the first of "
+                f"{late.source}, so no pair shares a window: do both count the same unit from the "
+                "same origin? --ts-unit (ts_unit= in Python) is for numbers, timestamps count "
+                "from 1970",
+                InputWarning,
+                stacklevel=4,
+            )
 
 
 def _streams(

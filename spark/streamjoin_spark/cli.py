@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 JOIN_EPILOG = """\
 example:
-  streamjoin spark-join --r runs/workloads/big/r.parquet --s runs/workloads/big/s.parquet \\
-      --on k --window tumbling:1s --out runs/pairs
+  streamjoin spark-join --r runs/big/r.parquet --s runs/big/s.parquet --on k \\
+      --window tumbling:1s --out runs/pairs
 """
 STREAM_EPILOG = """\
 example (r and s are folders into which Parquet files with columns row, ts, k are moved):

@@ -214,7 +214,9 @@ def test_an_interrupt_ends_everything_without_a_word(
     )
     try:
         wait_for(tmp_path, sign, process)
-        started = descendants(process.pid) - {process.pid}
+        until = time.monotonic() + ENDING_DEADLINE_S
+        while not (started := descendants(process.pid) - {process.pid}):
+            assert time.monotonic() < until
         process.send_signal(number)
         out, err = process.communicate(timeout=ENDING_DEADLINE_S)
     finally:
@@ -223,7 +225,6 @@ def test_an_interrupt_ends_everything_without_a_word(
     name = "equi-r6000000-s6000000-seed3"
     assert (process.returncode, out, err) == (status, "", f"generating {name} with Spark\n")
     assert [path.name for path in tmp_path.rglob("*")] == ["tmp"]
-    assert started
     until = time.monotonic() + ENDING_DEADLINE_S
     while any(is_running(process_id) for process_id in started):
         assert time.monotonic() < until

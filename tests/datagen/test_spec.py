@@ -31,7 +31,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
         "band",
         {"rate": 1},
         "band parameter must be one of rate_r, rate_s, duration_s, window, domain, lo, hi, "
-        "arrivals, not 'rate'",
+        "arrivals, not 'rate': did you mean rate_s?",
     ),
     ("equi", {"keys": "odd"}, "keys must be unique, duplicated or zipf, not 'odd'"),
     ("equi", {"skew": 0.5}, "skew must be omitted unless keys is zipf, not 0.5"),

@@ -187,3 +187,15 @@ def test_lengths_of_time_are_taken_as_timedelta_and_in_days() -> None:
     assert parse_lateness(timedelta(milliseconds=5)) == parse_lateness("5ms") == 5000
     with pytest.raises(InputError, match="from 1 to below"):
         sj.TimeWindow(timedelta(0))
+
+
+def test_sides_that_arrive_years_apart_get_a_warning() -> None:
+    r = {"k": np.arange(3), "ts": np.array([0, 10, 20])}
+    s = {"k": np.arange(3), "ts": np.full(3, np.datetime64("2024-01-01", "us"))}
+    for sides in ((r, s), (s, r)):
+        with pytest.warns(InputWarning, match="arrival time is over a year before the first of"):
+            assert len(sj.join(*sides, on="k", window="tumbling:1s")) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sj.join(r, s, on="k")  # under all it is no matter
+        sj.join(r, r, on="k", window="tumbling:1s")

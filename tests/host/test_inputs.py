@@ -1,6 +1,7 @@
 """Inputs from Python: Arrow, data frames, NumPy; what is refused."""
 
 import datetime
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
+from streamjoin.errors import InputError
 from streamjoin.streams import as_streams
 from streamjoin_common.language.predicates import Predicate
 
@@ -355,3 +357,9 @@ def test_times_of_lists_and_series_are_times() -> None:
     s = {"k": [1], "ts": pd.Series([day])}
     result = sj.join({"k": [1], "ts": [day]}, s, on="k", window="time:1s")
     assert result.table("r.ts")["ts"].to_pylist() == [day]
+
+
+@pytest.mark.parametrize("names", [["a"], np.array(["a"]), np.arange(3)])
+def test_a_column_of_another_length_is_refused_though_nothing_is_joined_on_it(names: Any) -> None:
+    with pytest.raises(InputError, match=r"column 'name' has \d rows and the join columns 2"):
+        sj.join({"k": [2, 1], "name": names}, {"k": [1, 1, 3]}, on="k")

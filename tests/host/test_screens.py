@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.host import report_samples as samples
 
+from streamjoin.bench.calls import CASES
 from streamjoin.bench.sustained import Attempt, Sustained
-from streamjoin.cli import bench, compare, figures, main, rate, semistream
+from streamjoin.cli import bench, calls, compare, figures, main, rate, semistream
 from streamjoin.engines import catalog
 from streamjoin_common.screen import display_width
 from streamjoin_hw.cli import latency, scale, synth
@@ -56,6 +57,12 @@ def of_bench() -> None:
     claim |= {"here": 1.5, "min": 1.5, "max": 1.5, "points": at}
     run["experiment"] = {"baseline": "ibwj-bptree", "claims": [claim]}
     bench._print(run)
+
+
+def of_calls() -> None:
+    names = ("auto", "npj", "prj", "duckdb", "polars", "pyarrow")
+    systems = {name: {"cpu_s": 0.1234} for name in names}
+    calls._print([{"case": max(CASES, key=len), "systems": systems}], "quick")
 
 
 def of_rate() -> None:

@@ -261,8 +261,9 @@ def test_help_lists_every_design_parameter(
 
 
 def test_latency_prints_measurements_beside_closed_forms(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     words = ("latency", "--cores", "3", "--param", "segment_tuples=4", "--param", "lanes=2")
     assert run(*words, "--param", "payload_bits=16", "--json") == 0
     step, fast, split = json.loads(capsys.readouterr().out)

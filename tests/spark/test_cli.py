@@ -117,7 +117,7 @@ def test_folders_are_joined_as_streams_from_the_command_line(
         ("--out=r", "holds something else than a result"),
         ("--how=outer", "how is one of inner, left, right, full, semi, anti, not 'outer'"),
         ("--columns=r.k,s.x", "s: there is no column 'x'; it has row, k"),
-        ("--columns=k", "a column is r.COL or s.COL, or * for all, not 'k'; there are r.row"),
+        ("--columns=k", "the column 'k' is in both r and s: write r.k or s.k"),
         ("--partition-tuples=0", "partition_tuples must be at least 1, not 0"),
     ],
 )

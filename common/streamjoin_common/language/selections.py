@@ -158,5 +158,8 @@ def _named(
     results = [each.name for each in chosen]
     twice = next((name for name in results if results.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"two columns would be called {twice!r}: choose other suffixes")
+        raise InputError(
+            f"two columns would be called {twice!r}: choose other suffixes (r_suffix, "
+            "s_suffix), or name fewer columns"
+        )
     return chosen

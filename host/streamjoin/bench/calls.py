@@ -119,8 +119,9 @@ def _duckdb(r: Any, s: Any, on: list[str], threads: int) -> Any:
 def _polars(r: Any, s: Any, on: list[str], _threads: int) -> Any:
     import polars
 
-    left, right = polars.DataFrame(r), polars.DataFrame(s).rename({"row": "s_row"})
-    query = left.lazy().join(right.lazy(), on=on).select(r_row="row", s_row="s_row")
+    left = polars.DataFrame(r).lazy().select(*on, r_row="row")
+    right = polars.DataFrame(s).lazy().select(*on, s_row="row")
+    query = left.join(right, on=on).select("r_row", "s_row")
     return query.collect(engine="streaming").to_arrow()
 
 

@@ -56,7 +56,7 @@ PACKAGES = (
 EPILOG = """\
 example:
   streamjoin data band --param duration_s=2 --seed 7 --out runs/workloads/band
-  streamjoin compare runs/workloads/band --engines kang,fpga-handshake --out runs/first
+  streamjoin compare runs/workloads/band --engines kang,splitjoin --out runs/first
 """
 
 

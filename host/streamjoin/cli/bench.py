@@ -100,7 +100,7 @@ def _list(args: argparse.Namespace) -> int:
         [[str(row[heading]) for heading in headings] for row in rows],
         {"quick", "full"},
     )
-    say("quick and full count the points of each size; --json has the published sources too")
+    say("quick and full count the points of each size; --json has the sources too")
     return 0
 
 

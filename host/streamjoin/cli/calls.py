@@ -30,16 +30,20 @@ def run(args: argparse.Namespace) -> int:
             on_progress(len(results), len(CASES))
     if args.json:
         print_json(results)
-        return 0
+    else:
+        _print(results, args.size)
+    return 0
+
+
+def _print(results: list[dict[str, Any]], size: str) -> None:
     others = [name for name in results[0]["systems"] if name not in OWN]
     headings = ["case", *OWN, *others]
     print_table(headings, [_row(result, headings[1:]) for result in results], set(headings[1:]))
-    share = "" if args.size == "full" else ", with a tenth of the rows that a case's name says"
+    share = "" if size == "full" else ", with a tenth of the rows that a case's name says"
     print_paragraph(
-        f"CPU time of a whole call, median of {ROUNDS[args.size]} interleaved rounds, one thread"
+        f"CPU time of a whole call, median of {ROUNDS[size]} interleaved rounds, one thread"
         f"{share}. Arrow tables in, an Arrow table of row numbers out; all results are equal."
     )
-    return 0
 
 
 def _row(result: dict[str, Any], systems: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from streamjoin.verbs import comparison
 
 EPILOG = """\
 examples:
-  streamjoin compare runs/workloads/band --engines kang,fpga-handshake --out runs/first
+  streamjoin compare runs/workloads/band --engines kang,splitjoin --out runs/first
   streamjoin compare benchmarks/workloads/small.toml --out runs/small
 """
 
@@ -19,7 +19,7 @@ examples:
 class CompareVerb:
     """Compares engines on a workload or a suite of them."""
 
-    help = "Several engines side by side on one workload or a suite, each checked, one report."
+    help = "Several engines side by side on a workload or a suite, all checked, one report."
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""

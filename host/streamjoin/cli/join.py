@@ -29,10 +29,11 @@ from streamjoin_common.storage import new_files
 EPILOG = """\
 example:
   streamjoin join --engine kang --r runs/band/r.parquet --s runs/band/s.parquet \\
-      --band x=a:10:10 --band y=b:10:10 --window count:1024 --output pairs.parquet --verify
-  streamjoin join --engine ssbj --r sqlite:planes.db:planes --s flights.parquet --on tailnum
-  streamjoin join --r planes.csv --s 'flights/*.parquet' --on tailnum --columns 's.*,r.model' \\
-      --output - --format csv | head
+      --band x=a:10:10 --band y=b:10:10 --window count:1024 --output pairs.parquet
+  streamjoin join --engine ssbj --r sqlite:planes.db:planes --s flights.parquet \\
+      --on tailnum
+  streamjoin join --r planes.csv --s 'flights/*.parquet' --on tailnum \\
+      --columns 's.*,r.model' --output - --format csv | head
 """
 
 
@@ -174,7 +175,8 @@ def _say_arrival(job: Job) -> None:
         say("there is nothing to replay: all tuples arrive at once")
         return
     arriving_us = (job.end_us - job.start_us) / job.speedup
-    say(f"the replay takes {duration(arriving_us)}; --speedup X makes it X times faster")
+    faster = "; --speedup X makes it X times faster" if job.speedup == 1 else ""
+    say(f"the replay takes {duration(arriving_us)}{faster}")
 
 
 def _print(metrics: dict[str, object]) -> None:

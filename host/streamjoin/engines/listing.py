@@ -110,8 +110,18 @@ def entry(name: str) -> EngineEntry:
     )
 
 
-def engines() -> tuple[EngineEntry, ...]:
+def engines(name: str | None = None) -> tuple[EngineEntry, ...]:
     """Every engine with its capabilities and knobs, and whether it is usable here.
+
+    Parameters
+    ----------
+    name : str, optional
+        The one engine to describe.
+
+    Raises
+    ------
+    InputError
+        If no engine has that name.
 
     Examples
     --------
@@ -119,7 +129,7 @@ def engines() -> tuple[EngineEntry, ...]:
     >>> [each.engine for each in sj.engines() if each.stores]
     ['meshjoin', 'ssbj']
     """
-    return tuple(entry(name) for name in catalog.names())
+    return tuple(entry(each) for each in (catalog.names() if name is None else (name,)))
 
 
 def _knob(knob: Knob) -> KnobEntry:

@@ -214,9 +214,11 @@ def numpy_arrivals(values: Any, name: str, source: str, unit: str | None = None)
     if ts.dtype.kind == "f" and unit is not None:
         return _rounded(ts, unit, name, source)
     if ts.dtype.kind not in "iu":
+        remedy = "floating-point numbers need a unit, as ts_unit='s'"
+        if ts.dtype.kind in "OUS":
+            remedy = "make times of strings, as np.array(strings, 'datetime64[us]')"
         raise InputError(
-            f"{source}: {name} must hold integer microseconds, not {ts.dtype}; floating-point "
-            "numbers need a unit, as ts_unit='s'"
+            f"{source}: {name} must hold integer microseconds, not {ts.dtype}; {remedy}"
         )
     return _microseconds(ts, unit or "us", name, source)
 

@@ -34,6 +34,10 @@ class Arrays:
 
     def __init__(self, columns: Mapping[str, Any], source: str, rows: int | None = None) -> None:
         self._columns, self._source, self._rows = dict(columns), source, rows
+        for name, values in self._columns.items():
+            is_column = hasattr(values, "__len__") and np.ndim(values) != 0
+            if is_column and not isinstance(values, str | bytes):
+                self._check_rows(name, len(values))
 
     @property
     def column_names(self) -> list[str]:
@@ -75,9 +79,14 @@ class Arrays:
                 f"{where} is {kind}, of which no Arrow column can be made: name the other columns "
                 f"({in_one_line(error)})"
             ) from None
-        if self._rows is not None and len(made) != self._rows:
-            raise InputError(f"{where} has {len(made)} rows and the join columns {self._rows}")
+        self._check_rows(name, len(made))
         return made
+
+    def _check_rows(self, name: object, rows: int) -> None:
+        if self._rows is not None and rows != self._rows:
+            raise InputError(
+                f"{self._source}: column {name!r} has {rows} rows and the join columns {self._rows}"
+            )
 
 
 def _copy(values: Any) -> Any:

@@ -28,16 +28,16 @@ from streamjoin_hw.cli.walk import check_seed, chosen_windows, configure_input
 
 _EXAMPLES = """examples:
   streamjoin hw verilog --preset tiny --out build/tiny
-  streamjoin hw manifest --param cores=16 --param segment_tuples=64 --param lanes=8
+  streamjoin hw manifest --preset tiny --param cores=16
   streamjoin hw registers --preset tiny-band --out docs/registers.md
   streamjoin hw model --preset tiny-band --json
   streamjoin hw simulate --preset tiny --tuples 2000 --idle 200 --stall 500
   streamjoin hw simulate --preset tiny --tuples 10000000 --idle 100 --stall 200
   streamjoin hw simulate --preset tiny --tuples 100 --waves build/tiny.vcd
-  streamjoin hw latency --cores 1,2,4,8 --param segment_tuples=16 --param lanes=4
+  streamjoin hw latency --cores 1,2,4,8 --param segment_tuples=16
   streamjoin hw rate --preset tiny-hash --windows 48 --rates 0,1,4
   streamjoin hw synth --target ecp5-85k --preset tiny --out build/tiny
-  streamjoin hw scale --target ecp5-85k --cores 4,8 --param segment_tuples=16 --out runs/scale
+  streamjoin hw scale --target ecp5-85k --cores 4,8 --out runs/scale
   streamjoin hw power --cores 1,2,5,10 --out runs/power
   streamjoin hw animate --preset tiny --out walk.html
   streamjoin hw bitstream --board ulx3s-85f --out build/ulx3s-85f

@@ -271,7 +271,7 @@ def open_side(
     files = SideFiles(side, names, wanted, arrival, kept)
     files.read()
     with reading(first), pq.ParquetFile(first) as file:
-        if file.metadata.num_row_groups:
+        if file.metadata.num_rows and file.metadata.row_group(0).num_rows:
             ends = bounds_us(first, file, 0, arrival)
             hint_unit(arrival, wanted.field(ts).type, ends, str(first))
     return files
