@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.storage import CacheError, StorageError, cache
 from streamjoin_hw.flow import build, emit, toolchain
 from streamjoin_hw.flow.compact import compact
+from streamjoin_hw.formal.faults import Fault, applied
 
 
 def test_verilog_has_flat_axi_names_and_one_core_module(tmp_path: Path) -> None:
@@ -71,6 +73,16 @@ def test_verilog_is_kept_until_a_source_changes(
     monkeypatch.setattr(emit, "sources_hash", lambda: "other")
     emit.verilog_source(PRESETS["tiny"])
     assert emitted == [False, True, False]
+
+
+def test_verilog_of_a_design_with_a_fault_is_not_kept_for_the_design() -> None:
+    right = emit.verilog_source(PRESETS["tiny"])
+    guard = "`ifdef {CHECKS_MACRO}"
+    with applied(Fault("flow.compact", guard, guard.replace("ifdef", "ifndef"), "guarded else")):
+        faulty = import_module("streamjoin_hw.flow.emit")
+        for _ in range(2):
+            assert "`ifndef" in faulty.verilog_source(PRESETS["tiny"])
+    assert emit.verilog_source(PRESETS["tiny"]) == right
 
 
 def test_a_model_is_built_once_and_says_what_it_does() -> None:

