@@ -35,7 +35,7 @@ class Arrays:
     def __init__(self, columns: Mapping[str, Any], source: str, rows: int | None = None) -> None:
         self._columns, self._source, self._rows = dict(columns), source, rows
         for name, values in self._columns.items():
-            is_column = hasattr(values, "__len__") and np.ndim(values) != 0
+            is_column = hasattr(values, "__len__") and getattr(values, "ndim", 1) != 0
             if is_column and not isinstance(values, str | bytes):
                 self._check_rows(name, len(values))
 
