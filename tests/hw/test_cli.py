@@ -185,6 +185,7 @@ def test_prove_prints_a_table_of_what_holds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("pipe-reg-paths", "merger-passage")
+    monkeypatch.setenv("COLUMNS", "200")  # seconds of two digits would leave no room for methods
     assert run("prove", *names, "--quick", "--out", str(tmp_path)) == 0
     printed = capsys.readouterr()
     assert printed.err == "proving pipe-reg-paths\nproving merger-passage\n"
