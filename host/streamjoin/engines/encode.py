@@ -96,20 +96,20 @@ def encode_intervals(r: Stream, s: Stream, predicate: Predicate) -> IntervalCode
     r_codes = np.empty((shape, r.rows), dtype=np.uint32)
     s_lo = np.empty((shape, s.rows), dtype=np.uint32)
     s_hi = np.empty((shape, s.rows), dtype=np.uint32)
-    for place, term in enumerate(predicate.terms):
+    for index, term in enumerate(predicate.terms):
         r_column, s_column = r.held(term.r_column), s.held(term.s_column)
         if isinstance(term, Equi):
-            r_codes[place], s_lo[place] = equi_codes(r_column, s_column, r.missing, s.missing)
-            s_hi[place] = s_lo[place]
+            r_codes[index], s_lo[index] = equi_codes(r_column, s_column, r.missing, s.missing)
+            s_hi[index] = s_lo[index]
         elif r_column.dtype.kind == "f":
             if r.missing is not None:
                 r_column = np.where(r.missing, r_column.dtype.type(np.nan), r_column)
-            r_codes[place], s_lo[place], s_hi[place] = _band_real(r_column, s_column, term)
+            r_codes[index], s_lo[index], s_hi[index] = _band_real(r_column, s_column, term)
         else:
             codes = _band_integers(r_column, s_column, term, r.missing)
-            r_codes[place], s_lo[place], s_hi[place] = codes
+            r_codes[index], s_lo[index], s_hi[index] = codes
             if r.missing is not None:
-                r_codes[place, r.missing] = NEVER_LO  # no other code is as high
+                r_codes[index, r.missing] = NEVER_LO  # no other code is as high
     if s.missing is not None:
         s_lo[:, s.missing], s_hi[:, s.missing] = NEVER_LO, NEVER_HI
     return IntervalCodes(r_codes, s_lo, s_hi)

@@ -345,21 +345,21 @@ class StreamJoiner:
             self._engine.run(job, None, meter)
         limits = self._limits(job, (r_ready, s_ready))
         decided = decided_by(job, (self._r, self._s), held, meter.pairs(), limits)
-        found = decided.matches(self._max_pairs)
-        matches = sum(len(each) for each in found)
-        digest = sum(int(Pairs(each.r_rows, each.s_rows).digest, 16) for each in found)
+        batches = decided.matches(self._max_pairs)
+        rows = sum(len(each) for each in batches)
+        digest = sum(int(Pairs(each.r_rows, each.s_rows).digest, 16) for each in batches)
         r = self._r.after(r_ready, decided.windows[0], decided.owed[0])
         s = self._s.after(s_ready, decided.windows[1], decided.owed[1])
         # All slow steps are done: an interrupt before leaves the round undone, after leaves it
         # done.
-        self._r.state, self._s.state, self._decided = r, s, found[1:]
+        self._r.state, self._s.state, self._decided = r, s, batches[1:]
         self._done_us, self._last_us = limits.done_us, max(self._last_us, limits.reached_us)
-        self._rounds, self._pairs = self._rounds + 1, self._pairs + matches
+        self._rounds, self._pairs = self._rounds + 1, self._pairs + rows
         self._digest = (self._digest + digest) % (1 << 64)
         room = min(each for each in (fitting, self._max_pairs, 1 << 62) if each is not None)
-        if matches * ROOM <= room:
+        if rows * ROOM <= room:
             self._round_tuples = min(2 * self._round_tuples, MAX_WAITING_TUPLES)
-        return found[0]
+        return batches[0]
 
     def _limits(self, job: Job, ready: tuple[Held | None, Held | None]) -> Limits:
         """Return what will have passed once these are joined."""

@@ -1,6 +1,7 @@
 """What a join returns: pairs by row number, and joined rows looked up when they are asked for."""
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,7 @@ Columns = str | Iterable[str] | Selection | None
 """How columns are named."""
 
 
-class Joined:
+class Joined(ABC):
     """Joined rows of pairs: a base of results.
 
     Whatever takes Arrow data takes a result, and reads its rows in batches: ``pl.DataFrame``,
@@ -52,24 +53,27 @@ class Joined:
     s_rows: Rows
 
     @property
+    @abstractmethod
     def _ts(self) -> Int64s:
-        raise NotImplementedError
+        """Times of the rows."""
 
     @property
     def _how(self) -> str:
         return "inner"
 
     @property
+    @abstractmethod
     def _title(self) -> str:
-        raise NotImplementedError
+        """What a result is called where it is shown."""
 
     @property
     def _positions(self) -> tuple[Rows, Rows]:
         """Where the pairs' rows are looked up."""
         return self.r_rows, self.s_rows
 
+    @abstractmethod
     def _lookup(self, side: str) -> Lookup:
-        raise NotImplementedError
+        """Return what gives the rows of a side."""
 
     @cached_property
     def _lookups(self) -> dict[str, Lookup]:
