@@ -59,7 +59,7 @@ async def every_pair_matching_holds_the_scan_and_loses_nothing(dut: Any) -> None
     bench = await started(dut)
     bench.sink.pauses = sometimes(random.Random(SEED), 0.6, 60)
     capacity = PARAMS.window_capacity
-    await bench.check_input(one_input(1, 300, domain=1, windows=(capacity, capacity)))
+    await bench.check_input(one_input(1, 150, domain=1, windows=(capacity, capacity)))
     await bench.finish()
     if PARAMS.cores > 1 and PARAMS.segment_tuples > PARAMS.lanes:
         assert bench.tally["cycles_held"], "no FIFO was ever nearly full"

@@ -35,6 +35,9 @@ are smaller, or further points of these."""
 
 CASES = [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in DESIGNS]
 
+MAKE_FLAGS = f"{ONE_FILE} OPT_FAST=-Og OPT_GLOBAL=-Og"
+"""Compiling takes longer than simulating: Python drives every cycle."""
+
 BUILD_FLAGS = [
     "--assert",
     f"-D{CHECKS_MACRO}",
@@ -55,7 +58,7 @@ def simulator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a working Verilator first on the path."""
     for name, value in verilator().env().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("MAKEFLAGS", ONE_FILE)
+    monkeypatch.setenv("MAKEFLAGS", MAKE_FLAGS)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +85,7 @@ def simulator_of(params: DesignParams, log: Path) -> Path:
     source = verilog_source(params)
     tools = [verilator().version, metadata.version("cocotb"), str(cocotb_tools.config.libs_dir)]
     key = hashlib.sha256(
-        chr(0).join([source, VERILATOR_CONTROL, *tools, *BUILD_FLAGS, ONE_FILE]).encode()
+        chr(0).join([source, VERILATOR_CONTROL, *tools, *BUILD_FLAGS, MAKE_FLAGS]).encode()
     ).hexdigest()
 
     def make(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """What all tests need of their process."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from tests.host.postgres import server
 from streamjoin.bench import compare
 from streamjoin.engines.sliding import mergetrees
 from streamjoin_datagen.session import Session, spark_session
+from streamjoin_hw.flow.build import OPTIMISATION
 
 collect_ignore = ["board"]
 """Runs in environments of its own: see test_board.py."""
@@ -23,7 +25,12 @@ settings.load_profile("busy")
 
 
 def pytest_configure() -> None:
-    """Make signals what they are in the foreground: background jobs are made to ignore some."""
+    """Set what holds for the whole process.
+
+    Signals are what they are in the foreground: background jobs are made to ignore some. Many
+    models are compiled for few tuples each.
+    """
+    os.environ.setdefault(OPTIMISATION, "-Og")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

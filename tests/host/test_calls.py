@@ -1,10 +1,16 @@
 """Whole calls beside other systems: measured alike, and every result compared."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from streamjoin.bench import calls
+from streamjoin.cli import calls as cli
+from streamjoin.cli import main
 from streamjoin.errors import MismatchError
 
 
@@ -28,3 +34,32 @@ def test_a_system_with_another_result_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(calls.CASES, name, calls.CASES[name]._replace(quick=20))
     with pytest.raises(MismatchError, match=r"10 k int32: polars differs from auto: 1 pairs where"):
         calls.measure(name, "quick", rounds=1, threads=1)
+
+
+def test_a_case_is_measured_once_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[list[str]] = []
+    systems = {key: {"cpu_s": 0.25, "wall_s": 0.5} for key in (*calls.OWN, *calls.OTHERS)}
+
+    def measured(cases: list[str], _settings: object) -> Iterator[dict[str, Any]]:
+        asked.append(cases)
+        for name in cases[: 4 if len(asked) == 1 else None]:
+            yield {"case": name, "systems": systems}
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_measured", measured)
+    command = ["bench", "calls", "--out", str(tmp_path / "run")]
+    assert main(command) == 130
+    assert main(command) == 0
+    assert main(command) == 0
+    assert asked == [[*calls.CASES], [*calls.CASES][4:], []]
+    assert "250 ms" in capsys.readouterr().out
+    assert main([*command, "--threads", "2"]) == 2
+    assert "measured with other settings" in capsys.readouterr().err
+    assert main([*command, "--threads", "2", "--force"]) == 0
+    assert "500 ms" in capsys.readouterr().out
+    (tmp_path / "run" / "calls.json").write_text("{")
+    assert main(command) == 2
+    assert "add --force to write new ones" in " ".join(capsys.readouterr().err.split())

@@ -97,8 +97,9 @@ def test_a_model_is_built_once_and_says_what_it_does() -> None:
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of the test's own; the Verilator is the usual one."""
-    tool = toolchain.verilator()
+    """A cache of the test's own; Verilator and the compiled Yosys are the usual ones."""
+    tool, compiled = toolchain.verilator(), cache.mirror("yosys")
+    monkeypatch.setattr(cache, "mirror", lambda _kind: compiled)
     monkeypatch.setattr(toolchain, "verilator", lambda: tool)
     monkeypatch.setenv("STREAMJOIN_CACHE", str(tmp_path))
     return tmp_path

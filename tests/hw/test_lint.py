@@ -89,8 +89,18 @@ CASES = [
     *((name, BOARD_MODULE) for name in PRESETS),
     *((name, SELFTEST_MODULE) for name in SELFTESTS),
 ]
-SLOW = {"zcu104": "of pynq-z2 with more cores", "kv260": "the same", "pynq-z2-hash": "of tiny-hash"}
-"""Designs that take long to emit, each with the quicker one that it resembles."""
+SLOW = {
+    "zcu104": "pynq-z2 with more cores",
+    "kv260": "pynq-z2 with more cores",
+    "pynq-z2-hash": "tiny-hash with more buckets",
+    "ulx3s-85f": "tiny-split with more cores",
+    "one core": "tiny with fewer cores",
+    "one word": "tiny-band with as many lanes as tuples",
+    "long segments": "pynq-z2, whose segments are long, too",
+    "splitjoin": "splitjoin, all it has",
+    "hash, one lane": "tiny-hash with one lane",
+}
+"""Designs that are slow, each with the quicker one that it resembles."""
 
 
 @functools.cache

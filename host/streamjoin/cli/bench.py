@@ -47,7 +47,9 @@ class BenchVerb:
             "name", metavar="NAME", help="list, calls, an experiment, or a TOML file"
         )
         parser.add_argument("--size", choices=experiments.SIZES, default="quick")
-        parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+        parser.add_argument(
+            "--threads", type=int, help="default: all processors; calls: 1, and CPU time is shown"
+        )
         parser.add_argument("--out", type=Path, metavar="RUN", help="default runs/bench/NAME-SIZE")
         parser.add_argument("--data", type=Path, default=Path("runs/workloads"), metavar="DIR")
         parser.add_argument("--force", action="store_true", help=FORCE_HELP)
@@ -55,22 +57,23 @@ class BenchVerb:
 
     def run(self, args: argparse.Namespace) -> int:
         """Run or list; 1 if any result is wrong or missing."""
-        if args.name == "calls":
-            return calls.run(args)
+        threads = (os.cpu_count() or 1) if args.threads is None else args.threads
         if args.name == "list":
             return _list(args)
-        check_options(threads=args.threads, speedup=1.0, order="none", arrival="instant")
+        check_options(threads=threads, speedup=1.0, order="none", arrival="instant")
+        if args.name == "calls":
+            return calls.run(args)
         experiment = experiments.read(args.name, args.size)
         runner.check(experiment, args.size)
         out = args.out or Path("runs/bench") / f"{experiment.name}-{args.size}"
         check_run_folder(out, say, force=args.force)
         words = ["streamjoin", "bench", args.name, "--size", args.size]
-        command = shlex.join([*words, "--threads", str(args.threads), "--out", str(out)])
+        command = shlex.join([*words, "--threads", str(threads), "--out", str(out)])
         check_writable(args.data)
         say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
         try:
             records = runner.run_experiment(
-                experiment, runner.RunFolders(out, args.data, args.threads), command, progress, say
+                experiment, runner.RunFolders(out, args.data, threads), command, progress, say
             )
         except KeyboardInterrupt:
             say(f"finished points are kept in {out}; to go on, type {command}")

@@ -1,4 +1,7 @@
-"""``streamjoin bench calls``: whole calls beside other systems."""
+"""``streamjoin bench calls``: whole calls beside other systems.
+
+Every case is kept as soon as it is measured: the same command goes on where it was interrupted.
+"""
 
 import argparse
 import json
@@ -6,59 +9,115 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+from streamjoin import run as runs
 from streamjoin.bench.calls import CASES, OWN
-from streamjoin.cli.terminal import duration, print_json, print_paragraph, print_table, progress
-from streamjoin.errors import DeadlineError, StreamJoinError
+from streamjoin.cli.terminal import (
+    duration,
+    print_json,
+    print_paragraph,
+    print_table,
+    progress,
+    say,
+)
+from streamjoin.errors import DeadlineError, InputError, StreamJoinError
+from streamjoin_common.storage import write_text
 
 CASE_DEADLINE_S = 1800
 """Maximum seconds between two results: one case of 10 M tuples takes half a minute."""
 
-THREADS = 1
-"""Threads of every system: CPU time is what is compared."""
+RECORDS = "calls.json"
+"""File in the folder of a run."""
 
 ROUNDS = {"quick": 3, "full": 5}
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure every case in a process of its own and print the table."""
-    results = []
+    """Measure every case in a process of its own and print the table.
+
+    Raises
+    ------
+    InputError
+        If the folder has cases that were measured otherwise, and ``--force`` is not given.
+    """
+    threads = args.threads or 1
+    out = args.out or Path("runs/bench") / f"calls-{args.size}"
+    settings = {"size": args.size, "threads": threads, "rounds": ROUNDS[args.size]}
+    machine = runs.environment()
+    settings["environment"] = {name: machine[name] for name in machine if name != "load_average"}
+    kept = {} if args.force else _kept(out / RECORDS, settings)
+    missing = [name for name in CASES if name not in kept]
+    if kept and missing:
+        say(f"{len(kept)} of {len(CASES)} cases are in {out} already")
     with progress("whole calls") as on_progress:
-        for result in _measured(args.size):
-            results.append(result)
-            on_progress(len(results), len(CASES))
+        for name, result in zip(missing, _measured(missing, settings), strict=True):
+            kept[name] = result
+            records = {**settings, "cases": list(kept.values())}
+            write_text(out / RECORDS, json.dumps(records, indent=2) + "\n", parents=True)
+            on_progress(len(kept), len(CASES))
+    results = [kept[name] for name in CASES]
     if args.json:
-        print_json(results)
+        print_json({**settings, "cases": results})
     else:
-        _print(results, args.size)
+        _print(results, settings)
+    say(f"the records are in {out / RECORDS}")
     return 0
 
 
-def _print(results: list[dict[str, Any]], size: str) -> None:
+def _kept(records: Path, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the results that an earlier run with the same settings left."""
+    if not records.exists():
+        return {}
+    try:
+        before = json.loads(records.read_text(encoding="utf-8"))
+        cases = {each["case"]: each for each in before.pop("cases")}
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise InputError(
+            f"{records} cannot be read as records of bench calls ({error}): "
+            "add --force to write new ones, or --out with another folder"
+        ) from error
+    if before != settings:
+        raise InputError(
+            f"{records} was measured with other settings or on another machine: "
+            "add --force to measure anew, or --out with another folder"
+        )
+    return cases
+
+
+def _print(results: list[dict[str, Any]], settings: dict[str, Any]) -> None:
     others = [name for name in results[0]["systems"] if name not in OWN]
     headings = ["case", *OWN, *others]
-    print_table(headings, [_row(result, headings[1:]) for result in results], set(headings[1:]))
+    threads, size = settings["threads"], settings["size"]
+    measure, name = ("CPU", "cpu_s") if threads == 1 else ("Wall", "wall_s")
+    rows = [
+        [
+            str(result["case"]),
+            *(duration(result["systems"][each][name] * 1e6) for each in headings[1:]),
+        ]
+        for result in results
+    ]
+    print_table(headings, rows, set(headings[1:]))
     share = "" if size == "full" else ", with a tenth of the rows that a case's name says"
     print_paragraph(
-        f"CPU time of a whole call, median of {ROUNDS[size]} interleaved rounds, one thread"
-        f"{share}. Arrow tables in, an Arrow table of row numbers out; all results are equal."
+        f"{measure} time of a whole call, median of {settings['rounds']} interleaved rounds, "
+        f"{threads} thread{'s' * (threads > 1)}{share}. Arrow tables in, an Arrow table of row "
+        "numbers out; all results are equal."
     )
 
 
-def _row(result: dict[str, Any], systems: list[str]) -> list[str]:
-    times = [duration(result["systems"][name]["cpu_s"] * 1e6) for name in systems]
-    return [str(result["case"]), *times]
-
-
-def _measured(size: str) -> Iterator[dict[str, Any]]:
+def _measured(cases: list[str], settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a result for each case; the process that measures ends with the iterator."""
-    command = [sys.executable, "-m", "streamjoin.bench.calls", *CASES, "--size", size]
-    command += ["--rounds", str(ROUNDS[size]), "--threads", str(THREADS)]
+    if not cases:
+        return
+    command = [sys.executable, "-m", "streamjoin.bench.calls", *cases]
+    for name in ("size", "rounds", "threads"):
+        command += [f"--{name}", str(settings[name])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         try:
             assert child.stdout is not None  # a pipe was asked for
-            for _ in CASES:
+            for _ in cases:
                 line = _within(CASE_DEADLINE_S, child.stdout.readline, child.kill)
                 if not line:
                     raise StreamJoinError("bench calls: the process that measures has failed")

@@ -56,16 +56,18 @@ def progress(what: str) -> Iterator[ProgressCallback]:
 
 
 class _Announcer:
-    """Says once what goes on, when it has gone on for a while."""
+    """Says what goes on when it has gone on for a while, and whenever that has doubled."""
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._due_s = time.monotonic() + PATIENCE_S
+        self._began_s = time.monotonic()
+        self._patience_s = PATIENCE_S
 
     def __call__(self, done: int, total: int) -> None:
-        if time.monotonic() > self._due_s:
+        taken_s = time.monotonic() - self._began_s
+        if taken_s > self._patience_s:
             say(f"{self._what}: {done} of {total}")
-            self._due_s = float("inf")
+            self._patience_s = 2 * taken_s
 
 
 def print_json(value: Any) -> None:
