@@ -19,7 +19,7 @@ from streamjoin.engines.sliding.handshake import HandshakeCore
 from streamjoin.metrics import Meter
 from streamjoin_common.language.windows import CountWindow
 
-CASES = int(os.environ.get("CASES", "50"))
+CASES = int(os.environ.get("CASES", "25"))
 SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
 CHAINS = ("llhj", "handshake")
 

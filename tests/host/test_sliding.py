@@ -24,7 +24,7 @@ from streamjoin.errors import InputError, TooLargeError
 from streamjoin.metrics import Meter
 from streamjoin_common.language.windows import CountWindow
 
-CASES = int(os.environ.get("CASES", "50"))
+CASES = int(os.environ.get("CASES", "25"))
 SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
 CHAINS = ("llhj", "handshake")
 PARALLEL = ("splitjoin", *CHAINS)
