@@ -106,8 +106,8 @@ COLUMNS: dict[str, list[tuple[Values, Make]]] = {
     ],
     "string": [
         (TEXTS, listed),
-        (TEXTS, lambda values: pd.DataFrame({"k": pd.Categorical(values)})),
-        (TEXTS, lambda values: {"k": pd.Series(pd.Categorical(values))}),
+        (TEXTS[:3], lambda values: pd.DataFrame({"k": pd.Categorical(values)})),
+        (TEXTS[:3], lambda values: {"k": pd.Series(pd.Categorical(values))}),
         (TEXTS, lambda values: pl.DataFrame({"k": pl.Series(values, dtype=pl.Enum(TEXTS))})),
         (TEXTS, encoded(pa.string())),
     ],
