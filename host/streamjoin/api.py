@@ -61,7 +61,8 @@ def join(
     on : str or list of str, optional
         Equal columns: ``"k"``, ``"rk=sk"``, several separated by commas.
     band : str or list of str, optional
-        Band terms: ``"x=a:10:10"`` means ``a - 10 <= x <= a + 10``.
+        Band terms: ``"x=a:10:10"`` means ``a - 10 <= x <= a + 10``; of times
+        ``"t=u within 5s"``.
     window : Window or str, optional
         ``"all"`` (the default), ``"tumbling:1s"``, ``"count:W_R[,W_S]"``, ``"time:T_R[,T_S]"``.
     engine : str

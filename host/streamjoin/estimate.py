@@ -20,6 +20,7 @@ from streamjoin import memory
 from streamjoin.engines import kinds
 from streamjoin.engines.job import Job
 from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
+from streamjoin.inputs.conversion import stored_as_compared
 from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import Int64s, Stream
 
@@ -127,7 +128,7 @@ def _estimates(job: Job, rng: np.random.Generator) -> Iterator[float]:
         blocks, samples = job.r.store.samples(rng, SAMPLES)
         for sample in samples:
             rows = np.arange(sample.rows)
-            there = replace(job, r=sample.with_times_as_numbers())
+            there = replace(job, r=stored_as_compared(sample, job.predicate))
             yield _matches(there, rows, _drawn(job.s.rows, rng)) * blocks * _scale(job.s)
         return
     for _ in range(_samples(job)):

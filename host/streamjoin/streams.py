@@ -8,6 +8,7 @@ from typing import Any
 from streamjoin.errors import InputError
 from streamjoin.inputs.agreement import comparable
 from streamjoin.inputs.batches import Batch, as_batch, from_file
+from streamjoin.inputs.conversion import warn_of_integers_as_floats
 from streamjoin.relations import Relation, Store, relation
 from streamjoin.relations.source import source
 from streamjoin.relations.stream import StoredStream, stored_stream
@@ -104,7 +105,14 @@ def _with_stored(
     if lateness_us is not None and batch.ts is None:
         raise InputError(f"{called}: a lateness needs the arrival times: there is no ts")
     sample, _ = r.store.sample()
-    return r, comparable(sample, batch.stream(called, lateness_us), predicate)[1]
+    compared, stream = comparable(sample, batch.stream(called, lateness_us), predicate)
+    for name in predicate.r_columns:
+        if sample.columns[name].dtype.kind == "f" and compared.columns[name].dtype.kind != "f":
+            raise InputError(
+                f"{sample.source}: column {name!r} is floating-point, and lies in a store: cast "
+                f"the column of {called} to double"
+            )
+    return r, stream
 
 
 def _warn_of_distance(r: Stream, s: Stream) -> None:
@@ -131,4 +139,6 @@ def _streams(
     r, s = (
         batch.stream(called, lateness_us) for batch, called in zip(batches, sources, strict=True)
     )
-    return comparable(r, s, predicate)
+    made = comparable(r, s, predicate)
+    warn_of_integers_as_floats(r, s, predicate)
+    return made

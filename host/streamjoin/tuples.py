@@ -6,7 +6,7 @@ before S, then position.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,14 +115,6 @@ class Stream:
     def named_or_none(self, rows: Rows) -> Rows:
         """What results call these rows, of which some may be :data:`NO_ROW`."""
         return rows if self.numbers is None else named_or_none(self.numbers, rows)
-
-    def with_times_as_numbers(self) -> "Stream":
-        """Return it with the nanoseconds of its times: what engines compare."""
-        plain = {
-            name: column.view(np.int64) if column.dtype.kind in "mM" else column
-            for name, column in self.columns.items()
-        }
-        return replace(self, columns=plain)
 
     def latest_ts(self, rows: Rows, ts: Int64s) -> Int64s:
         """Return the later of each row's arrival time and a given one."""

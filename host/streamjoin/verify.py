@@ -9,6 +9,7 @@ from streamjoin.engines import catalog
 from streamjoin.engines.arrivals import scan_ranges
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, MismatchError
+from streamjoin.inputs.conversion import stored_as_compared
 from streamjoin.metrics import Meter, ProgressCallback
 from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import NO_ROW, Int64s, Pairs, arrival_positions, shown_pair
@@ -48,7 +49,7 @@ def expected(job: Job, on_progress: ProgressCallback | None = None) -> Expected:
     estimate.check_fits(job)
     stored = isinstance(job.r, StoredStream)
     if isinstance(job.r, StoredStream):
-        job = replace(job, r=job.r.store.stream().with_times_as_numbers())
+        job = replace(job, r=stored_as_compared(job.r.store.stream(), job.predicate))
     pairs, oracle_name = _right_pairs(job, on_progress)
     if job.how == "inner":
         return Expected(job.named(pairs), oracle_name)

@@ -195,8 +195,8 @@ MISTAKES: list[tuple[str, str, dict[str, Any], str]] = [
      "by ts"),
     ("k\n1\n", "q\n1\n", {}, "{s}: there is no column 'k'; it has q"),
     ("k\n1\n", "", {}, "{s} is empty: it needs at least the names of its columns"),
-    ("k\n1\n", "k\na\n", {}, "{r}: 'k' is integer, {s}: 'k' is string; both must be integers, "
-     "both strings or both timestamps"),
+    ("k\n1\n", "k\na\n", {}, "{r}: 'k' is integer, {s}: 'k' is string; both must be of one "
+     "kind: cast one of them to the other's type"),
     ("k\n1.5\n", "k\n1\n", {}, "{r}: column 'k' of --on must be integers or strings, not "
      "double"),
     ("k,v\n1,1\n,2\n", "k\n1\n", {}, "{r}: column 'k' is empty in row 1: remove such rows"),

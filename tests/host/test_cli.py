@@ -100,7 +100,7 @@ MISTAKES = {
     "a text band column": (
         ["--band", "z=a:1:1"],
         {},
-        "column 'z' is string; a band needs numbers",
+        "column 'z' is string; a band needs numbers or times",
     ),
     "unsorted ts": (
         ["--on", "k"],
@@ -158,11 +158,11 @@ MISTAKES = {
         "so the widths must be integers too",
     ),
     "a band of two kinds": (["--band", "x=b:1:1"], {}, "two columns of the same kind"),
-    "equality of reals": (["--on", "y=b"], {}, "take band y=b:0:0"),
+    "a duration for numbers": (["--band", "x=a:5s:5s"], {}, "write the widths without a unit"),
     "equality of text and number": (
         ["--on", "z=a"],
         {},
-        "both must be integers, both strings",
+        "both must be of one kind",
     ),
     "a missing ts column": (["--on", "k", "--ts", "when"], {}, "there is no arrival column 'when'"),
     "a ts that is text": (["--on", "k", "--ts", "z"], {}, "it must be int64 microseconds"),

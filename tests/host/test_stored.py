@@ -239,7 +239,7 @@ def database(place: Path, *statements: str) -> Iterator[None]:
         ("sqlite:planes.db", "k", "holds the tables my planes, planes: name one of them"),
         ("sqlite:planes.db:planes", "tail", "there is no column 'tail'; it has k, name, real"),
         ("sqlite:planes.db:planes", "name=k", "is string, s: 'k' is integer; both must be"),
-        ("sqlite:planes.db:planes", "real=k", "equality is for integers and strings"),
+        ("sqlite:planes.db:planes", "real=k", "is floating-point, and lies in a store: cast"),
         ("sqlite:planes.db:planes", "blob=k", "'blob' holds bytes; join columns are numbers"),
         ("arrow:planes.db:planes", "k", "planes.db:planes: there is no such file"),
         ("arrow:planes.db", "k", "cannot be read as Arrow IPC"),

@@ -15,6 +15,7 @@ UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_
 DAY_US = 24 * UNITS_US["h"]
 
 _DURATION = re.compile(r"(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,18}))?(us|ms|s|min|h|d)")
+_WIDTH = re.compile(r"(-?)(0|[1-9][0-9]{0,39})(?:\.([0-9]{1,18}))?(ns|us|ms|s|min|h|d)")
 
 
 def parse_duration(string: str) -> int:
@@ -46,6 +47,41 @@ def parse_duration(string: str) -> int:
             f"{shown(string)}"
         )
     return length_us
+
+
+def parse_width(string: str) -> int | None:
+    """Read a band's width as nanoseconds; None where it is no duration.
+
+    Other than a length of time it may be 0 or negative, and in nanoseconds.
+
+    Examples
+    --------
+    >>> parse_width("-1.5us"), parse_width("250ns"), parse_width("0s"), parse_width("7")
+    (-1500, 250, 0, None)
+    """
+    match = _WIDTH.fullmatch(string)
+    if match is None:
+        return None
+    fraction = match[3] or ""
+    scaled = int(match[2] + fraction) * _unit_ns(match[4])
+    width_ns, rest = divmod(scaled, int(10 ** len(fraction)))
+    if rest:
+        raise InputError(f"a band's width is an integer number of nanoseconds, not {shown(string)}")
+    return -width_ns if match[1] else width_ns
+
+
+def _unit_ns(unit: str) -> int:
+    if unit == "ns":
+        return 1
+    return 1000 * (DAY_US if unit == "d" else UNITS_US[unit])
+
+
+def format_width(width_ns: int) -> str:
+    """Write nanoseconds as :func:`parse_width` reads them, in the largest fitting unit."""
+    for unit in reversed(("ns", *UNITS_US)) if width_ns else ("s",):
+        if width_ns % _unit_ns(unit) == 0:
+            return f"{width_ns // _unit_ns(unit)}{unit}"
+    raise AssertionError(width_ns)  # 1 ns divides every integer
 
 
 def format_duration(length_us: int) -> str:

@@ -1,7 +1,7 @@
 """Join predicates as plain data: what is compared with what, and how it is written.
 
 A predicate is a conjunction of terms over one column of each side: ``equi`` (``r.k == s.k``)
-or ``band`` (``s.a - lo <= r.x <= s.a + hi``).
+or ``band`` (``s.a - lo <= r.x <= s.a + hi``). Of times a band's widths may be durations.
 """
 
 import math
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from streamjoin_common.errors import InputError
-from streamjoin_common.language.durations import shown
+from streamjoin_common.language.durations import format_width, parse_width, shown
 
 Number = int | float
 
@@ -18,6 +18,7 @@ MAX_WIDTH = 10**400
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,399})")
 _REAL = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,9})?|inf)")
+_WITHIN = re.compile(r"(.+) within ([^ ]+)")
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,22 @@ class Band:
     """``s[s_column] - lo <= r[r_column] <= s[s_column] + hi``.
 
     ``lo`` and ``hi`` may be negative: ``lo=-5, hi=10`` asks for ``s + 5 <= r <= s + 10``.
+
+    Attributes
+    ----------
+    r_column, s_column : str
+        What is compared.
+    lo, hi : int or float
+        The widths, of times in their columns' unit.
+    is_duration : bool
+        Whether the widths are nanoseconds, and the columns times.
     """
 
     r_column: str
     s_column: str
     lo: Number
     hi: Number
+    is_duration: bool = False
 
     kind = "band"
 
@@ -71,7 +82,13 @@ class Band:
     @property
     def text(self) -> str:
         """The term as ``--band`` takes it."""
-        return f"{self.r_column}={self.s_column}:{self.lo}:{self.hi}"
+        lo, hi = (format_width(int(width)) if self.is_duration else width for width in self.widths)
+        return f"{self.r_column}={self.s_column}:{lo}:{hi}"
+
+    @property
+    def widths(self) -> tuple[Number, Number]:
+        """``lo`` and ``hi``."""
+        return self.lo, self.hi
 
 
 Term = Equi | Band
@@ -87,6 +104,8 @@ class Predicate:
     'k'
     >>> Predicate.parse(band=["x=a:10:10", "y=b:0.5:2"]).text
     'x=a:10:10 and y=b:0.5:2'
+    >>> Predicate.parse(band="sent=got within 1.5s").text
+    'sent=got:1500ms:1500ms'
     """
 
     terms: tuple[Term, ...]
@@ -109,7 +128,8 @@ class Predicate:
         on : str or list of str
             Equal columns: ``"k"``, ``"rk=sk"``, several separated by commas.
         band : str or list of str
-            Band terms: ``"x=a:10:10"`` means ``a - 10 <= x <= a + 10``.
+            Band terms: ``"x=a:10:10"`` means ``a - 10 <= x <= a + 10``, and so does
+            ``"x=a within 10"``. Widths of times may be durations: ``"t=u within 5s"``.
 
         Raises
         ------
@@ -159,6 +179,23 @@ class Predicate:
         return list(dict.fromkeys(term.s_column for term in self.terms))
 
 
+ALIKE = (
+    frozenset({"integer", "floating-point"}),
+    frozenset({"integer", "decimal"}),
+)
+"""Kinds of two columns that an equality compares by their numbers."""
+
+CASTS = {
+    frozenset({"bool", "integer"}): "cast the bool column to int8",
+    frozenset({"string", "binary"}): "cast the binary column to string",
+    frozenset({"decimal", "floating-point"}): "cast one column to the other's type",
+    frozenset({"timestamp", "duration"}): "add the origin to the duration",
+}
+"""What makes two kinds comparable."""
+
+TIMES = frozenset({"timestamp", "duration"})
+
+
 def check_kinds(term: Term, r_kind: str, s_kind: str, r_source: str, s_source: str) -> None:
     """Refuse columns that a term cannot compare, naming input, column, kind and what is right.
 
@@ -166,8 +203,8 @@ def check_kinds(term: Term, r_kind: str, s_kind: str, r_source: str, s_source: s
     ----------
     term : Equi or Band
     r_kind, s_kind : str
-        What the columns hold: ``"integer"``, ``"floating-point"``, ``"string"``, ``"timestamp"`` or
-        ``"duration"``.
+        What the columns hold: ``"integer"``, ``"floating-point"``, ``"decimal"``, ``"bool"``,
+        ``"string"``, ``"binary"``, ``"timestamp"`` or ``"duration"``.
     r_source, s_source : str
         What errors call the inputs.
 
@@ -177,25 +214,41 @@ def check_kinds(term: Term, r_kind: str, s_kind: str, r_source: str, s_source: s
         If the kinds do not compare with each other, or not under the term.
     """
     names = f"{r_source}: {term.r_column!r} is {r_kind}, {s_source}: {term.s_column!r} is {s_kind}"
+    kinds = frozenset({r_kind, s_kind})
     if isinstance(term, Equi):
-        if "floating-point" in {r_kind, s_kind}:
-            raise InputError(
-                f"{names}; equality is for integers and strings: for floating-point numbers take "
-                f"band {term.r_column}={term.s_column}:0:0, or make integers of them"
-            )
-        if r_kind != s_kind:
-            raise InputError(f"{names}; both must be integers, both strings or both timestamps")
+        if len(kinds) > 1 and kinds not in ALIKE:
+            remedy = CASTS.get(kinds, "cast one of them to the other's type")
+            raise InputError(f"{names}; both must be of one kind: {remedy}")
         return
     sides = ((r_source, term.r_column, r_kind), (s_source, term.s_column, s_kind))
     for source, column, kind in sides:
-        if kind not in {"integer", "floating-point"}:
-            raise InputError(f"{source}: column {column!r} is {kind}; a band needs numbers")
+        if kind not in {"integer", "floating-point", *TIMES}:
+            remedy = ": cast it to double, or to an integer" if kind == "decimal" else ""
+            raise InputError(
+                f"{source}: column {column!r} is {kind}; a band needs numbers or times{remedy}"
+            )
     if r_kind != s_kind:
-        raise InputError(f"{names}; a band needs two columns of the same kind")
-    if r_kind == "integer" and not (isinstance(term.lo, int) and isinstance(term.hi, int)):
+        remedy = CASTS.get(kinds, "cast one of them to the other's type")
+        raise InputError(f"{names}; a band needs two columns of the same kind: {remedy}")
+    _check_widths(term, r_kind)
+
+
+def _check_widths(term: Band, kind: str) -> None:
+    if term.is_duration and kind not in TIMES:
         raise InputError(
-            f"band {term.text}: the columns hold integers, so the widths must be integers too"
+            f"band {term.text}: the columns hold {kind} numbers, not times: write the widths "
+            "without a unit"
         )
+    if kind == "floating-point" or (isinstance(term.lo, int) and isinstance(term.hi, int)):
+        return
+    if kind in TIMES:
+        raise InputError(
+            f"band {term.text}: the columns hold times, so the widths must be durations such as "
+            "5s, or integers of the columns' unit"
+        )
+    raise InputError(
+        f"band {term.text}: the columns hold integers, so the widths must be integers too"
+    )
 
 
 def _check_names(term: Term, separators: str) -> None:
@@ -234,20 +287,38 @@ def _parse_equi(string: str) -> Equi:
 
 def _parse_band(string: str) -> Band:
     columns, *widths = string.split(":")
+    within = _WITHIN.fullmatch(string)
+    if within is not None and not widths:
+        columns, widths = within[1], [within[2], within[2]]
     left, _, right = columns.partition("=")
     if not (left and right and "=" not in right and len(widths) == 2):
-        raise InputError(f"band takes RCOL=SCOL:LO:HI, as x=a:10:10, not {shown(string)}")
-    lo, hi = (_parse_width(width, string) for width in widths)
-    return Band(left, right, lo, hi)
+        raise InputError(
+            f"band takes RCOL=SCOL:LO:HI, as x=a:10:10, or RCOL=SCOL within WIDTH, as "
+            f"t=u within 5s, not {shown(string)}"
+        )
+    spans = [parse_width(width) for width in widths]
+    if all(span is None for span in spans):
+        lo, hi = (_parse_number(width, string) for width in widths)
+        return Band(left, right, lo, hi)
+    wrong = next(
+        (width for width, span in zip(widths, spans, strict=True) if span is None and width != "0"),
+        None,
+    )
+    if wrong is not None:
+        raise InputError(
+            f"band {shown(string)}: {shown(wrong)} has no unit and the other width has one: write "
+            "both as durations, as 5s"
+        )
+    return Band(left, right, spans[0] or 0, spans[1] or 0, is_duration=True)
 
 
-def _parse_width(string: str, whole: str) -> Number:
+def _parse_number(string: str, whole: str) -> Number:
     if _INTEGER.fullmatch(string):
         return int(string)
     if not _REAL.fullmatch(string):
         raise InputError(
             f"band {shown(whole)}: the width {shown(string)} is not a number; write it as 10, -5, "
-            "0.5, 1e3 or inf"
+            "0.5, 1e3 or inf, or of times as 5s"
         )
     width = float(string)
     if math.isinf(width) and "inf" not in string:

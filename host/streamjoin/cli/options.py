@@ -26,7 +26,7 @@ def add_predicate(parser: argparse.ArgumentParser) -> None:
         "--band",
         action="append",
         metavar="COL=COL:LO:HI",
-        help="x=a:10:10 means a-10 <= x <= a+10; may be repeated",
+        help="x=a:10:10 means a-10 <= x <= a+10; of times 't=u within 5s'; may be repeated",
     )
 
 

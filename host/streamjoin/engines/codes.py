@@ -1,7 +1,8 @@
 """Columns that are compared for equality as unsigned 32-bit codes: equal where the values are.
 
 Each kind takes the cheapest exact way. Integers whose values span less than 2**32 are shifted;
-others, and strings, are numbered by a hash table that compares whole values. Several columns are
+others, and strings, are numbered by a hash table that compares whole values. Floating-point numbers
+are integers by their bits. Several columns are
 packed into one integer, which is numbered where it has more than 32 bits. Codes have no order.
 """
 
@@ -96,9 +97,25 @@ def _bits(column: Any) -> Codes:
 def _code(term: Terms) -> Coded:
     if term.r.dtype.kind in "iu" and term.s.dtype.kind in "iu":
         return _code_integers(term)
+    if term.r.dtype.kind == term.s.dtype.kind == "f":
+        return _code_floats(term)
     if term.r.dtype.kind == term.s.dtype.kind == "O" and _has("numba") and _has("pyarrow"):
         return _number_strings(Strings.of(term.r), Strings.of(term.s))
     return _sorted(np.asarray(term.r), np.asarray(term.s))
+
+
+def _code_floats(term: Terms) -> Coded:
+    """Code the bits of floating-point numbers; NaN is missing already."""
+    single = term.r.dtype == term.s.dtype == np.float32
+    kind = np.float32 if single else np.float64
+    r, s = (float_bits(np.asarray(side).astype(kind)) for side in (term.r, term.s))
+    return _code_integers(Terms(r, s, term.r_missing, term.s_missing))
+
+
+def float_bits(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the bits of float32 or float64 as signed integers; -0.0 has those of 0.0."""
+    kind = np.int32 if values.dtype == np.float32 else np.int64
+    return np.asarray((values + values.dtype.type(0)).view(kind))
 
 
 def _code_integers(term: Terms) -> Coded:

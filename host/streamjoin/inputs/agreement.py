@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.inputs.columns import Missing, column_kind
+from streamjoin.inputs.conversion import as_compared, check_known, equal_columns, targets
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Equi, Predicate, Term, check_kinds
 
@@ -19,12 +20,34 @@ FIRST_ROWS = 64
 
 
 def comparable(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stream]:
-    """Refuse what does not compare; a side without any value takes the other's types."""
+    """Refuse what does not compare, and convert the rest to types that engines compare.
+
+    A side without any value takes the other's types.
+    """
     r_types, s_types = _types(r), _types(s)
-    r_agreed, s_agreed = agreed_types(r_types, s_types, predicate, (r.source, s.source))
+    sources = (r.source, s.source)
+    r_agreed, s_agreed = agreed_types(r_types, s_types, predicate, sources)
     r = _without_values(r, r_agreed) if r_types is None else r
     s = _without_values(s, s_agreed) if s_types is None else s
-    return r.with_times_as_numbers(), s.with_times_as_numbers()
+    r_targets, s_targets = targets(r_agreed, s_agreed, predicate, sources)
+    r_equal, s_equal = equal_columns(predicate)
+    return (
+        as_compared(r, predicate.r_columns, r_targets, r_equal),
+        as_compared(s, predicate.s_columns, s_targets, s_equal),
+    )
+
+
+def comparable_on_spark(r: Stream, s: Stream, predicate: Predicate) -> tuple[Stream, Stream]:
+    """As :func:`comparable`, and refuse types that joins on Spark do not take.
+
+    Raises
+    ------
+    UnsupportedError
+        Naming the column, and an engine that takes it.
+    """
+    made = comparable(r, s, predicate)
+    check_known(r, s, predicate)
+    return made
 
 
 def _types(stream: Stream) -> Types | None:
@@ -52,12 +75,13 @@ def agreed_types(
     """
     r_agreed, s_agreed = dict(r or {}), dict(s or {})
     for term in predicate.terms:
-        anything = np.dtype(np.float64 if _is_floating(term) else np.int64)
+        anything = _any_type(term)
         if r is None:
             r_agreed[term.r_column] = s_agreed.get(term.s_column, anything)
         if s is None:
             s_agreed[term.s_column] = r_agreed[term.r_column]
         _check_term(r_agreed[term.r_column], s_agreed[term.s_column], term, sources)
+    targets(r_agreed, s_agreed, predicate, sources)
     return r_agreed, s_agreed
 
 
@@ -83,13 +107,16 @@ def _without_values(stream: Stream, types: Types) -> Stream:
 
 def no_values(rows: int, dtype: "np.dtype[Any]") -> NDArray[Any]:
     """Return a column of a type in which all values are missing."""
-    return np.full(rows, "" if dtype.kind == "O" else 0).astype(dtype)
+    return np.full(rows, "", dtype=object) if dtype.kind == "O" else np.zeros(rows, dtype)
 
 
-def _is_floating(term: Term) -> bool:
-    return not isinstance(term, Equi) and not (
-        isinstance(term.lo, int) and isinstance(term.hi, int)
-    )
+def _any_type(term: Term) -> "np.dtype[Any]":
+    """Return a type that a term compares."""
+    if isinstance(term, Equi):
+        return np.dtype(np.int64)
+    if term.is_duration:
+        return np.dtype("M8[ns]")
+    return np.dtype(np.int64 if isinstance(term.lo, int) and isinstance(term.hi, int) else float)
 
 
 def _check_term(

@@ -1,17 +1,19 @@
 """One column at a time: from Arrow and NumPy to what engines and oracle compare.
 
 Numbers keep their type and share memory where they can. Arrow's strings stay bytes, NumPy's become
-Python strings. Timestamps and durations become those of NumPy in nanoseconds, so that units cannot
-mix. A missing floating-point number becomes NaN. For other types a mask marks the missing values;
-what the column holds there means nothing.
+Python strings. Times become those of NumPy in their unit, decimals integers of their last digit. A
+missing floating-point number becomes NaN. For other types a mask marks the missing values; what the
+column holds there means nothing.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError
+from streamjoin.inputs.decimals import decimal_type, decimals_of_arrow, is_decimal, rescaled
 from streamjoin.inputs.payload import plain_column
 from streamjoin.inputs.strings import Strings
 from streamjoin.tuples import Int64s
@@ -27,8 +29,16 @@ KINDS = {
     "O": "string",
     "M": "timestamp",
     "m": "duration",
+    "b": "bool",
+    "S": "binary",
+    "V": "decimal",
 }
 """What a join column holds, by its NumPy kind."""
+
+TIME_UNITS = frozenset({"D", "s", "ms", "us", "ns"})
+"""Units that join columns of times keep."""
+
+JOINABLE = "join columns are numbers, strings, bytes, bools or times"
 
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """Microseconds of each unit that has whole ones."""
@@ -42,10 +52,9 @@ def column_kind(dtype: "np.dtype[Any]", name: str, source: str) -> str:
     InputError
         If it is nothing that can be joined on.
     """
-    if dtype.kind not in KINDS or (dtype.kind == "f" and dtype.itemsize > 8):
-        raise InputError(
-            f"{source}: column {name!r} is {dtype}; join columns are numbers or strings"
-        )
+    wrong = dtype.kind not in KINDS or (dtype.kind == "f" and dtype.itemsize > 8)
+    if wrong or (dtype.kind == "V" and not is_decimal(dtype)):
+        raise InputError(f"{source}: column {name!r} is {dtype}; {JOINABLE}")
     return KINDS[dtype.kind]
 
 
@@ -67,7 +76,7 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column |
     column = plain_column(column, source=f"{source}: column {name!r}")
     kind = column.type
     if pa.types.is_date(kind):
-        kind = pa.timestamp("ms")
+        kind = pa.date32()
         column = column.cast(kind)
     if pa.types.is_floating(kind):
         return np.asarray(column.fill_null(float("nan")).to_numpy()), None
@@ -76,26 +85,33 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column |
     if not column.null_count:
         return _arrow_values(pa, column, kind, name, source), None
     missing = np.asarray(column.is_null().to_numpy())
-    filled = column.fill_null(pa.scalar(0, kind)) if _has_zero(pa, kind) else column
+    if pa.types.is_decimal(kind):
+        return decimals_of_arrow(column, missing), missing
+    zero = False if pa.types.is_boolean(kind) else 0
+    filled = column.fill_null(pa.scalar(zero, kind)) if _has_zero(pa, kind) else column
     return _arrow_values(pa, filled, kind, name, source), missing
 
 
 def _has_zero(pa: Any, kind: Any) -> bool:
     types = pa.types
-    return bool(types.is_integer(kind) or types.is_timestamp(kind) or types.is_duration(kind))
+    is_time = types.is_timestamp(kind) or types.is_duration(kind) or types.is_date(kind)
+    return bool(types.is_integer(kind) or types.is_boolean(kind) or is_time)
 
 
 def _arrow_values(pa: Any, column: Any, kind: Any, name: str, source: str) -> Column | Strings:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return Strings.of_arrow(column, name, source)
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        return _nanoseconds(np.asarray(column.to_numpy()), name, source)
-    if pa.types.is_integer(kind):
+    types = pa.types
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return Strings.of_bytes(column)
+    if types.is_decimal(kind):
+        return decimals_of_arrow(column, None)
+    if types.is_integer(kind) or types.is_boolean(kind) or _has_zero(pa, kind):
         return np.asarray(column.to_numpy())
-    raise InputError(f"{source}: column {name!r} is {kind}; join columns are numbers or strings")
+    raise InputError(f"{source}: column {name!r} is {kind}; {JOINABLE}")
 
 
-def numpy_column(values: Any, name: str, source: str) -> tuple[Column, Missing]:
+def numpy_column(values: Any, name: str, source: str) -> tuple[Column | Strings, Missing]:
     """Turn what is given for a column into a join column.
 
     A value is missing where it is masked, ``None`` among texts, or no time (NaT).
@@ -134,14 +150,26 @@ def numpy_column(values: Any, name: str, source: str) -> tuple[Column, Missing]:
     if column.dtype.kind in "mM":
         nothing = np.isnat(column)
         missing = nothing if missing is None else missing | nothing
-        column = _nanoseconds(np.where(missing, np.zeros(1, column.dtype), column), name, source)
+        column = np.where(missing, np.zeros(1, column.dtype), column)
+        unit, count = np.datetime_data(column.dtype)
+        if unit not in TIME_UNITS or count != 1:
+            column = nanoseconds(column, name, source)
+    if column.dtype.kind == "S" or (column.dtype.kind == "V" and column.dtype.names is None):
+        return Strings.of_bytes(column), missing
     if column.dtype.kind == "f" and missing is not None:
         column, missing = np.where(missing, column.dtype.type(np.nan), column), None
     native: Column = column.astype(column.dtype.newbyteorder("="), copy=False)
     return native, missing if missing is not None and missing.any() else None
 
 
-def _nanoseconds(column: Column, name: str, source: str) -> Column:
+def nanoseconds(column: Column, name: str, source: str) -> Column:
+    """Return times in nanoseconds.
+
+    Raises
+    ------
+    InputError
+        If one does not fit, naming the row.
+    """
     kind = column.dtype.kind
     fine: Column = column.astype(f"{kind}8[ns]")
     unit = np.datetime_data(column.dtype)[0]
@@ -152,6 +180,37 @@ def _nanoseconds(column: Column, name: str, source: str) -> Column:
             f"{source}: column {name!r} at row {row} is no timestamp that fits in nanoseconds"
         )
     return fine
+
+
+def check_times(columns: Mapping[str, Any], source: str) -> None:
+    """Refuse times that do not fit in nanoseconds.
+
+    Raises
+    ------
+    InputError
+        Naming column and row.
+    """
+    for name, column in columns.items():
+        if column.dtype.kind in "mM":
+            nanoseconds(column, name, source)
+
+
+def stored_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column | Strings, Missing]:
+    """Turn a part of an Arrow column into a join column whose type no other part changes.
+
+    Raises
+    ------
+    InputError
+        As :func:`arrow_column`.
+    """
+    values, missing = arrow_column(pa, column, name, source)
+    kind = column.type
+    if values.dtype.kind in "mM":
+        return nanoseconds(np.asarray(values), name, source), missing
+    if pa.types.is_decimal(kind):
+        values = np.asarray(values)
+        return rescaled(values, decimal_type(kind.scale, is_wide=kind.precision > 18))[0], missing
+    return values, missing
 
 
 def arrow_arrivals(pa: Any, column: Any, name: str, source: str, unit: str | None = None) -> Int64s:

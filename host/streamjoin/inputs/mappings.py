@@ -51,7 +51,7 @@ def _by_arrow(values: Any, name: str, source: str) -> Any:
     if isinstance(values, list | tuple):
         if _is_regular(values):
             return None
-    elif not any(hasattr(values, name) for name in SERIES):
+    elif not any(hasattr(values, name) for name in SERIES) and not _holds_objects(values):
         return None
     try:
         return Arrays({name: values}, source).select([name]).column(0)
@@ -66,4 +66,13 @@ def _is_regular(values: list[Any] | tuple[Any, ...]) -> bool:
     except ValueError:
         return False
     one_type = len({type(value) for value in values}) <= 1
-    return array.dtype.kind in "iufb" or (one_type and array.dtype.kind != "O")
+    # Of strings and bytes NumPy would strip zeros at the end.
+    return array.dtype.kind in "iufb" or (one_type and array.dtype.kind not in "OSU")
+
+
+def _holds_objects(values: Any) -> bool:
+    """Say whether an array holds Python objects that are no strings: decimals, bytes, dates."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "O" or values.ndim != 1:
+        return False
+    first = next((value for value in values if value is not None), "")
+    return isinstance(first, bool) or not isinstance(first, str | int | float)

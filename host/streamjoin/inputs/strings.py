@@ -1,10 +1,10 @@
-"""A column of strings as bytes: what Arrow holds of them, without a Python object for each.
+"""A column of strings, or of bytes, as Arrow holds them, without a Python object for each.
 
 Such a column stands for an array of Python's strings: it has a length and a type, gives rows, and
 makes the objects only where somebody asks for them (the oracle, NumPy, pyarrow).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,16 @@ from streamjoin.inputs.files import arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+OBJECT = np.dtype(object)
+"""Type of a column of Python's strings."""
+
+BINARY = np.dtype("S")
+"""Type of a column of bytes, until both sides are seen to be of this type."""
 
 
 @dataclass(frozen=True, eq=False)
 class Strings:
-    """Strings in UTF-8, one behind the other.
+    """Strings in UTF-8, or bytes, one behind the other.
 
     Attributes
     ----------
@@ -28,13 +33,16 @@ class Strings:
         Where each begins, and the last ends.
     data : ndarray of uint8
         Their bytes; what lies before the first offset is not theirs.
+    dtype : dtype
+        That of a column of Python's objects, for which it stands, or :data:`BINARY`.
+    is_binary : bool
+        Whether the values are bytes.
     """
 
     offsets: NDArray[np.int64]
     data: NDArray[np.uint8]
-
-    dtype = np.dtype(object)
-    """That of a column of Python's strings, for which it stands."""
+    dtype: "np.dtype[Any]" = OBJECT
+    is_binary: bool = False
 
     @classmethod
     def of_arrow(cls, column: Any, name: str, source: str) -> "Strings":
@@ -56,6 +64,38 @@ class Strings:
         return cls._of_array(strings)
 
     @classmethod
+    def of_bytes(cls, column: Any) -> "Strings":
+        """View an Arrow column of bytes, or copy an array of bytes."""
+        if isinstance(column, np.ndarray):
+            return cls._of_byte_array(np.ascontiguousarray(column))
+        pa = arrow()
+        held = cls._of_array(pa.chunked_array(column).cast(pa.large_binary()).combine_chunks())
+        return replace(held, dtype=BINARY, is_binary=True)
+
+    @classmethod
+    def _of_byte_array(cls, column: NDArray[Any]) -> "Strings":
+        each = column.dtype.itemsize
+        matrix = column.view(np.uint8).reshape(len(column), each)
+        if column.dtype.kind == "V":
+            return cls.of_rows(matrix)
+        lengths = np.char.str_len(column)  # NumPy strips bytes of 0 at the end
+        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        data = matrix[np.arange(each) < lengths[:, None]]
+        return cls(offsets, data, BINARY, is_binary=True)
+
+    @classmethod
+    def of_rows(cls, matrix: NDArray[np.uint8]) -> "Strings":
+        """Copy bytes of one length, shape (values, length)."""
+        rows, each = matrix.shape
+        offsets = np.arange(rows + 1, dtype=np.int64) * each
+        return cls(offsets, matrix.reshape(-1), BINARY, is_binary=True)
+
+    @property
+    def as_objects(self) -> "Strings":
+        """They as a column of Python's objects, strings or bytes."""
+        return replace(self, dtype=OBJECT)
+
+    @classmethod
     def of_objects(cls, values: NDArray[Any]) -> "Strings":
         """Copy Python's strings; half a surrogate pair, which no store holds, is kept as it is."""
         pa = arrow()
@@ -68,7 +108,10 @@ class Strings:
     @classmethod
     def of(cls, column: "NDArray[Any] | Strings") -> "Strings":
         """Return a column of strings as bytes, whatever holds it."""
-        return column if isinstance(column, cls) else cls.of_objects(np.asarray(column))
+        if isinstance(column, cls):
+            return column
+        array = np.asarray(column)
+        return cls.of_bytes(array) if array.dtype.kind == "S" else cls.of_objects(array)
 
     @classmethod
     def joined(cls, columns: "Sequence[NDArray[Any] | Strings]") -> "Strings":
@@ -76,9 +119,8 @@ class Strings:
         parts = [cls.of(column).copy() for column in columns]
         ends = np.cumsum([0, *(len(part.data) for part in parts)])
         offsets = [part.offsets[:-1] + end for part, end in zip(parts, ends, strict=False)]
-        return cls(
-            np.concatenate([*offsets, ends[-1:]]), np.concatenate([part.data for part in parts])
-        )
+        data = np.concatenate([part.data for part in parts])
+        return replace(parts[0], offsets=np.concatenate([*offsets, ends[-1:]]), data=data)
 
     @classmethod
     def _of_array(cls, strings: Any) -> "Strings":
@@ -100,20 +142,21 @@ class Strings:
         if isinstance(rows, slice):
             first, end, step = rows.indices(len(self))
             if step == 1:
-                return Strings(self.offsets[first : max(first, end) + 1], self.data)
+                return replace(self, offsets=self.offsets[first : max(first, end) + 1])
             rows = np.arange(first, end, step)
         rows = np.asarray(rows)
         if rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)
         pa = arrow()
-        return self._of_array(self.arrow.take(pa.array(rows.astype(np.int64, copy=False))))
+        taken = self._of_array(self.arrow.take(pa.array(rows.astype(np.int64, copy=False))))
+        return replace(taken, dtype=self.dtype, is_binary=self.is_binary)
 
     def __reduce__(self) -> tuple[Any, ...]:
         own = self.copy()  # not the bytes of those around a slice
-        return Strings, (own.offsets, own.data)
+        return Strings, (own.offsets, own.data, own.dtype, own.is_binary)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Python's strings, for NumPy."""
+        """Python's strings or bytes, for NumPy."""
         return self.objects() if dtype is None else self.objects().astype(dtype)
 
     def __arrow_array__(self, type: Any = None) -> Any:  # noqa: A002  # pyarrow's name
@@ -125,16 +168,19 @@ class Strings:
         """They as an Arrow array that shares their memory."""
         pa = arrow()
         offsets_buffer, data = pa.py_buffer(self.offsets), pa.py_buffer(self.data)
-        return pa.LargeStringArray.from_buffers(len(self), offsets_buffer, data)
+        kind = pa.large_binary() if self.is_binary else pa.large_string()
+        return pa.Array.from_buffers(kind, len(self), [None, offsets_buffer, data])
 
     def copy(self) -> "Strings":
         """Their bytes alone, in memory of their own."""
         first, end = int(self.offsets[0]), int(self.offsets[-1])
-        return Strings(self.offsets - first, self.data[first:end].copy())
+        return replace(self, offsets=self.offsets - first, data=self.data[first:end].copy())
 
     def objects(self) -> NDArray[Any]:
-        """Python's strings; those that are alike are one object."""
+        """Python's strings, or bytes; those that are alike are one object."""
         coded = self.arrow.cast(arrow().large_binary()).dictionary_encode()
-        strings = [each.decode("utf-8", "surrogatepass") for each in coded.dictionary.to_pylist()]
+        strings = coded.dictionary.to_pylist()
+        if not self.is_binary:
+            strings = [each.decode("utf-8", "surrogatepass") for each in strings]
         distinct = np.array([*strings, None], dtype=object)[:-1]
         return np.asarray(distinct[coded.indices.to_numpy(zero_copy_only=False)])

@@ -28,7 +28,7 @@ from streamjoin.engines.job import Job
 from streamjoin.engines.kinds import NEVER
 from streamjoin.errors import NARROWER, InputError, TooLargeError, UnsupportedError
 from streamjoin.estimate import pairs_that_fit
-from streamjoin.inputs.agreement import Types, agreed_types
+from streamjoin.inputs.agreement import Types, agreed_types, comparable
 from streamjoin.inputs.batches import Batch
 from streamjoin.inputs.lateness import LONG_AGO
 from streamjoin.live.matches import Matches
@@ -381,8 +381,7 @@ class StreamJoiner:
 
     def _job(self, r: Held, s: Held) -> Job:
         return Job(
-            r.stream("r"),
-            s.stream("s"),
+            *comparable(r.stream("r"), s.stream("s"), self._predicate),
             self._predicate,
             self._window,
             threads=self._threads,

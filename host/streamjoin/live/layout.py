@@ -114,6 +114,9 @@ def _holds(types: Any, wide: Any, kind: Any) -> bool:
     )
     if any(is_of(wide) and is_of(kind) for is_of in families):
         return True
+    if types.is_decimal(wide) and types.is_decimal(kind):
+        room = wide.precision - wide.scale >= kind.precision - kind.scale
+        return bool(room and wide.scale >= kind.scale)
     inside = range(kind.num_fields) if kind.num_fields == wide.num_fields else ()
     return bool(inside) and all(
         _holds(types, wide.field(index).type, kind.field(index).type) for index in inside

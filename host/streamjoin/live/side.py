@@ -10,6 +10,8 @@ from streamjoin.engines.arrivals import first_live
 from streamjoin.errors import InputError, UnavailableError
 from streamjoin.inputs.agreement import Types, holds_nothing, no_values
 from streamjoin.inputs.batches import Batch, as_batch
+from streamjoin.inputs.columns import check_times
+from streamjoin.inputs.decimals import common_type, is_decimal, rescaled
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
 from streamjoin.inputs.payload import written_out
@@ -48,10 +50,9 @@ class Held:
         return Held(self.batch.take(selected), self.ts[selected], self.numbers[selected], met)
 
     def stream(self, source: str) -> Stream:
-        """Return them as a stream for an engine."""
+        """Return them as a stream, not yet comparable with the other side's."""
         batch = self.batch
-        whole = Stream(batch.columns, self.ts, source, None, batch.missing, self.numbers)
-        return whole.with_times_as_numbers()
+        return Stream(batch.columns, self.ts, source, None, batch.missing, self.numbers)
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,7 @@ class Side:
         if self.state.pushed:  # only a stream's first batch shows where its times start
             arrival = replace(arrival, unit=arrival.unit or "us")
         batch = as_batch(data, self._columns, arrival, self.name)
+        check_times(batch.columns, self.name)
         missing = None if batch.missing is None else batch.missing.copy()
         if holds_nothing(batch.columns, batch.missing):
             missing = np.ones(batch.rows, dtype=np.bool_)
@@ -204,7 +206,9 @@ class Side:
             return self.state.types
         types = {name: column.dtype for name, column in batch.columns.items()}
         for name, before in (self.state.types or {}).items():
-            if types[name] != before:
+            if is_decimal(types[name]) and is_decimal(before):
+                types[name] = common_type(types[name], before)
+            elif types[name] != before:
                 raise InputError(
                     f"{self.name}: column {name!r} is {types[name]} in this batch and was "
                     f"{before} in the batches before"
@@ -356,6 +360,13 @@ def _joined(arrays: list[Any]) -> Any:
 
 def _typed(column: NDArray[Any] | Strings, dtype: "np.dtype[Any]") -> NDArray[Any] | Strings:
     """Convert a column to a type; a column of another type has no values."""
+    if isinstance(column, np.ndarray) and is_decimal(column.dtype) and is_decimal(dtype):
+        digits, lost = rescaled(column, dtype)
+        if lost.any():
+            raise InputError(
+                "decimals of such different scales do not fit into 256 bits: cast them"
+            )
+        return digits
     return column if column.dtype == dtype else no_values(len(column), dtype)
 
 

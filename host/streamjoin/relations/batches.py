@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamjoin.errors import InputError
-from streamjoin.inputs.columns import arrow_column
+from streamjoin.inputs.columns import stored_column
 from streamjoin.inputs.files import arrow
 from streamjoin.relations.base import (
     KEY_TYPES,
@@ -145,7 +145,7 @@ def compared(
     """
     pa = arrow()
     columns = {
-        name: arrow_column(pa, table.column(name), name, str(location))
+        name: stored_column(pa, table.column(name), name, str(location))
         for name in projection.compared
     }
     if projection.row is not None:

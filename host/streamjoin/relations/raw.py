@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.errors import InputError, StoreError
-from streamjoin.inputs.columns import numpy_column
+from streamjoin.inputs.columns import nanoseconds, numpy_column
 from streamjoin.inputs.sources import Arrays
 from streamjoin.relations.base import (
     KEY_TYPES,
@@ -124,9 +124,13 @@ class RawStore(Store):
         """Read the rows; strings of a fixed width end before their first zero."""
         _, rows, numbers = self._rows(first, end)
         source = str(self.location)
-        return numbers, {
+        columns = {
             name: numpy_column(rows[name], name, source) for name in self.projection.compared
         }
+        for name, (values, missing) in columns.items():
+            if values.dtype.kind in "mM":
+                columns[name] = (nanoseconds(np.asarray(values), name, source), missing)
+        return numbers, columns
 
     def looked_up(self, first: int, end: int) -> "tuple[Words, pa.Table]":
         """Copy the rows."""

@@ -197,8 +197,12 @@ def arrivals(
 
 def _joined(parts: list[tuple[NDArray[Any] | Strings, NDArray[np.bool_] | None]]) -> Any:
     """Concatenate parts of a column."""
-    held = [part.objects() if isinstance(part, Strings) else part for part, _ in parts]
-    values = np.concatenate(held)
+    values: Any
+    if any(isinstance(part, Strings) and part.is_binary for part, _ in parts):
+        values = Strings.joined([part for part, _ in parts])
+    else:
+        held = [part.objects() if isinstance(part, Strings) else part for part, _ in parts]
+        values = np.concatenate(held)
     if all(mask is None for _, mask in parts):
         return values, None
     masks = [np.zeros(len(part), dtype=np.bool_) if mask is None else mask for part, mask in parts]

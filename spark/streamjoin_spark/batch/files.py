@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from streamjoin.errors import InputError, InputWarning
 from streamjoin.inputs.batches import from_arrow
 from streamjoin.inputs.columns import arrow_arrivals
+from streamjoin.inputs.conversion import in_nanoseconds
 from streamjoin.inputs.files import DEFAULT_ARRIVAL, require_columns
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.arrivals import ArrivalColumn
@@ -129,6 +130,7 @@ class StreamFiles:
         source = f"{self.source} from row {first_row} on" if first_row else self.source
         arrival = self.arrival or ArrivalColumn()
         stream = from_arrow(table, list(self.columns), arrival, source).stream(source)
+        stream = in_nanoseconds(stream)
         return Stream(stream.columns, stream.ts, source, missing=stream.missing), first_row
 
     def arrivals(self, block: int) -> Int64s:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.inputs.batches import from_arrow
 from streamjoin.inputs.columns import arrow_arrivals
+from streamjoin.inputs.conversion import in_nanoseconds
 from streamjoin.inputs.files import require_columns
 from streamjoin.inputs.payload import take
 from streamjoin.tuples import Stream
@@ -264,6 +265,7 @@ def tuples_of(
         rows = rows[order]
         missing = None if missing is None else missing[order]
     stream = from_arrow(table, list(columns), arrival or ArrivalColumn(), source).stream(source)
+    stream = in_nanoseconds(stream)
     mask = stream.missing if missing is None else (missing if missing.any() else None)
     own = Stream(stream.columns, stream.ts, source, missing=mask)
     return Tuples(own, rows, None if payload is None else recast(table, payload))

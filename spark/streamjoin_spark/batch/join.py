@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamjoin.errors import UnsupportedError
-from streamjoin.inputs.agreement import comparable
+from streamjoin.inputs.agreement import comparable_on_spark
 from streamjoin.metrics import Meter
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
@@ -367,7 +367,7 @@ def planned(spark: "SparkSession", inputs: Inputs, slots: int | None = None) -> 
     sides = [side_of(side) for side in opened]
     if sides[0].sample.rows and sides[1].sample.rows:
         # Refused here rather than by a worker; the plan compares the sides' samples too.
-        samples = comparable(sides[0].sample, sides[1].sample, predicate)
+        samples = comparable_on_spark(sides[0].sample, sides[1].sample, predicate)
         sides = [Side(x.rows, x.times_us, y) for x, y in zip(sides, samples, strict=True)]
     slots = slots or spark.sparkContext.defaultParallelism
     parts = plan(

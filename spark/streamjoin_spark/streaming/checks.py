@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.inputs.agreement import comparable
+from streamjoin.inputs.agreement import comparable_on_spark
 from streamjoin.tuples import Stream
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
@@ -121,7 +121,7 @@ class Asked:
             )
             for x in (r, s)
         ]
-        comparable(ones[0], ones[1], self.predicate)
+        comparable_on_spark(ones[0], ones[1], self.predicate)
 
 
 def check_folders(what: Asked, out: Path, checkpoint: Path) -> None:

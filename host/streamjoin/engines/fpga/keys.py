@@ -39,7 +39,8 @@ def design_term(term: PredicateTerm, job: Job) -> Term:
     for width in (term.lo, term.hi):
         if not _INT32.min <= width <= _INT32.max:
             raise UnsupportedError(
-                f"hardware engines: band {term.text}: a width must fit in 32 bits, not {width}"
+                f"hardware engines: band {term.text}: a width must fit in 32 bits, not {width}: "
+                "take engine ibwj-im"
             )
     return Term(TermKind.BAND, _integer_type(r, s, term))
 
@@ -54,7 +55,7 @@ def _integer_type(r: NDArray[Any], s: NDArray[Any], term: Band) -> KeyType:
         return KeyType.UINT32
     raise UnsupportedError(
         f"hardware engines: band {term.text}: the values run from {low} to {high}; the design "
-        "compares 32 bits"
+        "compares 32 bits: take engine ibwj-im"
     )
 
 

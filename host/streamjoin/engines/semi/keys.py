@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from streamjoin.engines import codes
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
+from streamjoin.inputs.conversion import plain
 from streamjoin.inputs.strings import Strings
 from streamjoin.relations import Partition, Projection, Store
 from streamjoin.relations.base import Columns, Words, key_words
@@ -108,12 +109,12 @@ class KeyCoder:
         self._ts_unit = stored.ts_unit
         self._window_us = job.window.length_us if isinstance(job.window, TumblingWindow) else None
         self._columns = [term.r_column for term in job.predicate.terms]
-        s = [(job.s.held(term.s_column), job.s.missing) for term in job.predicate.terms]
+        s = [_plain(job.s.held(term.s_column), job.s.missing) for term in job.predicate.terms]
         self._are_strings = [values.dtype.kind == "O" for values, _ in s]
         self._first_kind: str | None = None
         if self._are_words(s, first):
-            self._first_kind = _plain(first[self._columns[0]][0]).dtype.kind
-            self.s_words = key_words(s[0][0])
+            self._first_kind = _plain(*first[self._columns[0]])[0].dtype.kind
+            self.s_words = key_words(np.asarray(s[0][0]))
             self._nobody = _unused(self.s_words)
             return
         if self._window_us is not None:
@@ -150,7 +151,7 @@ class KeyCoder:
         """Whether codes are the values: one column of integers, all of them distinct as codes."""
         if len(s) > 1 or self._window_us is not None or s[0][1] is not None or self._are_strings[0]:
             return False
-        values, missing = first[self._columns[0]]
+        values, missing = _plain(*first[self._columns[0]])
         if not len(values) or (missing is not None and missing.all()):
             return False  # its type is not known
         alike = (values.dtype.kind == "u") == (s[0][0].dtype.kind == "u")
@@ -170,8 +171,7 @@ class KeyCoder:
 
     def _checked(self, columns: Columns, index: int) -> tuple[Values | Strings, Missing]:
         name = self._columns[index]
-        values, missing = columns[name]
-        values = _plain(values)
+        values, missing = _plain(*columns[name])
         kind = values.dtype.kind
         changed = self._first_kind is not None and kind != self._first_kind
         if changed or (kind == "O") != self._are_strings[index] or kind not in "iuO":
@@ -252,11 +252,15 @@ class CodedStore(Store):
         self._inner.close()
 
 
-def _plain(values: Values | Strings) -> Values | Strings:
-    """Return times as integers of nanoseconds."""
-    if isinstance(values, Strings):
-        return values
-    return values.view(np.int64) if values.dtype.kind in "mM" else values
+def _plain(values: Any, missing: Missing) -> tuple[Values | Strings, Missing]:
+    """Return integers or strings that are equal where values are, and which are missing."""
+    values = plain(values)
+    if isinstance(values, Strings) or values.dtype.kind != "f":
+        return values, missing
+    nothing = np.isnan(values)
+    if nothing.any():
+        missing = nothing if missing is None else missing | nothing
+    return codes.float_bits(values.astype(np.float64)), missing
 
 
 def _among(known: Ranks, wide: Ranks) -> Ranks:
