@@ -15,6 +15,7 @@ from streamjoin.tuples import Stream
 from streamjoin_common.errors import InputWarning
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.spelling import option
 
 DEFAULT_ARRIVALS = Arrivals()
 YEAR_US = 365 * 24 * 3600 * 1_000_000
@@ -116,8 +117,7 @@ def _warn_of_distance(r: Stream, s: Stream) -> None:
             warnings.warn(
                 f"{early.source}: its last arrival time is over a year before the first of "
                 f"{late.source}, so no pair shares a window: do both count the same unit from the "
-                "same origin? --ts-unit (ts_unit= in Python) is for numbers, timestamps count "
-                "from 1970",
+                f"same origin? {option('ts_unit')} is for numbers, timestamps count from 1970",
                 InputWarning,
                 stacklevel=4,
             )

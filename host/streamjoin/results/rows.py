@@ -137,7 +137,7 @@ class Joined(ABC):
             As :meth:`table`, or if ``rows`` is no integer of at least 1.
         """
         try:
-            count = operator.index(rows)
+            count = 0 if isinstance(rows, bool) else operator.index(rows)
         except TypeError:
             count = 0
         if count < 1:
