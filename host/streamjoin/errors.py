@@ -9,6 +9,7 @@ from streamjoin_common.redaction import redacted
 
 __all__ = [
     "MAX_REASON_CHARACTERS",
+    "ArgumentError",
     "DeadlineError",
     "DeviceError",
     "EngineError",
@@ -36,6 +37,10 @@ class UnsupportedError(StreamJoinError, ValueError):
     """An engine cannot do what is asked: predicate, window, order or knob."""
 
     exit_status = 2
+
+
+class ArgumentError(InputError, TypeError):
+    """A function was called with an argument that it does not have."""
 
 
 class EngineError(StreamJoinError, RuntimeError):

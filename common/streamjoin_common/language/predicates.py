@@ -222,7 +222,10 @@ def _strings(given: str | list[str] | None, name: str) -> list[str]:
     if not isinstance(strings, list | tuple) or not all(
         isinstance(string, str) for string in strings
     ):
-        raise InputError(f"{name} must be a string or a list of strings, not {given!r}")
+        example = "'rk=sk'" if name == "on" else "'x=a:10:10'"
+        raise InputError(
+            f"{name} must be a string or a list of strings, not {given!r}: write {example}"
+        )
     return list(strings)
 
 

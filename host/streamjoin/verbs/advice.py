@@ -8,6 +8,7 @@ from typing import overload
 from streamjoin.advise import GOALS, Advice, Goal
 from streamjoin.advise import advise as advise_job
 from streamjoin.api import as_window
+from streamjoin.arguments import with_hints
 from streamjoin.bench.workloads import Comparison, read_workload
 from streamjoin.engines.job import Arrival, Job
 from streamjoin.errors import InputError
@@ -50,6 +51,7 @@ def advise(
 ) -> Advice: ...
 
 
+@with_hints
 def advise(
     r: object,
     s: object = None,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from streamjoin.api import as_window
+from streamjoin.arguments import with_hints
 from streamjoin.bench.compare import ShowProgress
 from streamjoin.bench.compare import compare as compare_all
 from streamjoin.bench.suites import read_suite
@@ -101,6 +102,7 @@ def compare(
 ) -> Compared: ...
 
 
+@with_hints
 def compare(
     r: object,
     s: object = None,
