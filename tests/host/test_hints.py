@@ -96,8 +96,8 @@ def test_a_warning_points_at_the_line_of_the_caller() -> None:
     with pytest.warns(sj.InputWarning, match="over a year") as warned:
         sj.join(before, stamped, on="k", window="time:1s", ts_unit="s")
     assert {each.filename for each in warned} == {__file__}
+    joiner = sj.StreamJoiner(on="k", window="time:1s")
     with pytest.warns(sj.InputWarning, match="ts_unit='s'") as warned:
-        joiner = sj.StreamJoiner(on="k", window="time:1s")
         joiner.push_r(stamped)
     assert {each.filename for each in warned} == {__file__}
 

@@ -41,7 +41,7 @@ _CLASSES = {
     "polars": "streamjoin.engines.yardsticks.frames:Polars",
     "pyarrow": "streamjoin.engines.yardsticks.frames:PyArrow",
     "pandas": "streamjoin.engines.yardsticks.frames:Pandas",
-    "oracle": "streamjoin.engines.yardsticks.oracle:Oracle",
+    "oracle": "streamjoin.engines.yardsticks.definition:Oracle",
 }
 
 
