@@ -5,12 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 from streamjoin import verify
-from streamjoin.arguments import with_hints
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Arrival, Backend
 from streamjoin.errors import InputError
 from streamjoin.results.rows import JoinResult
 from streamjoin.sequence import Request
+from streamjoin_common.arguments import with_hints
 from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.durations import parse_lateness
 from streamjoin_common.language.order import Order

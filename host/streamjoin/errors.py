@@ -4,7 +4,7 @@ An error carries the exit status of the command line: 2 for bad input or usage, 
 that failed.
 """
 
-from streamjoin_common.errors import InputError, InputWarning, StreamJoinError
+from streamjoin_common.errors import ArgumentError, InputError, InputWarning, StreamJoinError
 from streamjoin_common.redaction import redacted
 
 __all__ = [
@@ -37,10 +37,6 @@ class UnsupportedError(StreamJoinError, ValueError):
     """An engine cannot do what is asked: predicate, window, order or knob."""
 
     exit_status = 2
-
-
-class ArgumentError(InputError, TypeError):
-    """A function was called with an argument that it does not have."""
 
 
 class EngineError(StreamJoinError, RuntimeError):

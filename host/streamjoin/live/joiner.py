@@ -23,7 +23,6 @@ import numpy as np
 
 from streamjoin import run
 from streamjoin.api import as_window
-from streamjoin.arguments import with_hints
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.engines.kinds import NEVER
@@ -37,6 +36,7 @@ from streamjoin.live.side import Held, Side
 from streamjoin.live.undecided import Limits, decided_by, passed_us
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Pairs, arrival_positions, whole
+from streamjoin_common.arguments import with_hints
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import MAX_US, parse_lateness
 from streamjoin_common.language.kinds import parse_how

@@ -8,12 +8,12 @@ from typing import overload
 from streamjoin.advise import GOALS, Advice, Goal
 from streamjoin.advise import advise as advise_job
 from streamjoin.api import as_window
-from streamjoin.arguments import with_hints
 from streamjoin.bench.workloads import Comparison, read_workload
 from streamjoin.engines.job import Arrival, Job
 from streamjoin.errors import InputError
 from streamjoin.sequence import Request
 from streamjoin.verbs.workload import Columns, changed, listed
+from streamjoin_common.arguments import with_hints
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window

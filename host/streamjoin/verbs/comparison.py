@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, overload
 
 from streamjoin.api import as_window
-from streamjoin.arguments import with_hints
 from streamjoin.bench.compare import ShowProgress
 from streamjoin.bench.compare import compare as compare_all
 from streamjoin.bench.suites import read_suite
@@ -21,6 +20,7 @@ from streamjoin.errors import InputError
 from streamjoin.metrics import ProgressCallback
 from streamjoin.report.run_folder import check_run_folder, write_run
 from streamjoin.verbs.workload import Columns, changed, listed
+from streamjoin_common.arguments import with_hints
 from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.durations import parse_lateness
 from streamjoin_common.language.kinds import parse_how

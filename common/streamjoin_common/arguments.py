@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from streamjoin.errors import ArgumentError
+from streamjoin_common.errors import ArgumentError
 from streamjoin_common.suggestions import nearest
 
 P = ParamSpec("P")
