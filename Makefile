@@ -13,12 +13,12 @@ PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 	bitstream report docs clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
-setup: ## make .venv with everything the project needs; seconds when nothing is missing
+setup: ## make .venv with all that is needed; seconds if nothing is missing
 	@$(PYTHON) bootstrap.py
 
-compare: setup ## generate workloads, run engines side by side, check all, write the page (SIZE=small|medium|large)
+compare: setup ## run engines side by side, check all (SIZE=small|medium|large)
 	$(BIN)/streamjoin compare benchmarks/workloads/$(SIZE).toml --out runs/$(SIZE)
 
 bench: setup ## run a published experiment (NAME=iawj-micro, EFFORT=quick|full)
@@ -30,7 +30,7 @@ test: setup ## pass all the tests
 test-all: setup ## pass all the tests and the slow ones
 	CASES=200 $(PYTEST) -m ""
 
-check: setup ## pass the tests that a change touches (PATHS=..., else what git says has changed)
+check: setup ## pass the tests that a change touches (PATHS=..., else git's)
 	$(BIN)/python -m tests.affected $(PATHS)
 
 fmt: setup ## format the sources
@@ -58,7 +58,7 @@ synth: setup ## area and clock of small designs with Yosys and nextpnr, in minut
 	$(BIN)/streamjoin hw synth --preset pynq-z2 --param cores=1 --target xc7z020 \
 		--out build/synth/pynq-z2-core
 
-bitstream: setup ## build a board's bitstream (BOARD=ulx3s-85f; with Vivado pynq-z2|zcu104|kv260)
+bitstream: setup ## build a bitstream (BOARD=ulx3s-85f; Vivado: pynq-z2|zcu104|kv260)
 	$(BIN)/streamjoin hw bitstream --board $(BOARD) --out build/$(BOARD)
 
 report: setup ## write the page of the last comparison anew (SIZE=small|medium|large)

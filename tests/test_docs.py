@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 MAX_README_BYTES = 6144
-OTHER_PROGRAMS = {"pip", "uv", "spark-submit", "lint-imports", "import-linter", "pytest"}
+OTHER_PROGRAMS = {".", "pip", "uv", "spark-submit", "lint-imports", "import-linter", "pytest"}
 """Programs that pages show and whose words are not ours to check."""
 
 

@@ -17,6 +17,10 @@ class InputError(StreamJoinError, ValueError):
     exit_status = 2
 
 
+class ArgumentError(InputError, TypeError):
+    """A function was called with an argument that it does not have."""
+
+
 class UsageError(InputError):
     """A flag does not fit; the message names it and what would be right."""
 

@@ -10,6 +10,7 @@ import sys
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
 from streamjoin_common.printing import printable
 
@@ -79,6 +80,29 @@ def fold(text: str, room: int) -> list[str]:
                 lines.append(part)
             joint = ""
     return lines if lines[0] else lines[1:] or [""]
+
+
+def for_screen(text: str, stream: TextIO | None) -> str:
+    """Fold lines by words where they go to a terminal; a word that is too long stays whole.
+
+    A path that is broken could not be copied, and a log or a pipe keeps a sentence in one line.
+    """
+    if stream is None or not stream.isatty():
+        return text
+    room = columns()
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if display_width(line) <= room:
+            lines.append(line)
+            continue
+        lines.append("")
+        for word in SPACES.split(line):
+            joined = f"{lines[-1]} {word}" if lines[-1] else word
+            if display_width(joined) <= room or not lines[-1]:
+                lines[-1] = joined
+            else:
+                lines.append(word)
+    return "\n".join(lines)
 
 
 def _parts(word: str, room: int) -> Iterator[str]:

@@ -226,12 +226,18 @@ def earlier(out: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         ours = False
     if not ours:
-        raise SpecError(f"--out must be a new folder or a workload, and {out} holds other files")
+        raise SpecError(
+            f"--out must be a new folder or a workload, and {out} holds other files: "
+            "choose another folder"
+        )
     files = {DESCRIPTION, *(f"{stream}.parquet" for stream in STREAMS)}
     others = sorted(entry.name for entry in out.iterdir() if entry.name not in files)
     if others:
         # Replacing the workload would take these along.
-        raise SpecError(f"--out must hold a workload alone, and {out} also holds {others[0]}")
+        raise SpecError(
+            f"--out must hold a workload alone, and {out} also holds {others[0]}: "
+            "choose another folder"
+        )
     return dict(description)
 
 

@@ -19,7 +19,7 @@ from streamjoin_datagen.params import SPECS, make_spec
 from streamjoin_datagen.spec import WorkloadSpec
 
 _OURS = ("kind", "seed", "name", "params")
-_COMPARISON = ("window", "engines", "rounds", "threads", "arrival", "speedup", "knobs")
+_COMPARISON = ("window", "how", "engines", "rounds", "threads", "arrival", "speedup", "knobs")
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streamjoin.api import join
     from streamjoin.engines.listing import engines
     from streamjoin.errors import (
+        ArgumentError,
         DeadlineError,
         DeviceError,
         EngineError,
@@ -58,6 +59,7 @@ _MODULES = {
     "CountWindow": "streamjoin_common.language.windows",
     "TimeWindow": "streamjoin_common.language.windows",
     "TumblingWindow": "streamjoin_common.language.windows",
+    "ArgumentError": "streamjoin.errors",
     "CacheError": "streamjoin_common.storage",
     "DeadlineError": "streamjoin.errors",
     "DeviceError": "streamjoin.errors",
@@ -82,6 +84,7 @@ _PACKAGES = ("advise", "engines")
 
 __all__ = [
     "AllWindow",
+    "ArgumentError",
     "CacheError",
     "Compared",
     "CountWindow",
@@ -127,5 +130,15 @@ def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return import_module(f"{__name__}.{name}")
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_meant(name)}")
     return getattr(import_module(_MODULES[name]), name)
+
+
+def _meant(name: str) -> str:
+    """Say what was probably meant by a name that is not here."""
+    if name.startswith(("read_", "scan_", "from_", "load_")):
+        return ": give sj.join the file's path, the data frame or the arrays themselves"
+    from streamjoin_common.suggestions import did_you_mean
+
+    others = {"merge": "join", "inner_join": "join", "Joiner": "StreamJoiner"}
+    return f": did you mean {others[name]}?" if name in others else did_you_mean(name, __all__)

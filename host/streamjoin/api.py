@@ -1,6 +1,7 @@
 """The Python interface: ``join`` two inputs, then read pairs, rows and metrics."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from streamjoin import verify
@@ -9,6 +10,7 @@ from streamjoin.engines.job import Arrival, Backend
 from streamjoin.errors import InputError
 from streamjoin.results.rows import JoinResult
 from streamjoin.sequence import Request
+from streamjoin_common.arguments import with_hints
 from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.durations import parse_lateness
 from streamjoin_common.language.order import Order
@@ -22,6 +24,10 @@ def as_window(window: Window | str | None) -> Window:
         return AllWindow()
     if isinstance(window, str):
         return parse_window(window)
+    if isinstance(window, timedelta):
+        raise InputError(
+            f"window must say which kind it is, as sj.TimeWindow({window!r}), not {window!r}"
+        )
     if not isinstance(window, Window):
         raise InputError(
             f"window must be a window such as sj.CountWindow(2) or a string, not {window!r}"
@@ -29,6 +35,7 @@ def as_window(window: Window | str | None) -> Window:
     return window
 
 
+@with_hints
 def join(
     r: Any,
     s: Any,
@@ -43,7 +50,7 @@ def join(
     speedup: float = 1.0,
     ts: str | None = None,
     ts_unit: Unit | None = None,
-    lateness: str | None = None,
+    lateness: str | timedelta | None = None,
     backend: Backend | None = None,
     knobs: Mapping[str, Any] | None = None,
     check: bool = False,
@@ -81,7 +88,7 @@ def join(
     ts_unit : str, optional
         Unit of arrival times that are integers: ``"s"``, ``"ms"``, ``"us"`` (the default) or
         ``"ns"``.
-    lateness : str, optional
+    lateness : str or timedelta, optional
         Maximum lateness of tuples that are put in order (``"10ms"``); later ones are dropped and
         counted in ``metrics["late"]``. Arrival times that decrease are refused by default.
     backend : str, optional

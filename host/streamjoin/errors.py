@@ -4,11 +4,12 @@ An error carries the exit status of the command line: 2 for bad input or usage, 
 that failed.
 """
 
-from streamjoin_common.errors import InputError, InputWarning, StreamJoinError
+from streamjoin_common.errors import ArgumentError, InputError, InputWarning, StreamJoinError
 from streamjoin_common.redaction import redacted
 
 __all__ = [
     "MAX_REASON_CHARACTERS",
+    "ArgumentError",
     "DeadlineError",
     "DeviceError",
     "EngineError",

@@ -23,6 +23,7 @@ from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
 from streamjoin.inputs.conversion import stored_as_compared
 from streamjoin.relations.stream import StoredStream
 from streamjoin.tuples import Int64s, Stream
+from streamjoin_common.spelling import option
 
 PAIR_BYTES = 48
 """Bytes of a pair until it is written: its rows twice, its production time, its timestamp, its
@@ -91,7 +92,7 @@ def check_fits(job: Job) -> int | None:
             f"and the free memory holds {fitting_pairs:.2g}",
             NARROWER,
             IN_PARTS,
-            "run it all the same with --max-pairs N (max_pairs=N in Python)",
+            f"run it all the same with {option('max_pairs', ...)}",
         )
     return fitting_pairs
 

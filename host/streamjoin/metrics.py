@@ -18,6 +18,7 @@ from streamjoin.counters import Counters
 from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
 from streamjoin.memory import ResidentSet
 from streamjoin.tuples import Int64s, Pairs, Rows
+from streamjoin_common.spelling import option
 
 if TYPE_CHECKING:
     from streamjoin.engines.job import Job
@@ -226,7 +227,7 @@ class Meter:
         count = self._pairs + pairs
         if self.max_pairs is not None and count > self.max_pairs:
             asked = f"more than {self.max_pairs} pairs, the maximum asked for"
-            more = "allow more with --max-pairs N (max_pairs=N in Python)"
+            more = f"allow more with {option('max_pairs', ...)}"
             raise TooLargeError(asked, NARROWER, IN_PARTS, more)
         if self.fitting_pairs is not None and count > self.fitting_pairs:
             much = f"more than {self.fitting_pairs:.2g} pairs, all that the free memory holds"

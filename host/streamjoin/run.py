@@ -27,6 +27,7 @@ from streamjoin.lazy import Later, Metrics
 from streamjoin.metrics import Meter, ProgressCallback, arrival_clock_us
 from streamjoin.tuples import Int64s, Pairs
 from streamjoin_common.language.order import check_order
+from streamjoin_common.spelling import argument
 from streamjoin_common.suggestions import did_you_mean
 
 MAX_THREADS = 1024
@@ -94,14 +95,17 @@ def check_options(
     """
     if not _is_whole(threads) or not 1 <= threads <= MAX_THREADS:
         raise InputError(f"threads must be an integer from 1 to {MAX_THREADS}, not {threads!r}")
-    if not isinstance(speedup, int | float) or not 0 < speedup < float("inf"):
+    is_number = isinstance(speedup, int | float | np.number) and not isinstance(speedup, bool)
+    if not is_number or not 0 < speedup < float("inf"):
         raise InputError(f"speedup must be a number above 0, not {speedup!r}")
     check_order(order)
     if arrival not in ARRIVALS:
         near = did_you_mean(arrival, ARRIVALS)
         raise InputError(f"arrival must be one of {', '.join(ARRIVALS)}, not {arrival!r}{near}")
     if max_pairs is not None and (not _is_whole(max_pairs) or max_pairs < 1):
-        raise InputError(f"max_pairs must be an integer of at least 1, not {max_pairs!r}")
+        raise InputError(
+            f"{argument('max_pairs')} must be an integer of at least 1, not {max_pairs!r}"
+        )
 
 
 def _is_whole(value: object) -> bool:

@@ -1,21 +1,21 @@
 """Both inputs of a join as streams: from files, Python data, and relations in stores."""
 
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from streamjoin.errors import InputError
 from streamjoin.inputs.agreement import comparable
-from streamjoin.inputs.batches import Batch, as_batch, from_file
+from streamjoin.inputs.batches import Batch, as_batch, from_file, read_once
 from streamjoin.inputs.conversion import warn_of_integers_as_floats
 from streamjoin.relations import Relation, Store, relation
 from streamjoin.relations.source import source
 from streamjoin.relations.stream import StoredStream, stored_stream
 from streamjoin.tuples import Stream
-from streamjoin_common.errors import InputWarning
+from streamjoin_common.callers import warn_caller
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.spelling import option
 
 DEFAULT_ARRIVALS = Arrivals()
 YEAR_US = 365 * 24 * 3600 * 1_000_000
@@ -64,7 +64,7 @@ def as_streams(
         batch = _batch(s, predicate.s_columns, arrivals.s, "s")
         return _with_stored(stored, batch, _called(s, "s"), predicate, lateness_us)
     if same and hasattr(r, "read_next_batch"):  # a reader gives its rows once
-        r = s = r.read_all()
+        r = s = read_once(r, "r and s")
     batches = [
         _batch(r, predicate.r_columns, arrivals.r, "r"),
         _batch(s, predicate.s_columns, arrivals.s, "s"),
@@ -121,13 +121,10 @@ def _warn_of_distance(r: Stream, s: Stream) -> None:
         return
     for early, late in ((r, s), (s, r)):
         if int(late.ts[0]) - int(early.ts[-1]) > YEAR_US:
-            warnings.warn(
+            warn_caller(
                 f"{early.source}: its last arrival time is over a year before the first of "
                 f"{late.source}, so no pair shares a window: do both count the same unit from the "
-                "same origin? --ts-unit (ts_unit= in Python) is for numbers, timestamps count "
-                "from 1970",
-                InputWarning,
-                stacklevel=4,
+                f"same origin? {option('ts_unit')} is for numbers, timestamps count from 1970"
             )
 
 

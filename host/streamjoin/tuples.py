@@ -133,6 +133,18 @@ class Stream:
         return Stream(columns, self.ts[start:stop], self.source, missing=missing)
 
 
+def whole(given: object) -> int | None:
+    """Return an integer of Python's or NumPy's as Python's, None for anything else or a bool.
+
+    Examples
+    --------
+    >>> whole(np.int8(3)), whole(True), whole(3.0)
+    (3, None, None)
+    """
+    is_whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    return int(given) if is_whole else None  # type: ignore[call-overload]  # as it is one
+
+
 def arrival_positions(r_ts: Int64s, s_ts: Int64s) -> tuple[Int64s, Int64s]:
     """Position of every tuple in the one arrival order of both streams.
 

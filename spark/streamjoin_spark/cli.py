@@ -26,9 +26,9 @@ example:
       --window tumbling:1s --out runs/pairs
 """
 STREAM_EPILOG = """\
-example (r and s are folders into which Parquet files with columns row, ts, k are moved):
-  streamjoin spark-stream --r in/r --s in/s --on k --window time:10s --delay 2s \\
-      --out runs/pairs --checkpoint runs/checkpoint
+example (Parquet files with columns row, ts, k are moved into folders r and s):
+  streamjoin spark-stream --r in/r --s in/s --on k --window time:10s \\
+      --delay 2s --out runs/pairs --checkpoint runs/checkpoint
 """
 POLL_S = 0.5
 

@@ -14,7 +14,7 @@ def test_every_kind_reads_itself() -> None:
     ("wrong", "ending"),
     [
         ("lefft", "not 'lefft': did you mean left?"),
-        ("outer", "anti, not 'outer'"),
+        ("outer", "not 'outer': did you mean full?"),
         ("LEFT", "not 'LEFT': did you mean left?"),
         ("full_outer", "not 'full_outer': did you mean full?"),
         ("leftanti", "not 'leftanti': did you mean anti?"),

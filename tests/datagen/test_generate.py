@@ -216,13 +216,15 @@ def test_an_earlier_workload_is_replaced_whole(session: Session, tmp_path: Path)
 def test_other_folders_are_not_overwritten(session: Session, tmp_path: Path) -> None:
     spec = make_spec("equi", 1, {"r_tuples": 10, "s_tuples": 10})
     (tmp_path / "thesis.txt").write_text("years of work")
-    sentence = f"--out must be a new folder or a workload, and {tmp_path} holds other files"
+    sentence = f"--out must be a new folder or a workload, and {tmp_path} holds other files: "
+    sentence += "choose another folder"
     with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
         generate(spec, tmp_path, session)
     out = tmp_path / "w"
     generate(spec, out, session)
     (out / "notes.txt").write_text("mine")
-    sentence = f"--out must hold a workload alone, and {out} also holds notes.txt"
+    sentence = f"--out must hold a workload alone, and {out} also holds notes.txt: "
+    sentence += "choose another folder"
     with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
         generate(spec, out, session)
     file = tmp_path / "thesis.txt"

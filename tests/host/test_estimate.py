@@ -72,7 +72,7 @@ def test_a_result_that_surely_does_not_fit_is_refused_before_it_runs(engine: str
     sentence = (
         "the result has about 4e+08 pairs, at least 2.6e+08 with 99.9% confidence, and the free "
         "memory holds 1.7e+06: narrow the predicate or the window, join a part of the input at a "
-        "time, or run it all the same with --max-pairs N (max_pairs=N in Python)"
+        "time, or run it all the same with max_pairs=N"
     )
     with (
         mock.patch.object(memory, "available_bytes", return_value=100 * MIB),
@@ -215,7 +215,7 @@ def test_a_user_overrules_an_estimate(engine: str) -> None:
     ):
         with (
             mock.patch.object(estimate, "pairs_that_fit", return_value=3_999_999),
-            pytest.raises(TooLargeError, match=r"run it all the same with --max-pairs N"),
+            pytest.raises(TooLargeError, match=r"run it all the same with max_pairs=N"),
         ):
             sj.join(r, s, on="k", engine=engine)
         assert len(sj.join(r, s, on="k", engine=engine, max_pairs=4_000_000)) == 4_000_000
@@ -223,7 +223,7 @@ def test_a_user_overrules_an_estimate(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", [*INTRA, *SLIDING])
 def test_a_run_ends_beyond_the_maximum_that_was_asked_for(engine: str) -> None:
-    sentence = r"^the result has more than 999 pairs, the maximum asked for: .* --max-pairs N"
+    sentence = r"^the result has more than 999 pairs, the maximum asked for: .* max_pairs=N"
     with pytest.raises(TooLargeError, match=sentence):
         sj.join(same_keys(100), same_keys(100), on="k", engine=engine, max_pairs=999)
     few = {"k": np.arange(1000, dtype=np.int32)}

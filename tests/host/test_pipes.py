@@ -158,6 +158,7 @@ FILES = ("--r", "r.parquet", "--s", "s/*.parquet")
 MISTAKES = {
     ("--columns", "a"): "--columns says what --output holds: give --output FILE, or -",
     ("--output", "-", "--json"): "--output - and --json both write to standard output: write the",
+    ("--quiet", "--json"): "--quiet and --json contradict each other: drop one of them",
     ("--output", "o.csv", "--format", "csv"): "--format is that of --output -; a file's ending",
     ("--output", "o.csv", "--columns", "r.z"): "r: there is no column 'z'; it has k, a, spare",
     ("--output", "o.csv", "--columns", "k"): "the column 'k' is in both r and s: write r.k or s.k",
@@ -180,6 +181,23 @@ def test_a_mistake_is_one_sentence_before_anything_is_joined(
     assert captured.err.count("\n") == 1
     assert captured.out == ""
     assert sorted(path.name for path in inputs.iterdir()) == ["r.parquet", "s", "s.csv"]
+
+
+def test_no_metrics_follow_the_rows_on_a_terminal(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = join(*FILES, "--output", "-", "--format", "csv", "--columns", "a,b")
+    assert main(asked) == 0
+    assert "throughput" in capsys.readouterr().err
+    assert main([*asked, "--quiet"]) == 0
+    assert "throughput" not in "".join(capsys.readouterr())
+    assert main(join(*FILES, "--output", "o.csv", "--quiet")) == 0
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(asked) == 0
+    assert "throughput" not in "".join(capsys.readouterr())
+    assert (inputs / "o.csv").is_file()
 
 
 def test_arrow_is_not_written_to_a_terminal(

@@ -1,7 +1,9 @@
 """Every table of the command line fits a screen of 80 columns, and one of 120."""
 
 import argparse
+import io
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,13 +15,24 @@ from tests.host import report_samples as samples
 
 from streamjoin.bench.calls import CASES
 from streamjoin.bench.sustained import Attempt, Sustained
-from streamjoin.cli import bench, calls, compare, figures, main, rate, semistream
+from streamjoin.cli import (
+    OTHER_VERBS,
+    OWN_VERBS,
+    bench,
+    calls,
+    compare,
+    figures,
+    main,
+    rate,
+    semistream,
+)
 from streamjoin.engines import catalog
-from streamjoin_common.screen import display_width
-from streamjoin_hw.cli import latency, scale, synth
+from streamjoin_common.screen import display_width, for_screen
+from streamjoin_hw.cli import HardwareVerb, latency, scale, synth
 from streamjoin_hw.cli import terminal as hw_terminal
 from streamjoin_hw.studies.power import page as power_page
 
+ROOT = Path(__file__).parents[2]
 LONG = "uniform threads=2 window_tuples=65536"
 
 
@@ -152,6 +165,52 @@ def test_no_table_is_wider_than_the_screen(
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 2
     assert max(map(display_width, lines)) <= width
+
+
+ACTIONS = [name for name, *_ in HardwareVerb._ACTIONS]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_help_is_wider_than_the_screen(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    helps = [["--help"], *([verb, "--help"] for verb in {**OWN_VERBS, **OTHER_VERBS})]
+    for words in [*helps, *(["hw", action, "--help"] for action in ACTIONS)]:
+        with pytest.raises(SystemExit):
+            main(words)
+        lines = capsys.readouterr().out.splitlines()
+        wide = [line for line in lines if display_width(line) > width]
+        assert lines, words
+        assert not wide, words
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert max(map(display_width, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("verb", ["hw", "data", "join"])
+def test_a_bare_verb_shows_its_help_and_says_what_is_needed(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main([verb])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith(f"usage: streamjoin {verb} ")
+    assert lines[-1].startswith(f"streamjoin {verb}: ")
+    assert lines[-1].endswith(" needed")
+
+
+def test_sentences_fold_on_a_terminal_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    sentence = (
+        "streamjoin: " + "some words, " * 10 + "/a/path/that/is/longer/than/the/screen/itself"
+    )
+    plain, terminal = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    assert for_screen(sentence, plain) == sentence
+    lines = for_screen(sentence, terminal).split("\n")
+    assert " ".join(lines) == sentence
+    assert max(map(len, lines[:-1])) <= 40
+    assert for_screen("  short\n  kept", terminal) == "  short\n  kept"
 
 
 def test_every_verb_that_prints_a_table_is_among_them(tmp_path: Path) -> None:

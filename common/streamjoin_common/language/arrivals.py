@@ -12,6 +12,7 @@ from typing import Literal, get_args
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.durations import shown
 from streamjoin_common.language.windows import Window, needs_arrivals
+from streamjoin_common.spelling import argument, option
 from streamjoin_common.suggestions import did_you_mean
 
 DEFAULT = "ts"
@@ -74,8 +75,7 @@ class ArrivalColumn:
         if self.window:
             raise InputError(
                 f"{source}: window {self.window} needs arrival times and there is no column "
-                f"{self.name!r}; it has {there}: name the arrival column with --ts COL (ts= in "
-                "Python)"
+                f"{self.name!r}; it has {there}: name the arrival column with {option('ts', 'COL')}"
             )
         return None
 
@@ -93,8 +93,8 @@ class ArrivalColumn:
             if EPOCH_S[0] * scale <= first <= last < EPOCH_S[1] * scale:
                 return (
                     f"{source}: the integers in {self.name!r} are taken as microseconds and look "
-                    f"like {unit} since 1970: if they are, add --ts-unit {unit} (ts_unit={unit!r} "
-                    "in Python), or store them as timestamps"
+                    f"like {unit} since 1970: if they are, add {option('ts_unit', unit)}, or "
+                    "store them as timestamps"
                 )
         return None
 
@@ -132,7 +132,7 @@ class Arrivals:
         'received'
         """
         if unit is not None and unit not in UNITS:
-            raise InputError(f"a unit of arrival times is s, ms, us or ns, not {shown(unit)}")
+            raise InputError(f"{argument('ts_unit')} is s, ms, us or ns, not {shown(unit)}")
         needing = window.text if window is not None and needs_arrivals(window) else ""
         if ts is None:
             side = ArrivalColumn(DEFAULT, False, needing, unit)

@@ -35,7 +35,7 @@ def parse_duration(string: str) -> int:
     if match is None:
         raise InputError(
             f"a duration is a number with us, ms, s, min, h or d, not {shown(string)}; "
-            "write it as 1.5s"
+            f"write it as {_meant(string)}"
         )
     fraction = match[2] or ""
     unit_us = DAY_US if match[3] == "d" else UNITS_US[match[3]]  # written in hours
@@ -82,6 +82,28 @@ def format_width(width_ns: int) -> str:
         if width_ns % _unit_ns(unit) == 0:
             return f"{width_ns // _unit_ns(unit)}{unit}"
     raise AssertionError(width_ns)  # 1 ns divides every integer
+
+
+OTHER_UNITS = {
+    "us": ("usec", "µs", "microsecond", "microseconds"),
+    "ms": ("msec", "millis", "millisecond", "milliseconds"),
+    "s": ("sec", "secs", "second", "seconds"),
+    "min": ("m", "mins", "minute", "minutes"),
+    "h": ("hr", "hrs", "hour", "hours"),
+    "d": ("day", "days"),
+}
+"""What others call the units."""
+
+
+def _meant(string: object) -> str:
+    """Return the duration that was probably meant, or an example."""
+    plain = string.replace(" ", "").lower() if isinstance(string, str) else ""
+    number = re.match(r"[0-9]{1,18}(?:\.[0-9]{1,18})?", plain)
+    given = plain[number.end() :] if number else ""
+    for unit, others in OTHER_UNITS.items():
+        if number and given in {unit, *others} and _DURATION.fullmatch(number[0] + unit):
+            return number[0] + unit
+    return "1.5s"
 
 
 def format_duration(length_us: int) -> str:

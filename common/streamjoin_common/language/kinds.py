@@ -43,6 +43,8 @@ def parse_how(string: object) -> str:
 
 def _nearest(wrong: str) -> str | None:
     """Return the kind that is meant by ``LEFT``, ``full_outer``, ``leftsemi`` or ``innner``."""
+    if wrong == "outer":
+        return "full"
     held = [kind for kind in KINDS if kind in wrong]  # semi and anti after left: "leftsemi"
     close = held[-1:] or difflib.get_close_matches(wrong, KINDS, 1)
     return close[0] if close else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.durations import format_width, parse_width, shown
+from streamjoin_common.spelling import argument, option
 
 Number = int | float
 
@@ -113,8 +114,8 @@ class Predicate:
     def __post_init__(self) -> None:
         if not self.terms:
             raise InputError(
-                "a predicate is needed: --on COL[=COL] or --band COL=COL:LO:HI (on= or band= in "
-                "Python)"
+                f"a predicate is needed: {option('on', 'COL[=COL]')} or "
+                f"{option('band', 'COL=COL:LO:HI')}"
             )
 
     @classmethod
@@ -255,8 +256,8 @@ def _check_names(term: Term, separators: str) -> None:
     for name in (term.r_column, term.s_column):
         if not name or any(mark in name for mark in separators):
             raise InputError(
-                f"a column of {'--on' if term.kind == 'equi' else '--band'} has a name without "
-                f"{separators[0]!r} and {separators[1]!r}, not {shown(name)}"
+                f"a column of {argument('on' if term.kind == 'equi' else 'band')} has a name "
+                f"without {separators[0]!r} and {separators[1]!r}, not {shown(name)}"
             )
 
 
@@ -274,7 +275,10 @@ def _strings(given: str | list[str] | None, name: str) -> list[str]:
     if not isinstance(strings, list | tuple) or not all(
         isinstance(string, str) for string in strings
     ):
-        raise InputError(f"{name} must be a string or a list of strings, not {given!r}")
+        example = "'rk=sk'" if name == "on" else "'x=a:10:10'"
+        raise InputError(
+            f"{name} must be a string or a list of strings, not {given!r}: write {example}"
+        )
     return list(strings)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.kinds import R_ONLY
+from streamjoin_common.suggestions import did_you_mean
 
 FORM = "r.a, s.b, r.*, s.* or *"
 SIDES = ("r", "s")
@@ -113,7 +114,10 @@ class Selection:
                 continue
             at = side or _side_with(name, have)
             if name not in have[at]:
-                raise InputError(f"{at}: there is no column {name!r}; it has {_listed(have[at])}")
+                near = did_you_mean(name, have[at])
+                raise InputError(
+                    f"{at}: there is no column {name!r}; it has {_listed(have[at])}{near}"
+                )
             if (at, name) in columns and not {at, "*"} & set(stars):
                 raise InputError(f"the column {at}.{name} is named twice")
             columns[at, name] = None
@@ -140,7 +144,8 @@ def _side_with(name: str, have: dict[str, Sequence[str]]) -> str:
     if sides:
         raise InputError(f"the column {name!r} is in both r and s: write r.{name} or s.{name}")
     listed = "; ".join(f"{side} has {_listed(names)}" for side, names in have.items() if names)
-    raise InputError(f"there is no column {name!r}: {listed or 'there are none'}")
+    near = did_you_mean(name, [each for names in have.values() for each in names])
+    raise InputError(f"there is no column {name!r}: {listed or 'there are none'}{near}")
 
 
 def _named(

@@ -5,15 +5,18 @@ The meaning of each is on the page "What a stream join means" (``docs/semantics.
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.durations import (
+    MAX_SHOWN_CHARACTERS,
     MAX_US,
     format_duration,
     in_microseconds,
     parse_duration,
     shown,
 )
+from streamjoin_common.suggestions import nearest
 
 _COUNT = re.compile(r"[1-9][0-9]{0,399}")
 
@@ -31,7 +34,7 @@ class AllWindow:
     text = "all"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TumblingWindow:
     """Pairs of the same window of ``length_us`` microseconds, or a ``timedelta``: an IaWJ each."""
 
@@ -39,8 +42,8 @@ class TumblingWindow:
 
     kind = "tumbling"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "length_us", in_microseconds(self.length_us))
+    def __init__(self, length_us: int | timedelta) -> None:
+        object.__setattr__(self, "length_us", in_microseconds(length_us))
         _check(self.length_us, "a tumbling window's length in microseconds")
 
     @property
@@ -49,18 +52,18 @@ class TumblingWindow:
         return f"tumbling:{format_duration(self.length_us)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class CountWindow:
     """The last ``r_tuples`` tuples of R and the last ``s_tuples`` of S (as many by default)."""
 
     r_tuples: int
-    s_tuples: int = None  # type: ignore[assignment]  # never None once it is made
+    s_tuples: int
 
     kind = "count"
 
-    def __post_init__(self) -> None:
-        if self.s_tuples is None:
-            object.__setattr__(self, "s_tuples", self.r_tuples)
+    def __init__(self, r_tuples: int, s_tuples: int | None = None) -> None:
+        object.__setattr__(self, "r_tuples", r_tuples)
+        object.__setattr__(self, "s_tuples", r_tuples if s_tuples is None else s_tuples)
         _check(self.r_tuples, "the count window of R")
         _check(self.s_tuples, "the count window of S")
 
@@ -71,20 +74,18 @@ class CountWindow:
         return f"count:{self.r_tuples}" if same else f"count:{self.r_tuples},{self.s_tuples}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TimeWindow:
     """A tuple of R lives ``r_us`` microseconds or a ``timedelta``, one of S ``s_us`` (as long)."""
 
     r_us: int
-    s_us: int = None  # type: ignore[assignment]  # never None once it is made
+    s_us: int
 
     kind = "time"
 
-    def __post_init__(self) -> None:
-        if self.s_us is None:
-            object.__setattr__(self, "s_us", self.r_us)
-        object.__setattr__(self, "r_us", in_microseconds(self.r_us))
-        object.__setattr__(self, "s_us", in_microseconds(self.s_us))
+    def __init__(self, r_us: int | timedelta, s_us: int | timedelta | None = None) -> None:
+        object.__setattr__(self, "r_us", in_microseconds(r_us))
+        object.__setattr__(self, "s_us", in_microseconds(r_us if s_us is None else s_us))
         _check(self.r_us, "the time window of R in microseconds")
         _check(self.s_us, "the time window of S in microseconds")
 
@@ -133,8 +134,33 @@ def parse_window(string: str) -> Window:
         raise InputError(f"window {shown(string)}: {error}") from None
     raise InputError(
         "a window is all, tumbling:DUR, count:W[,W] or time:DUR[,DUR] (such as time:10s), not "
-        f"{shown(string)}"
+        f"{shown(string)}{_meant(string)}"
     )
+
+
+EXAMPLES = {"all": "", "tumbling": "1s", "count": "1000", "time": "10s"}
+OTHER_WORDS = {
+    "tumble": "tumbling",
+    "fixed": "tumbling",
+    "sliding": "time",
+    "slide": "time",
+    "range": "time",
+    "rows": "count",
+    "tuples": "count",
+}
+"""What others call these windows."""
+
+
+def _meant(string: object) -> str:
+    """Say which window was probably meant."""
+    if not isinstance(string, str) or len(string) > MAX_SHOWN_CHARACTERS:
+        return ""
+    kind, _, rest = string.replace(" ", "").partition(":")
+    near = OTHER_WORDS.get(kind.lower()) or nearest(kind, EXAMPLES)
+    if near is None or (near == "all" and rest):
+        return ""
+    length = rest or EXAMPLES[near]
+    return f": did you mean {near}:{length}?" if length else f": did you mean {near}?"
 
 
 def _tuples(string: str) -> int:

@@ -107,7 +107,10 @@ def _speed(args: argparse.Namespace) -> int:
     for kind in kinds:
         require_known(kind, SPECS, "workload")
     if args.out.exists():
-        raise SpecError(f"--out must be a new folder, and {args.out} is there: it is removed again")
+        raise SpecError(
+            f"--out must be a new folder, which is removed again, and {args.out} is there: name "
+            "another"
+        )
     rows: list[dict[str, Any]] = []
     try:
         with spark_session(args.threads, spark_url=args.master) as session:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.printing import printable
+from streamjoin_common.screen import for_screen, print_table
 
 if TYPE_CHECKING:
     from streamjoin_datagen.session.tasks import Progress
@@ -41,7 +42,7 @@ def progress_bars(jobs: int) -> Iterator[Callable[[str, str], "Progress"]]:
 
 def say(message: str) -> None:
     """Print a message on stderr."""
-    print(printable(message), file=sys.stderr, flush=True)
+    print(for_screen(printable(message), sys.stderr), file=sys.stderr, flush=True)
 
 
 def plain(outcome: "Outcome") -> dict[str, Any]:
@@ -70,11 +71,4 @@ def print_outcomes(outcomes: list["Outcome"]) -> None:
 
 def print_columns(head: tuple[str, ...], rows: list[tuple[str, ...]], *, left: int) -> None:
     """Print a table, its first columns aligned on the left."""
-    lines = [tuple(printable(cell) for cell in line) for line in (head, *rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    for line in lines:
-        padded = [
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        print("  ".join(padded).rstrip())
+    print_table(head, rows, head[left:])

@@ -1,6 +1,5 @@
 """The arrival column of imported tables: converted to microseconds and checked."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamjoin_common.errors import InputWarning
+from streamjoin_common.callers import warn_caller
 from streamjoin_common.language.arrivals import ArrivalColumn, Arrivals
 from streamjoin_datagen.errors import SpecError
 
@@ -91,5 +90,5 @@ def _times_us(
         )
     hint = arrival.hint(int(times[0]), int(times[-1]), str(path)) if counts and len(times) else None
     if hint is not None:
-        warnings.warn(hint, InputWarning, stacklevel=2)
+        warn_caller(hint)
     return times, is_clock

@@ -117,7 +117,7 @@ def compare_one(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Run every engine on one workload; return the workload's entry and the engines' records."""
     request = comparison.request
-    job = request.read(comparison.r, comparison.s)
+    job = request.take(comparison.r, comparison.s)
     comparison.check_rows(job.r.rows, job.s.rows)
     # An engine that cannot do it at all is refused before anything runs.
     joins = [
@@ -147,7 +147,7 @@ def compare_one(
         "oracle_s": oracle_s,
         "arrival": comparison.arrival,
         "speedup": comparison.speedup,
-        "path": str(comparison.folder),
+        "path": None if comparison.folder is None else str(comparison.folder),
     }
     return workload, [_record(entrant, comparison.name) for entrant in entrants]
 

@@ -13,6 +13,7 @@ from streamjoin.bench.workloads import DEFAULT_ROUNDS, MAX_ROUNDS, Comparison, r
 from streamjoin.engines import catalog
 from streamjoin.errors import DeadlineError, InputError, StreamJoinError
 from streamjoin_common.documents import DocumentError, read_toml
+from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.windows import parse_window
 
 GENERATION_DEADLINE_S = 3600
@@ -74,6 +75,7 @@ def as_table(table: Mapping[str, Any], folder: Path, threads: int) -> Comparison
         arrival=table.get("arrival", "instant"),
         speedup=table.get("speedup", 1.0),
         knobs=table.get("knobs", {}),
+        how=table.get("how", "inner"),
     )
 
 
@@ -84,6 +86,7 @@ _TABLE_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "params": (dict, "a table"),
     "engines": (list, "a list of names"),
     "window": (str, "a string"),
+    "how": (str, "a string"),
     "rounds": (int, "an integer"),
     "threads": (int, "an integer"),
     "arrival": (str, "a string"),
@@ -101,7 +104,7 @@ def check_table(table: Mapping[str, Any], where: str) -> None:
         if not isinstance(value, types) or isinstance(value, bool):
             raise InputError(f"{where}: {name} must be {what}, not {value!r}")
     for name, value in table.get("params", {}).items():
-        if not isinstance(value, int | float | str):
+        if not isinstance(value, int | float | str) or isinstance(value, bool):
             raise InputError(f"{where}: params.{name} must be a number or a string, not {value!r}")
     engines = table.get("engines")
     if not engines or not all(isinstance(name, str) for name in engines):
@@ -125,6 +128,7 @@ def _check_values(table: Mapping[str, Any], where: str) -> None:
     try:
         if "window" in table:
             parse_window(table["window"])
+        parse_how(table.get("how", "inner"))
         run.check_options(
             threads=table.get("threads", 1),
             speedup=table.get("speedup", 1.0),

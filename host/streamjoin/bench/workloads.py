@@ -24,8 +24,10 @@ class Comparison:
 
     Attributes
     ----------
-    folder : Path
-        Holds ``workload.json`` and both inputs.
+    folder : Path or None
+        Holds ``workload.json`` and both inputs; None for inputs that were given in Python.
+    r, s : Path, or what ``sj.join`` takes
+        Both inputs.
     engines : tuple of str
         Names of engines.
     rounds : int
@@ -46,6 +48,10 @@ class Comparison:
         Parameters of generated data.
     how : str
         The kind of join.
+    arrivals : Arrivals, optional
+        The arrival columns; by default ``ts``.
+    lateness_us : int, optional
+        Maximum lateness of tuples that are put in order.
 
     Raises
     ------
@@ -53,11 +59,11 @@ class Comparison:
         If engines, rounds, threads, speedup or arrival are not what they must be.
     """
 
-    folder: Path
+    folder: Path | None
     name: str
     kind: str
-    r: Path
-    s: Path
+    r: Any
+    s: Any
     predicate: Predicate
     window: Window
     engines: tuple[str, ...]
@@ -72,12 +78,15 @@ class Comparison:
     seed: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     how: str = "inner"
+    arrivals: Arrivals | None = None
+    lateness_us: int | None = None
 
     def __post_init__(self) -> None:
         if not self.engines or len(set(self.engines)) < len(self.engines):
             raise InputError(f"{self.name}: engines must be different names, not {self.engines}")
-        if not 1 <= self.rounds <= MAX_ROUNDS:
-            raise InputError(f"{self.name}: rounds must be 1 to {MAX_ROUNDS}, not {self.rounds}")
+        is_count = isinstance(self.rounds, int) and not isinstance(self.rounds, bool)
+        if not is_count or not 1 <= self.rounds <= MAX_ROUNDS:
+            raise InputError(f"{self.name}: rounds must be 1 to {MAX_ROUNDS}, not {self.rounds!r}")
         _ = self.request  # checks its options
 
     @property
@@ -86,7 +95,8 @@ class Comparison:
         return Request(
             predicate=self.predicate,
             window=self.window,
-            arrivals=Arrivals.parse(window=self.window),
+            arrivals=self.arrivals or Arrivals.parse(window=self.window),
+            lateness_us=self.lateness_us,
             threads=self.threads,
             arrival=self.arrival,
             speedup=self.speedup,
@@ -148,7 +158,7 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
         if plain["format"] != FORMAT:
             raise ValueError(f"format must be {FORMAT}, not {plain['format']!r}")
         seed, params = plain.get("seed"), plain.get("params") or {}
-        if not isinstance(seed, int | None):
+        if not isinstance(seed, int | None) or isinstance(seed, bool):
             raise ValueError(f"seed must be an integer, not {seed!r:.40}")
         if not isinstance(params, dict):
             raise ValueError(f"params must be a table, not {params!r:.40}")

@@ -22,6 +22,8 @@ from typing import Any, NoReturn
 from streamjoin_common.errors import InputWarning
 from streamjoin_common.printing import printable
 from streamjoin_common.redaction import redacted
+from streamjoin_common.screen import columns, fold, for_screen
+from streamjoin_common.spelling import as_flags
 from streamjoin_common.suggestions import did_you_mean
 
 OWN_VERBS = {
@@ -56,7 +58,8 @@ PACKAGES = (
 EPILOG = """\
 example:
   streamjoin data band --param duration_s=2 --seed 7 --out runs/workloads/band
-  streamjoin compare runs/workloads/band --engines kang,splitjoin --out runs/first
+  streamjoin compare runs/workloads/band --engines kang,splitjoin \\
+      --out runs/first
 """
 
 
@@ -66,6 +69,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.set_defaults(parser=self)  # that of the verb, after parsing
+        self._given: list[str] | None = None
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse; a flag that is not known is an error of the verb's own parser."""
@@ -74,8 +78,27 @@ class Parser(argparse.ArgumentParser):
             known.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         return known
 
+    def format_help(self) -> str:
+        """Return the help, the description folded where the screen is narrow."""
+        given = self.description or ""
+        self.description = "\n".join("\n".join(fold(line, columns())) for line in given.split("\n"))
+        return super().format_help()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; what was given is kept for an error."""
+        self._given = args
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
-        """Print the sentence and exit with 2."""
+        """Print the sentence and exit with 2; a verb without anything shows its help first."""
+        lacking = message.removeprefix("the following arguments are required: ")
+        if lacking != message:
+            verb = "are" if ", " in lacking else "is"
+            message = f"{' and '.join(lacking.rsplit(', ', 1))} {verb} needed"
+            if not self._given:
+                self.print_help(sys.stderr)
+                _complain(message, self.prog)
+                sys.exit(2)
         _complain(f"{message}{self._meant(message)}; see {self.prog} --help", self.prog)
         sys.exit(2)
 
@@ -107,7 +130,7 @@ def _complain(sentence: str, who: str = "streamjoin", keep: str = "") -> None:
         lambda word: f"{word[0][:100]}... ({len(word[0])} characters)",
         redacted(sentence),
     )
-    sys.stderr.write(f"{who}: {printable(shown, keep)}\n")
+    sys.stderr.write(for_screen(f"{who}: {printable(shown, keep)}", sys.stderr) + "\n")
 
 
 def _give_up_stdout() -> None:
@@ -185,7 +208,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     debug = "--debug" in arguments
     try:
-        with _terminable():
+        with _terminable(), as_flags():
             return _dispatch([argument for argument in arguments if argument != "--debug"])
     except BrokenPipeError:
         _give_up_stdout()  # whoever read our output has seen enough
@@ -261,7 +284,7 @@ def _hints() -> Iterator[None]:
 
         def one_sentence(message: Any, category: Any, *rest: Any, **named: Any) -> None:
             if issubclass(category, InputWarning):
-                sys.stderr.write(f"streamjoin: {printable(str(message))}\n")
+                _complain(str(message))
             else:
                 show(message, category, *rest, **named)
 

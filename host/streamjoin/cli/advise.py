@@ -16,7 +16,8 @@ EPILOG = """\
 examples:
   streamjoin advise runs/workloads/equi --window all
   streamjoin advise --calibrate      measures this machine, some minutes
-  streamjoin advise runs/workloads/equi --rate 1e6 --store raw    memory that meshjoin, ssbj need
+  streamjoin advise runs/workloads/equi --rate 1e6 --store raw
+                                     memory that meshjoin and ssbj need
 """
 
 

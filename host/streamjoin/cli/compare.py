@@ -11,7 +11,8 @@ from streamjoin.verbs import comparison
 
 EPILOG = """\
 examples:
-  streamjoin compare runs/workloads/band --engines kang,splitjoin --out runs/first
+  streamjoin compare runs/workloads/band --engines kang,splitjoin \\
+      --out runs/first
   streamjoin compare benchmarks/workloads/small.toml --out runs/small
 """
 
@@ -73,15 +74,18 @@ def _print(results: figures.Results) -> None:
     latencies = figures.latency_headings(results, ("p50", "p99"))
     clock = figures.clock_heading(results)
     cycles = ["cycles"] if any(result.record.get("cycles") for _, result in results) else []
-    headings = ["workload", "window", "engine", "platform", "tuples/s", *latencies, "pairs"]
+    kinds = [str(one.workload.get("how") or "inner") for one, _ in results]
+    how = ["how"] if set(kinds) - {"inner"} else []
+    headings = ["workload", "window", *how, "engine", "platform", "tuples/s", *latencies, "pairs"]
     headings += [*cycles, *clock, "checked"]
     rows = []
-    for workload, result in results:
+    for (workload, result), kind in zip(results, kinds, strict=True):
         record = result.record
         rows.append(
             [
                 str(workload.workload["name"]),
                 str(workload.workload["window"]),
+                *([kind] if how else []),
                 result.name,
                 str(record["platform"]),
                 si(result.throughput),

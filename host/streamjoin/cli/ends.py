@@ -45,6 +45,8 @@ class Asked:
         The side that is read from standard input.
     suffix : str
         That of the output's format.
+    shows_metrics : bool
+        Whether the table of metrics is printed: not behind rows on the same terminal.
     """
 
     output: Path | None
@@ -53,6 +55,7 @@ class Asked:
     selection: Selection | None
     piped: str | None
     suffix: str
+    shows_metrics: bool
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> "Asked":
@@ -76,6 +79,8 @@ class Asked:
                 "--output - and --json both write to standard output: write the metrics to a file "
                 "with --metrics FILE.json"
             )
+        if args.quiet and args.json:
+            raise InputError("--quiet and --json contradict each other: drop one of them")
         if to_stdout and sys.stdout is None:
             raise InputError("--output -: standard output is closed")
         if to_stdout and args.format != "csv" and sys.stdout.isatty():
@@ -100,6 +105,7 @@ class Asked:
             f".{args.format or STREAMED[0]}"
             if to_stdout
             else Path(args.output or "").suffix.lower(),
+            not args.quiet and not (to_stdout and sys.stdout.isatty() and sys.stderr.isatty()),
         )
 
     def targets(self, r: Path | Relation, s: Path) -> list[Path]:

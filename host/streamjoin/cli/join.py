@@ -28,10 +28,11 @@ from streamjoin_common.storage import new_files
 
 EPILOG = """\
 example:
-  streamjoin join --engine kang --r runs/band/r.parquet --s runs/band/s.parquet \\
-      --band x=a:10:10 --band y=b:10:10 --window count:1024 --output pairs.parquet
-  streamjoin join --engine ssbj --r sqlite:planes.db:planes --s flights.parquet \\
-      --on tailnum
+  streamjoin join --engine kang --r band/r.parquet --s band/s.parquet \\
+      --band x=a:10:10 --band y=b:10:10 --window count:1024 \\
+      --output pairs.parquet
+  streamjoin join --engine ssbj --r sqlite:planes.db:planes \\
+      --s flights.parquet --on tailnum
   streamjoin join --r planes.csv --s 'flights/*.parquet' --on tailnum \\
       --columns 's.*,r.model' --output - --format csv | head
 """
@@ -95,6 +96,11 @@ class JoinVerb:
         parser.add_argument("--metrics", type=Path, metavar="JSON", help="where the metrics go")
         parser.add_argument("--verify", action="store_true", help="hold against the oracle")
         parser.add_argument("--json", action="store_true", help="print the metrics as JSON")
+        parser.add_argument(
+            "--quiet",
+            action="store_true",
+            help="print no metrics; with --output - they go to standard error, and to no terminal",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         """Join, verify if asked, write, print."""
@@ -146,7 +152,7 @@ class JoinVerb:
             with redirect_stdout(sys.stderr if asked.to_stdout else sys.stdout):
                 if args.json:
                     print_json(outcome.metrics)
-                else:
+                elif asked.shows_metrics:
                     _print(outcome.metrics)
                 sys.stdout.flush()  # a table that cannot be printed leaves no files either
         return 0

@@ -16,9 +16,11 @@ from streamjoin.errors import InputError
 
 EPILOG = """\
 example:
-  streamjoin rate runs/workloads/band --engines kang,splitjoin --window count:16384 --threads 2
+  streamjoin rate runs/workloads/band --engines kang,splitjoin \\
+      --window count:16384 --threads 2
 
-Arrival times are squeezed until an engine is no longer done soon after the last arrival.
+Arrival times are squeezed until an engine is no longer done soon after the last
+arrival.
 """
 
 DEFAULT_PRECISION = 0.05

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from streamjoin_common.printing import printable
 from streamjoin_common.redaction import redacted
-from streamjoin_common.screen import print_paragraph, print_table
+from streamjoin_common.screen import for_screen, print_paragraph, print_table
 
 __all__ = [
     "duration",
@@ -35,7 +35,8 @@ stderr = Console(stderr=True, highlight=False)
 
 def say(text: str) -> None:
     """Print a message to stderr, without secrets."""
-    stderr.print(printable(redacted(text)), markup=False, soft_wrap=True)
+    line = for_screen(printable(redacted(text)), sys.stderr)
+    stderr.print(line, markup=False, soft_wrap=True)
 
 
 @contextmanager

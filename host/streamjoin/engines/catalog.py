@@ -41,7 +41,7 @@ _CLASSES = {
     "polars": "streamjoin.engines.yardsticks.frames:Polars",
     "pyarrow": "streamjoin.engines.yardsticks.frames:PyArrow",
     "pandas": "streamjoin.engines.yardsticks.frames:Pandas",
-    "oracle": "streamjoin.engines.yardsticks.oracle:Oracle",
+    "oracle": "streamjoin.engines.yardsticks.definition:Oracle",
 }
 
 
@@ -65,11 +65,26 @@ def get(name: str) -> Engine:
     InputError
         If no engine has that name.
     """
-    if name not in _class_paths():
+    if not isinstance(name, str) or name not in _class_paths():
         near = did_you_mean(name, names()) or f": choose one of {', '.join(names())}"
         raise InputError(f"there is no engine {name!r}{near}")
     module, _, attribute = _class_paths()[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
+    return engine
+
+
+def live(name: str) -> Engine:
+    """Return an engine that joins live; ``kang`` for ``auto``.
+
+    Raises
+    ------
+    InputError, UnsupportedError
+        If no engine has that name, or it does not join live.
+    """
+    engine = get("kang" if name == "auto" else name)
+    if not engine.capabilities.live:
+        able = ", ".join(other for other in names() if get(other).capabilities.live)
+        raise UnsupportedError(f"{name} does not join live: choose auto or one of {able}")
     return engine
 
 

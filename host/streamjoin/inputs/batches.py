@@ -1,6 +1,6 @@
 """Tuples of one stream from Arrow data or NumPy arrays, checked early."""
 
-import warnings
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.errors import InputError, InputWarning, in_one_line
+from streamjoin.errors import InputError, in_one_line
 from streamjoin.inputs.columns import (
     Missing,
     arrow_arrivals,
@@ -31,6 +31,7 @@ from streamjoin.inputs.payload import take
 from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
 from streamjoin.tuples import Int64s, Stream
+from streamjoin_common.callers import warn_caller
 from streamjoin_common.language.arrivals import ArrivalColumn
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ PANDAS_INDEX = "__index_level_"
 
 MAX_ROWS = 1 << 31
 """Rows of a stream, exclusive: row numbers are 32-bit payloads, hash tables link signed ones."""
+
+
+_READ: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Readers that were read: nothing else says so of them."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +213,7 @@ def _read_dataset(data: Any, source: str, before: Stamp, names: list[str]) -> An
 def warn_of_hint(batch: Batch) -> Batch:
     """Warn the user of a batch's hint and return the batch."""
     if batch.hint is not None:
-        warnings.warn(batch.hint, InputWarning, stacklevel=4)
+        warn_caller(batch.hint)
     return batch
 
 
@@ -263,6 +268,8 @@ def _rows_table(rows: list[Mapping[str, Any]], name: str) -> "pa.Table":
 
 def _table(data: Any, name: str) -> "pa.Table":
     pa = arrow()
+    if hasattr(data, "read_next_batch"):
+        return read_once(data, name)  # type: ignore[no-any-return]  # see arrow()
     try:
         table = pa.table(data)
         if b"pandas" in (table.schema.metadata or {}):  # rows have numbers, not pandas' labels
@@ -272,6 +279,32 @@ def _table(data: Any, name: str) -> "pa.Table":
     except (pa.ArrowException, ValueError, TypeError) as error:
         reason = in_one_line(error)
         raise InputError(f"{name}: is no table: {reason}") from None
+
+
+def read_once(reader: Any, name: str) -> Any:
+    """Read a reader, which gives its rows once.
+
+    Raises
+    ------
+    InputError
+        If it was read here before.
+    """
+    if reader in _READ:
+        raise InputError(
+            f"{name}: this reader was read before and gives its rows once: make it anew, or pass "
+            "the table of its read_all()"
+        )
+    _READ.add(reader)
+    try:
+        table = reader.read_all()
+    except (arrow().ArrowException, OSError) as error:
+        raise InputError(f"{name}: cannot be read: {in_one_line(error)}") from None
+    if not table.num_rows:
+        warn_caller(
+            f"{name}: the reader gives no rows: if it was read before, make it anew, or pass the "
+            "table of its read_all()"
+        )
+    return table
 
 
 def _batch(

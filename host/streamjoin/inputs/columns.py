@@ -18,6 +18,7 @@ from streamjoin.inputs.payload import plain_column
 from streamjoin.inputs.strings import Strings
 from streamjoin.tuples import Int64s
 from streamjoin_common.language.durations import MAX_US
+from streamjoin_common.spelling import option
 
 Column = NDArray[Any]
 Missing = NDArray[np.bool_] | None
@@ -238,8 +239,7 @@ def arrow_arrivals(pa: Any, column: Any, name: str, source: str, unit: str | Non
     if not pa.types.is_integer(kind):
         raise InputError(
             f"{source}: arrival column {name!r} is {kind}; it must be int64 microseconds, "
-            "a timestamp or a duration, or floating-point numbers with --ts-unit s (ts_unit= in "
-            "Python)"
+            f"a timestamp or a duration, or floating-point numbers with {option('ts_unit', 's')}"
         )
     return _microseconds(np.asarray(column.to_numpy()), unit or "us", name, source)
 

@@ -12,10 +12,10 @@ tuples have arrived, the larger the next round, and the smaller the share of the
 time.
 """
 
-import operator
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
@@ -26,7 +26,7 @@ from streamjoin.api import as_window
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.engines.kinds import NEVER
-from streamjoin.errors import NARROWER, InputError, TooLargeError, UnsupportedError
+from streamjoin.errors import NARROWER, InputError, TooLargeError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs.agreement import Types, agreed_types, comparable
 from streamjoin.inputs.batches import Batch
@@ -35,7 +35,8 @@ from streamjoin.live.matches import Matches
 from streamjoin.live.side import Held, Side
 from streamjoin.live.undecided import Limits, decided_by, passed_us
 from streamjoin.metrics import Meter
-from streamjoin.tuples import Pairs, arrival_positions
+from streamjoin.tuples import Pairs, arrival_positions, whole
+from streamjoin_common.arguments import with_hints
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.durations import MAX_US, parse_lateness
 from streamjoin_common.language.kinds import parse_how
@@ -64,7 +65,7 @@ class StreamJoiner:
         As :func:`streamjoin.join`; the engine is one of sliding windows, ``kang`` for ``auto``. A
         tuple without a partner comes out once both streams have reached the time of its row, or at
         the end; one of ``semi`` with its first pair, in its place where an order was asked for.
-    lateness : str, optional
+    lateness : str or timedelta, optional
         Maximum lateness of tuples that are put in order (``"10ms"``). Later ones are dropped and
         counted in ``metrics["late"]``. Arrival times that decrease are refused by default.
     max_pairs : int, optional
@@ -88,6 +89,7 @@ class StreamJoiner:
     [1] [0]
     """
 
+    @with_hints
     def __init__(
         self,
         *,
@@ -99,19 +101,14 @@ class StreamJoiner:
         order: str = "none",
         ts: str | None = None,
         ts_unit: str | None = None,
-        lateness: str | None = None,
+        lateness: str | timedelta | None = None,
         knobs: Mapping[str, Any] | None = None,
         max_pairs: int | None = None,
         how: str = "inner",
     ) -> None:
         self._how = parse_how(how)
         self._predicate, self._window = Predicate.parse(on, band), as_window(window)
-        self._engine = catalog.get("kang" if engine == "auto" else engine)
-        if not self._engine.capabilities.live:
-            live = [name for name in catalog.names() if catalog.get(name).capabilities.live]
-            raise UnsupportedError(
-                f"{engine} does not join live: choose auto or one of {', '.join(live)}"
-            )
+        self._engine = catalog.live(engine)
         self._threads, self._order, self._max_pairs = threads, order, max_pairs
         self._lateness_us = parse_lateness(lateness)
         arrivals = Arrivals.parse(ts, ts_unit, self._window)
@@ -156,12 +153,9 @@ class StreamJoiner:
         InputError
             If ``ts_us`` is no integer.
         """
-        try:
-            reached_us = operator.index(ts_us)
-        except TypeError:
-            raise InputError(
-                f"advance takes an integer number of microseconds, not {ts_us!r}"
-            ) from None
+        reached_us = whole(ts_us)
+        if reached_us is None:
+            raise InputError(f"advance takes an integer number of microseconds, not {ts_us!r}")
         with self._lock:
             self._r.state, self._s.state = self._r.reached(reached_us), self._s.reached(reached_us)
 

@@ -10,6 +10,7 @@ from streamjoin.bench.compare import RECORDS
 from streamjoin.errors import InputError
 from streamjoin.report.page import RUN_PAGE, complete_page, write_report
 from streamjoin_common import storage
+from streamjoin_common.spelling import option
 
 
 def check_run_folder(out: Path, say: Callable[[str], None], *, force: bool = False) -> None:
@@ -35,7 +36,7 @@ def check_run_folder(out: Path, say: Callable[[str], None], *, force: bool = Fal
         If it cannot be written.
     """
     if out.exists() and not out.is_dir():
-        raise InputError(f"--out {out}: is a file; a run is a folder")
+        raise InputError(f"{option('out', str(out))}: is a file; a run is a folder")
     storage.check_writable(out)
     if (out / RECORDS).is_file():
         _complete(out, say)
@@ -46,8 +47,8 @@ def check_run_folder(out: Path, say: Callable[[str], None], *, force: bool = Fal
     foreign = next((name for name in sorted(held) if not storage.is_draft(name)), None)
     if foreign is not None:
         raise InputError(
-            f"--out {out}: holds something else than a run, {foreign}: choose another folder, or "
-            "add --force (force=True in Python) to write the run beside it"
+            f"{option('out', str(out))}: holds something else than a run, {foreign}: choose "
+            f"another folder, or add {option('force', True)} to write the run beside it"
         )
 
 

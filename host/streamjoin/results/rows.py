@@ -1,6 +1,5 @@
 """What a join returns: pairs by row number, and joined rows looked up when they are asked for."""
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -15,7 +14,7 @@ from streamjoin.inputs.files import arrow
 from streamjoin.results import lookups
 from streamjoin.results.lookups import Lookup
 from streamjoin.results.shown import as_html, as_text
-from streamjoin.tuples import Int64s, Rows
+from streamjoin.tuples import Int64s, Rows, whole
 from streamjoin_common.language.kinds import R_ONLY
 from streamjoin_common.language.selections import Chosen, Selection
 
@@ -136,11 +135,8 @@ class Joined(ABC):
         InputError
             As :meth:`table`, or if ``rows`` is no integer of at least 1.
         """
-        try:
-            count = operator.index(rows)
-        except TypeError:
-            count = 0
-        if count < 1:
+        count = whole(rows)
+        if count is None or count < 1:
             raise InputError(f"rows must be an integer of at least 1, not {rows!r}")
         return self._reader(count, columns, (r_suffix, s_suffix))  # type: ignore[no-any-return]  # see arrow()
 

@@ -13,6 +13,7 @@ from streamjoin.engines.job import Arrival, Job
 from streamjoin.errors import InputError
 from streamjoin.sequence import Request
 from streamjoin.verbs.workload import Columns, changed, listed
+from streamjoin_common.arguments import with_hints
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
@@ -50,6 +51,7 @@ def advise(
 ) -> Advice: ...
 
 
+@with_hints
 def advise(
     r: object,
     s: object = None,

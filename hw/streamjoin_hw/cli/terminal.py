@@ -11,7 +11,7 @@ from typing import Any
 from streamjoin_common import storage
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.printing import printable
-from streamjoin_common.screen import print_paragraph, print_table
+from streamjoin_common.screen import for_screen, print_paragraph, print_table
 
 __all__ = [
     "built_model",
@@ -31,7 +31,7 @@ PATIENCE_S = 5.0
 
 def say(message: str) -> None:
     """Write a message to standard error, so that it is not part of the output."""
-    sys.stderr.write(printable(message, keep="\n") + "\n")
+    sys.stderr.write(for_screen(printable(message, keep="\n"), sys.stderr) + "\n")
 
 
 def write_text(content: str, file: Path | None) -> None:

@@ -6,7 +6,6 @@ worker then reads those alone.
 """
 
 import contextlib
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamjoin.errors import InputError, InputWarning
+from streamjoin.errors import InputError
 from streamjoin.inputs.batches import from_arrow
 from streamjoin.inputs.columns import arrow_arrivals
 from streamjoin.inputs.conversion import in_nanoseconds
 from streamjoin.inputs.files import DEFAULT_ARRIVAL, require_columns
 from streamjoin.tuples import Int64s, Stream
+from streamjoin_common.callers import warn_caller
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.durations import MAX_US
 from streamjoin_spark.batch.rows import plain_schema, plain_table
@@ -246,7 +246,7 @@ def hint_unit(arrival: ArrivalColumn, kind: pa.DataType, ends: Sequence[int], so
         return
     hint = arrival.hint(int(ends[0]), int(ends[1]), source)
     if hint is not None:
-        warnings.warn(hint, InputWarning, stacklevel=3)
+        warn_caller(hint)
 
 
 @contextlib.contextmanager

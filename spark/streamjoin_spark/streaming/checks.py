@@ -154,7 +154,9 @@ def _check_out(out: Path, checkpoint: Path, before: dict[str, Any]) -> None:
     batches = {name: _BATCH.fullmatch(name) for name in names if not storage.is_draft(name)}
     others = [name for name, batch in batches.items() if batch is None]
     if others:
-        raise InputError(f"--out {out}: holds something else than a result, {others[0]}")
+        raise InputError(
+            f"--out {out}: holds something else than a result, {others[0]}; choose another folder"
+        )
     numbers = [int(batch[1]) for batch in batches.values() if batch]
     newest = max(numbers, default=-1)
     # The batch after the last that is done may have shown its pairs, if Spark had begun it.

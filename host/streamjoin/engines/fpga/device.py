@@ -11,6 +11,7 @@ from streamjoin.engines.job import Job
 from streamjoin.errors import InputError, UnavailableError, UnsupportedError
 from streamjoin_common.contract import DesignParams, Term, TermKind
 from streamjoin_common.language.order import ORDERS
+from streamjoin_common.spelling import knob, option
 
 MODEL, PYNQ = "model", "pynq"
 BACKENDS = (MODEL, PYNQ)
@@ -64,7 +65,7 @@ def check_backend(job: Job) -> None:
     where = PYNQ if job.backend == PYNQ else MODEL
     reason = (overlay if where == PYNQ else model).unusable()
     if reason is not None:
-        raise UnavailableError(f"--backend {where} cannot run here: {reason}")
+        raise UnavailableError(f"{option('backend', where)} cannot run here: {reason}")
 
 
 def design(name: str, job: Job, wanted: DesignParams) -> DesignParams:
@@ -121,7 +122,10 @@ def _kinds(terms: tuple[Term, ...]) -> str:
 
 def _overlay(job: Job) -> Path:
     if job.knobs["overlay"] == NO_OVERLAY:
-        raise InputError("--backend pynq needs --set overlay=FILE.bit, the bitstream to load")
+        raise InputError(
+            f"{option('backend', 'pynq')} needs {knob('overlay', 'FILE.bit')}, the bitstream "
+            "to load"
+        )
     return Path(str(job.knobs["overlay"]))
 
 
