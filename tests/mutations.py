@@ -126,8 +126,8 @@ MUTATIONS = {
     ),
     "state-forgets-the-living": Mutation(
         Fault(
-            "streamjoin_spark.streaming.state",
-            "kept = ends_us(stream.ts, of_r, window) > watermark_us",
+            "streamjoin_spark.streaming.decided",
+            "kept = ends > watermark_us",
             "kept = stream.ts > watermark_us",
             "a streaming query forgets tuples that later ones may meet",
         ),

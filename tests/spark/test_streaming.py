@@ -174,14 +174,6 @@ def test_a_checkpoint_that_does_not_name_columns_is_one_of_row_numbers(tmp_path:
         check_folders(what, tmp_path / "pairs", tmp_path / "checkpoint")
 
 
-def test_a_stream_of_another_kind_than_inner_is_refused(tmp_path: Path) -> None:
-    folders = {"out": tmp_path / "pairs", "checkpoint": tmp_path / "checkpoint"}
-    message = "spark-stream joins inner only, not left; spark-join has the other kinds"
-    how: Any = {"on": "k", "window": "time:1s", "how": "left"}
-    with pytest.raises(UnsupportedError, match=message):
-        stream_join_files(None, tmp_path, tmp_path, **how, **folders)  # type: ignore[arg-type]
-
-
 def test_arrival_columns_of_a_stream_have_names_and_a_unit(
     session: Session, tmp_path: Path
 ) -> None:
