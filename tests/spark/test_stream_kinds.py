@@ -4,10 +4,9 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.host import cases
 from tests.spark.samples import Here, Row, defined, digest_of, table_of, write_files
+from tests.spark.stream_samples import here, rows_of_batches
 
 from streamjoin import oracle
 from streamjoin.cli import main
@@ -26,14 +26,11 @@ from streamjoin_common.language.kinds import KINDS
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window
 from streamjoin_spark.batch.join import distributed_join
-from streamjoin_spark.streaming import batches, query
-from streamjoin_spark.streaming.source import ArrivedFiles, Folders
+from streamjoin_spark.streaming import batches
 from streamjoin_spark.streaming.state import last_record
 
 SEED = int(os.environ.get("SEED", "0"))
 LONG_AGO, NEVER = -(1 << 63), (1 << 63) - 1
-HERE: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
-"""A session: small batches are joined by the driver's own threads."""
 
 
 @pytest.fixture(autouse=True)
@@ -134,18 +131,11 @@ def write(folder: Path, streams: Streams, rng: np.random.Generator) -> None:
 
 def joined(folder: Path, name: str, streams: Streams, **asked: Any) -> batches.StreamingJoin:
     """The join of folders, whose batches are named by their numbers."""
-    where = {"out": folder / name / "out", "checkpoint": folder / name / "checkpoint"}
-    r, s = folder / "r", folder / "s"
-    what, sides = query.opened_folders(r, s, **where, **{**query._DEFAULTS, **asked})
-    source = Folders(None, r, s, sides, None)
-    join = query._joined(what, source, (where["out"], where["checkpoint"]), streams.delay_us, 3)
 
-    def arrived(number: Any) -> ArrivedFiles:
-        own = (sorted((folder / x).glob(f"part-1-{number}.parquet")) for x in ("r", "s"))
-        files = [replace(x, paths=tuple(map(str, o))) for x, o in zip(sides, own, strict=True)]
-        return ArrivedFiles(HERE, files[0], files[1])
+    def files(side: Path, number: int) -> list[Path]:
+        return sorted(side.glob(f"part-1-{number}.parquet"))
 
-    return replace(join, arrived=arrived)
+    return here(folder, folder / name, files, delay_us=streams.delay_us, **asked)
 
 
 def interrupted(work: Callable[[], object], rng: np.random.Generator, patch: Any) -> None:
@@ -202,15 +192,6 @@ def test_a_tuple_is_reported_once_when_the_watermark_decides_it(
         assert f"{sum(int(d, 16) for d in digests) % (1 << 64):016x}" == digest_of(right)
         late = sum(len(streams.batches[side]) - len(streams.on_time(side)) for side in (0, 1))
         assert record["late_so_far"] == late
-
-
-def rows_of_batches(out: Path) -> Iterator[tuple[int, Row]]:
-    """The rows of a stream's result, each with its batch."""
-    for path in sorted(out.glob("batch=*/part-*.parquet")):
-        table = pq.ParquetFile(path).read()
-        assert table.column_names == ["r_row", "s_row", "ts"]
-        for row in zip(*(c.fill_null(-1).to_pylist() for c in table.columns), strict=True):
-            yield int(path.parent.name.removeprefix("batch=")), row
 
 
 def in_order(folder: Path, rows: int = 90) -> Streams:

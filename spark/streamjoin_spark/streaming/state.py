@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from streamjoin.errors import InputError
 from streamjoin.tuples import Stream
@@ -149,9 +151,8 @@ def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:
     if not len(tuples.rows):
         return
     stream = tuples.stream
-    missing: dict[str, Any] = {} if stream.missing is None else {"mask": stream.missing}
     arrays: list[Any] = [pa.array(tuples.rows), pa.array(stream.ts)]
-    arrays += [pa.array(column, **missing) for column in stream.columns.values()]
+    arrays += [_without_missing(column, stream.missing) for column in stream.columns.values()]
     arrays += [] if tuples.payload is None else tuples.payload.columns
     table = pa.table(arrays, names=[str(index) for index in range(len(arrays))])
     if tuples.first_pair_us is not None:
@@ -161,6 +162,14 @@ def write_kept(folder: Path, number: int, side: str, tuples: Tuples) -> None:
         pa.ipc.new_file(file, table.schema) as writer,
     ):
         writer.write_table(table)
+
+
+def _without_missing(column: Any, missing: NDArray[np.bool_] | None) -> Any:
+    """Make an Arrow array of a column, null where a key is missing."""
+    array: Any = pa.array(column)
+    if missing is None or not missing.any():
+        return array
+    return pc.if_else(pa.array(missing), pa.scalar(None, array.type), array)
 
 
 def _kept_path(folder: Path, number: int, side: str) -> Path:

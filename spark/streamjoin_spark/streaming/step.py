@@ -187,6 +187,8 @@ class Step:
         """
         first, last = self.classes.of(s.stream, of_r=False)
         own = first == number
+        if s.stream.missing is not None:  # in one class, by values that are kept no more
+            own |= s.stream.missing
         for other in range(number + 1, int(last[own].max(initial=number)) + 1):
             there = self._kept(other, 1)
             if there is not None and there.first_pair_us is not None:
