@@ -101,7 +101,7 @@ MUTATIONS = {
             "counters = np.arange(1, 1 + row_count, dtype=np.uint64)",
             "every part of a workload begins with the same rows",
         ),
-        "datagen/test_generate.py::test_files_hold_the_rows_in_arrival_order[band]",
+        "datagen/test_generate.py::test_files_hold_the_rows_in_arrival_order_and_their_pairs_are_known[band]",
         "AssertionError",
     ),
     "foreign-keys-are-counted": Mutation(

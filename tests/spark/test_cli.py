@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.spark.samples import pairs_of, write_files
@@ -98,14 +99,17 @@ def test_folders_are_joined_as_streams_from_the_command_line(
     inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(inputs)
-    more = ("--checkpoint=checkpoint", "--max-files=1", "--classes=2", "--delay=1ms")
-    assert main(["spark-stream", *flags(Path(), *more)]) == 0
+    more = ("--checkpoint=checkpoint", "--max-files=1", "--classes=2", "--delay=1ms", "--how=left")
+    assert main(["spark-stream", *flags(Path(), *more, "--end")]) == 0
     told = capsys.readouterr()
     assert "pairs_so_far" in told.out
     batches = [line for line in told.err.splitlines() if line.startswith("batch ")]
     assert [line.partition(":")[0] for line in batches[:2]] == ["batch 0", "batch 1"]
-    assert f"{len(RIGHT):,} so far" in batches[-1]
-    verify.check(pairs_of(pq.read_table(inputs / "out")), RIGHT, "spark-stream")
+    alone = ROWS - len(set(RIGHT.r_rows.tolist()))
+    assert f"{len(RIGHT) + alone:,} so far; 0 tuples kept" in batches[-1]
+    table = pq.read_table(inputs / "out")
+    assert (table["s_row"].null_count, alone > 0) == (alone, True)
+    verify.check(pairs_of(table.filter(pc.is_valid(table["s_row"]))), RIGHT, "spark-stream")
 
 
 @pytest.mark.parametrize(
