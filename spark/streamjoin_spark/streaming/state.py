@@ -194,8 +194,9 @@ def merged(parts: Iterable[Tuples]) -> Tuples | None:
     first_pair_us = np.concatenate(noted) if noted else None
     tables = [part.payload for part in some if part.payload is not None]
     payload: Any = pa.concat_tables(tables).combine_chunks() if tables else None
-    if (ts[1:] < ts[:-1]).any():
-        order = np.argsort(ts, kind="stable")
+    later, same = ts[1:] > ts[:-1], ts[1:] == ts[:-1]
+    if not (later | (same & (rows[1:] > rows[:-1]))).all():
+        order = np.lexsort((rows, ts))  # as what is kept is read again
         ts, rows = ts[order], rows[order]
         payload = None if payload is None else payload.take(pa.array(order))
         columns = {name: column[order] for name, column in columns.items()}
