@@ -101,7 +101,7 @@ MUTATIONS = {
             "counters = np.arange(1, 1 + row_count, dtype=np.uint64)",
             "every part of a workload begins with the same rows",
         ),
-        "datagen/test_generate.py::test_files_hold_the_rows_in_arrival_order[band]",
+        "datagen/test_generate.py::test_files_hold_the_rows_in_arrival_order_and_their_pairs_are_known[band]",
         "AssertionError",
     ),
     "foreign-keys-are-counted": Mutation(
@@ -126,8 +126,8 @@ MUTATIONS = {
     ),
     "state-forgets-the-living": Mutation(
         Fault(
-            "streamjoin_spark.streaming.state",
-            "kept = ends_us(stream.ts, of_r, window) > watermark_us",
+            "streamjoin_spark.streaming.decided",
+            "kept = ends > watermark_us",
             "kept = stream.ts > watermark_us",
             "a streaming query forgets tuples that later ones may meet",
         ),

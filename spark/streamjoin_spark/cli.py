@@ -33,11 +33,11 @@ example (Parquet files with columns row, ts, k are moved into folders r and s):
 POLL_S = 0.5
 
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say what is joined and where the pairs are written."""
+def add_inputs(parser: argparse.ArgumentParser, files: str) -> None:
+    """Add the flags that say what is joined, described by ``files``, and where rows are written."""
     add = parser.add_argument
-    add("--r", required=True, type=Path, metavar="PATH", help="R: Parquet file or folder of them")
-    add("--s", required=True, type=Path, metavar="PATH", help="the same for S")
+    add("--r", required=True, type=Path, metavar="PATH", help=f"R: {files}")
+    add("--s", required=True, type=Path, metavar="PATH", help=f"S: {files}")
     add("--on", action="append", metavar="COL[=COL][,...]", help="equal columns: k or rk=sk")
     add(
         "--band",
@@ -74,8 +74,9 @@ def add_join(parser: argparse.ArgumentParser) -> None:
     """Add the flags of a join of files."""
     from streamjoin_spark.batch.plan import PARTITION_TUPLES
 
-    add_inputs(parser)
+    add_inputs(parser, "a Parquet file or folder, or a pattern as 'a/*.parquet'")
     add = parser.add_argument
+    add("--force", action="store_true", help="replace an earlier result in the folder of --out")
     add("--window", default="all", help="all, tumbling:DUR or time:DUR[,DUR]; default all")
     add("--ts", metavar="COL[=COL]", help="the arrival column, as ts or sent=received; default ts")
     add(
@@ -130,10 +131,14 @@ class SparkJoinVerb:
         from streamjoin_spark.batch.join import planned
         from streamjoin_spark.batch.parts import check_out
 
-        check_out(args.out)
+        check_out(args.out, force=args.force)
         inputs = asked(args)  # mistakes are reported before Spark starts, which takes ten seconds
+
+        def work(session: "Session") -> dict[str, Any]:
+            return planned(session.spark, inputs).write(args.out, force=args.force)
+
         with _session(args) as session, _progress(session, "joining"):
-            manifest = session.run(lambda: planned(session.spark, inputs).write(args.out))
+            manifest = session.run(lambda: work(session))
         shown = {name: value for name, value in manifest.items() if name != "parts"}
         _print({**shown, "parts": len(manifest["parts"]), "out": str(args.out)}, args.json)
         return 0
@@ -147,7 +152,7 @@ class SparkStreamVerb:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""
         parser.epilog = STREAM_EPILOG
-        add_inputs(parser)
+        add_inputs(parser, "a folder of Parquet files, with at least one")
         add = parser.add_argument
         add("--window", required=True, help="tumbling:DUR or time:DUR[,DUR]")
         add("--ts", metavar="COL[=COL]", help="the arrival column, as ts or sent=received")
@@ -157,6 +162,11 @@ class SparkStreamVerb:
         add("--classes", type=int, default=8, metavar="N", help="tasks of each batch; default 8")
         add("--max-files", type=int, metavar="N", help="maximum files of each side in a batch")
         add("--follow", action="store_true", help="wait for more files, until interrupted")
+        add(
+            "--end",
+            action="store_true",
+            help="the folders are complete: report what still waits for a partner",
+        )
         add_session(parser)
         parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
 
@@ -165,51 +175,61 @@ class SparkStreamVerb:
         from streamjoin.errors import InputError
         from streamjoin_common.errors import InputWarning
         from streamjoin_common.language.durations import parse_duration
-        from streamjoin_spark.streaming.query import opened_folders, stream_join_files
-        from streamjoin_spark.streaming.state import FOLDER, last_record
+        from streamjoin_spark.streaming.query import end_streams, opened_folders
+        from streamjoin_spark.streaming.state import FOLDER, end_of, last_record
 
         folders: dict[str, Any] = {
             name: getattr(args, name)
             for name in ("out", "checkpoint", "on", "band", "window", "ts", "ts_unit", "row")
         } | {"columns": args.columns, "how": args.how}
+        if args.end and args.follow:
+            raise InputError("--end is for complete folders, --follow waits for more: drop one")
         delay_us = parse_duration(args.delay) if args.delay else 0
         for flag, number in (("--classes", args.classes), ("--max-files", args.max_files)):
             if number is not None and number < 1:
                 raise InputError(f"{flag} must be at least 1, not {number}")
         # Mistakes are reported before Spark starts, which takes ten seconds.
-        opened_folders(args.r, args.s, **folders)
-        with _session(args) as session:
-
-            def work() -> None:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", InputWarning)  # said before Spark started
-                    writer = stream_join_files(
-                        session.spark,
-                        args.r,
-                        args.s,
-                        **folders,
-                        delay_us=delay_us,
-                        classes=args.classes,
-                        most_files=args.max_files,
-                        heard=_say_batch,
-                    )
-                trigger = writer if args.follow else writer.trigger(availableNow=True)
-                query = trigger.start()
-                if args.follow:
-                    print("waiting for files; Ctrl-C ends it", file=sys.stderr, flush=True)
-                _finished(query)
-
-            session.run(work)
-        record = last_record(args.checkpoint / FOLDER)
+        opened_folders(args.r, args.s, **folders, ending=args.end)
+        state = args.checkpoint / FOLDER
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # said already
+            if end_of(state) is None:
+                with _session(args) as session:
+                    session.run(lambda: self._run(session, args, folders, delay_us))
+            if args.end:
+                end_streams(args.r, args.s, **folders, heard=_say_batch)
+        record = last_record(state)
         names = ("batch", "pairs_so_far", "late_so_far", "watermark_us")
         _print({**{name: record[name] for name in names}, "out": str(args.out)}, args.json)
         return 0
 
+    @staticmethod
+    def _run(
+        session: "Session", args: argparse.Namespace, folders: dict[str, Any], delay_us: int
+    ) -> None:
+        from streamjoin_spark.streaming.query import stream_join_files
+
+        writer = stream_join_files(
+            session.spark,
+            args.r,
+            args.s,
+            **folders,
+            delay_us=delay_us,
+            classes=args.classes,
+            most_files=args.max_files,
+            heard=_say_batch,
+        )
+        query = (writer if args.follow else writer.trigger(availableNow=True)).start()
+        if args.follow:
+            print("waiting for files; Ctrl-C ends it", file=sys.stderr, flush=True)
+        _finished(query)
+
 
 def _say_batch(record: dict[str, Any]) -> None:
     late = f", {record['late']:,} late tuples dropped" if record["late"] else ""
+    rows = "pairs" if record["how"] == "inner" else "rows"
     print(
-        f"batch {record['batch']}: {record['pairs']:,} pairs, {record['pairs_so_far']:,} so far; "
+        f"batch {record['batch']}: {record['pairs']:,} {rows}, {record['pairs_so_far']:,} so far; "
         f"{record['kept']:,} tuples kept{late}",
         file=sys.stderr,
         flush=True,

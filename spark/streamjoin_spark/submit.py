@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     spark = SparkSession.builder.getOrCreate()
     try:
-        manifest = planned(spark, asked(args)).write(args.out)
+        manifest = planned(spark, asked(args)).write(args.out, force=args.force)
     except StreamJoinError as error:
         print(f"streamjoin: {printable(str(error))}", file=sys.stderr)
         return error.exit_status

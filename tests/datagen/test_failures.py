@@ -122,6 +122,7 @@ def limited(limit_bytes: int, *words: object) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_generator_without_room_leaves_nothing(tmp_path: Path) -> None:
     words = ["equi", "--param", "s_tuples=10", "--seed", "1", "--out", tmp_path / "above" / "w"]
     said = limited(2_000_000, *words)

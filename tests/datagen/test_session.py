@@ -187,14 +187,14 @@ JAVA_STARTS, SPARK_STARTS, WORKER_WRITES = (
 @pytest.mark.parametrize(
     ("number", "status", "sign"),
     [
-        pytest.param(signal.SIGINT, 130, JAVA_STARTS, id="SIGINT, Java starts"),
-        pytest.param(signal.SIGTERM, 143, SPARK_STARTS, id="SIGTERM, Spark starts"),
+        pytest.param(signal.SIGTERM, 143, JAVA_STARTS, id="SIGTERM, Java starts"),
         pytest.param(signal.SIGINT, 130, WORKER_WRITES, id="SIGINT, a worker writes"),
         *(
             pytest.param(number, status, sign, id=f"{number.name}, {when}", marks=pytest.mark.slow)
             for number, status, sign, when in (
-                (signal.SIGTERM, 143, JAVA_STARTS, "Java starts"),
+                (signal.SIGINT, 130, JAVA_STARTS, "Java starts"),
                 (signal.SIGINT, 130, SPARK_STARTS, "Spark starts"),
+                (signal.SIGTERM, 143, SPARK_STARTS, "Spark starts"),
                 (signal.SIGTERM, 143, WORKER_WRITES, "a worker writes"),
             )
         ),

@@ -2,13 +2,14 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.host import cases
-from tests.spark.samples import pairs_of, table_of, window_of, write_files
+from tests.spark.samples import Here, pairs_of, table_of, window_of, write_files
 
 from streamjoin import oracle, verify
 from streamjoin.errors import InputError, UnsupportedError
@@ -25,39 +26,42 @@ pytestmark = pytest.mark.timeout(600)  # the first job starts Spark's workers
 
 
 def on_files(
-    session: Session,
+    spark: Any,
     folder: Path,
     r: pa.Table,
     s: pa.Table,
     predicate: Predicate,
     window: Window | str,
-    **how: object,
+    **how: Any,
 ) -> SparkJoin:
     paths = [
         write_files(folder / side, table, 3, 17) if not (folder / side).exists() else folder / side
         for side, table in (("r", r), ("s", s))
     ]
     return distributed_join(
-        session.spark,
-        *paths,
-        on=predicate.on,
-        band=predicate.band,
-        window=window,
-        **how,  # type: ignore[arg-type]
+        spark, *paths, on=predicate.on, band=predicate.band, window=window, **how
     )
 
 
 def written(join: SparkJoin, out: Path) -> Pairs:
-    manifest = join.write(out)
+    manifest = join.write(out, force=True)
     found = pairs_of(pq.read_table(out))
     assert (manifest["pairs"], manifest["digest"]) == (len(found), found.digest)
     return found
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize(
+    ("partitions", "path"),
+    [
+        (7, "files"),
+        (2, "shuffle"),
+        # test_tasks.py and test_rows.py divide joins of files at random without Spark.
+        *(pytest.param(count, "files", marks=pytest.mark.slow) for count in (1, 2)),
+        *(pytest.param(count, "shuffle", marks=pytest.mark.slow) for count in (1, 7)),
+    ],
+)
 def test_random_joins_give_the_oracles_result(
-    path: str, partitions: int, session: Session, tmp_path: Path
+    partitions: int, path: str, session: Session, tmp_path: Path
 ) -> None:
     seed = SEED * 100 + partitions
     print(f"SEED={seed}")  # noqa: T201  (shown with a failure)
@@ -67,7 +71,7 @@ def test_random_joins_give_the_oracles_result(
         window = window_of(rng, 300)
         tuples = max(1, (r.rows + s.rows) // partitions)
         join = on_files(
-            session,
+            session.spark,
             tmp_path / str(number),
             table_of(r),
             table_of(s),
@@ -82,10 +86,7 @@ def test_random_joins_give_the_oracles_result(
         verify.check(written(join, tmp_path / "out"), right, path)
 
 
-@pytest.mark.parametrize("window", ["all", "tumbling:40us", "time:30us,9us"])
-def test_data_frames_with_rows_in_any_order_give_the_oracles_result(
-    window: str, session: Session
-) -> None:
+def test_data_frames_with_rows_in_any_order_give_the_oracles_result(session: Session) -> None:
     rng = np.random.default_rng(SEED)
     r, s = (cases.stream_of(rng, side, 250) for side in ("r", "s"))
     frames, names = [], []
@@ -95,7 +96,8 @@ def test_data_frames_with_rows_in_any_order_give_the_oracles_result(
         shuffled = table.take(pa.array(rng.permutation(stream.rows)))
         frames.append(session.spark.createDataFrame(shuffled).repartition(3))
         names.append(numbers)
-    for predicate in cases.PREDICATES.values():
+    windows = ("time:30us,9us", "all", "tumbling:40us")
+    for predicate, window in zip(cases.PREDICATES.values(), windows, strict=True):
         join = distributed_join(
             session.spark,
             *frames,
@@ -116,7 +118,9 @@ def test_data_frames_with_rows_in_any_order_give_the_oracles_result(
 def test_pairs_come_as_a_data_frame_as_well(session: Session, tmp_path: Path) -> None:
     inputs = next(case for case in cases.hard_cases() if case.name == "bursts")
     tables = [table_of(stream) for stream in (inputs.r, inputs.s)]
-    join = on_files(session, tmp_path, *tables, cases.EQUI, "tumbling:7us", partition_tuples=9)
+    join = on_files(
+        session.spark, tmp_path, *tables, cases.EQUI, "tumbling:7us", partition_tuples=9
+    )
     right = oracle.join(inputs.r, inputs.s, cases.EQUI, parse_window("tumbling:7us"))
     verify.check(pairs_of(join.frame().toArrow()), right, "files")
     by_slice = join.frame().groupBy("ts").count().toArrow()
@@ -124,7 +128,10 @@ def test_pairs_come_as_a_data_frame_as_well(session: Session, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_columns_of_any_type_are_joined(path: str, session: Session, tmp_path: Path) -> None:
+def test_columns_of_any_type_are_joined(
+    path: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    on_spark: Any = Here() if path == "files" else request.getfixturevalue("session").spark
     rng = np.random.default_rng(SEED)
     small = rng.integers(0, 6, 120)
     strings = pa.array(np.array(["a", "b", "ä", "", "e", "ff"], dtype=object)[small])
@@ -141,12 +148,12 @@ def test_columns_of_any_type_are_joined(path: str, session: Session, tmp_path: P
             pa.array([None if k == 2 else k for k in small.tolist()]),
         ),
     }
-    for name, (r_keys, s_keys) in columns.items():
-        r = pa.table({"k": r_keys, "ts": np.arange(120)})
-        s = pa.table({"k": s_keys, "ts": np.arange(120)})
-        predicate = Predicate.parse(on="k")
+    r = pa.table({**{name: of_r for name, (of_r, _) in columns.items()}, "ts": np.arange(120)})
+    s = pa.table({**{name: of_s for name, (_, of_s) in columns.items()}, "ts": np.arange(120)})
+    for name in (*columns,) if path == "files" else ("strings,with nulls", "wide,unsigned,times"):
+        predicate = Predicate.parse(on=name)
         join = on_files(
-            session, tmp_path / name, r, s, predicate, "all", path=path, partition_tuples=60
+            on_spark, tmp_path, r, s, predicate, "all", path=path, partition_tuples=60, slots=2
         )
         right = oracle.join(*as_streams(r, s, predicate), predicate, parse_window("all"))
         assert len(right) > 0
@@ -161,7 +168,7 @@ def test_a_mistake_in_the_data_is_one_sentence_and_leaves_nothing(
     back[[20, 21]] = 21, 20  # in the second row group, which the plan's sample leaves out
     tables = pa.table({"k": keys, "ts": back}), pa.table({"k": keys, "ts": np.arange(700)})
     for path in PATHS:
-        join = on_files(session, tmp_path, *tables, Predicate.parse(on="k"), "all", path=path)
+        join = on_files(session.spark, tmp_path, *tables, Predicate.parse(on="k"), "all", path=path)
         message = (
             r"r(: ts goes back at row 21| from row 17 on: ts goes back at row 4), from 21 to 20"
         )
@@ -212,14 +219,12 @@ def test_frames_may_have_dots_in_their_columns_names(session: Session) -> None:
     verify.check(pairs_of(join.frame().toArrow()), right, "shuffle")
 
 
-def test_a_key_that_the_shuffle_has_no_type_for_is_left_to_the_files(
-    session: Session, tmp_path: Path
-) -> None:
+def test_a_key_that_the_shuffle_has_no_type_for_is_left_to_the_files(tmp_path: Path) -> None:
     keys = np.arange(300, dtype=np.uint64) % 40 + np.uint64((1 << 64) - 40)
     stream = Stream({"k": keys}, np.zeros(300, np.int64), "x")
-    how = {"partition_tuples": 10}
+    how = {"partition_tuples": 10, "slots": 2}
     predicate = Predicate.parse("k")
-    join = on_files(session, tmp_path, *[table_of(stream)] * 2, predicate, "all", **how)
+    join = on_files(Here(), tmp_path, *[table_of(stream)] * 2, predicate, "all", **how)
     assert (join.path, join.partitioning.tasks_a_slice > 8) == ("files", True)
     right = oracle.join(stream, stream, predicate, parse_window("all"))
     verify.check(written(join, tmp_path / "out"), right, "files")
@@ -232,7 +237,7 @@ def test_a_heavy_key_comes_out_of_several_tasks(session: Session, tmp_path: Path
     predicate = Predicate.parse(on="k")
     for path in PATHS:
         join = on_files(
-            session,
+            Here() if path == "files" else session.spark,
             tmp_path,
             table_of(r),
             table_of(s),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.spark.samples import pairs_of, write_files
@@ -98,14 +99,17 @@ def test_folders_are_joined_as_streams_from_the_command_line(
     inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(inputs)
-    more = ("--checkpoint=checkpoint", "--max-files=1", "--classes=2", "--delay=1ms")
-    assert main(["spark-stream", *flags(Path(), *more)]) == 0
+    more = ("--checkpoint=checkpoint", "--max-files=1", "--classes=2", "--delay=1ms", "--how=left")
+    assert main(["spark-stream", *flags(Path(), *more, "--end")]) == 0
     told = capsys.readouterr()
     assert "pairs_so_far" in told.out
     batches = [line for line in told.err.splitlines() if line.startswith("batch ")]
     assert [line.partition(":")[0] for line in batches[:2]] == ["batch 0", "batch 1"]
-    assert f"{len(RIGHT):,} so far" in batches[-1]
-    verify.check(pairs_of(pq.read_table(inputs / "out")), RIGHT, "spark-stream")
+    alone = ROWS - len(set(RIGHT.r_rows.tolist()))
+    assert f"{len(RIGHT) + alone:,} so far; 0 tuples kept" in batches[-1]
+    table = pq.read_table(inputs / "out")
+    assert (table["s_row"].null_count, alone > 0) == (alone, True)
+    verify.check(pairs_of(table.filter(pc.is_valid(table["s_row"]))), RIGHT, "spark-stream")
 
 
 @pytest.mark.parametrize(
@@ -115,6 +119,7 @@ def test_folders_are_joined_as_streams_from_the_command_line(
         ("--on=key", "there is no column 'key'; it has row, k, ts"),
         ("--window=count:4", "spark cannot join under window count:4, only all, tumbling, time"),
         ("--out=r", "holds something else than a result"),
+        ("--r=r/*.csv", "r/*.csv: no file matches"),
         ("--how=outer", "how is one of inner, left, right, full, semi, anti, not 'outer'"),
         ("--columns=r.k,s.x", "s: there is no column 'x'; it has row, k"),
         ("--columns=k", "the column 'k' is in both r and s: write r.k or s.k"),
@@ -146,7 +151,9 @@ def test_a_mistake_is_one_sentence(
         ("--r=nothing", "--r nothing: must be a folder with at least one Parquet file"),
         ("--delay=soon", "a duration is a number with us, ms, s, min, h or d, not 'soon'"),
         ("--window=count:4", "a streaming join needs a window that time ends, tumbling or time"),
-        ("--how=left", "spark-stream joins inner only, not left; spark-join has the other kinds"),
+        ("--how=outer", "how is one of inner, left, right, full, semi, anti, not 'outer'"),
+        ("--how=semi --columns=s.k", "s.k: a join of kind semi has R's columns only"),
+        ("--end --follow", "--end is for complete folders, --follow waits for more: drop one"),
         ("--columns=s.x", "s: there is no column 'x'; it has row, k"),
         ("--ts=sent", "there is no arrival column 'sent'; it has row, k, ts"),
         ("--classes=0", "--classes must be at least 1, not 0"),
@@ -159,7 +166,7 @@ def test_a_mistake_in_a_stream_is_one_sentence(
     change: str, message: str, inputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = flags(inputs, f"--checkpoint={inputs / 'checkpoint'}")
-    assert main(["spark-stream", *given, change]) == 2
+    assert main(["spark-stream", *given, *change.split()]) == 2
     told = capsys.readouterr()
     assert message in told.err
     assert told.err.count("\n") == 1

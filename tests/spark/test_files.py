@@ -15,7 +15,7 @@ from streamjoin_common.errors import InputWarning
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.windows import parse_window
 from streamjoin_spark.batch import parts
-from streamjoin_spark.batch.files import open_stream
+from streamjoin_spark.batch.files import open_stream, schema_of
 
 TS = np.sort(np.random.default_rng(3).integers(-50, 200, 300))
 TABLE = pa.table({"v": np.arange(300), "k": np.arange(300) % 7, "ts": TS})
@@ -71,6 +71,23 @@ def test_files_of_a_stream_may_differ_in_what_a_join_does_not_ask_for(tmp_path: 
     pq.write_table(table.cast(pa.schema(fields)), part)
     stream, _ = open_stream(path, ["k"]).read(-50, 201)
     assert stream.column("k").tolist() == TABLE["k"].to_pylist()
+
+
+def test_a_pattern_names_the_files_and_folders_that_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, part in (("b/r-0", TABLE.slice(0, 90)), ("b/r-1", TABLE.slice(90, 10))):
+        write_files(tmp_path / name, part, 2, 11)
+    pq.write_table(TABLE.slice(100), tmp_path / "b" / "r-2.parquet")
+    pq.write_table(TABLE, tmp_path / "b" / "s.parquet")
+    monkeypatch.chdir(tmp_path)
+    files = open_stream(Path("b/r-*"), ["k"])
+    assert (files.rows, len(files.paths)) == (300, 5)
+    stream, _ = files.read(-50, 201)
+    assert stream.column("k").tolist() == TABLE["k"].to_pylist()
+    assert schema_of(Path("b/*.parquet")).names == TABLE.column_names
+    with pytest.raises(InputError, match=r"^x/\*\.parquet: no file matches$"):
+        open_stream(Path("x/*.parquet"), ["k"])
 
 
 def test_a_damaged_page_is_refused(tmp_path: Path) -> None:
@@ -155,7 +172,7 @@ def test_a_result_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         interrupted()
     assert list(tmp_path.iterdir()) == []
     for name in ("first", "second"):
-        with parts.staged(out) as folder:
+        with parts.staged(out, force=name == "second") as folder:
             assert not any(folder.iterdir())
             parts.write_manifest(folder, [], {"name": name})
         assert f'"{name}"' in (out / parts.MANIFEST).read_text()
@@ -168,12 +185,21 @@ def test_other_folders_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine" / "file").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for out, message in (
-        (tmp_path / "mine", "holds something else than a result; choose another folder"),
+        (tmp_path / "mine", "holds something else than a result, file: choose another folder"),
         (tmp_path / "file", "is a file; a result is a folder"),
         (tmp_path / "no" / "out", "there is no folder"),
     ):
         with pytest.raises(InputError, match=message), parts.staged(out):
             raise AssertionError("nothing may be written")
+    with parts.staged(tmp_path / "ours") as folder:
+        parts.write_manifest(folder, [], {})
+    message = (
+        r"holds an earlier result, _pairs\.json: choose another folder, or add --force \(force="
+    )
+    with pytest.raises(InputError, match=message), parts.staged(tmp_path / "ours"):
+        raise AssertionError("nothing may be written")
+    with pytest.raises(InputError, match="holds something else"):
+        parts.check_out(tmp_path / "mine", force=True)
 
 
 @pytest.mark.parametrize("window", ["tumbling:1s", "time:1s"])

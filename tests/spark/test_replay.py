@@ -32,6 +32,7 @@ def streams(seed: int, from_us: int = 0) -> tuple[Stream, Stream]:
     return found[0], found[1]
 
 
+slow = pytest.mark.slow
 ASKED = (
     ("k", None, "time:90us,7us", 0),
     ("k", "f=f:1:2", "tumbling:70us", -1000),
@@ -49,9 +50,7 @@ ASKED = (
         ),
         *(
             pytest.param(*asked, SparkSql(), id=f"spark-sql-{number}", marks=marks)
-            for (number, asked), marks in zip(
-                enumerate(ASKED), ((), (), pytest.mark.slow, pytest.mark.slow), strict=True
-            )
+            for (number, asked), marks in zip(enumerate(ASKED), (slow, (), slow, slow), strict=True)
         ),
     ],
 )

@@ -2,11 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,82 +11,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.host import cases
-from tests.spark.samples import table_of, window_of, write_files
+from tests.spark.samples import (
+    Here,
+    Row,
+    defined,
+    digest_of,
+    read_rows,
+    table_of,
+    window_of,
+    write_files,
+)
 
 from streamjoin import oracle
 from streamjoin.errors import InputError, UnsupportedError
-from streamjoin.tuples import Pairs, Stream
+from streamjoin.tuples import Stream
 from streamjoin_common.language.kinds import KINDS
 from streamjoin_common.language.predicates import Predicate
-from streamjoin_common.language.windows import TimeWindow, TumblingWindow, Window, parse_window
+from streamjoin_common.language.windows import parse_window
 from streamjoin_datagen.session import Session
 from streamjoin_spark.batch import lone, parts, rows
 from streamjoin_spark.batch.join import distributed_join
 
 SEED = int(os.environ.get("SEED", "0"))
-Row = tuple[int, int, int]
 pytestmark = pytest.mark.timeout(600)
-
-
-def defined(r: Stream, s: Stream, pairs: Pairs, window: Window, how: str) -> Counter[Row]:
-    """The rows of a kind of join from the pairs of the inner one; a missing row is -1."""
-    last = max([int(x.ts[-1]) for x in (r, s) if x.rows], default=0)
-
-    def moment(ts: int, own: int) -> int:
-        if isinstance(window, TumblingWindow):
-            return min((ts // window.length_us + 1) * window.length_us, last)
-        return min(ts + own, last) if isinstance(window, TimeWindow) else last
-
-    widths = (window.r_us, window.s_us) if isinstance(window, TimeWindow) else (0, 0)
-    inner = [
-        (a, b, max(int(r.ts[a]), int(s.ts[b])))
-        for a, b in zip(pairs.r_rows.tolist(), pairs.s_rows.tolist(), strict=True)
-    ]
-    r_met, s_met = {a for a, _, _ in inner}, {b for _, b, _ in inner}
-    if how == "semi":
-        return Counter((a, -1, min(t for b, _, t in inner if a == b)) for a in r_met)
-    found = [] if how == "anti" else inner
-    if how in {"left", "full", "anti"}:
-        lonely = [a for a in range(r.rows) if a not in r_met]
-        found = [*found, *((a, -1, moment(int(r.ts[a]), widths[0])) for a in lonely)]
-    if how in {"right", "full"}:
-        lonely = [b for b in range(s.rows) if b not in s_met]
-        found = [*found, *((-1, b, moment(int(s.ts[b]), widths[1])) for b in lonely)]
-    return Counter(found)
-
-
-@dataclass
-class Here:
-    """A session and its frames whose jobs run in this process: the workers' part, without Spark."""
-
-    numbers: int = 0
-    done: tuple[Any, ...] = ()
-    sparkContext = SimpleNamespace(defaultParallelism=2)  # noqa: N815
-
-    def range(self, first: int, end: int, step: int, parts: int) -> "Here":
-        assert (first, step) == (0, 1)
-        assert parts >= 1
-        return Here(end)
-
-    def mapInArrow(self, work: Callable[[Any], Iterator[pa.RecordBatch]], schema: str) -> "Here":  # noqa: N802
-        batch = pa.record_batch({"id": pa.array(np.arange(self.numbers))})
-        found = [row for out in work(iter([batch])) for row in out.to_pylist()]
-        return Here(done=tuple(SimpleNamespace(asDict=row.copy) for row in found))
-
-    def collect(self) -> list[Any]:
-        return [*self.done]
-
-
-def read(out: Path) -> Counter[Row]:
-    table = pq.read_table(out)
-    assert table.schema.names == ["r_row", "s_row", "ts"]
-    columns = [table.column(name).fill_null(-1).to_pylist() for name in table.schema.names]
-    return Counter(zip(*columns, strict=True))
-
-
-def digest_of(found: Counter[Row]) -> str:
-    both = np.array([row[:2] for row in found.elements()], dtype=np.int64).reshape(-1, 2)
-    return Pairs(both[:, 0], both[:, 1]).digest
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 5))
@@ -121,9 +65,9 @@ def test_every_kind_gives_the_rows_of_its_definition(
                 slots=2,
                 how=how,
             )
-            manifest = join.write(tmp_path / "out")
+            manifest = join.write(tmp_path / "out", force=True)
             right = defined(r, s, pairs, window, how)
-            assert read(tmp_path / "out") == right, (how, window.text, name)
+            assert read_rows(tmp_path / "out") == right, (how, window.text, name)
             assert (manifest["how"], manifest["pairs"]) == (how, right.total())
             assert manifest["digest"] == digest_of(right)
             left = {path.name for path in (tmp_path / "out").iterdir()}
@@ -147,11 +91,11 @@ def test_a_partner_in_a_later_slice_of_time_is_noticed(
         here, *paths, on="k", window=window, partition_tuples=20, slots=2, how="full"
     )
     assert join.partitioning.slices > 10
-    join.write(tmp_path / "out")
+    join.write(tmp_path / "out", force=True)
     predicate = Predicate.parse(on="k")
     right = defined(r, s, oracle.join(r, s, predicate, window), window, "full")
     assert right.total() == count + 3
-    assert read(tmp_path / "out") == right
+    assert read_rows(tmp_path / "out") == right
 
 
 COUNT = 150
@@ -243,7 +187,7 @@ def test_files_give_rows_of_columns_of_any_type(
         columns="*",
     )
     assert join.path == "files"
-    manifest = join.write(tmp_path / "out")
+    manifest = join.write(tmp_path / "out", force=True)
     table = pq.read_table(tmp_path / "out")
     names = [("r", name) for name in r.column_names]
     names += [("s", name) for name in S.column_names if how != "semi"]
@@ -266,7 +210,7 @@ def test_rows_may_have_columns_of_one_side_alone(tmp_path: Path) -> None:
         join = distributed_join(
             here, r, s, on="k", window=WINDOW, slots=2, how="full", columns=".".join(name)
         )
-        join.write(tmp_path / "out")
+        join.write(tmp_path / "out", force=True)
         assert rows_in(pq.read_table(tmp_path / "out")) == looked_up(R, S, "full", [name])
 
 
@@ -287,14 +231,15 @@ def test_the_shuffle_gives_the_same_rows_of_files_and_data_frames(
     names = [("r", name) for name in ("word", *ODD)] + [("s", "a.b"), ("s", "k"), ("s", "both")]
     columns = [f"{side}.{name}" for side, name in names]
     join = distributed_join(session.spark, r_files, s_frame, how="full", columns=columns, **asked)
-    manifest = join.write(tmp_path / "out")
+    manifest = join.write(tmp_path / "out", force=True)
     table = pq.read_table(tmp_path / "out")
     assert rows_in(table) == looked_up(r, S, "full", names)
     assert table.schema.field("big").type == pa.uint64()
     assert manifest["digest"] == digest_of(right_rows("full"))
 
-    distributed_join(session.spark, r_frame, s_files, how="semi", **asked).write(tmp_path / "out")
-    assert read(tmp_path / "out") == right_rows("semi")
+    join = distributed_join(session.spark, r_frame, s_files, how="semi", **asked)
+    join.write(tmp_path / "out", force=True)
+    assert read_rows(tmp_path / "out") == right_rows("semi")
 
     join = distributed_join(session.spark, r_frame, s_files, columns="s.a.b,r.list,r.time", **asked)
     names = [("s", "a.b"), ("r", "list"), ("r", "time")]

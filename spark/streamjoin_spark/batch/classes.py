@@ -64,6 +64,33 @@ class Radix:
         return _without_missing(first, first, stream)
 
 
+@dataclass(frozen=True)
+class WithEvery:
+    """Classes where tuples that join with nothing have one too, their first.
+
+    Attributes
+    ----------
+    classes : Classes
+        The classes of all others.
+    sides : tuple of str
+        Sides, ``"r"`` and ``"s"``, whose tuples without a partner are asked for.
+    """
+
+    classes: Classes
+    sides: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """As many."""
+        return self.classes.count
+
+    def of(self, stream: Stream, of_r: bool) -> tuple[Int64s, Int64s]:
+        """First and last class of every tuple."""
+        first, last = self.classes.of(stream, of_r)
+        asked = ("r" if of_r else "s") in self.sides
+        return first, np.maximum(first, last) if asked else last
+
+
 def key_hashes(stream: Stream, predicate: Predicate, of_r: bool) -> NDArray[np.uint64]:
     """Hash all columns of equi terms: equal keys have equal hashes, whatever their widths."""
     mixed = np.zeros(stream.rows, dtype=np.uint64)

@@ -19,7 +19,7 @@ from streamjoin.errors import InputError
 from streamjoin.inputs.batches import from_arrow
 from streamjoin.inputs.columns import arrow_arrivals
 from streamjoin.inputs.conversion import in_nanoseconds
-from streamjoin.inputs.files import DEFAULT_ARRIVAL, require_columns
+from streamjoin.inputs.files import DEFAULT_ARRIVAL, files_of, require_columns
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.callers import warn_caller
 from streamjoin_common.language.arrivals import ArrivalColumn
@@ -164,7 +164,7 @@ class StreamFiles:
 
 
 def schema_of(path: Path) -> pa.Schema:
-    """Return the columns of a Parquet file, or of the first of a folder.
+    """Return the columns of a Parquet file, or of the first of several.
 
     Raises
     ------
@@ -181,12 +181,12 @@ def open_stream(
     arrival: ArrivalColumn = DEFAULT_ARRIVAL,
     payload: Sequence[str] = (),
 ) -> StreamFiles:
-    """Read the footers of a Parquet file, or of a folder's Parquet files in order of their names.
+    """Read the footers of Parquet files, those of a folder or pattern in order of their names.
 
     Parameters
     ----------
     path : Path
-        The file or folder.
+        The file or folder, or a pattern as ``a/*.parquet``.
     columns, payload : sequence of str
         The join columns, and those that joined rows have.
     arrival : ArrivalColumn, optional
@@ -280,6 +280,11 @@ def footer(path: Path | str) -> Any:
 
 
 def _files(path: Path) -> list[Path]:
+    """Return the files of a file, of a folder, or of all that matches a pattern, in order."""
+    return [file for each in files_of(path) for file in _files_at(each)]
+
+
+def _files_at(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.exists():

@@ -122,15 +122,19 @@ class SparkJoin:
 
         return self._cogrouped(find_sent, kinds)
 
-    def write(self, out: Path, about: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def write(
+        self, out: Path, about: Mapping[str, Any] | None = None, *, force: bool = False
+    ) -> dict[str, Any]:
         """Write the pairs as part files and a manifest, whole or not at all.
 
         Parameters
         ----------
         out : Path
-            A new folder, or an earlier result's, that every worker can reach under this name.
+            A folder that every worker can reach under this name.
         about : mapping, optional
             What the manifest is to say besides.
+        force : bool
+            Whether an earlier result in that folder is replaced.
 
         Returns
         -------
@@ -144,11 +148,10 @@ class SparkJoin:
         EngineError
             If the job failed.
         """
-        with staged(Path(out)) as folder:
-            reports = self.reports(folder)
+        with staged(Path(out), force=force) as folder:
             parts = [
                 Part(row["name"], row["pairs"], row["bytes"], int(row["digest"], 16))
-                for row in reports
+                for row in self.reports(folder)
             ]
             described = {
                 "predicate": self.predicate.text,
@@ -314,7 +317,7 @@ def distributed_join(
     spark : pyspark.sql.SparkSession
         Where it runs.
     r, s : path or DataFrame
-        Parquet file or folder, in arrival order; or a DataFrame with a column of row numbers.
+        Parquet file or folder, or a pattern, in arrival order; or a DataFrame with row numbers.
     on, band : str or list of str, optional
         The predicate, as :func:`streamjoin.join` takes it.
     window : Window or str
@@ -370,14 +373,8 @@ def planned(spark: "SparkSession", inputs: Inputs, slots: int | None = None) -> 
         samples = comparable_on_spark(sides[0].sample, sides[1].sample, predicate)
         sides = [Side(x.rows, x.times_us, y) for x, y in zip(sides, samples, strict=True)]
     slots = slots or spark.sparkContext.defaultParallelism
-    parts = plan(
-        sides[0],
-        sides[1],
-        predicate,
-        inputs.window,
-        slots=slots,
-        partition_tuples=inputs.partition_tuples,
-    )
+    how = {"slots": slots, "partition_tuples": inputs.partition_tuples}
+    parts = plan(sides[0], sides[1], predicate, inputs.window, **how)
     if path == "auto":
         columns = [column for side in sides for column in side.sample.columns.values()]
         few = reads(parts) <= MAX_READS or any(column.dtype == np.uint64 for column in columns)

@@ -22,7 +22,7 @@ from streamjoin_spark.batch.frames import StreamFrame, tables_of
 from streamjoin_spark.batch.matched import read_matched
 from streamjoin_spark.batch.partition import LAST_TIME, Partitioning, ends_us
 from streamjoin_spark.batch.parts import Batch
-from streamjoin_spark.batch.rows import RowColumns, recast, row_bytes
+from streamjoin_spark.batch.rows import RowColumns, recast, single_rows
 from streamjoin_spark.batch.worker import REPORT_SPARK, prepare_worker, report
 
 if TYPE_CHECKING:
@@ -66,15 +66,7 @@ class Lone:
 
     def rows(self, rows: Int64s, ts: Int64s, payload: pa.Table | None) -> Iterator[Batch]:
         """Make rows of a result."""
-        nobody = np.full(len(rows), -1, dtype=np.int64)
-        r_rows, s_rows = (rows, nobody) if self.side == "r" else (nobody, rows)
-        batch = Batch(r_rows, s_rows, ts, None, "s" if self.side == "r" else "r")
-        if self.columns is None:
-            yield batch
-            return
-        own = payload, row_bytes(payload, len(rows)), np.arange(len(rows))
-        r, s = (own, None) if self.side == "r" else (None, own)
-        yield from self.columns.joined(batch, r, s)
+        return single_rows(self.side, rows, ts, payload, self.columns)
 
     def of_blocks(self, files: StreamFiles, first: int, end: int) -> Iterator[Batch]:
         """Hold blocks ``first`` to below ``end`` of files against what the tasks noted."""

@@ -176,25 +176,32 @@ def write_manifest(
 
 
 @contextlib.contextmanager
-def staged(out: Path) -> Iterator[Path]:
+def staged(out: Path, *, force: bool = False) -> Iterator[Path]:
     """Give a folder beside ``out`` to write to; at the end of the block it becomes ``out``.
 
     If the block fails nothing is left behind and an earlier result stays as it was.
 
+    Parameters
+    ----------
+    out : Path
+        The folder.
+    force : bool
+        Whether an earlier result is replaced.
+
     Raises
     ------
     InputError
-        If ``out`` holds something else than an earlier result.
+        If ``out`` holds an earlier result that is not to be replaced, or something else.
     StorageError
         If it cannot be written.
     """
-    check_out(out)
+    check_out(out, force=force)
     with storage.new_folder(out) as folder:
         yield folder
 
 
-def check_out(out: Path) -> None:
-    """Refuse a folder that holds something else than an earlier result.
+def check_out(out: Path, *, force: bool = False) -> None:
+    """Refuse a folder that holds something else than a result, and an earlier result unless forced.
 
     Raises
     ------
@@ -207,5 +214,14 @@ def check_out(out: Path) -> None:
         raise InputError(f"--out {out}: is a file; a result is a folder")
     if not out.absolute().parent.is_dir():
         raise InputError(f"--out {out}: there is no folder {out.absolute().parent}")
-    if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).is_file():
-        raise InputError(f"--out {out}: holds something else than a result; choose another folder")
+    if (out / MANIFEST).is_file():
+        if not force:
+            raise InputError(
+                f"--out {out}: holds an earlier result, {MANIFEST}: choose another folder, or add "
+                "--force (force=True in Python) to replace it"
+            )
+    elif out.is_dir() and any(out.iterdir()):
+        held = min(path.name for path in out.iterdir())
+        raise InputError(
+            f"--out {out}: holds something else than a result, {held}: choose another folder"
+        )

@@ -103,6 +103,32 @@ class RowColumns:
             start = part.stop
 
 
+def single_rows(
+    side: str, rows: Int64s, ts: Int64s, payload: pa.Table | None, columns: RowColumns | None
+) -> Iterator[Batch]:
+    """Make rows of tuples of one side, whose other side is missing.
+
+    Parameters
+    ----------
+    side : str
+        ``"r"`` or ``"s"``.
+    rows, ts : ndarray of int64
+        Their row numbers, and the times of the rows.
+    payload : pyarrow.Table or None
+        Their columns that the rows have, if there are any.
+    columns : RowColumns or None
+        What the rows have; None for row numbers.
+    """
+    nobody = np.full(len(rows), -1, dtype=np.int64)
+    r_rows, s_rows = (rows, nobody) if side == "r" else (nobody, rows)
+    batch = Batch(r_rows, s_rows, ts, None, "s" if side == "r" else "r")
+    if columns is None:
+        yield batch
+        return
+    own = payload, row_bytes(payload, len(rows)), np.arange(len(rows))
+    yield from columns.joined(batch, *((own, None) if side == "r" else (None, own)))
+
+
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Types without views, runs and dictionaries: of those every part file has its own."""
     plain = written_out(schema.empty_table(), dictionaries=True).schema

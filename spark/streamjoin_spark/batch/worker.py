@@ -70,11 +70,15 @@ class Tuples:
         Their row numbers.
     payload : pyarrow.Table or None
         Their columns that joined rows have, if there are any and they are at hand.
+    first_pair_us : ndarray of int64 or None
+        When the first pair of each was complete, ``LAST_TIME`` where there is none; None where the
+        kind of join does not ask.
     """
 
     stream: Stream
     rows: Int64s
     payload: pa.Table | None = None
+    first_pair_us: Int64s | None = None
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,8 @@ def some_of(tuples: Tuples, kept: Any) -> Tuples:
     own = Stream(columns, stream.ts[kept], stream.source, missing=missing)
     if payload is not None:
         payload = payload.filter(pa.array(kept))
-    return Tuples(own, tuples.rows[kept], payload)
+    first = tuples.first_pair_us
+    return Tuples(own, tuples.rows[kept], payload, None if first is None else first[kept])
 
 
 def report(number: int, batches: Iterator[Batch], folder: Path, meter: Meter) -> pa.RecordBatch:

@@ -1,25 +1,31 @@
 """One batch of a streaming query after the other, each done once."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin.errors import InputError
 from streamjoin_common import storage
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
-from streamjoin_spark.batch.classes import Classes
+from streamjoin_spark.batch.classes import Classes, WithEvery
 from streamjoin_spark.batch.local import NO_TIME
+from streamjoin_spark.batch.matched import asked_sides
+from streamjoin_spark.batch.partition import LAST_TIME
 from streamjoin_spark.batch.plan import choose_classes
 from streamjoin_spark.batch.rows import RowColumns
 from streamjoin_spark.streaming.state import (
     FORMAT,
     classes_from,
     classes_to,
+    end_of,
     forget,
     kept_folder,
     last_record,
     record_path,
+    write_end,
     write_record,
 )
 from streamjoin_spark.streaming.step import Step
@@ -53,6 +59,8 @@ class StreamingJoin:
         What joined rows have; None for row numbers.
     payload : tuple of pyarrow.Schema or None
         Columns of R and of S that joined rows have.
+    how : str
+        The kind of join.
     arrived : callable
         Makes of a batch's DataFrame what it brings.
     heard : callable
@@ -69,6 +77,7 @@ class StreamingJoin:
     names: tuple[tuple[str, ...], tuple[str, ...]]
     columns: RowColumns | None
     payload: "tuple[pa.Schema | None, pa.Schema | None]"
+    how: str
     arrived: "Callable[[DataFrame], Arrived]"
     heard: Callable[[dict[str, Any]], None] = lambda _: None
 
@@ -80,27 +89,80 @@ class StreamingJoin:
         arrived = self.arrived(batch)
         classes = self._classes(arrived, before)
         reports = []
-        # Pairs that are there were named before a crash: they are the same.
-        pairs, kept = self.out / f"batch={number}", kept_folder(self.state, number)
-        with (
-            storage.new_folder(pairs, keep=lambda _: True, empty=False) as draft,
-            storage.new_folder(kept) as after,
-        ):
-            if classes is not None:
-                step = Step(
-                    self.predicate,
-                    self.window,
-                    classes,
-                    int(before["watermark_us"]),
-                    self.names,
-                    kept_folder(self.state, int(before["batch"])),
-                    after,
-                    draft,
-                    self.columns,
-                    self.payload,
-                )
+        with self._step(number, before, classes) as step:
+            if step is not None:
                 reports = arrived.run(step, int(before["kept"]))
         self._finish(number, before, classes, reports)
+
+    def end(self) -> dict[str, Any]:
+        """Report the tuples that still wait, as a batch of its own: both streams have ended.
+
+        Nothing happens if it was done before.
+
+        Raises
+        ------
+        InputError
+            If Spark has begun a batch that is not done.
+        """
+        before = last_record(self.state)
+        number = int(before["batch"]) + 1
+        ended = end_of(self.state)
+        if ended is None:
+            begun = self.state.parent / "offsets" / str(number)
+            if begun.exists():
+                raise InputError(
+                    f"{self.state.parent}: Spark has begun batch {number} and not ended it: run "
+                    "the same query again, then end its streams"
+                )
+            write_end(self.state, number - 1)
+        elif ended < number - 1:
+            return before
+        classes = None
+        if before["classes"] is not None:
+            classes = classes_from(before["classes"], self.predicate)
+        last_us = max(before["r_last"], before["s_last"])
+        reports = []
+        with self._step(number, {**before, "watermark_us": LAST_TIME}, classes, last_us) as step:
+            if step is not None:
+                reports = [step.run(task) for task in range(step.classes.count)]
+        return self._finish(number, before, classes, reports)
+
+    @contextlib.contextmanager
+    def _step(
+        self,
+        number: int,
+        before: dict[str, Any],
+        classes: Classes | None,
+        last_us: int = LAST_TIME,
+    ) -> Iterator[Step | None]:
+        """Give what is done with each class of a batch; then its rows and what it keeps are there.
+
+        It is None where no tuple has come yet.
+        """
+        # Rows that are there were named before a crash: they are the same.
+        rows, kept = self.out / f"batch={number}", kept_folder(self.state, number)
+        with (
+            storage.new_folder(rows, keep=lambda _: True, empty=False) as draft,
+            storage.new_folder(kept) as after,
+        ):
+            if classes is None:
+                yield None
+                return
+            sides = asked_sides(self.how)
+            yield Step(
+                self.predicate,
+                self.window,
+                WithEvery(classes, sides) if sides else classes,
+                int(before["watermark_us"]),
+                self.names,
+                kept_folder(self.state, int(before["batch"])),
+                after,
+                draft,
+                self.columns,
+                self.payload,
+                self.how,
+                last_us,
+            )
 
     def _classes(self, arrived: "Arrived", before: dict[str, Any]) -> Classes | None:
         """Return the classes chosen by the first batch that held a tuple."""
@@ -117,8 +179,8 @@ class StreamingJoin:
         before: dict[str, Any],
         classes: Classes | None,
         reports: list[dict[str, Any]],
-    ) -> None:
-        """Make the batch done, whose pairs are visible, then forget the state before it."""
+    ) -> dict[str, Any]:
+        """Make the batch done, whose rows are visible, then forget the state before it."""
         lasts = [
             max([before[name], *(row[name] for row in reports if row[name] is not None)])
             for name in ("r_last", "s_last")
@@ -144,3 +206,4 @@ class StreamingJoin:
         write_record(self.state, record)
         forget(self.state, number)
         self.heard(record)
+        return record

@@ -18,7 +18,7 @@ from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.selections import Chosen, Selection
 from streamjoin_common.language.windows import AllWindow, CountWindow, Window, parse_window
 from streamjoin_spark.batch.files import footer
-from streamjoin_spark.streaming.state import FOLDER, last_record, record_path
+from streamjoin_spark.streaming.state import FOLDER, end_of, last_record, record_path
 
 ROW_NUMBERS = "row numbers"
 """What a checkpoint says of a join without columns."""
@@ -38,6 +38,8 @@ class Asked:
         Row, arrival and join columns, of R and of S.
     arrivals : Arrivals
         The arrival columns.
+    how : str
+        The kind of join.
     rows : list of Chosen
         Columns of joined rows, when :meth:`choose` was called; none for row numbers.
     described : dict of str to str
@@ -48,7 +50,7 @@ class Asked:
     InputError
         If the predicate or the window cannot be read.
     UnsupportedError
-        If the window bounds no state, or the join is not an inner one.
+        If the window bounds no state.
     """
 
     def __init__(
@@ -62,10 +64,7 @@ class Asked:
         ts_unit: str | None = None,
         how: str = "inner",
     ) -> None:
-        if parse_how(how) != "inner":
-            raise UnsupportedError(
-                f"spark-stream joins inner only, not {how}; spark-join has the other kinds"
-            )
+        self.how = parse_how(how)
         self.predicate = Predicate.parse(on, band)
         self.window = parse_window(window) if isinstance(window, str) else window
         if isinstance(self.window, AllWindow | CountWindow):
@@ -85,6 +84,7 @@ class Asked:
             "row": row,
             "ts": (ts or arrivals.r.name) + (f" in {ts_unit}" if ts_unit else ""),
             "columns": ROW_NUMBERS,
+            "how": self.how,
         }
 
     def choose(
@@ -99,7 +99,7 @@ class Asked:
         """
         if columns is None:
             return
-        self.rows = Selection.parse(columns).resolve(r_names, s_names)
+        self.rows = Selection.parse(columns).resolve(r_names, s_names, how=self.how)
         self.described["columns"] = ",".join(f"{each.side}.{each.column}" for each in self.rows)
 
     def payload(self, side: str) -> list[str]:
@@ -124,8 +124,17 @@ class Asked:
         comparable_on_spark(ones[0], ones[1], self.predicate)
 
 
-def check_folders(what: Asked, out: Path, checkpoint: Path) -> None:
-    """Refuse a checkpoint of another join, and a folder with other pairs.
+def check_folders(what: Asked, out: Path, checkpoint: Path, *, ending: bool = False) -> None:
+    """Refuse a checkpoint of another join or of streams that have ended, and other pairs.
+
+    Parameters
+    ----------
+    what : Asked
+        The join.
+    out, checkpoint : Path
+        Its folders.
+    ending : bool
+        Whether its streams end, or have ended: nothing else is to be read.
 
     Raises
     ------
@@ -137,13 +146,18 @@ def check_folders(what: Asked, out: Path, checkpoint: Path) -> None:
     before = last_record(checkpoint.absolute() / FOLDER)
     what.described["out"] = str(out.absolute())
     if before["batch"] >= 0:
-        before.setdefault("columns", ROW_NUMBERS)  # records of earlier versions do not say
+        before = {"columns": ROW_NUMBERS, "how": "inner", **before}  # of earlier versions too
     for name, asked in what.described.items():
         if before.get(name, asked) != asked:
             raise InputError(
                 f"{checkpoint}: is the checkpoint of a join with {name} {before[name]}, not "
                 f"{asked}; choose another folder"
             )
+    if not ending and end_of(checkpoint.absolute() / FOLDER) is not None:
+        raise InputError(
+            f"{checkpoint}: is the checkpoint of streams that --end has ended: choose another "
+            "checkpoint and another --out"
+        )
     _check_out(out, checkpoint, before)
 
 
@@ -161,7 +175,8 @@ def _check_out(out: Path, checkpoint: Path, before: dict[str, Any]) -> None:
     newest = max(numbers, default=-1)
     # The batch after the last that is done may have shown its pairs, if Spark had begun it.
     done = int(before["batch"])
-    foreign = newest > done + (checkpoint / "offsets" / str(done + 1)).exists()
+    begun = (checkpoint / "offsets" / str(done + 1)).exists() or end_of(checkpoint / FOLDER) == done
+    foreign = newest > done + begun
     record = record_path(checkpoint / FOLDER, newest)
     if not foreign and record.exists():
         shown = (out / f"batch={newest}").glob("part-*.parquet")

@@ -12,7 +12,9 @@ A pair is produced when the second of its tuples is processed, in whatever order
 new R tuples meet S's state and its new tuples, new S tuples meet R's state. The watermark is the
 arrival time that both streams have reached, less the delay that is allowed; tuples behind it are
 late, dropped and counted. A tuple of R is kept while ``ts + T_R`` (or the end of its
-tumbling window) is ahead of the watermark, as nothing that is not late can meet it later.
+tumbling window) is ahead of the watermark, as nothing that is not late can meet it later. For kinds
+other than ``inner`` it is then decided whether it has a partner
+(:mod:`~streamjoin_spark.streaming.decided`).
 """
 
 from collections.abc import Callable, Sequence
@@ -28,9 +30,7 @@ from streamjoin_spark.batch.worker import load
 from streamjoin_spark.streaming.batches import StreamingJoin
 from streamjoin_spark.streaming.checks import Asked, check_folders
 from streamjoin_spark.streaming.source import Folders, Rows
-from streamjoin_spark.streaming.state import (
-    FOLDER,
-)
+from streamjoin_spark.streaming.state import FOLDER
 from streamjoin_spark.streaming.step import SideFiles, first_file, open_side
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ def stream_join(
     columns : str or sequence of str, optional
         Columns of joined rows, as ``"r.a,s.b"`` or ``"*"``; row numbers and time by default.
     how : str
-        ``inner``; other kinds are refused.
+        ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``. A tuple without a partner is
+        reported once the watermark has passed the time from which nothing can give it one; with
+        ``semi`` a tuple once the watermark has passed its first pair.
 
     Returns
     -------
@@ -96,22 +98,30 @@ def stream_join(
     InputError
         If columns or folders are not what they must be, or the checkpoint is of another join.
     UnsupportedError
-        If the window bounds no state, or the kind is not inner.
+        If the window bounds no state.
     """
     what = Asked(on, band, window, row, ts, ts_unit=ts_unit, how=how)
+    source = _opened_frames(what, r, s, columns)
+    return _writer(what, source, (out, checkpoint), delay_us, classes)
+
+
+def _opened_frames(
+    what: Asked, r: "DataFrame", s: "DataFrame", columns: str | Sequence[str] | None
+) -> Rows:
+    """Check two streaming DataFrames."""
     for frame, name in ((r, "r"), (s, "s")):
         if not frame.isStreaming:
             raise InputError(f"{name}: is no streaming DataFrame; join it with distributed_join")
     what.choose(columns, r.columns, s.columns)
     arrivals = (what.arrivals.r, what.arrivals.s)
     sides = [
-        open_frame(frame, name, row, arrival, names[2:], payload=what.payload(name))
+        open_frame(frame, name, names[0], arrival, names[2:], payload=what.payload(name))
         for frame, name, names, arrival in zip(
             (r, s), ("r", "s"), what.names, arrivals, strict=True
         )
     ]
     what.check_types(sides[0].nothing, sides[1].nothing)
-    return _writer(what, Rows(sides[0], sides[1]), (out, checkpoint), delay_us, classes)
+    return Rows(sides[0], sides[1])
 
 
 def stream_join_files(
@@ -195,6 +205,7 @@ def opened_folders(
     row: str,
     columns: str | Sequence[str] | None,
     how: str,
+    ending: bool = False,
 ) -> tuple["Asked", tuple[SideFiles, SideFiles]]:
     """Check what :func:`stream_join_files` is given and look into its folders, without Spark.
 
@@ -207,13 +218,97 @@ def opened_folders(
     what.described |= {"r": str(r.absolute()), "s": str(s.absolute())}
     files = first_file(r, "r"), first_file(s, "s")
     what.choose(columns, schema_of(files[0]).names, schema_of(files[1]).names)
-    check_folders(what, out, checkpoint)
+    check_folders(what, out, checkpoint, ending=ending)
     sides = (
         open_side(files[0], "r", what.names[0], what.arrivals.r, what.payload("r")),
         open_side(files[1], "s", what.names[1], what.arrivals.s, what.payload("s")),
     )
     what.check_types(sides[0].read().stream, sides[1].read().stream)
     return what, sides
+
+
+def end_streams(
+    r: "Path | DataFrame",
+    s: "Path | DataFrame",
+    *,
+    out: Path,
+    checkpoint: Path,
+    heard: Callable[[dict[str, Any]], None] = lambda _: None,
+    **asked: Any,
+) -> dict[str, Any]:
+    """End both streams of a query that has stopped: report the tuples that still wait, once.
+
+    The rows are then those of all that has arrived. The checkpoint takes no more tuples.
+
+    Parameters
+    ----------
+    r, s : Path or DataFrame
+        The folders of :func:`stream_join_files`, or the DataFrames of :func:`stream_join`.
+    out, checkpoint : Path
+        Its folders.
+    heard : callable taking dict
+        Is called with the record of the last batch when it is done.
+    **asked
+        What else the query was given of ``on``, ``band``, ``window``, ``ts``, ``ts_unit``, ``row``,
+        ``columns`` and ``how``.
+
+    Returns
+    -------
+    dict
+        The record of the last batch.
+
+    Raises
+    ------
+    InputError
+        If the checkpoint is of another join, or a batch has been begun and is not done.
+    """
+    asked = {**_DEFAULTS, **asked}
+    source: Rows | Folders
+    if isinstance(r, Path) and isinstance(s, Path):
+        what, sides = opened_folders(r, s, out=out, checkpoint=checkpoint, ending=True, **asked)
+        source = Folders(None, r, s, sides, None)
+    else:
+        columns = asked.pop("columns")
+        what = Asked(**asked)
+        source = _opened_frames(what, r, s, columns)  # type: ignore[arg-type]  # not paths, so frames
+        check_folders(what, out, checkpoint, ending=True)
+    return _joined(what, source, (out, checkpoint), heard=heard).end()
+
+
+_DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("on", "band", "ts", "ts_unit", "columns")),
+    "row": "row",
+    "how": "inner",
+}
+"""What a query is given by default."""
+
+
+def _joined(
+    what: Asked,
+    source: Rows | Folders,
+    folders: tuple[Path, Path],
+    delay_us: int = 0,
+    classes: int = DEFAULT_CLASSES,
+    *,
+    heard: Callable[[dict[str, Any]], None] = lambda _: None,
+) -> StreamingJoin:
+    out, checkpoint = folders
+    payload = source.payload
+    return StreamingJoin(
+        what.predicate,
+        what.window,
+        what.described,
+        delay_us,
+        classes,
+        out.absolute(),
+        checkpoint.absolute() / FOLDER,
+        what.names,
+        RowColumns.of(what.rows, *payload) if what.rows else None,
+        payload,
+        what.how,
+        source.arrived,
+        heard,
+    )
 
 
 def _writer(
@@ -229,21 +324,6 @@ def _writer(
     if classes < 1 or delay_us < 0:
         raise InputError(f"classes must be at least 1, and the delay not below 0: {classes}")
     check_folders(what, out, checkpoint)
-    state = checkpoint.absolute() / FOLDER
-    payload = source.payload
-    join = StreamingJoin(
-        what.predicate,
-        what.window,
-        what.described,
-        delay_us,
-        classes,
-        out.absolute(),
-        state,
-        what.names,
-        RowColumns.of(what.rows, *payload) if what.rows else None,
-        payload,
-        source.arrived,
-        heard,
-    )
+    join = _joined(what, source, folders, delay_us, classes, heard=heard)
     writer = source.stream().writeStream.foreachBatch(join.process)
     return writer.option("checkpointLocation", str(checkpoint.absolute()))

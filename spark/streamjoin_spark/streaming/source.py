@@ -57,8 +57,8 @@ class Folders:
 
     Attributes
     ----------
-    spark : pyspark.sql.SparkSession
-        Where the workers are.
+    spark : pyspark.sql.SparkSession or None
+        Where the workers are; None where nothing is to be read.
     r, s : Path
         The folders.
     sides : tuple of SideFiles
@@ -67,7 +67,7 @@ class Folders:
         Maximum files of each side in a batch.
     """
 
-    spark: "SparkSession"
+    spark: "SparkSession | None"
     r: Path
     s: Path
     sides: tuple[SideFiles, SideFiles]
@@ -82,6 +82,7 @@ class Folders:
         """Return the names of files as they appear: ``side, path``."""
         from pyspark.sql import functions
 
+        assert self.spark is not None
         frames = []
         for side_number, folder in enumerate((self.r, self.s)):
             reader = self.spark.readStream.format("binaryFile").schema(_FILE)
@@ -94,6 +95,7 @@ class Folders:
 
     def arrived(self, batch: "DataFrame") -> Arrived:
         """Take a batch of names."""
+        assert self.spark is not None
         rows = [(row["side"], row["path"].removeprefix("file:")) for row in collected(batch)]
         r, s = (
             replace(side, paths=tuple(sorted(path for own, path in rows if own == side_number)))

@@ -1,7 +1,7 @@
 """One batch of a streaming join, class by class: what its tasks do, wherever they run."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,22 @@ from streamjoin.errors import InputError
 from streamjoin.inputs.agreement import comparable
 from streamjoin.inputs.files import require_columns
 from streamjoin.inputs.payload import written_out
+from streamjoin.tuples import Int64s
 from streamjoin_common.language.arrivals import ArrivalColumn
+from streamjoin_common.language.kinds import R_ONLY
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 from streamjoin_spark.batch.classes import Classes
 from streamjoin_spark.batch.files import bounds_us, footer, hint_unit, reading
 from streamjoin_spark.batch.frames import tuples_of
 from streamjoin_spark.batch.local import join_rows
+from streamjoin_spark.batch.matched import asked_sides
+from streamjoin_spark.batch.partition import LAST_TIME
 from streamjoin_spark.batch.parts import Batch, write_part
-from streamjoin_spark.batch.rows import RowColumns, plain_schema, row_bytes
+from streamjoin_spark.batch.rows import RowColumns, plain_schema, row_bytes, single_rows
 from streamjoin_spark.batch.worker import Tuples, some_of
-from streamjoin_spark.streaming.state import alive, merged, read_kept, write_kept
+from streamjoin_spark.streaming.decided import decided, note, without_pairs
+from streamjoin_spark.streaming.state import merged, read_kept, write_kept
 
 SIDES = ("r", "s")
 
@@ -60,6 +65,10 @@ class Step:
         What joined rows have; None for row numbers.
     payload : tuple of pyarrow.Schema or None
         Columns of R and of S that joined rows have.
+    how : str
+        The kind of join.
+    last_us : int
+        The last arrival of streams that have ended, whose watermark is ``LAST_TIME``.
     """
 
     predicate: Predicate
@@ -72,6 +81,8 @@ class Step:
     out: Path
     columns: RowColumns | None = None
     payload: tuple[pa.Schema | None, pa.Schema | None] = (None, None)
+    how: str = "inner"
+    last_us: int = LAST_TIME
 
     def classed(self, r: Tuples, s: Tuples) -> tuple["Classed", "Classed"]:
         """Class new tuples of R and of S."""
@@ -80,61 +91,118 @@ class Step:
             Classed(s, *self.classes.of(s.stream, of_r=False)),
         )
 
-    def run(self, number: int, sides: tuple["Classed", "Classed"]) -> dict[str, Any]:
-        """Join a class's new tuples, write its pairs and what it keeps, and report."""
+    def run(self, number: int, sides: "tuple[Classed, Classed] | None" = None) -> dict[str, Any]:
+        """Join a class's new tuples, write its rows and what it keeps, and report.
+
+        Without new tuples both streams have ended, and what is kept is decided.
+        """
         late = 0
-        lasts: list[int | None] = []
-        known: list[tuple[Tuples | None, Tuples]] = []
-        asked = zip(SIDES, self.names, self.payload, sides, strict=True)
-        for side, names, payload, classed in asked:
-            behind, new = classed.of(number, self.watermark_us)
-            late += behind
-            ts = classed.tuples.stream.ts
-            lasts.append(int(ts[-1]) if len(ts) else None)
-            known.append((read_kept(self.before, number, side, names[2:], payload), new))
+        lasts: list[int | None] = [None, None]
+        known: list[tuple[Tuples | None, Tuples | None]] = []
+        for index, side in enumerate(SIDES):
+            new = None
+            if sides is not None:
+                behind, new = sides[index].of(number, self.watermark_us)
+                if side in asked_sides(self.how):
+                    new = replace(new, first_pair_us=without_pairs(len(new.rows)))
+                late += behind
+                ts = sides[index].tuples.stream.ts
+                lasts[index] = int(ts[-1]) if len(ts) else None
+            known.append((self._kept(number, index), new))
         (r_old, r_new), (s_old, s_new) = known
-        part = write_part(
-            self.out,
-            f"part-{number:05d}.parquet",
-            (
-                batch
-                for r, s in ((r_new, s_old), (r_new, s_new), (r_old, s_new))
-                for batch in self._joined(r, s)
-            ),
-        )
+        meeting = ((r_new, s_old), (r_new, s_new), (r_old, s_new))
+        batches = (batch for r, s in meeting for batch in self._joined(r, s))
+        parts = [write_part(self.out, f"part-{number:05d}.parquet", batches)]
         kept = 0
-        for side, both in zip(SIDES, known, strict=True):
-            living = merged(
-                alive(tuples, side == "r", self.window, self.watermark_us)
-                for tuples in both
-                if tuples is not None
-            )
-            if living is not None:
-                kept += len(living.rows)
-                write_kept(self.after, number, side, living)
+        for index, side in enumerate(SIDES):
+            both = merged(tuples for tuples in known[index] if tuples is not None)
+            if both is None:
+                continue
+            rows, waiting = self._decided(number, index, both)
+            parts.append(write_part(self.out, f"part-{number:05d}-{side}.parquet", rows))
+            kept += len(waiting.rows)
+            write_kept(self.after, number, side, waiting)
         return {
             "task": number,
-            "pairs": part.pairs,
-            "digest": f"{part.digest:016x}",
+            "pairs": sum(part.pairs for part in parts),
+            "digest": f"{sum(part.digest for part in parts) % (1 << 64):016x}",
             "late": late,
             "kept": kept,
             "r_last": lasts[0],
             "s_last": lasts[1],
         }
 
+    def _kept(self, number: int, index: int) -> Tuples | None:
+        """Read what the batch before kept of a class and a side."""
+        names, payload = self.names[index][2:], self.payload[index]
+        return read_kept(self.before, number, SIDES[index], names, payload)
+
     def _joined(self, r: Tuples | None, s: Tuples | None) -> Iterator[Batch]:
-        if r is None or s is None or not len(r.rows) or not len(s.rows):
+        """Join, and note for kinds that ask for it which tuples are in a pair."""
+        if r is None or s is None:
+            return
+        (r_all, r_at_all, r), (s_all, s_at_all, s) = (_with_keys(tuples) for tuples in (r, s))
+        if not len(r.rows) or not len(s.rows):
             return
         r_stream, s_stream = comparable(r.stream, s.stream, self.predicate)
         sizes = [] if self.columns is None else [row_bytes(x.payload, len(x.rows)) for x in (r, s)]
         for r_at, s_at in join_rows(r_stream, s_stream, self.predicate, self.window):
             ts = np.maximum(r_stream.ts[r_at], s_stream.ts[s_at])
+            note(r_all, r_at if r_at_all is None else r_at_all[r_at], ts)
+            note(s_all, s_at if s_at_all is None else s_at_all[s_at], ts)
+            if self.how in R_ONLY:
+                continue
             batch = Batch(r.rows[r_at], s.rows[s_at], ts)
             if self.columns is None:
                 yield batch
             else:
                 sides = (r.payload, sizes[0], r_at), (s.payload, sizes[1], s_at)
                 yield from self.columns.joined(batch, *sides)
+
+    def _decided(self, number: int, index: int, tuples: Tuples) -> tuple[Iterator[Batch], Tuples]:
+        """Return the rows of a side's tuples that the watermark decides, and what is kept."""
+        of_r = index == 0
+        rows, ts, kept = decided(
+            tuples,
+            of_r,
+            self.how,
+            window=self.window,
+            watermark_us=self.watermark_us,
+            last_us=self.last_us,
+        )
+        waiting = tuples if kept.all() else some_of(tuples, kept)
+        if not rows.any():
+            return iter(()), waiting
+        single, ts = some_of(tuples, rows), ts[rows]
+        if not of_r:
+            own = self._without_partner_elsewhere(number, single)
+            single, ts = some_of(single, own), ts[own]
+        return single_rows(SIDES[index], single.rows, ts, single.payload, self.columns), waiting
+
+    def _without_partner_elsewhere(self, number: int, s: Tuples) -> Any:
+        """Mark those of S that are this class's to report: in no pair of their other classes.
+
+        A tuple of S is reported by the first of its classes. Its window has ended, so whatever pair
+        it is in was complete in an earlier batch, and lies in what that batch kept.
+        """
+        first, last = self.classes.of(s.stream, of_r=False)
+        own = first == number
+        if s.stream.missing is not None:  # in one class, by values that are kept no more
+            own |= s.stream.missing
+        for other in range(number + 1, int(last[own].max(initial=number)) + 1):
+            there = self._kept(other, 1)
+            if there is not None and there.first_pair_us is not None:
+                with_pair = there.rows[there.first_pair_us < LAST_TIME]
+                own &= ~np.isin(s.rows, with_pair)
+        return own
+
+
+def _with_keys(tuples: Tuples) -> tuple[Tuples, Int64s | None, Tuples]:
+    """Return tuples, the indices of those that lack no key (None for all), and these alone."""
+    missing = tuples.stream.missing
+    if missing is None:
+        return tuples, None, tuples
+    return tuples, np.flatnonzero(~missing), some_of(tuples, ~missing)
 
 
 @dataclass(frozen=True)
