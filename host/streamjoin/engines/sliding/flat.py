@@ -26,14 +26,14 @@ import numpy as np
 
 from streamjoin.engines.arrivals import batches, max_live
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
-from streamjoin.engines.codes import Codes
+from streamjoin.engines.codes import Codes, ends
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import IntervalCodes, encode_intervals, encode_keys, prepare_keys
 from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.ibwj import index_columns, most_selective
 from streamjoin.metrics import Meter
 from streamjoin_common.language.predicates import Equi
-from streamjoin_common.language.windows import CountWindow, TimeWindow, TumblingWindow
+from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
 
 if TYPE_CHECKING:
     from streamjoin.engines.kernels.flat.joining import Terms
@@ -66,6 +66,13 @@ SCANNED = 2
 MIN_SHARED = 1 << 11
 """Minimum arrivals of a batch that threads share: fewer are not worth waking them up."""
 
+TOP = (1 << 32) - 1
+WIDE = 1 << 62
+"""Limit of sums of 64-bit integers that are computed without a check."""
+
+STAGGER = 80
+"""Spare words between the rows of a plan, so that they do not share sets of the caches."""
+
 ALIGNED_WORDS = 32
 
 
@@ -89,10 +96,20 @@ def _times(job: Job) -> "Times":
     return Times(job.r.ts, job.s.ts, kind, *lengths, *job.carried)
 
 
+def _most_live(job: Job, of_r: bool) -> int:
+    """Return the maximum tuples of a stream that its window holds, at least 1."""
+    rows = job.r.rows if of_r else job.s.rows
+    if isinstance(job.window, CountWindow):
+        rows = min(rows, job.window.r_tuples if of_r else job.window.s_tuples)
+    elif not isinstance(job.window, AllWindow):
+        rows = max_live(job.r.ts if of_r else job.s.ts, job.window, of_r)
+    return max(1, rows)
+
+
 class _Columns:
     """The predicate's codes, as the index and the check of candidates take them."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, crew: Crew) -> None:
         from streamjoin.engines.kernels.flat.joining import Terms
 
         none = np.zeros((0, 0), dtype=np.uint32)
@@ -100,6 +117,8 @@ class _Columns:
         self.hashed, self.checked = True, False
         if job.predicate.kind == "equi":
             self.keys = _equal(*encode_keys(job.r, job.s, job.predicate))
+            return
+        if self._take_integers(job, crew):
             return
         codes = encode_intervals(job.r, job.s, job.predicate)
         self.terms = Terms(codes.r, codes.s_lo, codes.s_hi)
@@ -111,6 +130,33 @@ class _Columns:
             return
         self.hashed = False
         self._take_band(codes, term)
+
+    def _take_integers(self, job: Job, crew: Crew) -> bool:
+        """Code a single band of integers without a check, in one pass; return whether it fits."""
+        from streamjoin.engines.kernels.flat.bands import code_points, code_ranges
+        from streamjoin.engines.kernels.flat.plans import Keys
+
+        term = job.predicate.terms[0]
+        r, s = np.asarray(job.r.held(term.r_column)), np.asarray(job.s.held(term.s_column))
+        plain = r.dtype.kind == s.dtype.kind == "i" and job.r.missing is job.s.missing is None
+        if len(job.predicate.terms) > 1 or not plain or not len(r):
+            return False
+        (lowest, highest), (s_lowest, s_highest) = ends(r, None), ends(s, None)
+        reach, span = int(term.lo) + int(term.hi), highest - lowest
+        offset = int(term.hi) - lowest
+        sums = (lowest, s_lowest + offset - reach, s_highest + offset)
+        if not 0 <= reach <= TOP - span or max(map(abs, (*sums, offset, reach))) > WIDE:
+            return False
+        r_keys = np.empty(len(r), dtype=np.uint32)
+        s_keys, s_lows = (np.empty(len(s), dtype=np.uint32) for _ in range(2))
+        crew.on_parts(lambda first, end: code_points(r, first, end, lowest, r_keys), len(r))
+        crew.on_parts(
+            lambda first, end: code_ranges(s, first, end, offset, reach, span, s_keys, s_lows),
+            len(s),
+        )
+        self.hashed = False
+        self.keys = Keys(r_keys, r_keys, r_keys, s_keys, s_lows, s_keys, reach)
+        return True
 
     def _take_band(self, codes: IntervalCodes, term: int) -> None:
         """Index S's intervals by one end if they are equally long, else by the lower end."""
@@ -148,17 +194,18 @@ class FlatIndex:
     ----------
     job : Job
         What is joined.
-    live : tuple of int
-        Maximum tuples that each window holds.
+    crew : Crew
+        Threads that code the columns.
     min_shared : int
         Minimum arrivals of a batch that threads share.
     """
 
-    def __init__(self, job: Job, live: tuple[int, int], min_shared: int) -> None:
+    def __init__(self, job: Job, crew: Crew, min_shared: int) -> None:
         from streamjoin.engines.kernels.flat import blocks, cuts, joining, plans
 
-        self._columns = _Columns(job)
+        self._columns = _Columns(job, crew)
         self._times = _times(job)
+        live = (_most_live(job, of_r=True), _most_live(job, of_r=False))
         self._inner = job.order == "inner"
         self._batch = min(int(job.knobs["batch"]), max(1, job.tuples))
         self._homes = [max(2, -(-tuples // FILLED)) for tuples in live]
@@ -170,7 +217,7 @@ class FlatIndex:
         self._cuts = np.zeros(2 * cuts.CUT_WORDS, dtype=np.uint64)
         tables = np.zeros(2 * cuts.TABLE_WORDS, dtype=np.uint64)
         self.flat = joining.Flat(_aligned(sum(rooms) * blocks.BLOCK), tables, self._cuts)
-        self._plan = np.empty((plans.PLAN_ROWS, self._batch), dtype=np.uint32)
+        self._plan = np.empty((plans.PLAN_ROWS, self._batch + STAGGER), dtype=np.uint32)
         self._states = np.zeros((job.threads, joining.STATE_WORDS), dtype=np.uint64)
         self._out = np.empty(0, dtype=np.uint32)
         self._used = 0
@@ -411,14 +458,10 @@ class FlatJoin(Engine):
 
     @staticmethod
     def _run(job: Job, meter: Meter, min_shared: int) -> None:
-        with meter.phase("partition"):
-            live = (
-                max(1, max_live(job.r.ts, job.window, of_r=True)),
-                max(1, max_live(job.s.ts, job.window, of_r=False)),
-            )
-            index = FlatIndex(job, live, min_shared)
         held = 0
         with Crew(job.threads) as crew:
+            with meter.phase("partition"):
+                index = FlatIndex(job, crew, min_shared)
             for r_rows, s_rows in batches(job, meter, int(job.knobs["batch"])):
                 index.join(r_rows, s_rows, meter, crew)
                 meter.holds(max(0, index.bytes - held))

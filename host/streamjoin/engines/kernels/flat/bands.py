@@ -1,11 +1,14 @@
 """Bands of one width: an index key of S for which the look-up of R is exact."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.jit import kernel
 
 Codes = NDArray[np.uint32]
+Integers = NDArray[Any]
 
 U32, U64 = np.uint32, np.uint64
 
@@ -52,3 +55,58 @@ def shifted_ends(r: Codes, s_lo: Codes, s_hi: Codes, s_keys: Codes) -> int:
         else:
             return -1
     return int(reach)
+
+
+@kernel
+def code_points(column: Integers, first: int, end: int, lowest: int, keys: Codes) -> None:
+    """Compute the codes of a part of R: distances from its lowest value.
+
+    Parameters
+    ----------
+    column : ndarray of integers
+        Values whose distances from ``lowest`` fit into 32 bits.
+    first, end : int
+        Rows to compute.
+    lowest : int
+    keys : ndarray of uint32
+        Receives the codes.
+    """
+    for row in range(U64(first), U64(end)):
+        keys[row] = U32(np.int64(column[row]) - lowest)
+
+
+@kernel
+def code_ranges(
+    column: Integers,
+    first: int,
+    end: int,
+    offset: int,
+    reach: int,
+    span: int,
+    keys: Codes,
+    lows: Codes,
+) -> None:
+    """Compute the index keys and the look-ups' lower ends of a part of S, for a band of integers.
+
+    The key is the upper end of the interval, of which R's codes may lie up to ``reach`` below. An
+    interval without any of R's codes gets a lower end above its key.
+
+    Parameters
+    ----------
+    column : ndarray of integers
+        Values; no sum with ``offset`` or ``reach`` overflows 64 bits.
+    first, end : int
+        Rows to compute.
+    offset : int
+        What a value's upper end in R's codes is above it.
+    reach, span : int
+        Width of the intervals, and R's highest code; their sum fits into 32 bits.
+    keys, lows : ndarray of uint32
+        Receive the result.
+    """
+    for row in range(U64(first), U64(end)):
+        high = np.int64(column[row]) + offset
+        low = high - reach
+        met = (high >= 0) & (low <= span)
+        keys[row] = U32(high) if met else U32(0)
+        lows[row] = U32(max(low, 0)) if met else U32(1)

@@ -296,11 +296,10 @@ def join_alone(
                 end = check(terms, plan, arrival, out, start, end)
             if inner:
                 sort(out, start, end)
-            if end != start:
-                own = own_room + matches
-                fill(out, own, row - row_base)
-                for at in range(own + U64(LANES), own + end - start):
-                    out[at] = row - row_base
+            own = own_room + matches
+            fill(out, own, row - row_base)
+            for at in range(own + U64(LANES), own + end - start):
+                out[at] = row - row_base
             matches += end - start
         block = plan[U64(OWN), arrival]
         live = plan[U64(EXPIRED), arrival]
