@@ -4,9 +4,7 @@ The index of a window is a map from a code to a block, and blocks of 15 entries.
 looks up one block, or a few neighbours, of the opposite window with a vector comparison of keys and
 rows, and overwrites an expired entry of a block of its own window. Nothing is deleted, merged or
 locked: an entry whose row is not in the window is skipped exactly. The blocks that arrivals need
-are prefetched ahead.
-
-For an equality the map is a hash. For a band it keeps the order of codes and is cut so that blocks
+are prefetched ahead. For an equality the map is a hash. For a band it keeps the order of codes and is cut so that blocks
 are equally full, from a histogram of a sample (PIM-Tree's immutable tree does that by sorting).
 When look-ups scan more blocks than their matches need, as the keys have moved, or the chains have
 used up their blocks, the map is cut again and the live rows are inserted anew.
@@ -15,8 +13,8 @@ With several threads each owns a range of each index's blocks for a batch. All r
 batch: plan, join, and restore the order of arrival
 (:mod:`~streamjoin.engines.kernels.flat.sharing`).
 
-Memory for each stream and window of W tuples: about 18 bytes a tuple, plus chains, at most as much
-again; for a batch 36 bytes an arrival.
+Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most as much again, and
+36 bytes an arrival of a batch.
 """
 
 from dataclasses import replace
@@ -26,18 +24,16 @@ import numpy as np
 
 from streamjoin.engines.arrivals import batches, max_live
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
-from streamjoin.engines.codes import Codes, ends
+from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.encode import IntervalCodes, encode_intervals, encode_keys, prepare_keys
+from streamjoin.engines.encode import prepare_keys
 from streamjoin.engines.job import Job
-from streamjoin.engines.sliding.ibwj import index_columns, most_selective
+from streamjoin.engines.sliding.flatcolumns import FlatColumns
 from streamjoin.metrics import Meter
-from streamjoin_common.language.predicates import Equi
 from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
 
 if TYPE_CHECKING:
-    from streamjoin.engines.kernels.flat.joining import Terms
-    from streamjoin.engines.kernels.flat.plans import Keys, Times
+    from streamjoin.engines.kernels.flat.plans import Times
 
 FILLED = 7
 """Mean live entries of a block, of 15."""
@@ -57,7 +53,10 @@ SAMPLE_ROWS = 1 << 18
 MIN_RECUT = 1 << 10
 """Minimum insertions between two cuts of a map."""
 
-PATIENCE = 0.5
+MOVED_ROWS = 1 << 9
+"""Keys of a batch that are sampled to see whether they have moved."""
+
+PATIENCE = 0.25
 """Insertions between two cuts of a map, as a share of the live rows."""
 
 SCANNED = 2
@@ -65,10 +64,6 @@ SCANNED = 2
 
 MIN_SHARED = 1 << 11
 """Minimum arrivals of a batch that threads share: fewer are not worth waking them up."""
-
-TOP = (1 << 32) - 1
-WIDE = 1 << 62
-"""Limit of sums of 64-bit integers that are computed without a check."""
 
 STAGGER = 80
 """Spare words between the rows of a plan, so that they do not share sets of the caches."""
@@ -102,89 +97,8 @@ def _most_live(job: Job, of_r: bool) -> int:
     if isinstance(job.window, CountWindow):
         rows = min(rows, job.window.r_tuples if of_r else job.window.s_tuples)
     elif not isinstance(job.window, AllWindow):
-        rows = max_live(job.r.ts if of_r else job.s.ts, job.window, of_r)
+        rows = int(max_live(job.r.ts if of_r else job.s.ts, job.window, of_r))
     return max(1, rows)
-
-
-class _Columns:
-    """The predicate's codes, as the index and the check of candidates take them."""
-
-    def __init__(self, job: Job, crew: Crew) -> None:
-        from streamjoin.engines.kernels.flat.joining import Terms
-
-        none = np.zeros((0, 0), dtype=np.uint32)
-        self.terms: Terms = Terms(none, none, none)
-        self.hashed, self.checked = True, False
-        if job.predicate.kind == "equi":
-            self.keys = _equal(*encode_keys(job.r, job.s, job.predicate))
-            return
-        if self._take_integers(job, crew):
-            return
-        codes = encode_intervals(job.r, job.s, job.predicate)
-        self.terms = Terms(codes.r, codes.s_lo, codes.s_hi)
-        self.checked = len(codes.r) > 1
-        term = most_selective(codes)
-        if isinstance(job.predicate.terms[term], Equi):
-            keys = _equal(codes.r[term], codes.s_lo[term])
-            self.keys = keys._replace(s_highs=codes.s_hi[term])
-            return
-        self.hashed = False
-        self._take_band(codes, term)
-
-    def _take_integers(self, job: Job, crew: Crew) -> bool:
-        """Code a single band of integers without a check, in one pass; return whether it fits."""
-        from streamjoin.engines.kernels.flat.bands import code_points, code_ranges
-        from streamjoin.engines.kernels.flat.plans import Keys
-
-        term = job.predicate.terms[0]
-        r, s = np.asarray(job.r.held(term.r_column)), np.asarray(job.s.held(term.s_column))
-        plain = r.dtype.kind == s.dtype.kind == "i" and job.r.missing is job.s.missing is None
-        if len(job.predicate.terms) > 1 or not plain or not len(r):
-            return False
-        (lowest, highest), (s_lowest, s_highest) = ends(r, None), ends(s, None)
-        reach, span = int(term.lo) + int(term.hi), highest - lowest
-        offset = int(term.hi) - lowest
-        sums = (lowest, s_lowest + offset - reach, s_highest + offset)
-        if not 0 <= reach <= TOP - span or max(map(abs, (*sums, offset, reach))) > WIDE:
-            return False
-        r_keys = np.empty(len(r), dtype=np.uint32)
-        s_keys, s_lows = (np.empty(len(s), dtype=np.uint32) for _ in range(2))
-        crew.on_parts(lambda first, end: code_points(r, first, end, lowest, r_keys), len(r))
-        crew.on_parts(
-            lambda first, end: code_ranges(s, first, end, offset, reach, span, s_keys, s_lows),
-            len(s),
-        )
-        self.hashed = False
-        self.keys = Keys(r_keys, r_keys, r_keys, s_keys, s_lows, s_keys, reach)
-        return True
-
-    def _take_band(self, codes: IntervalCodes, term: int) -> None:
-        """Index S's intervals by one end if they are equally long, else by the lower end."""
-        from streamjoin.engines.kernels.flat.bands import shifted_ends
-        from streamjoin.engines.kernels.flat.plans import Keys
-
-        r, s_lo, s_hi = codes.r[term], codes.s_lo[term], codes.s_hi[term]
-        s_keys = np.empty_like(s_lo)
-        reach = int(shifted_ends(r, s_lo, s_hi, s_keys))
-        if reach >= 0:
-            self.keys = Keys(r, r, r, s_keys, s_lo, s_hi, reach)
-            return
-        columns = index_columns(IntervalCodes(r[None], s_lo[None], s_hi[None]))
-        self.checked |= columns.checked
-        self.keys = Keys(r, columns.lows[: len(r)], r, s_lo, s_lo, s_hi, 0)
-
-    def of(self, side: int) -> tuple[Codes, Codes, Codes]:
-        """Return keys and ranges of R or S."""
-        keys = self.keys
-        if side:
-            return keys.s_keys, keys.s_lows, keys.s_highs
-        return keys.r_keys, keys.r_lows, keys.r_highs
-
-
-def _equal(r: Codes, s: Codes) -> "Keys":
-    from streamjoin.engines.kernels.flat.plans import Keys
-
-    return Keys(r, r, r, s, s, s, 0)
 
 
 class FlatIndex:
@@ -203,7 +117,7 @@ class FlatIndex:
     def __init__(self, job: Job, crew: Crew, min_shared: int) -> None:
         from streamjoin.engines.kernels.flat import blocks, cuts, joining, plans
 
-        self._columns = _Columns(job, crew)
+        self._columns = FlatColumns(job, crew)
         self._times = _times(job)
         live = (_most_live(job, of_r=True), _most_live(job, of_r=False))
         self._inner = job.order == "inner"
@@ -223,7 +137,7 @@ class FlatIndex:
         self._used = 0
         self._rows = (job.r.rows, job.s.rows)
         self._first_live = [0, 0]
-        self._cut_at = [-1, -1]
+        self._cut_at, self._crowd = [-1, -1], [0, 0]
         self._poor, self._patience = False, PATIENCE
         self._threads, self._min_shared = job.threads, min_shared
         self._team: _Team | None = None
@@ -336,7 +250,9 @@ class FlatIndex:
             self._recut(side, rows, self._homes[side])
             if rows.start == rows.stop:  # nothing to cut by: again, with the first rows
                 self._cut_at[side] = -1
-        elif self._poor and inserted >= max(MIN_RECUT, self._patience * self._held(side, rows)):
+        elif (self._poor or self._moved(side, rows)) and inserted >= max(
+            MIN_RECUT, self._patience * self._held(side, rows)
+        ):
             homes = (self._held(side, rows) + rows.stop - rows.start) * 5 // 4 // FILLED + 2
             self._recut(side, rows, min(homes, self._homes[side]))
         else:
@@ -345,8 +261,24 @@ class FlatIndex:
             if chained > self._spare[side]:
                 self._recut(side, rows, self._homes[side])
 
+    def _fullest(self, side: int, rows: slice) -> int:
+        """Return how many of a batch's sampled keys share a group of blocks."""
+        from streamjoin.engines.kernels.flat import cuts
+
+        step = max(1, (rows.stop - rows.start) // MOVED_ROWS)
+        keys, lows, highs = self._columns.of(side)
+        sampled = slice(rows.start, rows.stop, step)
+        sample = keys[sampled][lows[sampled] <= highs[sampled]]
+        return int(cuts.fullest(sample, side * cuts.CUT_WORDS, self._cuts, self.flat.tables))
+
+    def _moved(self, side: int, rows: slice) -> bool:
+        """Whether a batch's keys crowd more than those by which the map was cut."""
+        if self._columns.hashed or rows.stop - rows.start < MOVED_ROWS:
+            return False
+        return self._fullest(side, rows) > 2 * self._crowd[side] + MOVED_ROWS // 32
+
     def _held(self, side: int, rows: slice) -> int:
-        return max(0, rows.start - self._first_live[side])
+        return max(0, int(rows.start) - self._first_live[side])
 
     def _recut(self, side: int, rows: slice, homes: int) -> None:
         """Cut a map by the live rows and those of the next batch, and insert the live ones anew."""
@@ -370,6 +302,7 @@ class FlatIndex:
         number = 1 + (self._rows[0] if side else 0)
         joining.refill(self.flat, words, keys, lows, highs, first, rows.start, number)
         self._cut_at[side] = rows.start
+        self._crowd[side] = 0 if self._columns.hashed else self._fullest(side, rows)
         self.recuts += 1
 
     def _note(self, arrivals: int) -> None:
@@ -445,10 +378,8 @@ class FlatJoin(Engine):
         """Compile the kernels, or load them from the cache, by joining one tuple with another."""
         if job.predicate.kind == "equi":
             prepare_keys(job.r, job.s, job.predicate)
-        few = replace(
-            job, r=job.r.take(np.arange(min(1, job.r.rows))), s=job.s.take(np.arange(min(1, job.s.rows))),
-            carried=(0, 0), arrival="instant", max_pairs=None,
-        )  # fmt: skip
+        r, s = (each.take(np.arange(min(1, each.rows))) for each in (job.r, job.s))
+        few = replace(job, r=r, s=s, carried=(0, 0), arrival="instant", max_pairs=None)
         for threads in {1, job.threads}:
             self._run(replace(few, threads=threads), Meter(), 0)
 

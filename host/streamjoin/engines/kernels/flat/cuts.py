@@ -30,6 +30,7 @@ CROWDED = 64
 SAMPLES_LOG2 = 6
 """log2 of the samples of a cell, at least."""
 
+GROUPS = 64
 TABLE_WORDS = (1 << CELLS_LOG2) + (CROWDED << FINER_LOG2)
 FINER = U64(0xFFFFFFFF)
 MASK = U64(0xFFFFFFFF)
@@ -136,3 +137,14 @@ def _cell(below: np.uint64, held: np.uint64, count: np.uint64, room: np.uint64) 
     end = (below + held) * room // count
     span = min(end - min(start, end), FINER - U64(1))
     return (start << U64(32)) | span
+
+
+@kernel
+def fullest(sample: Codes, cut: int, cuts: Words, tables: Words) -> int:
+    """Count the samples in the fullest of :data:`GROUPS` equal groups of blocks."""
+    counts = np.zeros(GROUPS, dtype=np.int64)
+    base, blocks = cuts[U64(cut) + U64(BASE)], cuts[U64(cut) + U64(BLOCKS)]
+    for index in range(U64(len(sample))):
+        block = block_of(tables, cuts, U64(cut), sample[index]) - base
+        counts[block * U64(GROUPS) // blocks] += 1
+    return int(counts.max())
