@@ -4,10 +4,10 @@ The index of a window is a map from a code to a block, and blocks of 15 entries.
 looks up one block, or a few neighbours, of the opposite window with a vector comparison of keys and
 rows, and overwrites an expired entry of a block of its own window. Nothing is deleted, merged or
 locked: an entry whose row is not in the window is skipped exactly. The blocks that arrivals need
-are prefetched ahead. For an equality the map is a hash. For a band it keeps the order of codes and is cut so that blocks
-are equally full, from a histogram of a sample (PIM-Tree's immutable tree does that by sorting).
-When look-ups scan more blocks than their matches need, as the keys have moved, or the chains have
-used up their blocks, the map is cut again and the live rows are inserted anew.
+are prefetched ahead. For an equality the map is a hash. For a band it keeps the order of codes and
+is cut so that blocks are equally full, from a histogram of a sample (PIM-Tree's immutable tree does
+that by sorting). When look-ups scan more blocks than their matches need, as the keys have moved, or
+the chains have used up their blocks, the map is cut again and the live rows are inserted anew.
 
 With several threads each owns a range of each index's blocks for a batch. All run one kernel a
 batch: plan, join, and restore the order of arrival
