@@ -128,7 +128,7 @@ def index_columns(codes: IntervalCodes) -> "Columns":
     """Choose the term to index, and compute the range of keys that each tuple probes."""
     from streamjoin.engines.kernels.trees import probing
 
-    term = _most_selective(codes)
+    term = most_selective(codes)
     r, s_lo, s_hi = codes.r[term], codes.s_lo[term], codes.s_hi[term]
     lows = np.empty(len(r) + len(s_lo), dtype=np.uint32)
     widths = s_hi.astype(np.int64) - s_lo
@@ -151,7 +151,7 @@ def index_columns(codes: IntervalCodes) -> "Columns":
     )
 
 
-def _most_selective(codes: IntervalCodes) -> int:
+def most_selective(codes: IntervalCodes) -> int:
     """Return the term that the smallest number of sampled pairs satisfies."""
     if len(codes.r) == 1:
         return 0

@@ -1,0 +1,76 @@
+"""The flat window index alone: its map, its chains, and what random cases rarely reach."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamjoin import oracle, run, verify
+from streamjoin.engines import catalog
+from streamjoin.engines.job import Job
+from streamjoin.engines.kernels.flat import cuts, joining
+from streamjoin.engines.sliding import flat
+from streamjoin.tuples import Stream
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import parse_window
+
+BAND = Predicate.parse(band="k=k:2:3")
+EDGES = np.array([-(1 << 31), 1 - (1 << 31), 0, (1 << 31) - 2, (1 << 31) - 1], dtype=np.int64)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_map_keeps_the_order_of_codes_and_fills_blocks_evenly(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    crowd = rng.integers(1 << 30, (1 << 30) + 5000, 20_000)
+    samples = [rng.integers(0, 1 << 32, 20_000), crowd, np.append(crowd, [0, (1 << 32) - 1])]
+    sample, blocks = samples[seed].astype(np.uint32), 500
+    words, tables = np.zeros(cuts.CUT_WORDS, np.uint64), np.zeros(cuts.TABLE_WORDS, np.uint64)
+    cuts.cut_evenly(sample, blocks, 0, words, tables)
+    asked = np.sort(np.append(sample, [0, (1 << 32) - 1]).astype(np.uint32))
+    found = [int(cuts.block_of(tables, words, np.uint64(0), code)) for code in asked[::7]]
+    assert found == sorted(found)
+    assert 0 <= found[0] <= found[-1] < blocks
+    assert np.bincount(found, minlength=blocks).max() * 7 < 6 * len(sample) / blocks
+
+
+def test_groups_of_any_length_are_sorted() -> None:
+    rng = np.random.default_rng(3)
+    for count in (0, 1, 2, 24, 25, 300):
+        rows = rng.integers(0, 1000, count + 2).astype(np.uint32)
+        right = [rows[0], *sorted(rows[1 : count + 1]), rows[count + 1]]
+        joining.sort(rows, np.uint64(1), np.uint64(count + 1))
+        assert rows.tolist() == right
+
+
+def keys_of(name: str, count: int, rng: np.random.Generator) -> Any:
+    """Keys that crowd, move, or lie at the ends of their type."""
+    if name == "all equal":
+        return np.full(count, 7)
+    if name == "moving":
+        return np.arange(count) * 5 + rng.integers(0, 9, count)
+    return rng.choice(EDGES, count)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_hard_keys_in_small_batches_give_the_oracles_result(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "MIN_RECUT": 8,
+        "MIN_SHARED": 2,
+        "OUTPUT_PAIRS": 64,
+        "MIN_ROOM": 16,
+    }.items():
+        monkeypatch.setattr(flat, name, value)
+    monkeypatch.setattr(flat, "FOUND_PAIRS", 64)
+    monkeypatch.setattr(flat, "MOVED_ROWS", 16)
+    engine, rng = catalog.get("ibwj-flat"), np.random.default_rng(1)
+    for name in ("all equal", "moving", "ends"):
+        ts = [np.sort(rng.integers(0, 60, 150)).astype(np.int64) for _ in range(2)]
+        r, s = (Stream({"k": keys_of(name, 150, rng)}, each, "x") for each in ts)
+        for window in ("count:90,20", "time:9us,30us", "all"):
+            job = Job(r, s, BAND, parse_window(window), threads=threads, order="inner")
+            job = run.complete(engine, job, {"batch": 40})
+            pairs = run.run(engine, job).pairs
+            verify.check(pairs, oracle.join(r, s, BAND, job.window), f"{name}, {window}")
+            verify.check_order(pairs, job, "inner")
