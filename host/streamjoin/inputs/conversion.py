@@ -4,7 +4,6 @@ Of two types that compare one is the target. A value of the other type that the 
 equal to none, so its row lacks a value and arrives without a partner.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.errors import InputError, InputWarning, UnsupportedError
+from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.inputs.columns import KINDS, Missing, nanoseconds
 from streamjoin.inputs.decimals import digits, is_wide, of_integers, rescaled, to_integers
 from streamjoin.inputs.strings import Strings
 from streamjoin.tuples import Stream
+from streamjoin_common.callers import warn_caller
 from streamjoin_common.language.predicates import Band, Equi, Predicate, Term
 
 Column = NDArray[Any] | Strings
@@ -206,12 +206,10 @@ def warn_of_integers_as_floats(r: Stream, s: Stream, predicate: Predicate) -> No
                 continue
             if against.dtype.kind == "f" and np.abs(column[~missing]).max() < EXACT_FLOAT:
                 continue
-            warnings.warn(
+            warn_caller(
                 f"{stream.source}: column {name!r} is {column.dtype} and holds integers beside "
                 "missing values: floating-point numbers lose digits of integers above 2**53; if "
-                f'pandas made it so, pass .astype({{{name!r}: "Int64"}})',
-                InputWarning,
-                stacklevel=5,
+                f'pandas made it so, pass .astype({{{name!r}: "Int64"}})'
             )
 
 
