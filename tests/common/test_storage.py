@@ -8,35 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from tests.common.children import in_a_child
 
 from streamjoin_common import storage
 from streamjoin_common.storage import StorageError, TemporaryFolder, atomic, owned, steps
 
 NOBODY = 65534
-
-
-def in_a_child(work: Callable[[], object], *, user: int | None = None) -> int:
-    """Run something in a fork, as another user perhaps; return its status, negative if killed."""
-    child = os.fork()
-    if child == 0:
-        status = 70
-        try:
-            if user is not None:
-                os.setgroups([])
-                os.setgid(user)
-                os.setuid(user)
-            status = int(bool(work()))
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def killed_at(number: int, work: Callable[[], object]) -> int:
@@ -336,52 +318,6 @@ def test_data_are_on_the_disk_before_they_are_named(
     named = done.index("named")
     assert sorted(done[2 : named - 1]) == ["a", "b", "deep", "folder"]
     assert done[named + 1] == tmp_path.name
-
-
-def test_a_lock_that_is_held_is_waited_for_until_the_deadline(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    with storage.lock(path, 10) as held, storage.lock(path, 0.05) as twice:
-        assert (held, twice) == (True, False)
-    assert not path.exists()
-    with storage.lock(path, 10) as again:
-        assert again
-
-
-def test_a_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
-    def die() -> None:
-        with storage.lock(tmp_path / "lock", 1):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    assert in_a_child(die) == -signal.SIGKILL
-    began = time.monotonic()
-    with storage.lock(tmp_path / "lock", 60) as held:
-        assert held
-    assert time.monotonic() - began < 60
-
-
-def test_only_one_of_many_is_in_a_lock(tmp_path: Path) -> None:
-    """Every release removes the file: waiting processes must not lock different ones."""
-
-    def work() -> None:
-        for _ in range(20):
-            with storage.lock(tmp_path / "lock", 60) as held:
-                assert held
-                (tmp_path / "inside").mkdir()  # fails if somebody is in
-                (tmp_path / "inside").rmdir()
-
-    children = []
-    for _ in range(3):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                work()
-                status = 0
-            finally:
-                os._exit(status)
-        children.append(child)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
-    assert owned.LOCK_NAME
 
 
 def test_what_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:

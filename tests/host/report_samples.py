@@ -2,6 +2,8 @@
 
 import copy
 
+from streamjoin.report.results import group
+
 DIGEST = "0123456789abcdef"
 ENGINES = (
     *("npj", "prj", "mway", "mpass", "shj-jm", "shj-jb", "pmj-jm", "pmj-jb", "kang"),
@@ -242,3 +244,8 @@ def semi_stream_run(*values, arrival="instant"):
         for engine in ("meshjoin", "ssbj")
     ]
     return run(records, workloads)
+
+
+def results_of(run):
+    """Return the results of a run's first workload."""
+    return group(run)[0].results

