@@ -9,7 +9,7 @@ BOARD ?= pynq-z2
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: help setup compare bench test test-all check fmt lint stress sim formal verilog synth \
+.PHONY: help setup setup-tests compare bench test test-all check fmt lint stress sim formal verilog synth \
 	bitstream report docs clean
 
 help: ## list the targets
@@ -24,10 +24,13 @@ compare: setup ## run engines side by side, check all (SIZE=small|medium|large)
 bench: setup ## run a published experiment (NAME=iawj-micro, EFFORT=quick|full)
 	$(BIN)/streamjoin bench $(NAME) --size $(EFFORT)
 
-test: setup ## pass all the tests
+setup-tests: setup ## make the environment with PYNQ too, which some tests need
+	@$(PYTHON) bootstrap.py board 3.1
+
+test: setup-tests ## pass all the tests
 	$(PYTEST)
 
-test-all: setup ## pass all the tests and the slow ones
+test-all: setup-tests ## pass all the tests and the slow ones
 	CASES=200 $(PYTEST) -m ""
 
 check: setup ## pass the tests that a change touches (PATHS=..., else git's)
