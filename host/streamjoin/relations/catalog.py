@@ -37,6 +37,9 @@ OWN = Projection(key="key", row="row", columns=("payload",))
 """Of the relations that :func:`write_store` makes."""
 
 RANGE_ROWS = 1 << 16
+MAX_FILLER_WORDS = 1 << 22
+"""Maximum 64-bit words of filler that are in memory at once."""
+
 MIN_ROW_BYTES = 2 * WORD_BYTES
 """Minimum bytes of a row: its key and its number."""
 
@@ -123,11 +126,11 @@ def _record_batches(keys: Words, schema: "pa.Schema") -> "Iterator[pa.RecordBatc
     pa = arrow()
     fillers = [field.type for field in list(schema)[2:]]
     words = sum(each.byte_width for each in fillers) // WORD_BYTES
-    noise = np.random.default_rng(len(keys)).integers(
-        0, 1 << 64, (RANGE_ROWS, words), dtype=np.uint64
-    )
-    for first in range(0, len(keys), RANGE_ROWS):
-        piece = keys[first : first + RANGE_ROWS].view(np.int64)
+    # A row's columns are copied once more: wide rows go a few at a time.
+    rows = min(RANGE_ROWS, len(keys), max(1, MAX_FILLER_WORDS // max(1, words)))
+    noise = np.random.default_rng(len(keys)).integers(0, 1 << 64, (rows, words), dtype=np.uint64)
+    for first in range(0, len(keys), max(1, rows)):
+        piece = keys[first : first + rows].view(np.int64)
         columns = [pa.array(piece), pa.array(np.arange(first, first + len(piece)))]
         if words:
             noise[: len(piece), 0] = np.arange(first, first + len(piece))
