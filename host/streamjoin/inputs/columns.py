@@ -77,8 +77,8 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column |
     column = plain_column(column, source=f"{source}: column {name!r}")
     kind = column.type
     if pa.types.is_date(kind):
-        kind = pa.date32()
-        column = column.cast(kind)
+        column = _days(pa, column, name, source)
+        kind = column.type
     if pa.types.is_floating(kind):
         return np.asarray(column.fill_null(float("nan")).to_numpy()), None
     if pa.types.is_null(kind):
@@ -91,6 +91,16 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column |
     zero = False if pa.types.is_boolean(kind) else 0
     filled = column.fill_null(pa.scalar(zero, kind)) if _has_zero(pa, kind) else column
     return _arrow_values(pa, filled, kind, name, source), missing
+
+
+def _days(pa: Any, column: Any, name: str, source: str) -> Any:
+    try:
+        return column.cast(pa.date32())
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"{source}: column {name!r} is {column.type} and holds times of day: cast it to a "
+            "timestamp"
+        ) from None
 
 
 def _has_zero(pa: Any, kind: Any) -> bool:
@@ -136,6 +146,8 @@ def numpy_column(values: Any, name: str, source: str) -> tuple[Column | Strings,
         raise InputError(f"{source}: column {name!r} has no regular shape") from None
     if column.ndim != 1:
         raise InputError(f"{source}: column {name!r} must have one dimension, not {column.ndim}")
+    if column.dtype.names is not None:  # within, such a type says that they are decimals
+        raise InputError(f"{source}: column {name!r} is {column.dtype}; {JOINABLE}")
     if column.dtype.kind in "UT":
         column = column.astype(object)
     if column.dtype.kind == "O":
@@ -171,9 +183,13 @@ def nanoseconds(column: Column, name: str, source: str) -> Column:
     InputError
         If one does not fit, naming the row.
     """
-    kind = column.dtype.kind
+    kind, unit = column.dtype.kind, np.datetime_data(column.dtype)[0]
+    if kind == "m" and unit in {"Y", "M"}:
+        raise InputError(
+            f"{source}: column {name!r} is {column.dtype}, and years and months differ in length: "
+            "give days or a finer unit"
+        )
     fine: Column = column.astype(f"{kind}8[ns]")
-    unit = np.datetime_data(column.dtype)[0]
     beyond = np.flatnonzero(fine.astype(f"{kind}8[{unit}]") != column)
     if beyond.size:
         row = beyond[0]
