@@ -63,19 +63,20 @@ BARRIERS = 16 * BARRIER_WORDS
 
 
 @fused
-def _wait(barriers: Words, number: int, threads: int) -> None:
-    """Wait until all threads are here, or one has failed."""
+def _wait(barriers: Words, number: int, threads: int) -> bool:
+    """Wait until all threads are here; return False if one has failed and does not arrive."""
     at = U64(number * BARRIER_WORDS)
     fetch_add(barriers, at, U64(1))
     spins = 0
-    while load_acquire(barriers, at) < U64(threads) and not load_acquire(
-        barriers, U64(FAILED * BARRIER_WORDS)
-    ):
+    while load_acquire(barriers, at) < U64(threads):
+        if load_acquire(barriers, U64(FAILED * BARRIER_WORDS)):
+            return False
         spins += 1
         if spins % SPINS:
             pause()
         else:
             give_way()
+    return True
 
 
 @fused
@@ -284,7 +285,7 @@ def join_shared(
     times, keys, flat, terms, checked, inner, begin, arrivals, planned
         As for :func:`~.plans.plan` and :func:`~.joining.join_alone`.
     barriers : ndarray of uint64, shape (BARRIERS,)
-        Zero before.
+        Zero before. Word ``FAILED * BARRIER_WORDS`` ends all threads if one does not arrive.
     bins : ndarray of uint64, shape (BINS,)
     owners : ndarray of uint32, shape (2, threads + 1)
         Work space: the blocks of R's and S's index at which each thread's range begins.
@@ -309,16 +310,19 @@ def join_shared(
     part = (arrivals * thread // threads, arrivals * (thread + 1) // threads)
     if not resumed:
         plan(times, keys, flat.tables, flat.cuts, begin, part[0], part[1], planned)
-        _wait(barriers, 0, threads)
+        if not _wait(barriers, 0, threads):
+            return
         if thread == 0:
             _own_blocks(flat, planned, arrivals, U64(0), bins, owners)
             _own_blocks(flat, planned, arrivals, U64(1), bins, owners)
-    _wait(barriers, 1, threads)
+    if not _wait(barriers, 1, threads):
+        return
     _join_own(
         flat, (keys.r_keys, keys.s_keys), terms, checked, planned, arrivals, owners, own,
         states, counts, items, found,
     )  # fmt: skip
-    _wait(barriers, 2, threads)
+    if not _wait(barriers, 2, threads):
+        return
     for each in range(threads):
         if states[U64(each * STATE_WORDS + DONE)] < U64(arrivals):
             return
@@ -327,6 +331,7 @@ def join_shared(
         for arrival in range(U64(part[0]), U64(part[1])):
             total += U64(counts[each, arrival])
         sums[thread, each] = total
-    _wait(barriers, 3, threads)
+    if not _wait(barriers, 3, threads):
+        return
     r_rows = U64(len(keys.r_keys))
     _restore(own, part, r_rows, inner, planned, counts, sums, found, cursors, out, first)
