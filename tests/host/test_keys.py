@@ -268,6 +268,8 @@ def test_large_integers_of_a_list_are_not_rounded() -> None:
     large = [2**63, 1, 2**53 + 1]
     assert rows(sj.join({"k": large}, {"k": [2**63 + 1, 2**53, 1]}, on="k")) == [(1, 2)]
     assert rows(sj.join({"k": (*large, True)}, {"k": [0.5, 2**63]}, on="k")) == [(0, 1)]
+    held = sj.join({"k": [2**64 - 1, None, 1]}, {"k": [2**64 - 1]}, on="k").table(["k_r"])
+    assert held["k_r"].to_pylist() == [2**64 - 1]
 
 
 def test_integers_that_pandas_made_floating_point_get_a_hint() -> None:
