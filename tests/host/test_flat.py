@@ -65,7 +65,7 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
         "MIN_ROOM": 16,
     }.items():
         monkeypatch.setattr(flat, name, value)
-    monkeypatch.setattr(flatteam, "FOUND_PAIRS", 64)
+    monkeypatch.setattr(flatteam, "MATCH_PAIRS", 64)
     monkeypatch.setattr(flat, "MOVED_ROWS", 16)
     engine, rng = catalog.get("ibwj-flat"), np.random.default_rng(1)
     for name in ("all equal", "moving", "ends"):

@@ -72,7 +72,7 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column |
     Raises
     ------
     InputError
-        If its type cannot be joined on or its bytes are no text.
+        If its type cannot be joined on or a string is not UTF-8.
     """
     column = plain_column(column, source=f"{source}: column {name!r}")
     kind = column.type
@@ -125,7 +125,7 @@ def _arrow_values(pa: Any, column: Any, kind: Any, name: str, source: str) -> Co
 def numpy_column(values: Any, name: str, source: str) -> tuple[Column | Strings, Missing]:
     """Turn what is given for a column into a join column.
 
-    A value is missing where it is masked, ``None`` among texts, or no time (NaT).
+    A value is missing where it is masked, ``None`` among strings, or no time (NaT).
 
     Returns
     -------
@@ -151,10 +151,10 @@ def numpy_column(values: Any, name: str, source: str) -> tuple[Column | Strings,
     if column.dtype.kind in "UT":
         column = column.astype(object)
     if column.dtype.kind == "O":
-        nothing = np.array([text is None for text in column], dtype=np.bool_)
+        nothing = np.array([value is None for value in column], dtype=np.bool_)
         missing = nothing if missing is None else missing | nothing
         column = np.where(missing, "", column)
-        wrong = next((i for i, text in enumerate(column) if not isinstance(text, str)), None)
+        wrong = next((i for i, value in enumerate(column) if not isinstance(value, str)), None)
         if wrong is not None:
             raise InputError(
                 f"{source}: column {name!r} holds {column[wrong]!r} at row {wrong}, which is no "

@@ -214,11 +214,11 @@ class FlatIndex:
         resumed = False
         while True:
             team.barriers[:] = 0
-            self._make_room(len(team.found))
+            self._make_room(len(team.matches))
             settings = (
                 self._times, columns.keys, self.flat, columns.terms, columns.checked, self._inner,
                 begin, arrivals, self._plan, team.barriers, team.bins, team.owners, states,
-                team.counts, team.sums, team.cursors, team.items, team.found, self._out,
+                team.counts, team.sums, team.cursors, team.items, team.matches, self._out,
                 self._used, resumed,
             )  # fmt: skip
 
@@ -310,8 +310,8 @@ class FlatIndex:
         of_s = row >= r_rows
         self._first_live = [first, live - r_rows] if of_s else [live, first - r_rows]
         scanned = int(self._states[:, joining.SCANNED].sum())
-        found = int(self._states[:, joining.CANDIDATES].sum())
-        poor = scanned > SCANNED * arrivals + found // 2
+        candidates = int(self._states[:, joining.CANDIDATES].sum())
+        poor = scanned > SCANNED * arrivals + candidates // 2
         # Where keys are such that a cut does not help, the next one is put off.
         self._patience = min(64.0, 2 * self._patience) if poor and self._poor else PATIENCE
         self._poor = poor

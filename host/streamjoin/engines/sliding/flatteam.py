@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-FOUND_PAIRS = 1 << 14
+MATCH_PAIRS = 1 << 14
 """Initial pairs of a thread's buffer; it grows if a batch has more."""
 
 
@@ -32,7 +32,7 @@ class Team:
         self.sums = np.zeros((threads, threads), dtype=np.uint64)
         self.cursors = np.zeros((threads, wide), dtype=np.uint64)
         self.items = np.zeros(threads * sharing.LISTED, dtype=np.uint32)
-        self.found = np.empty(threads * FOUND_PAIRS, dtype=np.uint32)
+        self.matches = np.empty(threads * MATCH_PAIRS, dtype=np.uint32)
 
     @contextmanager
     def ends_together(self) -> Iterator[None]:
@@ -47,8 +47,8 @@ class Team:
 
     def grow(self, written: Any) -> None:
         """Double each thread's share of the buffer, and keep what it holds."""
-        old = self.found.reshape(self._threads, -1)
+        old = self.matches.reshape(self._threads, -1)
         new = np.empty((self._threads, 2 * old.shape[1]), dtype=np.uint32)
         for thread in range(self._threads):
             new[thread, : int(written[thread])] = old[thread, : int(written[thread])]
-        self.found = new.reshape(-1)
+        self.matches = new.reshape(-1)
