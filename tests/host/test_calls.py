@@ -34,6 +34,12 @@ def test_a_system_with_another_result_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(calls.CASES, name, calls.CASES[name]._replace(quick=20))
     with pytest.raises(MismatchError, match=r"10 k int32: polars differs from auto: 1 pairs where"):
         calls.measure(name, "quick", rounds=1, threads=1)
+    options = ["--size", "quick", "--rounds", "1", "--threads", "1"]
+    monkeypatch.setattr("sys.argv", ["calls", name, *options])
+    monkeypatch.setenv("POLARS_MAX_THREADS", "1")
+    monkeypatch.setattr(pa, "set_cpu_count", lambda _: None)
+    with pytest.raises(SystemExit, match="streamjoin: 10 k int32: polars differs from auto"):
+        calls.main()
 
 
 def test_a_case_is_measured_once_and_kept(
@@ -61,5 +67,7 @@ def test_a_case_is_measured_once_and_kept(
     assert main([*command, "--threads", "2", "--force"]) == 0
     assert "500 ms" in capsys.readouterr().out
     (tmp_path / "run" / "calls.json").write_text("{")
+    assert main(command) == 2
+    (tmp_path / "run" / "calls.json").write_text("3")
     assert main(command) == 2
     assert "add --force to write new ones" in " ".join(capsys.readouterr().err.split())

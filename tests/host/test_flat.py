@@ -1,5 +1,6 @@
 """The flat window index alone: its map, its chains, and what random cases rarely reach."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,11 @@ import pytest
 
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
+from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
 from streamjoin.engines.kernels.flat import cuts, joining
-from streamjoin.engines.sliding import flat
+from streamjoin.engines.sliding import flat, flatteam
+from streamjoin.metrics import Meter
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
@@ -62,7 +65,7 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
         "MIN_ROOM": 16,
     }.items():
         monkeypatch.setattr(flat, name, value)
-    monkeypatch.setattr(flat, "FOUND_PAIRS", 64)
+    monkeypatch.setattr(flatteam, "MATCH_PAIRS", 64)
     monkeypatch.setattr(flat, "MOVED_ROWS", 16)
     engine, rng = catalog.get("ibwj-flat"), np.random.default_rng(1)
     for name in ("all equal", "moving", "ends"):
@@ -74,3 +77,25 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
             pairs = run.run(engine, job).pairs
             verify.check(pairs, oracle.join(r, s, BAND, job.window), f"{name}, {window}")
             verify.check_order(pairs, job, "inner")
+
+
+def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = np.arange(100)
+    r, s = (Stream({"k": rows}, rows, "x") for _ in range(2))
+    job = Job(r, s, BAND, parse_window("all"), threads=2)
+    job = run.complete(catalog.get("ibwj-flat"), job, {"batch": 200})
+    crew, submitted = Crew(2), []
+    index, submit = flat.FlatIndex(job, crew, 1), crew._pool.submit
+
+    def interrupted(*call: Any) -> Any:
+        submitted.append(submit(*call))
+        while not submitted[0].running():
+            time.sleep(1e-3)
+        raise KeyboardInterrupt  # the other thread never arrives at the first barrier
+
+    monkeypatch.setattr(crew._pool, "submit", interrupted)
+    with crew, pytest.raises(KeyboardInterrupt):
+        index.join(slice(0, 100), slice(0, 100), Meter(), crew)
+    assert submitted[0].done()

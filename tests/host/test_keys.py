@@ -247,6 +247,11 @@ REFUSED = [
     (TIMES, TIMES, {"band": "k=k within 0.5"}, "must be durations such as 5s"),
     (TIMES, TIMES, {"band": "k=k:5s:5"}, "has no unit and the other width has one"),
     (TIMES, TIMES, {"band": "k=k within 0.1ns"}, "an integer number of nanoseconds"),
+    ([2**63 + 1, -1], [1], {"on": "k"}, "holds 9223372036854775809 at row 0, which"),
+    ([0.5, 2**53 + 1], [1], {"on": "k"}, "holds 9007199254740993 at row 1, which the other num"),
+    (np.array([1], "m8[M]"), [dt.timedelta(1)], {"on": "k"}, "give days or a finer unit"),
+    (np.zeros(1, [("scale", "i8")]), [1], {"on": "k"}, "join columns are numbers, strings, bytes"),
+    (pa.array([5]).view(pa.date64()), DAYS, {"on": "k"}, "holds times of day: cast it to a times"),
     ([dt.time()], [dt.time()], {"on": "k"}, "join columns are numbers, strings, bytes, bools"),
 ]
 
@@ -257,6 +262,14 @@ def test_types_that_do_not_compare_are_refused(
 ) -> None:
     with pytest.raises(sj.InputError, match=sentence):
         sj.join({"k": r}, {"k": s}, **how)
+
+
+def test_large_integers_of_a_list_are_not_rounded() -> None:
+    large = [2**63, 1, 2**53 + 1]
+    assert rows(sj.join({"k": large}, {"k": [2**63 + 1, 2**53, 1]}, on="k")) == [(1, 2)]
+    assert rows(sj.join({"k": (*large, True)}, {"k": [0.5, 2**63]}, on="k")) == [(0, 1)]
+    held = sj.join({"k": [2**64 - 1, None, 1]}, {"k": [2**64 - 1]}, on="k").table(["r.k"])
+    assert held.column(0).to_pylist() == [2**64 - 1]
 
 
 def test_integers_that_pandas_made_floating_point_get_a_hint() -> None:
@@ -274,6 +287,8 @@ def test_a_column_of_two_types_is_refused_and_times_agree_on_nanoseconds() -> No
     seconds, millis = np.array([1], "M8[s]"), np.array([1000], "M8[ms]")
     both = {"x": seconds, "y": millis}
     assert len(sj.join(both, {"a": seconds}, on="x=a,y=a")) == 1
+    nothing = {"k": [None], "t": [None]}
+    assert not len(sj.join(nothing, nothing, on="t=k", band="t=t within 5s"))
 
 
 def test_live_batches_may_have_decimals_of_different_scales() -> None:

@@ -215,3 +215,13 @@ def test_a_duration_with_nanoseconds_is_refused() -> None:
     with pytest.raises(sj.InputError, match="integer number of microseconds"):
         sj.TimeWindow(pd.Timedelta("1500ns"))
     assert in_microseconds(pd.Timedelta("1s")) == in_microseconds(timedelta(seconds=1)) == 10**6
+
+
+def test_times_of_any_unit_are_looked_up_as_they_are() -> None:
+    for dtype in ("M8[25s]", "m8[500ms]", "M8[h]", "M8[2D]", "M8[M]", "m8[ps]"):
+        times = np.array([3000, -4000, "NaT"], dtype)
+        looked_up = sj.join({"k": [1] * 3, "t": times}, {"k": [1]}, on="k").table(["t"])["t"]
+        held = looked_up.to_numpy().astype(dtype)
+        assert np.array_equal(np.sort(held), np.sort(times), equal_nan=True), dtype
+    with pytest.raises(sj.InputError, match="a time does not fit in ns"):
+        sj.join({"k": [1], "t": np.array([1], "m8[ps]")}, {"k": [1]}, on="k").table(["t"])

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.errors import MismatchError, UnavailableError
+from streamjoin.errors import MismatchError, StreamJoinError
 from streamjoin.inputs.files import arrow
 from streamjoin.tuples import Pairs
 
@@ -217,10 +217,13 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = str(args.threads)
     if not find_spec("pyarrow"):
-        raise UnavailableError("bench calls needs pyarrow: type pip install pyarrow")
+        sys.exit("streamjoin: bench calls needs pyarrow: type pip install pyarrow")
     arrow().set_cpu_count(args.threads)
     for name in args.cases:
-        result = measure(name, args.size, args.rounds, args.threads)
+        try:
+            result = measure(name, args.size, args.rounds, args.threads)
+        except StreamJoinError as error:
+            sys.exit(f"streamjoin: {error}")
         sys.stdout.write(json.dumps(result) + "\n")
         sys.stdout.flush()
 

@@ -73,7 +73,7 @@ def _kept(records: Path, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
     try:
         before = json.loads(records.read_text(encoding="utf-8"))
         cases = {each["case"]: each for each in before.pop("cases")}
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(
             f"{records} cannot be read as records of bench calls ({error}): "
             "add --force to write new ones, or --out with another folder"

@@ -2,8 +2,8 @@
 
 Each kind takes the cheapest exact way. Integers whose values span less than 2**32 are shifted;
 others, and strings, are numbered by a hash table that compares whole values. Floating-point numbers
-are integers by their bits. Several columns are
-packed into one integer, which is numbered where it has more than 32 bits. Codes have no order.
+are integers by their bits. Several columns are packed into one integer, which is numbered where it
+has more than 32 bits. Codes have no order.
 """
 
 from dataclasses import dataclass

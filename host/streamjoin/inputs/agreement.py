@@ -74,9 +74,10 @@ def agreed_types(
         If two columns do not compare, naming source, column, type and what is right.
     """
     r_agreed, s_agreed = dict(r or {}), dict(s or {})
-    for term in predicate.terms:
-        anything = _any_type(term)
+    # Bands first: they restrict what a column without any value may hold.
+    for term in sorted(predicate.terms, key=lambda term: isinstance(term, Equi)):
         if r is None:
+            anything = r_agreed.get(term.r_column, _any_type(term))
             r_agreed[term.r_column] = s_agreed.get(term.s_column, anything)
         if s is None:
             s_agreed[term.s_column] = r_agreed[term.r_column]

@@ -72,13 +72,13 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column |
     Raises
     ------
     InputError
-        If its type cannot be joined on or its bytes are no text.
+        If its type cannot be joined on or a string is not UTF-8.
     """
     column = plain_column(column, source=f"{source}: column {name!r}")
     kind = column.type
     if pa.types.is_date(kind):
-        kind = pa.date32()
-        column = column.cast(kind)
+        column = _days(pa, column, name, source)
+        kind = column.type
     if pa.types.is_floating(kind):
         return np.asarray(column.fill_null(float("nan")).to_numpy()), None
     if pa.types.is_null(kind):
@@ -91,6 +91,16 @@ def arrow_column(pa: Any, column: Any, name: str, source: str) -> tuple[Column |
     zero = False if pa.types.is_boolean(kind) else 0
     filled = column.fill_null(pa.scalar(zero, kind)) if _has_zero(pa, kind) else column
     return _arrow_values(pa, filled, kind, name, source), missing
+
+
+def _days(pa: Any, column: Any, name: str, source: str) -> Any:
+    try:
+        return column.cast(pa.date32())
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"{source}: column {name!r} is {column.type} and holds times of day: cast it to a "
+            "timestamp"
+        ) from None
 
 
 def _has_zero(pa: Any, kind: Any) -> bool:
@@ -115,7 +125,7 @@ def _arrow_values(pa: Any, column: Any, kind: Any, name: str, source: str) -> Co
 def numpy_column(values: Any, name: str, source: str) -> tuple[Column | Strings, Missing]:
     """Turn what is given for a column into a join column.
 
-    A value is missing where it is masked, ``None`` among texts, or no time (NaT).
+    A value is missing where it is masked, ``None`` among strings, or no time (NaT).
 
     Returns
     -------
@@ -136,13 +146,15 @@ def numpy_column(values: Any, name: str, source: str) -> tuple[Column | Strings,
         raise InputError(f"{source}: column {name!r} has no regular shape") from None
     if column.ndim != 1:
         raise InputError(f"{source}: column {name!r} must have one dimension, not {column.ndim}")
+    if column.dtype.names is not None:  # within, such a type says that they are decimals
+        raise InputError(f"{source}: column {name!r} is {column.dtype}; {JOINABLE}")
     if column.dtype.kind in "UT":
         column = column.astype(object)
     if column.dtype.kind == "O":
-        nothing = np.array([text is None for text in column], dtype=np.bool_)
+        nothing = np.array([value is None for value in column], dtype=np.bool_)
         missing = nothing if missing is None else missing | nothing
         column = np.where(missing, "", column)
-        wrong = next((i for i, text in enumerate(column) if not isinstance(text, str)), None)
+        wrong = next((i for i, value in enumerate(column) if not isinstance(value, str)), None)
         if wrong is not None:
             raise InputError(
                 f"{source}: column {name!r} holds {column[wrong]!r} at row {wrong}, which is no "
@@ -171,9 +183,13 @@ def nanoseconds(column: Column, name: str, source: str) -> Column:
     InputError
         If one does not fit, naming the row.
     """
-    kind = column.dtype.kind
+    kind, unit = column.dtype.kind, np.datetime_data(column.dtype)[0]
+    if kind == "m" and unit in {"Y", "M"}:
+        raise InputError(
+            f"{source}: column {name!r} is {column.dtype}, and years and months differ in length: "
+            "give days or a finer unit"
+        )
     fine: Column = column.astype(f"{kind}8[ns]")
-    unit = np.datetime_data(column.dtype)[0]
     beyond = np.flatnonzero(fine.astype(f"{kind}8[{unit}]") != column)
     if beyond.size:
         row = beyond[0]

@@ -29,7 +29,26 @@ def given_column(values: Any, name: str, source: str) -> tuple[NDArray[Any] | St
         return arrow_column(arrow(), column, name, source)
     if isinstance(values, list | tuple) and not _is_regular(values):
         values = np.array([*values, None], dtype=object)[:-1]
+    elif isinstance(values, list | tuple):
+        values = _exact(values, name, source)
     return numpy_column(values, name, source)
+
+
+def _exact(values: list[Any] | tuple[Any, ...], name: str, source: str) -> NDArray[Any]:
+    """Make an array of a list; NumPy alone would round large integers to floating-point numbers."""
+    array = np.asarray(values)
+    if array.dtype.kind != "f" or all(isinstance(value, float) for value in values):
+        return array
+    are_integers = all(isinstance(value, int | np.integer) for value in values)
+    if are_integers and min(values) >= 0:
+        return np.array(values, dtype=np.uint64)
+    for row, (value, rounded) in enumerate(zip(values, array.tolist(), strict=True)):
+        if isinstance(value, int | np.integer) and int(rounded) != value:
+            raise InputError(
+                f"{source}: column {name!r} holds {value} at row {row}, which the other numbers "
+                "round to float64: give an array of one type"
+            )
+    return array
 
 
 def given_arrivals(values: Any, name: str, source: str, unit: str | None) -> tuple[Int64s, bool]:

@@ -14,9 +14,13 @@ from streamjoin.inputs.files import arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 TIME_UNITS = ("s", "ms", "us", "ns")
 """Units of time that Arrow has."""
+
+FINER_UNITS = ("ps", "fs", "as")
+"""Units of NumPy's times that are finer."""
 
 
 class Arrays:
@@ -105,21 +109,36 @@ def _converted(pa: Any, values: Any) -> Any:
     if not isinstance(values, np.ndarray):
         if isinstance(values, pa.Array | pa.ChunkedArray):
             return values
-        return pa.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else (
-            pa.array(values)
-        )  # fmt: skip
+        if hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        try:
+            return pa.array(values)
+        except OverflowError:  # Arrow tries int64 alone
+            return pa.array(values, pa.uint64())
     kind = values.dtype.kind
     if values.ndim == 2 and mask is None:
         flat = np.ascontiguousarray(values).reshape(-1)
         return pa.FixedSizeListArray.from_arrays(_converted(pa, flat), values.shape[1])
     if kind == "V" and values.dtype.names is None:
         return pa.array(values.tolist(), pa.binary(values.dtype.itemsize), mask=mask)
-    if kind in "mM" and np.datetime_data(values.dtype)[0] not in TIME_UNITS:
-        is_day = kind == "M" and np.datetime_data(values.dtype)[0] == "D"
-        values = values if is_day else values.astype(f"{kind}8[s]")
+    if kind in "mM":
+        values = _in_a_unit_of_arrow(values)
     if kind == "T":
         values = values.astype(object)
     return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False), mask=mask)
+
+
+def _in_a_unit_of_arrow(times: "NDArray[Any]") -> "NDArray[Any]":
+    """Convert times, exactly, where Arrow would ignore the unit or a multiple of it, as 25s."""
+    kind, (unit, count) = times.dtype.kind, np.datetime_data(times.dtype)
+    if count == 1 and (unit in TIME_UNITS or (kind == "M" and unit == "D")):
+        return times
+    if unit not in TIME_UNITS:
+        unit = "ns" if unit in FINER_UNITS else "s"
+    made = times.astype(f"{kind}8[{unit}]")
+    if (made.astype(times.dtype) != times)[~np.isnat(times)].any():
+        raise ValueError(f"a time does not fit in {unit}")
+    return made
 
 
 class Later:

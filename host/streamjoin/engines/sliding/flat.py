@@ -29,6 +29,7 @@ from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import prepare_keys
 from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.flatcolumns import FlatColumns
+from streamjoin.engines.sliding.flatteam import Team
 from streamjoin.metrics import Meter
 from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
 
@@ -43,9 +44,6 @@ OUTPUT_PAIRS = 1 << 20
 
 MIN_ROOM = 1 << 12
 """Minimum pairs for which an output buffer is used on."""
-
-FOUND_PAIRS = 1 << 14
-"""Initial pairs of a thread's buffer; it grows if a batch has more."""
 
 SAMPLE_ROWS = 1 << 18
 """Maximum rows from which the map is cut."""
@@ -140,7 +138,7 @@ class FlatIndex:
         self._cut_at, self._crowd = [-1, -1], [0, 0]
         self._poor, self._patience = False, PATIENCE
         self._threads, self._min_shared = job.threads, min_shared
-        self._team: _Team | None = None
+        self._team: Team | None = None
         self.recuts = 0
 
     @property
@@ -210,31 +208,26 @@ class FlatIndex:
     def _join_shared(self, begin: tuple[int, int], arrivals: int, meter: Meter, crew: Crew) -> None:
         from streamjoin.engines.kernels.flat import joining, sharing
 
-        self._team = self._team or _Team(self._threads, self._batch)
+        self._team = self._team or Team(self._threads, self._batch)
         team, columns = self._team, self._columns
         states = self._states.reshape(-1)
         resumed = False
         while True:
             team.barriers[:] = 0
-            self._make_room(len(team.found))
+            self._make_room(len(team.matches))
             settings = (
                 self._times, columns.keys, self.flat, columns.terms, columns.checked, self._inner,
                 begin, arrivals, self._plan, team.barriers, team.bins, team.owners, states,
-                team.counts, team.sums, team.cursors, team.items, team.found, self._out,
+                team.counts, team.sums, team.cursors, team.items, team.matches, self._out,
                 self._used, resumed,
             )  # fmt: skip
 
             def work(thread: int, settings: tuple[Any, ...] = settings) -> None:
-                done = False
-                try:
-                    with meter.phase("probe"):
-                        sharing.join_shared(thread, *settings)
-                    done = True
-                finally:
-                    if not done:
-                        team.barriers[sharing.FAILED * sharing.BARRIER_WORDS] = 1
+                with team.ends_together(), meter.phase("probe"):
+                    sharing.join_shared(thread, *settings)
 
-            crew.each(work, range(self._threads))
+            with team.ends_together():  # an interrupt may leave a thread without work
+                crew.each(work, range(self._threads))
             if (self._states[:, joining.DONE] == arrivals).all():
                 break
             team.grow(self._states[:, joining.WRITTEN])
@@ -317,37 +310,11 @@ class FlatIndex:
         of_s = row >= r_rows
         self._first_live = [first, live - r_rows] if of_s else [live, first - r_rows]
         scanned = int(self._states[:, joining.SCANNED].sum())
-        found = int(self._states[:, joining.CANDIDATES].sum())
-        poor = scanned > SCANNED * arrivals + found // 2
+        candidates = int(self._states[:, joining.CANDIDATES].sum())
+        poor = scanned > SCANNED * arrivals + candidates // 2
         # Where keys are such that a cut does not help, the next one is put off.
         self._patience = min(64.0, 2 * self._patience) if poor and self._poor else PATIENCE
         self._poor = poor
-
-
-class _Team:
-    """What threads share during a batch."""
-
-    def __init__(self, threads: int, batch: int) -> None:
-        from streamjoin.engines.kernels.flat import sharing
-
-        self._threads = threads
-        wide = max(8, threads)
-        self.barriers = np.zeros(sharing.BARRIERS, dtype=np.uint64)
-        self.bins = np.zeros(sharing.BINS, dtype=np.uint64)
-        self.owners = np.zeros((2, threads + 1), dtype=np.uint32)
-        self.counts = np.zeros((threads, batch), dtype=np.uint32)
-        self.sums = np.zeros((threads, threads), dtype=np.uint64)
-        self.cursors = np.zeros((threads, wide), dtype=np.uint64)
-        self.items = np.zeros(threads * sharing.LISTED, dtype=np.uint32)
-        self.found = np.empty(threads * FOUND_PAIRS, dtype=np.uint32)
-
-    def grow(self, written: Any) -> None:
-        """Double each thread's share of the buffer, and keep what it holds."""
-        old = self.found.reshape(self._threads, -1)
-        new = np.empty((self._threads, 2 * old.shape[1]), dtype=np.uint32)
-        for thread in range(self._threads):
-            new[thread, : int(written[thread])] = old[thread, : int(written[thread])]
-        self.found = new.reshape(-1)
 
 
 class FlatJoin(Engine):

@@ -46,7 +46,7 @@ SMALL = 24
 """Matches of an arrival up to which they are sorted by insertion."""
 
 DONE, SCANNED, CANDIDATES, WRITTEN = range(4)
-"""Words of a thread's state: arrivals done, blocks scanned, candidates found, pairs written."""
+"""Words of a thread's state: arrivals done, blocks scanned, candidates, pairs written."""
 
 STATE_WORDS = 16
 

@@ -63,19 +63,20 @@ BARRIERS = 16 * BARRIER_WORDS
 
 
 @fused
-def _wait(barriers: Words, number: int, threads: int) -> None:
-    """Wait until all threads are here, or one has failed."""
+def _wait(barriers: Words, number: int, threads: int) -> bool:
+    """Wait until all threads are here; return False if one has failed and does not arrive."""
     at = U64(number * BARRIER_WORDS)
     fetch_add(barriers, at, U64(1))
     spins = 0
-    while load_acquire(barriers, at) < U64(threads) and not load_acquire(
-        barriers, U64(FAILED * BARRIER_WORDS)
-    ):
+    while load_acquire(barriers, at) < U64(threads):
+        if load_acquire(barriers, U64(FAILED * BARRIER_WORDS)):
+            return False
         spins += 1
         if spins % SPINS:
             pause()
         else:
             give_way()
+    return True
 
 
 @fused
@@ -150,12 +151,12 @@ def _join_own(
     states: Words,
     counts: Codes,
     items: Codes,
-    found: Codes,
+    matches: Codes,
 ) -> None:
-    """Join what falls into a thread's blocks until all is done or ``found`` is full."""
+    """Join what falls into a thread's blocks until all is done or ``matches`` is full."""
     r_rows, count = U64(len(keys[0])), U64(arrivals)
     state, listing = thread * U64(STATE_WORDS), thread * U64(LISTED)
-    share = U64(len(found)) // U64(owners.shape[1] - 1)
+    share = U64(len(matches)) // U64(owners.shape[1] - 1)
     base_at, stop_at = thread * share, thread * share + share
     written = base_at + states[state + U64(WRITTEN)]
     arrival = states[state + U64(DONE)]
@@ -177,7 +178,7 @@ def _join_own(
                 high = min(planned[U64(HIGH_BLOCK), at], owners[side, thread + U64(1)] - U32(1))
                 base = U32(1) if of_s else U32(r_rows + U64(1))
                 stop = look_up(
-                    flat.slots, U64(low), U64(high), planned, at, base, found, written,
+                    flat.slots, U64(low), U64(high), planned, at, base, matches, written,
                     stop_at, states, state,
                 )  # fmt: skip
                 if stop == NO_ROOM:
@@ -185,7 +186,7 @@ def _join_own(
                     break
                 states[state + U64(CANDIDATES)] += stop - written
                 if checked:
-                    stop = check(terms, planned, at, found, written, stop)
+                    stop = check(terms, planned, at, matches, written, stop)
                 counts[thread, at] = U32(stop - written)
                 written = stop
             live = planned[U64(EXPIRED), at]
@@ -208,14 +209,14 @@ def _restore(
     planned: Codes,
     counts: Codes,
     sums: Words,
-    found: Codes,
+    matches: Codes,
     cursors: Words,
     out: Codes,
     first: int,
 ) -> None:
     """Write the matches of a part of the arrivals in their order."""
     threads, room = U64(sums.shape[0]), U64(len(out)) >> U64(1)
-    share = U64(len(found)) // threads
+    share = U64(len(matches)) // threads
     at, end = U64(first), U64(0)
     for other in range(threads):
         cursors[thread, other] = U64(0)
@@ -238,11 +239,11 @@ def _restore(
             cursors[thread, other] += count
             for done in range(U64(0), count, U64(LANES)):
                 if at + done + U64(LANES) <= end:  # what is too much is overwritten later
-                    move(found, source + done, out, other_room + at + done)
+                    move(matches, source + done, out, other_room + at + done)
                     fill(out, own_room + at + done, named)
                 else:
                     for each in range(done, count):
-                        out[other_room + at + each] = found[source + each]
+                        out[other_room + at + each] = matches[source + each]
                         out[own_room + at + each] = named
                     break
             at += count
@@ -270,7 +271,7 @@ def join_shared(
     sums: Words,
     cursors: Words,
     items: Codes,
-    found: Codes,
+    matches: Codes,
     out: Codes,
     first: int,
     resumed: bool,
@@ -284,7 +285,7 @@ def join_shared(
     times, keys, flat, terms, checked, inner, begin, arrivals, planned
         As for :func:`~.plans.plan` and :func:`~.joining.join_alone`.
     barriers : ndarray of uint64, shape (BARRIERS,)
-        Zero before.
+        Zero before. Word ``FAILED * BARRIER_WORDS`` ends all threads if one does not arrive.
     bins : ndarray of uint64, shape (BINS,)
     owners : ndarray of uint32, shape (2, threads + 1)
         Work space: the blocks of R's and S's index at which each thread's range begins.
@@ -295,7 +296,7 @@ def join_shared(
         Work space.
     items : ndarray of uint32, shape (threads * LISTED,)
         Work space.
-    found : ndarray of uint32
+    matches : ndarray of uint32
         Receives the rows of each thread's matches, in equal shares.
     out : ndarray of uint32, shape (2 * room,)
         Receives rows of R, and ``room`` words later those of S.
@@ -309,16 +310,19 @@ def join_shared(
     part = (arrivals * thread // threads, arrivals * (thread + 1) // threads)
     if not resumed:
         plan(times, keys, flat.tables, flat.cuts, begin, part[0], part[1], planned)
-        _wait(barriers, 0, threads)
+        if not _wait(barriers, 0, threads):
+            return
         if thread == 0:
             _own_blocks(flat, planned, arrivals, U64(0), bins, owners)
             _own_blocks(flat, planned, arrivals, U64(1), bins, owners)
-    _wait(barriers, 1, threads)
+    if not _wait(barriers, 1, threads):
+        return
     _join_own(
         flat, (keys.r_keys, keys.s_keys), terms, checked, planned, arrivals, owners, own,
-        states, counts, items, found,
+        states, counts, items, matches,
     )  # fmt: skip
-    _wait(barriers, 2, threads)
+    if not _wait(barriers, 2, threads):
+        return
     for each in range(threads):
         if states[U64(each * STATE_WORDS + DONE)] < U64(arrivals):
             return
@@ -327,6 +331,7 @@ def join_shared(
         for arrival in range(U64(part[0]), U64(part[1])):
             total += U64(counts[each, arrival])
         sums[thread, each] = total
-    _wait(barriers, 3, threads)
+    if not _wait(barriers, 3, threads):
+        return
     r_rows = U64(len(keys.r_keys))
-    _restore(own, part, r_rows, inner, planned, counts, sums, found, cursors, out, first)
+    _restore(own, part, r_rows, inner, planned, counts, sums, matches, cursors, out, first)
