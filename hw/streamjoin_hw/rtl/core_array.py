@@ -3,24 +3,44 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
+from amaranth.hdl import (
+    Cat,
+    ClockSignal,
+    Const,
+    DomainRenamer,
+    Instance,
+    Module,
+    ResetSignal,
+    Signal,
+    Value,
+)
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.spreading import FANIN
 from streamjoin_hw.rtl.streams import Component, result_layout
 from streamjoin_hw.rtl.trees import MergeTree
 
 CORE_MODULE = "streamjoin_core"
 """Verilog module of a core."""
 
-FANIN = 32
-"""Inputs of one registered OR or sum: at most two levels serve 1024 cores (``HOLD_WORDS``)."""
+
+def core_domains(params: DesignParams) -> list[str]:
+    """Return the clock domain of each core where each has a reset of its own, none of an index."""
+    if params.design == "splitjoin-hash":
+        return []
+    return [f"core{index}" for index in range(params.cores)]
+
+
+def with_reset(core: Component, index: int, *, own_resets: bool) -> Any:
+    """Return a core in the domain of its own (:func:`core_domains`), or as it is."""
+    return DomainRenamer(f"core{index}")(core) if own_resets else core
 
 
 def registered_or(m: Module, bits: Sequence[Value]) -> Value:
-    """OR many bits through registers, :data:`FANIN` a level; 1 or 2 cycles late."""
+    """OR many bits through registers, ``FANIN`` a level; ``gather_levels`` cycles late."""
     while True:
         groups: list[Value] = []
         for first in range(0, len(bits), FANIN):
@@ -33,7 +53,7 @@ def registered_or(m: Module, bits: Sequence[Value]) -> Value:
 
 
 def registered_sum(m: Module, numbers: Sequence[Value]) -> Value:
-    """Add many numbers through registers, :data:`FANIN` a level; 1 or 2 cycles late."""
+    """Add many numbers through registers, ``FANIN`` a level; ``gather_levels`` cycles late."""
     while True:
         groups: list[Value] = []
         for first in range(0, len(numbers), FANIN):
