@@ -25,7 +25,7 @@ from streamjoin_common.contract import (
     tuple_layout,
 )
 from streamjoin_hw.rtl.registers import axi_lite_members
-from streamjoin_hw.rtl.streams import Component, payload_of
+from streamjoin_hw.rtl.streams import Component
 from streamjoin_hw.rtl.top import Top
 
 BOARD_MODULE = "streamjoin_board"
@@ -84,8 +84,8 @@ class GroupReader(Component):
         """Count the tuples of a group down."""
         m = Module()
         left = Signal(range(GROUP_TUPLES + 1))
-        sides = payload_of(GROUP_TUPLES)
-        last = payload_of(1)
+        sides = Signal(GROUP_TUPLES)
+        last = Signal()
         in_group = Signal()
         m.d.comb += [
             in_group.eq(left != 0),
