@@ -74,7 +74,7 @@ def _is_power(value: object, minimum: int, maximum: int) -> bool:
 HOLD_WORDS = 8
 """Maximum words that must be free in a core's result FIFO for it not to ask for a hold.
 
-How many they are follows the number of cores (``streamjoin_hw.rtl.spreading.hold_words``).
+How many they are follows the number of cores (``streamjoin_hw.rtl.core_array.hold_words``).
 """
 
 KEY_BITS = 32

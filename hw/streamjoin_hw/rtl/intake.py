@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import SIDE_S, WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.sequencer import IN_FLIGHT_BITS
-from streamjoin_hw.rtl.spreading import quiet_cycles
+from streamjoin_hw.rtl.core_array import quiet_cycles
 from streamjoin_hw.rtl.streams import Component, arrival_layout
 
 

@@ -16,8 +16,8 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.core_array import hold_words
 from streamjoin_hw.rtl.predicates import matches
-from streamjoin_hw.rtl.spreading import hold_words
 from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,

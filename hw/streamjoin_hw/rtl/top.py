@@ -15,12 +15,11 @@ from streamjoin_common.contract import (
     result_layout,
     tuple_layout,
 )
-from streamjoin_hw.rtl.core_array import core_domains
+from streamjoin_hw.rtl.core_array import ResetTree, core_domains
 from streamjoin_hw.rtl.encode import band_layout
 from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.rtl.registers import Counters, RegisterFile, axi_lite_members, live
 from streamjoin_hw.rtl.split.array import setting_members
-from streamjoin_hw.rtl.spreading import ResetTree
 from streamjoin_hw.rtl.streams import Component
 
 TOP_MODULE = "streamjoin_top"
@@ -32,7 +31,7 @@ class Top(Component):
 
     No output depends on an input of the same cycle. ``aresetn`` is synchronous; from the cycle
     after it nothing is accepted or offered until the reset has come through its tree
-    (:class:`~streamjoin_hw.rtl.spreading.ResetTree`), and then the design is empty. A soft reset
+    (:class:`~streamjoin_hw.rtl.core_array.ResetTree`), and then the design is empty. A soft reset
     does the same to everything but the registers, and waits for a beat that is offered:
     AXI4-Stream lets ``aresetn`` alone withdraw it. From the write's response until then no tuple
     is accepted.

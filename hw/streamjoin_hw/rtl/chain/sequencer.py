@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_common.contract import SIDE_R, SIDE_S, WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.core import command_layout, plan_layout
 from streamjoin_hw.rtl.chain.segments import Planner
+from streamjoin_hw.rtl.core_array import quiet_cycles
 from streamjoin_hw.rtl.memory import word_bits
-from streamjoin_hw.rtl.spreading import quiet_cycles
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
