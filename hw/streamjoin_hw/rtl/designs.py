@@ -29,7 +29,8 @@ class Design(NamedTuple):
     ----------
     array : callable
         Makes all cores and what lies between them, from the parameters and ``by_reference``:
-        whether cores are instances of the Verilog module that is emitted once.
+        whether cores are instances of the Verilog module that is emitted once; ``own_resets``:
+        whether each is in a domain of its own.
     core : callable
         Makes that core from the parameters.
     """
@@ -38,8 +39,9 @@ class Design(NamedTuple):
     core: Callable[[DesignParams], Any]
 
 
-def _hash_array(params: DesignParams, *, by_reference: bool) -> Any:
-    """Make the hash index: one core, which is the whole array."""
+def _hash_array(params: DesignParams, *, by_reference: bool, own_resets: bool) -> Any:
+    """Make the hash index: one core, which is the whole array and shares its reset."""
+    del own_resets
     return CoreInstance(hash_members(params)) if by_reference else HashJoin(params)
 
 
