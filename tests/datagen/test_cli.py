@@ -64,13 +64,17 @@ def one_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> list[int |
 
 
 def test_a_workload_is_generated_and_shown(
-    one_session: list[int | None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    one_session: list[int | None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     out = tmp_path / "w"
     words = ["band", "--param", "duration_s=0.1", "rate_s=100", "--param", "lo=3", "--seed", "1"]
     assert run(*words, "--out", out, "--threads", "2", "--partitions", "3") == 0
     shown = capsys.readouterr()
-    header, line = shown.out.splitlines()
+    header, _, line = shown.out.splitlines()
     assert header.split() == ["workload", "status", "rows", "bytes", "seconds"]
     assert line.split()[:3] == ["band-s100-t0.1-lo3-seed1", "generated", "210"]
     assert shown.err == "generating band-s100-t0.1-lo3-seed1 with Spark\n"
@@ -231,7 +235,7 @@ SUITE_MISTAKES = [
     ),
     (
         'name = "a"\n[[workload]]\nkind = "band"\nseed = 1\nspeed = 1',
-        "workload 1: key must be one of kind, seed, name, params, window, engines, rounds, "
+        "workload 1: key must be one of kind, seed, name, params, window, how, engines, rounds, "
         "threads, arrival, speedup, knobs, not 'speed'",
     ),
     (

@@ -75,7 +75,10 @@ def of_bench() -> None:
 def of_calls() -> None:
     names = ("auto", "npj", "prj", "duckdb", "polars", "pyarrow")
     systems = {name: {"cpu_s": 0.1234} for name in names}
-    calls._print([{"case": max(CASES, key=len), "systems": systems}], "quick")
+    calls._print(
+        [{"case": max(CASES, key=len), "systems": systems}],
+        {"size": "quick", "threads": 1, "rounds": 3},
+    )
 
 
 def of_rate() -> None:
