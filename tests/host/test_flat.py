@@ -9,7 +9,7 @@ from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.engines.kernels.flat import cuts, joining
-from streamjoin.engines.sliding import flat
+from streamjoin.engines.sliding import flat, flatindex
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import parse_window
@@ -57,13 +57,13 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
 ) -> None:
     for name, value in {
         "MIN_RECUT": 8,
-        "MIN_SHARED": 2,
         "OUTPUT_PAIRS": 64,
         "MIN_ROOM": 16,
     }.items():
-        monkeypatch.setattr(flat, name, value)
-    monkeypatch.setattr(flat, "FOUND_PAIRS", 64)
-    monkeypatch.setattr(flat, "MOVED_ROWS", 16)
+        monkeypatch.setattr(flatindex, name, value)
+    monkeypatch.setattr(flat, "MIN_SHARED", 2)
+    monkeypatch.setattr(flatindex, "FOUND_PAIRS", 64)
+    monkeypatch.setattr(flatindex, "MOVED_ROWS", 16)
     engine, rng = catalog.get("ibwj-flat"), np.random.default_rng(1)
     for name in ("all equal", "moving", "ends"):
         ts = [np.sort(rng.integers(0, 60, 150)).astype(np.int64) for _ in range(2)]

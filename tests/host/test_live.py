@@ -18,7 +18,8 @@ from streamjoin import verify
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.kang import Kang
-from streamjoin.live import joiner as live
+from streamjoin.live import joiner as live_joiner
+from streamjoin.live import rounds as live
 from streamjoin.streams import as_streams
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
@@ -516,7 +517,7 @@ def test_a_mistake_is_told_in_one_sentence(mistake: str) -> None:
 
 
 def test_too_much_waiting_is_refused_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MAX_WAITING_TUPLES", 3)
+    monkeypatch.setattr(live_joiner, "MAX_WAITING_TUPLES", 3)
     with sj.StreamJoiner(on="k") as joiner:
         joiner.push_r({"k": [1, 2, 3], "ts": [1, 1, 1]})
         with pytest.raises(
