@@ -231,7 +231,7 @@ def test_a_round_that_fails_can_be_joined_again(monkeypatch: pytest.MonkeyPatch)
             raise RuntimeError("lost")
 
     monkeypatch.setattr(Kang, "run", failing)
-    with sj.StreamJoiner(on="k", window="all") as joiner:
+    with sj.StreamJoiner(on="k", window="all", engine="kang") as joiner:
         joiner.push_r({"k": [1, 2]})
         joiner.push_s({"k": [2, 1]})
         with pytest.raises(RuntimeError, match="lost"):
@@ -245,7 +245,7 @@ def test_an_interrupt_leaves_a_round_undone(monkeypatch: pytest.MonkeyPatch) -> 
     def interrupted(self: Pairs) -> str:
         raise KeyboardInterrupt
 
-    joiner = sj.StreamJoiner(on="k", window="all")
+    joiner = sj.StreamJoiner(on="k", window="all", engine="kang")
     joiner.push_r({"k": [1]})
     joiner.push_s({"k": [1]})
     with monkeypatch.context() as patch:
@@ -270,7 +270,7 @@ def test_what_a_thread_pushes_while_a_round_runs_is_joined_later(
         good(self, job, prepared, meter)
 
     monkeypatch.setattr(Kang, "run", slow)
-    with sj.StreamJoiner(on="k", window="all") as joiner:
+    with sj.StreamJoiner(on="k", window="all", engine="kang") as joiner:
         joiner.push_r({"k": [1, 2], "ts": [1, 5]})
         joiner.push_s({"k": [1], "ts": [5]})
         matches = list(joiner.results())
@@ -492,7 +492,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[Any], str]] = {
         [],
         r"^knobs must be a mapping of names to values, not \['batch'\]$",
     ),
-    "an unknown knob": ({"knobs": {"speed": 9}}, [], "^kang has no knob 'speed'; it has batch$"),
+    "an unknown knob": ({"knobs": {"speed": 9}}, [], "^ibwj-flat has no knob 'speed'; it has batch$"),
     "other columns": (
         {},
         [pa.table({"k": [1], "ts": [5]}), pa.table({"k": [1], "v": [1], "ts": [5]})],

@@ -5,8 +5,8 @@ it can still arrive: when the other stream has reached that time too (or
 :meth:`StreamJoiner.advance` says so), and the lateness, if any, has passed. Tuples without an
 arrival column are stamped when they are pushed and can be joined at once.
 
-The engine joins in rounds (:mod:`~streamjoin.live.rounds`). Its memory is bounded by the windows and
-by the tuples that wait.
+The engine joins in rounds (:mod:`~streamjoin.live.rounds`). Its memory is bounded by the windows
+and by the tuples that wait.
 """
 
 import threading
@@ -45,8 +45,9 @@ class StreamJoiner:
     ----------
     on, band, window, engine, threads, order, ts, ts_unit, knobs, how
         As :func:`streamjoin.join`; the engine is one of sliding windows, for ``auto`` ``ibwj-flat``
-        for inner joins by equalities or by one band, and ``kang`` elsewhere. A tuple without a partner comes out once both streams have reached the time of its row, or at
-        the end; one of ``semi`` with its first pair, in its place where an order was asked for.
+        for inner joins by equalities or by one band, and ``kang`` elsewhere. A tuple without a
+        partner comes out once both streams have reached the time of its row, or at the end; one of
+        ``semi`` with its first pair, in its place where an order was asked for.
     lateness : str or timedelta, optional
         Maximum lateness of tuples that are put in order (``"10ms"``). Later ones are dropped and
         counted in ``metrics["late"]``. Arrival times that decrease are refused by default.

@@ -29,6 +29,7 @@ class Matches(Joined):
         pairs: Pairs,
         named: Pairs,
         ts: Int64s,
+        *,
         offsets: tuple[int, int] = (0, 0),
     ) -> None:
         self._kind, self._tables, self._looked_up = how, tables, pairs

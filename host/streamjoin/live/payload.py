@@ -4,7 +4,7 @@ Pushed rows are appended in constant time, and copied together in pieces. A sequ
 once it was made, so results can look rows up in it whatever has been pushed since.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -90,7 +90,9 @@ class Payload:
 
     def since(self, first: int) -> "Payload":
         """Return it when rows before one are not needed any more."""
-        return replace(self, first=first)
+        return Payload(
+            first, self.end, self.start, self._pieces, self._parts, self._count, self._rows
+        )
 
     def table(self, layout: "Layout | None") -> Any:
         """Return all rows that are there as an Arrow table; None where some cannot be looked up."""

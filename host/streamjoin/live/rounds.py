@@ -195,11 +195,7 @@ class Rounds:
             all(types[1][name].kind in "iu" for name in names[1]),
         )
         states = [
-            replace(
-                side.state,
-                window=None,
-                payload=Payload().with_rows(each.batch.table, len(each.ts), side.state.layout),
-            )
+            replace(side.state, window=None, payload=_appended(side, each))
             for side, each in zip((self._r, self._s), held, strict=True)
         ]
         progress = replace(self.progress, kept=session.kept)
@@ -226,7 +222,9 @@ class Rounds:
         )
         named, rows = found.named, Pairs(found.r_rows, found.s_rows)
         offsets = (found.base[0] - payloads[0].start, found.base[1] - payloads[1].start)
-        matches = Matches("inner", tables, rows, Pairs(named[0], named[1]), named[2], offsets)
+        matches = Matches(
+            "inner", tables, rows, Pairs(named[0], named[1]), named[2], offsets=offsets
+        )
         r_state = self._r.after(r_ready, None, None, payloads[0].since(kept.first[0]))
         s_state = self._s.after(s_ready, None, None, payloads[1].since(kept.first[1]))
         done = Progress(
@@ -268,7 +266,7 @@ class Rounds:
             s_last_us = min(self._r.frontier_us - 1, self._s.frontier_us)
         r_types, s_types = self._types()
         r, s = self._r.ready(r_last_us, r_types), self._s.ready(s_last_us, s_types)
-        if r is None or s is None:
+        if r is None or s is None or len(r.ts) + len(s.ts) <= count:
             return _first(r, count), _first(s, count)
         r_positions, s_positions = arrival_positions(r.ts, s.ts)
         r_count, s_count = (
@@ -368,7 +366,7 @@ class Rounds:
 def _appended(side: Side, held: Held | None) -> Payload:
     """Return the rows of a stream with those that are joined now."""
     payload = side.state.payload or Payload()
-    if held is None:
+    if held is None or not len(held.ts):
         return payload
     return payload.with_rows(held.batch.table, len(held.ts), side.state.layout)
 

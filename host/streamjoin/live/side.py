@@ -125,11 +125,16 @@ class Side:
         held = Held(batch, ts, np.arange(state.pushed, state.pushed + batch.rows))
         late = 0
         if isinstance(batch.table, Rows) and ts[0] >= state.newest_us:  # read the short way
-            return replace(
-                state,
-                pushed=state.pushed + batch.rows,
-                newest_us=int(ts[-1]),
-                waiting=(*self._few_waiting(), held),
+            return State(
+                state.pushed + batch.rows,
+                state.late,
+                int(ts[-1]),
+                state.types,
+                state.layout,
+                (*self._few_waiting(), held),
+                state.window,
+                state.owed,
+                state.payload,
             )
         if self._lateness_us is None:
             self._refuse_back(ts)
@@ -188,24 +193,34 @@ class Side:
         """Return a state in which no tuple with an earlier arrival time can arrive."""
         state = state or self.state
         newest_us = min(max(state.newest_us, ts_us + (self._lateness_us or 0)), MAX_US)
+        if newest_us == state.newest_us:
+            return state
         return replace(state, newest_us=newest_us)
 
     def ready(self, last_us: int, types: Types) -> "Held | None":
         """Return the waiting tuples that arrived by a time, in arrival order; they stay waiting."""
         if not self.state.waiting:
             return None
-        together = self.state.waiting[0]
-        if len(self.state.waiting) > 1 or not _has_types(together, types):
-            together = self._together(list(self.state.waiting), types)
+        waiting = self.state.waiting
+        if self._lateness_us is None:
+            count = 0
+            while count < len(waiting) and waiting[count].ts[-1] <= last_us:
+                count += 1
+            if count == len(waiting) or waiting[count].ts[0] > last_us:
+                return self._as_one(waiting[:count], types) if count else None
+        together = self._as_one(waiting, types)
         order = None if self._lateness_us is None else in_order(together.ts)
         if order is not None:
             together = together.take(order)
-        if together is not self.state.waiting[0]:
-            self.state = replace(self.state, waiting=(together,))
-        if together.ts[-1] <= last_us:
-            return together
+        self.state = replace(self.state, waiting=(together,))
         count = int(np.searchsorted(together.ts, last_us, side="right"))
         return together.take(slice(0, count)) if count else None
+
+    def _as_one(self, parts: tuple[Held, ...], types: Types) -> Held:
+        """Return tuples in one part with columns of these types."""
+        if len(parts) == 1 and _has_types(parts[0], types):
+            return parts[0]
+        return self._together(list(parts), types)
 
     def joining(self, arriving: "Held | None", types: Types) -> Held:
         """Append arriving tuples to those of the window."""
@@ -218,10 +233,8 @@ class Side:
 
     def next_us(self, arriving: "Held | None") -> int:
         """Return the first time of those that wait behind these, the greatest integer if none."""
-        done = 0 if arriving is None else len(arriving.ts)
-        if not self.state.waiting or done == len(self.state.waiting[0].ts):
-            return int(np.iinfo(np.int64).max)
-        return int(self.state.waiting[0].ts[done])
+        rest = _behind(self.state.waiting, 0 if arriving is None else len(arriving.ts))
+        return int(rest[0].ts[0]) if rest else int(np.iinfo(np.int64).max)
 
     def owes(self, how: str) -> bool:
         """Say whether rows are still to come of this side alone."""
@@ -237,13 +250,19 @@ class Side:
         payload: Payload | None = None,
     ) -> State:
         """Return the state once these tuples have been joined, with what is kept of them."""
-        waiting = self.state.waiting
-        if arriving is not None and len(arriving.ts) == len(waiting[0].ts):
-            waiting = ()
-        elif arriving is not None:
-            rest = waiting[0].take(slice(len(arriving.ts), len(waiting[0].ts)))
-            waiting = (rest,)
-        return replace(self.state, waiting=waiting, window=window, owed=owed, payload=payload)
+        state = self.state
+        waiting = state.waiting if arriving is None else _behind(state.waiting, len(arriving.ts))
+        return State(
+            state.pushed,
+            state.late,
+            state.newest_us,
+            state.types,
+            state.layout,
+            waiting,
+            window,
+            owed,
+            payload,
+        )
 
     def with_owed(self, joined: Held, found: Int64s, times: Int64s) -> tuple[Held, Int64s, Int64s]:
         """Append the tuples that are owed; return all, and positions and times of all rows."""
@@ -296,6 +315,16 @@ def first_in_window(held: Held, now_us: int, window: Window, of_r: bool) -> int:
         return 0
     ends = np.array([len(held.ts)])
     return int(first_live(held.ts, np.array([now_us]), ends, window, of_r).item())
+
+
+def _behind(waiting: tuple[Held, ...], count: int) -> tuple[Held, ...]:
+    """Return what waits behind the first ``count`` tuples."""
+    parts = 0
+    while count and count >= len(waiting[parts].ts):
+        count -= len(waiting[parts].ts)
+        parts += 1
+    rest = waiting[parts:]
+    return (rest[0].take(slice(count, len(rest[0].ts))), *rest[1:]) if count else rest
 
 
 def _has_types(held: Held, types: Types) -> bool:

@@ -18,7 +18,7 @@ Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most 
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 

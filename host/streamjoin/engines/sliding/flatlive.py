@@ -21,8 +21,7 @@ from streamjoin.tuples import Int64s, Stream, arrival_positions
 from streamjoin_common.language.predicates import Band
 
 if TYPE_CHECKING:
-    from streamjoin.engines.kernels.flat.joining import Terms
-    from streamjoin.engines.kernels.flat.plans import Keys, Times
+    from streamjoin.engines.kernels.flat.plans import Times
 
 MIN_LIVE = 1 << 10
 """Minimum live tuples of a stream for which there is room."""
@@ -315,12 +314,11 @@ class FlatSession(Session):
     def _has_room(self, kept: Kept, arriving: tuple[int, int]) -> bool:
         if min(sum(arriving), self._max_batch) > self._batch:
             return False
-        return all(
-            end - first + more <= live and end - buffers.base + more <= buffers.rows
-            for first, end, more, live, buffers in zip(
-                *kept, arriving, self._live, self._buffers, strict=True
-            )
-        )
+        for side in (0, 1):
+            end, buffers = kept.end[side] + arriving[side], self._buffers[side]
+            if end - kept.first[side] > self._live[side] or end - buffers.base > buffers.rows:
+                return False
+        return True
 
     def _make_room(self, kept: Kept, arriving: tuple[int, int]) -> FlatIndex:
         """Move what is live to the front of buffers with room, and make the indexes anew."""
