@@ -492,7 +492,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[Any], str]] = {
         [],
         r"^knobs must be a mapping of names to values, not \['batch'\]$",
     ),
-    "an unknown knob": ({"knobs": {"speed": 9}}, [], "^ibwj-flat has no knob 'speed'; it has batch$"),
+    "an unknown knob": (
+        {"knobs": {"speed": 9}},
+        [],
+        "^ibwj-flat has no knob 'speed'; it has batch$",
+    ),
     "other columns": (
         {},
         [pa.table({"k": [1], "ts": [5]}), pa.table({"k": [1], "v": [1], "ts": [5]})],

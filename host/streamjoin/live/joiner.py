@@ -225,7 +225,8 @@ class StreamJoiner:
             batch = side.read(data)
             if batch.rows:  # a batch without rows does not even set types
                 self._keep(side, batch)
-                side.learn(data, batch)
+                if self._asked.how == "inner":
+                    side.learn(data, batch)
 
     def _keep(self, side: Side, batch: Batch) -> None:
         if self._waiting + batch.rows > MAX_WAITING_TUPLES:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from streamjoin.live.payload import Found
+from streamjoin.live.payload import Found, as_table
 from streamjoin.results import lookups
 from streamjoin.results.rows import Joined
 from streamjoin.tuples import Int64s, Pairs, Rows
@@ -57,4 +57,5 @@ class Matches(Joined):
 
     def _lookup(self, side: str) -> lookups.Lookup:
         table = self._tables["rs".index(side)]
-        return lookups.in_memory(table.table() if isinstance(table, Found) else table, side)
+        table = table.table() if isinstance(table, Found) else as_table(table)
+        return lookups.in_memory(table, side)

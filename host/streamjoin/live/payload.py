@@ -48,6 +48,20 @@ def as_table(rows: Any) -> Any:
     return rows.table() if isinstance(rows, Rows) else rows
 
 
+def joined_rows(parts: list[Any]) -> Rows | None:
+    """Copy rows of mappings together; None if they are not all such rows of the same types."""
+    if not all(isinstance(part, Rows) for part in parts):
+        return None
+    types = {name: column.dtype for name, column in parts[0].columns.items()}
+    for part in parts[1:]:
+        if part.columns.keys() != types.keys():
+            return None
+        if any(part.columns[name].dtype != dtype for name, dtype in types.items()):
+            return None
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in types}
+    return Rows(columns, sum(part.num_rows for part in parts))
+
+
 class _Piece(NamedTuple):
     end: int
     rows: Any
@@ -118,17 +132,8 @@ def _together(parts: list[Any], layout: "Layout | None") -> Any:
     """Copy rows together."""
     if len(parts) == 1 or layout is None or any(part is None for part in parts):
         return parts[0] if len(parts) == 1 else None
-    first = parts[0]
-    if all(isinstance(part, Rows) for part in parts):
-        types = {name: column.dtype for name, column in first.columns.items()}
-        if all(
-            part.columns.keys() == types.keys()
-            and all(part.columns[name].dtype == dtype for name, dtype in types.items())
-            for part in parts[1:]
-        ):
-            columns = {
-                name: np.concatenate([part.columns[name] for part in parts]) for name in types
-            }
-            return Rows(columns, sum(part.num_rows for part in parts))
+    rows = joined_rows(parts)
+    if rows is not None:
+        return rows
     tables = [layout.fit(as_table(part)) for part in parts]
     return arrow().concat_tables(tables).combine_chunks()

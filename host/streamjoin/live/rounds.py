@@ -42,7 +42,7 @@ ROUND_TUPLES = 1 << 17
 ROOM = 4
 """A round that was cut is doubled again if this many times its pairs fit into memory."""
 
-FREE_FOR_S = 0.01
+FREE_FOR_S = 0.1
 """Seconds for which the free memory is not read again."""
 
 

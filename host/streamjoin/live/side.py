@@ -19,7 +19,7 @@ from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
 from streamjoin.live.held import Held, Owed, State
 from streamjoin.live.layout import Layout
-from streamjoin.live.payload import Payload, Rows, as_table
+from streamjoin.live.payload import Payload, Rows, as_table, joined_rows
 from streamjoin.live.quick import Form
 from streamjoin.tuples import Int64s
 from streamjoin_common.language.arrivals import ArrivalColumn
@@ -304,6 +304,9 @@ class Side:
         layout = self.state.layout
         if layout is None or any(table is None for table in tables):
             return None
+        rows = joined_rows(tables)
+        if rows is not None:
+            return rows
         table = arrow().concat_tables([layout.fit(as_table(table)) for table in tables])
         chunked = table.num_columns and table.column(0).num_chunks > MAX_WINDOW_CHUNKS
         return table.combine_chunks() if chunked else table

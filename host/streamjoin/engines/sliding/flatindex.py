@@ -354,8 +354,9 @@ class FlatIndex:
         of_s = row >= r_rows
         self.first_live = [first, live - r_rows] if of_s else [live, first - r_rows]
         self._seen += arrivals
-        self._scanned += int(self._states[:, joining.SCANNED].sum())
-        self._found += int(self._states[:, joining.CANDIDATES].sum())
+        for state in self._states:
+            self._scanned += int(state[joining.SCANNED])
+            self._found += int(state[joining.CANDIDATES])
         if self._seen >= self._judged:
             self._judge()
 

@@ -5,6 +5,7 @@ full, the live tuples are moved to their front and the indexes are made anew, so
 shared by as many arrivals as were appended. The same restores the indexes after a call that failed.
 """
 
+import functools
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -93,8 +94,7 @@ class _Equalities:
 
     def code(self, buffers: Buffers, side: int, first: int, end: int) -> bool:
         """Code rows; return whether all have to be coded anew."""
-        from streamjoin.engines.kernels.flat import live
-
+        live = _kernels()
         lowest, highest = live.code_equal(
             buffers.values, first, end, self.mixed, buffers.keys, buffers.lows, buffers.highs
         )
@@ -121,8 +121,7 @@ class _Band:
 
     def code(self, buffers: Buffers, side: int, first: int, end: int) -> bool:
         """Code rows; return whether all have to be coded anew, as these are out of range."""
-        from streamjoin.engines.kernels.flat import live
-
+        live = _kernels()
         lowest, highest = live.reach_of(
             buffers.values, first, end, *self._reach[side], buffers.from_values, buffers.to_values
         )
@@ -182,8 +181,7 @@ class _Pairs:
 
     def emit(self, r_rows: Any, s_rows: Any) -> None:
         """Keep pairs."""
-        from streamjoin.engines.kernels.flat.live import name_pairs
-
+        name_pairs = _kernels().name_pairs
         pairs = len(r_rows)
         self._count += pairs
         check_room(self._count, *self._fits)
@@ -370,10 +368,16 @@ def _exclude(buffers: Buffers, first: int, end: int) -> None:
     buffers.lows[first:end][missing], buffers.highs[first:end][missing] = 1, 0
 
 
-def _never() -> int:
-    from streamjoin.engines.kernels.flat.live import NEVER
+@functools.cache
+def _kernels() -> Any:
+    """Import the kernels once: Numba takes its time, and an import statement takes some."""
+    from streamjoin.engines.kernels.flat import live
 
-    return NEVER
+    return live
+
+
+def _never() -> int:
+    return int(_kernels().NEVER)
 
 
 def opened(job: Job, times: "Times", min_shared: int) -> FlatSession | None:
