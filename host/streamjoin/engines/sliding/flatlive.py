@@ -137,6 +137,9 @@ class _Band:
     def recut(self) -> None:
         """Choose codes for all values since the last time, with as much room on both sides."""
         span = self._highest - self._lowest
+        if span < 0:  # no values: the first ones decide
+            self._base, self._top, self._shift, self.checked = 0, -1, 0, False
+            return
         self._shift = max(0, span.bit_length() + 1 - CODE_BITS)
         codes = 1 << (CODE_BITS + self._shift)
         self._base = max(-(1 << 63), self._lowest - (codes - span) // 2)

@@ -179,4 +179,4 @@ def name_pairs(
         named[0, pair], named[1, pair] = r_number, s_number
         named[2, pair] = max(r_ts[r], s_ts[s])
         total += _mix(_mix(U64(r_number) + U64(1)) ^ U64(s_number))
-    return np.int64(total)
+    return int(np.int64(total))
