@@ -65,7 +65,11 @@ class Coded(Protocol):
     keys: "Keys"
     terms: "Terms"
     hashed: bool
-    checked: bool
+
+    @property
+    def checked(self) -> bool:
+        """Whether candidates are checked."""
+        ...
 
     def of(self, side: int) -> tuple[Codes, Codes, Codes]:
         """Return keys and ranges of R or S."""

@@ -75,7 +75,8 @@ class Buffers:
         """Append tuples, not coded yet; return where they end."""
         end = at + stream.rows
         self.ts[at:end] = stream.ts
-        self.numbers[at:end] = stream.numbers
+        if stream.numbers is not None:
+            self.numbers[at:end] = stream.numbers
         for term, name in enumerate(columns):
             column = stream.columns[name]
             self.values[term, at:end] = float_bits(column) if column.dtype.kind == "f" else column
