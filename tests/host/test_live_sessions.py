@@ -91,7 +91,7 @@ def test_a_call_that_fails_anywhere_leaves_the_windows_as_they_were(
     right = sj.join({"k": keys}, {"k": keys}, on="k", engine="oracle")
     places = [
         (flatlive.Buffers, "append"),
-        (flatlive._Equalities, "code"),
+        (flatlive.Equalities, "code"),
         (FlatIndex, "join"),
         (FlatIndex, "_note"),
         (flatlive._Pairs, "found"),

@@ -18,7 +18,7 @@ Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most 
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,8 +30,9 @@ from streamjoin.engines.job import Job
 from streamjoin.engines.session import Session
 from streamjoin.engines.sliding.flatcolumns import FlatColumns
 from streamjoin.engines.sliding.flatindex import FlatIndex
-from streamjoin.engines.sliding.flatlive import opened
+from streamjoin.engines.sliding.flatlive import BandCodes, Equalities, FlatSession
 from streamjoin.metrics import Meter
+from streamjoin_common.language.predicates import Band
 from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 MIN_SHARED = 1 << 11
 """Minimum arrivals of a batch that threads share: fewer are not worth waking them up."""
+
+WIDE = 1 << 62
+"""Limit of widths that are added to 64-bit integers."""
 
 
 def _times(job: Job) -> "Times":
@@ -63,6 +67,41 @@ def _most_live(job: Job, of_r: bool) -> int:
     elif not isinstance(job.window, AllWindow):
         rows = int(max_live(job.r.ts if of_r else job.s.ts, job.window, of_r))
     return max(1, rows)
+
+
+def _opened(job: Job, times: "Times", min_shared: int) -> FlatSession | None:
+    """Open a session, or return None where values do not fit into 64-bit integers."""
+    terms = job.predicate.terms
+    kinds = []
+    for term in terms:
+        r, s = job.r.held(term.r_column).dtype, job.s.held(term.s_column).dtype
+        kinds.append((r, s))
+    if len(terms) == 1 and isinstance(terms[0], Band):
+        term = terms[0]
+        ((r, s),) = kinds
+        whole = isinstance(term.lo, int) and isinstance(term.hi, int)
+        if not whole or not _is_signed(r) or not _is_signed(s):
+            return None
+        if max(abs(term.lo), abs(term.hi)) >= WIDE:
+            return None
+        return FlatSession(job, BandCodes(int(term.lo), int(term.hi)), times, min_shared)
+    if any(isinstance(term, Band) for term in terms):
+        return None
+    if not all(_equals_by_words(r, s) for r, s in kinds):
+        return None
+    return FlatSession(job, Equalities(len(terms)), times, min_shared)
+
+
+def _is_signed(dtype: "np.dtype[Any]") -> bool:
+    """Whether 64 signed bits hold the values of a type."""
+    return dtype.kind == "i" or (dtype.kind == "u" and dtype.itemsize < 8)
+
+
+def _equals_by_words(r: "np.dtype[Any]", s: "np.dtype[Any]") -> bool:
+    """Whether values of two types are equal where they are as 64-bit integers."""
+    if r.kind == s.kind == "f":
+        return r == s and r.itemsize in (4, 8)
+    return (_is_signed(r) and _is_signed(s)) or (r == s and r.kind == "u")
 
 
 class FlatJoin(Engine):
@@ -100,7 +139,7 @@ class FlatJoin(Engine):
 
     def open(self, job: Job) -> Session | None:
         """Keep the indexes, where 64-bit integers hold the values."""
-        return opened(job, _times(job)._replace(r_carried=0, s_carried=0), MIN_SHARED)
+        return _opened(job, _times(job)._replace(r_carried=0, s_carried=0), MIN_SHARED)
 
     def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join the arrivals, batch by batch."""

@@ -19,7 +19,6 @@ from streamjoin.engines.session import Fits, Found, Kept, Session
 from streamjoin.engines.sliding.flatindex import FlatIndex
 from streamjoin.metrics import check_room
 from streamjoin.tuples import Int64s, Stream, arrival_positions
-from streamjoin_common.language.predicates import Band
 
 if TYPE_CHECKING:
     from streamjoin.engines.kernels.flat.plans import Times
@@ -34,9 +33,6 @@ ROOM = 2
 """Rows of the buffers for each live tuple for which there is room."""
 
 CODE_BITS = 32
-
-WIDE = 1 << 62
-"""Limit of widths that are added to 64-bit integers."""
 
 
 class Buffers:
@@ -84,7 +80,7 @@ class Buffers:
         return end
 
 
-class _Equalities:
+class Equalities:
     """Codes of equalities: low bits while those of the values differ, then a hash."""
 
     hashed, ranged = True, False
@@ -109,7 +105,7 @@ class _Equalities:
         """Do nothing: the codes are chosen already."""
 
 
-class _Band:
+class BandCodes:
     """Codes of a band of integers: distances from a value, in units of a power of two."""
 
     hashed, ranged = False, True
@@ -152,7 +148,7 @@ class _Band:
 class _Columns:
     """Both streams' buffers as an index takes them."""
 
-    def __init__(self, r: Buffers, s: Buffers, coding: "_Equalities | _Band") -> None:
+    def __init__(self, r: Buffers, s: Buffers, coding: "Equalities | BandCodes") -> None:
         from streamjoin.engines.kernels.flat.joining import Terms
         from streamjoin.engines.kernels.flat.plans import Keys
 
@@ -216,7 +212,7 @@ class FlatSession(Session):
     ----------
     job : Job
         Carried tuples, types, predicate, window and options.
-    coding : _Equalities or _Band
+    coding : Equalities or BandCodes
         How values become codes.
     times : Times
         The window; its arrival times are not used.
@@ -225,7 +221,7 @@ class FlatSession(Session):
     """
 
     def __init__(
-        self, job: Job, coding: "_Equalities | _Band", times: "Times", min_shared: int
+        self, job: Job, coding: "Equalities | BandCodes", times: "Times", min_shared: int
     ) -> None:
         self._coding, self._times, self._min_shared = coding, times, min_shared
         self._inner, self._threads = job.order == "inner", job.threads
@@ -382,38 +378,3 @@ def _kernels() -> Any:
 
 def _never() -> int:
     return int(_kernels().NEVER)
-
-
-def opened(job: Job, times: "Times", min_shared: int) -> FlatSession | None:
-    """Open a session, or return None where values do not fit into 64-bit integers."""
-    terms = job.predicate.terms
-    kinds = []
-    for term in terms:
-        r, s = job.r.held(term.r_column).dtype, job.s.held(term.s_column).dtype
-        kinds.append((r, s))
-    if len(terms) == 1 and isinstance(terms[0], Band):
-        term = terms[0]
-        ((r, s),) = kinds
-        whole = isinstance(term.lo, int) and isinstance(term.hi, int)
-        if not whole or not _is_signed(r) or not _is_signed(s):
-            return None
-        if max(abs(term.lo), abs(term.hi)) >= WIDE:
-            return None
-        return FlatSession(job, _Band(int(term.lo), int(term.hi)), times, min_shared)
-    if any(isinstance(term, Band) for term in terms):
-        return None
-    if not all(_equals_by_words(r, s) for r, s in kinds):
-        return None
-    return FlatSession(job, _Equalities(len(terms)), times, min_shared)
-
-
-def _is_signed(dtype: "np.dtype[Any]") -> bool:
-    """Whether 64 signed bits hold the values of a type."""
-    return dtype.kind == "i" or (dtype.kind == "u" and dtype.itemsize < 8)
-
-
-def _equals_by_words(r: "np.dtype[Any]", s: "np.dtype[Any]") -> bool:
-    """Whether values of two types are equal where they are as 64-bit integers."""
-    if r.kind == s.kind == "f":
-        return r == s and r.itemsize in (4, 8)
-    return (_is_signed(r) and _is_signed(s)) or (r == s and r.kind == "u")
