@@ -224,14 +224,7 @@ class Meter:
         TooLargeError
             If there are more pairs than ``fitting_pairs`` or ``max_pairs``.
         """
-        count = self._pairs + pairs
-        if self.max_pairs is not None and count > self.max_pairs:
-            asked = f"more than {self.max_pairs} pairs, the maximum asked for"
-            more = f"allow more with {option('max_pairs', ...)}"
-            raise TooLargeError(asked, NARROWER, IN_PARTS, more)
-        if self.fitting_pairs is not None and count > self.fitting_pairs:
-            much = f"more than {self.fitting_pairs:.2g} pairs, all that the free memory holds"
-            raise TooLargeError(much, NARROWER, IN_PARTS)
+        check_room(self._pairs + pairs, self.max_pairs, self.fitting_pairs)
 
     def _close_block(self) -> None:
         """Append the small batches so far to the others."""
@@ -361,6 +354,23 @@ class Meter:
         return np.concatenate(
             [np.broadcast_to(b.produced_us, len(b.r_rows)) for b in self._batches]
         ).astype(np.float64)
+
+
+def check_room(count: int, max_pairs: int | None, fitting_pairs: int | None) -> None:
+    """Refuse more pairs than were asked for, or than fit into memory.
+
+    Raises
+    ------
+    TooLargeError
+        Saying which.
+    """
+    if max_pairs is not None and count > max_pairs:
+        asked = f"more than {max_pairs} pairs, the maximum asked for"
+        more = f"allow more with {option('max_pairs', ...)}"
+        raise TooLargeError(asked, NARROWER, IN_PARTS, more)
+    if fitting_pairs is not None and count > fitting_pairs:
+        much = f"more than {fitting_pairs:.2g} pairs, all that the free memory holds"
+        raise TooLargeError(much, NARROWER, IN_PARTS)
 
 
 def arrival_clock_us(ts: Int64s, start_us: int, speedup: float) -> NDArray[np.float64]:

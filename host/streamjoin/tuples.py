@@ -71,9 +71,8 @@ class Stream:
                 raise InputError(
                     f"{self.source}: column {name!r} has {len(column)} rows and ts {self.rows}"
                 )
-        back = np.flatnonzero(self.ts[1:] < self.ts[:-1])
-        if back.size:
-            row = int(back[0]) + 1
+        if len(self.ts) > 1 and (falls := self.ts[1:] < self.ts[:-1]).any():
+            row = int(np.flatnonzero(falls)[0]) + 1
             raise InputError(
                 f"{self.source}: ts goes back at row {row}, from {self.ts[row - 1]} to "
                 f"{self.ts[row]}: sort the input by ts, or give a lateness"

@@ -18,7 +18,8 @@ from streamjoin import verify
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.kang import Kang
-from streamjoin.live import joiner as live
+from streamjoin.live import joiner as live_joiner
+from streamjoin.live import rounds as live
 from streamjoin.streams import as_streams
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
@@ -230,7 +231,7 @@ def test_a_round_that_fails_can_be_joined_again(monkeypatch: pytest.MonkeyPatch)
             raise RuntimeError("lost")
 
     monkeypatch.setattr(Kang, "run", failing)
-    with sj.StreamJoiner(on="k", window="all") as joiner:
+    with sj.StreamJoiner(on="k", window="all", engine="kang") as joiner:
         joiner.push_r({"k": [1, 2]})
         joiner.push_s({"k": [2, 1]})
         with pytest.raises(RuntimeError, match="lost"):
@@ -244,7 +245,7 @@ def test_an_interrupt_leaves_a_round_undone(monkeypatch: pytest.MonkeyPatch) -> 
     def interrupted(self: Pairs) -> str:
         raise KeyboardInterrupt
 
-    joiner = sj.StreamJoiner(on="k", window="all")
+    joiner = sj.StreamJoiner(on="k", window="all", engine="kang")
     joiner.push_r({"k": [1]})
     joiner.push_s({"k": [1]})
     with monkeypatch.context() as patch:
@@ -269,7 +270,7 @@ def test_what_a_thread_pushes_while_a_round_runs_is_joined_later(
         good(self, job, prepared, meter)
 
     monkeypatch.setattr(Kang, "run", slow)
-    with sj.StreamJoiner(on="k", window="all") as joiner:
+    with sj.StreamJoiner(on="k", window="all", engine="kang") as joiner:
         joiner.push_r({"k": [1, 2], "ts": [1, 5]})
         joiner.push_s({"k": [1], "ts": [5]})
         matches = list(joiner.results())
@@ -491,7 +492,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[Any], str]] = {
         [],
         r"^knobs must be a mapping of names to values, not \['batch'\]$",
     ),
-    "an unknown knob": ({"knobs": {"speed": 9}}, [], "^kang has no knob 'speed'; it has batch$"),
+    "an unknown knob": (
+        {"knobs": {"speed": 9}},
+        [],
+        "^ibwj-flat has no knob 'speed'; it has batch$",
+    ),
     "other columns": (
         {},
         [pa.table({"k": [1], "ts": [5]}), pa.table({"k": [1], "v": [1], "ts": [5]})],
@@ -516,7 +521,7 @@ def test_a_mistake_is_told_in_one_sentence(mistake: str) -> None:
 
 
 def test_too_much_waiting_is_refused_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MAX_WAITING_TUPLES", 3)
+    monkeypatch.setattr(live_joiner, "MAX_WAITING_TUPLES", 3)
     with sj.StreamJoiner(on="k") as joiner:
         joiner.push_r({"k": [1, 2, 3], "ts": [1, 1, 1]})
         with pytest.raises(

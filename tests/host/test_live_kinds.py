@@ -15,7 +15,7 @@ import streamjoin as sj
 from streamjoin import verify
 from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
-from streamjoin.live import joiner as live
+from streamjoin.live import rounds as live
 from streamjoin.streams import as_streams
 from streamjoin_common.language.kinds import KINDS
 from streamjoin_common.language.predicates import Predicate

@@ -267,7 +267,7 @@ def test_a_round_that_runs_out_of_memory_is_cut(monkeypatch: pytest.MonkeyPatch)
             raise MemoryError
 
     monkeypatch.setattr(Kang, "run", greedy)
-    with sj.StreamJoiner(on="k") as joiner:
+    with sj.StreamJoiner(on="k", engine="kang") as joiner:
         for push in (joiner.push_r, joiner.push_s):
             push({"k": np.arange(20), "ts": np.arange(20)})
         joiner.end()

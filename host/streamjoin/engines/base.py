@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamjoin.engines.job import ARRIVALS, Job
+from streamjoin.engines.session import Session
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import Meter
 from streamjoin_common.language.order import ORDERS, Order
@@ -140,6 +141,16 @@ class Engine(ABC):
         object
             What :meth:`run` needs besides the job, for any number of consecutive runs of this job.
             None if it needs nothing, as every engine that joins live.
+        """
+        return None
+
+    def open(self, job: Job) -> Session | None:
+        """Return the engine's persistent form for a live join, None where it has none.
+
+        Parameters
+        ----------
+        job : Job
+            Carried tuples alone, of the types that all later ones have.
         """
         return None
 

@@ -74,15 +74,20 @@ def get(name: str) -> Engine:
     return engine
 
 
-def live(name: str) -> Engine:
-    """Return an engine that joins live; ``kang`` for ``auto``.
+def live(name: str, predicate: Predicate, how: str = "inner") -> Engine:
+    """Return an engine that joins live, for ``auto`` a fast one.
+
+    That is ``ibwj-flat`` where it keeps its windows from round to round: for inner joins by
+    equalities or by one band. Elsewhere it is ``kang``.
 
     Raises
     ------
     InputError, UnsupportedError
         If no engine has that name, or it does not join live.
     """
-    engine = get("kang" if name == "auto" else name)
+    keeps = predicate.kind == "equi" or len(predicate.terms) == 1
+    fast = "ibwj-flat" if keeps and how == "inner" else "kang"
+    engine = get(fast if name == "auto" else name)
     if not engine.capabilities.live:
         able = ", ".join(other for other in names() if get(other).capabilities.live)
         raise UnsupportedError(f"{name} does not join live: choose auto or one of {able}")

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from streamjoin.live.payload import Found, as_table
 from streamjoin.results import lookups
 from streamjoin.results.rows import Joined
 from streamjoin.tuples import Int64s, Pairs, Rows
@@ -20,9 +23,17 @@ class Matches(Joined):
     """
 
     def __init__(
-        self, how: str, tables: tuple[Any, Any], pairs: Pairs, named: Pairs, ts: Int64s
+        self,
+        how: str,
+        tables: tuple[Any, Any],
+        pairs: Pairs,
+        named: Pairs,
+        ts: Int64s,
+        *,
+        offsets: tuple[int, int] = (0, 0),
     ) -> None:
         self._kind, self._tables, self._looked_up = how, tables, pairs
+        self._offsets = offsets
         self.r_rows, self.s_rows, self.ts = named.r_rows, named.s_rows, ts
 
     @property
@@ -39,7 +50,12 @@ class Matches(Joined):
 
     @property
     def _positions(self) -> tuple[Rows, Rows]:
-        return self._looked_up.r_rows, self._looked_up.s_rows
+        rows, (r, s) = self._looked_up, self._offsets
+        if not r and not s:
+            return rows.r_rows, rows.s_rows
+        return rows.r_rows.astype(np.int64) + r, rows.s_rows.astype(np.int64) + s
 
     def _lookup(self, side: str) -> lookups.Lookup:
-        return lookups.in_memory(self._tables["rs".index(side)], side)
+        table = self._tables["rs".index(side)]
+        table = table.table() if isinstance(table, Found) else as_table(table)
+        return lookups.in_memory(table, side)

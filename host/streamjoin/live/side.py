@@ -1,6 +1,6 @@
 """One stream of a live join: its waiting tuples and its window."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,11 @@ from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
 from streamjoin.inputs.payload import written_out
 from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
+from streamjoin.live.held import Held, Owed, State
 from streamjoin.live.layout import Layout
-from streamjoin.tuples import Int64s, Stream
+from streamjoin.live.payload import Payload, Rows, as_table, joined_rows
+from streamjoin.live.quick import Form
+from streamjoin.tuples import Int64s
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.durations import MAX_US
 from streamjoin_common.language.windows import Window
@@ -26,73 +29,8 @@ from streamjoin_common.language.windows import Window
 MAX_WINDOW_CHUNKS = 64
 """Maximum chunks of a window's Arrow table; beyond them they are copied into one."""
 
-
-@dataclass(frozen=True)
-class Held:
-    """Tuples and their numbers: the tuples of the stream pushed before each.
-
-    ``met`` says of each whether it was in a pair, where the kind of join needs it.
-    """
-
-    batch: Batch
-    ts: Int64s
-    numbers: Int64s
-    met: NDArray[np.bool_] | None = None
-
-    @property
-    def bits(self) -> NDArray[np.bool_]:
-        """Whether each was in a pair: none, where that is not kept."""
-        return np.zeros(len(self.ts), np.bool_) if self.met is None else self.met
-
-    def take(self, selected: Any) -> "Held":
-        """Return the tuples of these row numbers, or of this slice."""
-        met = None if self.met is None else self.met[selected]
-        return Held(self.batch.take(selected), self.ts[selected], self.numbers[selected], met)
-
-    def stream(self, source: str) -> Stream:
-        """Return them as a stream, not yet comparable with the other side's."""
-        batch = self.batch
-        return Stream(batch.columns, self.ts, source, None, batch.missing, self.numbers)
-
-
-@dataclass(frozen=True)
-class Owed:
-    """Tuples whose rows are certain, and the rows' times, before which others may come."""
-
-    held: Held
-    times: Int64s
-
-
-@dataclass(frozen=True)
-class State:
-    """The state of a stream; it is replaced as a whole, so a call that fails leaves it unchanged.
-
-    Attributes
-    ----------
-    pushed, late : int
-        Tuples pushed so far, and how many of them arrived too late.
-    newest_us : int
-        The newest arrival time so far.
-    types : mapping of str to dtype, or None
-        The join columns' types; None until there is a tuple with a value in each.
-    layout : Layout or None
-        The common layout of the Arrow tables.
-    waiting : tuple of Held
-        Tuples that were pushed and not joined yet.
-    window : Held or None
-        Tuples in the window.
-    owed : Owed or None
-        Rows of this side alone that wait for their time.
-    """
-
-    pushed: int = 0
-    late: int = 0
-    newest_us: int = LONG_AGO
-    types: Types | None = None
-    layout: Layout | None = None
-    waiting: tuple[Held, ...] = ()
-    window: Held | None = None
-    owed: Owed | None = None
+MAX_PARTS = 64
+"""Maximum parts in which tuples wait; beyond them they are copied into one."""
 
 
 class Side:
@@ -120,6 +58,7 @@ class Side:
     ) -> None:
         self.name, self._columns, self._arrival = name, columns, arrival
         self._lateness_us = lateness_us
+        self._form: Form | None = None
         self.state = State()
 
     @property
@@ -130,6 +69,8 @@ class Side:
     @property
     def live(self) -> int:
         """Tuples that the window holds."""
+        if self.state.payload is not None:
+            return self.state.payload.end - self.state.payload.first
         return 0 if self.state.window is None else len(self.state.window.ts)
 
     @property
@@ -147,6 +88,9 @@ class Side:
         InputError
             If it cannot be read.
         """
+        batch = None if self._form is None else self._form.read(data)
+        if batch is not None:
+            return batch
         arrival = self._arrival
         if self.state.pushed:  # only a stream's first batch shows where its times start
             arrival = replace(arrival, unit=arrival.unit or "us")
@@ -163,6 +107,11 @@ class Side:
             table=_own_table(batch.table, is_shared=_is_shared(data)),
         )
 
+    def learn(self, data: Any, batch: Batch) -> None:
+        """Take batches like one that was pushed the short way from now on."""
+        if self._form is None and self._lateness_us is None:
+            self._form = Form.of(data, batch, self._columns, self._arrival, self.state.layout)
+
     def pushed(self, batch: Batch, ts: Int64s) -> State:
         """Return the state with a batch that was read, which waits until it can be joined.
 
@@ -175,6 +124,18 @@ class Side:
         state = self.state
         held = Held(batch, ts, np.arange(state.pushed, state.pushed + batch.rows))
         late = 0
+        if isinstance(batch.table, Rows) and ts[0] >= state.newest_us:  # read the short way
+            return State(
+                state.pushed + batch.rows,
+                state.late,
+                int(ts[-1]),
+                state.types,
+                state.layout,
+                (*self._few_waiting(), held),
+                state.window,
+                state.owed,
+                state.payload,
+            )
         if self._lateness_us is None:
             self._refuse_back(ts)
         else:
@@ -187,9 +148,16 @@ class Side:
             late=state.late + late,
             newest_us=max(state.newest_us, int(ts.max(initial=LONG_AGO))),
             types=self._types_with(batch),
-            layout=self._layout_with(batch.table),
-            waiting=(*state.waiting, held) if len(held.ts) else state.waiting,
+            layout=self._layout_with(as_table(batch.table)),
+            waiting=(*self._few_waiting(), held) if len(held.ts) else state.waiting,
         )
+
+    def _few_waiting(self) -> tuple[Held, ...]:
+        """Return the tuples that wait, in few parts."""
+        waiting, types = self.state.waiting, self.state.types
+        if len(waiting) < MAX_PARTS or types is None:
+            return waiting
+        return (self._together(list(waiting), types),)
 
     def _refuse_back(self, ts: Int64s) -> None:
         before = np.concatenate([[self.state.newest_us], ts])[:-1]
@@ -213,7 +181,7 @@ class Side:
                     f"{self.name}: column {name!r} is {types[name]} in this batch and was "
                     f"{before} in the batches before"
                 )
-        return types
+        return self.state.types if types == self.state.types else types
 
     def _layout_with(self, table: Any) -> Layout | None:
         before = self.state.layout
@@ -225,19 +193,34 @@ class Side:
         """Return a state in which no tuple with an earlier arrival time can arrive."""
         state = state or self.state
         newest_us = min(max(state.newest_us, ts_us + (self._lateness_us or 0)), MAX_US)
+        if newest_us == state.newest_us:
+            return state
         return replace(state, newest_us=newest_us)
 
     def ready(self, last_us: int, types: Types) -> "Held | None":
         """Return the waiting tuples that arrived by a time, in arrival order; they stay waiting."""
         if not self.state.waiting:
             return None
-        together = self._together(list(self.state.waiting), types)
-        order = in_order(together.ts)
+        waiting = self.state.waiting
+        if self._lateness_us is None:
+            count = 0
+            while count < len(waiting) and waiting[count].ts[-1] <= last_us:
+                count += 1
+            if count == len(waiting) or waiting[count].ts[0] > last_us:
+                return self._as_one(waiting[:count], types) if count else None
+        together = self._as_one(waiting, types)
+        order = None if self._lateness_us is None else in_order(together.ts)
         if order is not None:
             together = together.take(order)
         self.state = replace(self.state, waiting=(together,))
         count = int(np.searchsorted(together.ts, last_us, side="right"))
         return together.take(slice(0, count)) if count else None
+
+    def _as_one(self, parts: tuple[Held, ...], types: Types) -> Held:
+        """Return tuples in one part with columns of these types."""
+        if len(parts) == 1 and _has_types(parts[0], types):
+            return parts[0]
+        return self._together(list(parts), types)
 
     def joining(self, arriving: "Held | None", types: Types) -> Held:
         """Append arriving tuples to those of the window."""
@@ -250,10 +233,8 @@ class Side:
 
     def next_us(self, arriving: "Held | None") -> int:
         """Return the first time of those that wait behind these, the greatest integer if none."""
-        done = 0 if arriving is None else len(arriving.ts)
-        if not self.state.waiting or done == len(self.state.waiting[0].ts):
-            return int(np.iinfo(np.int64).max)
-        return int(self.state.waiting[0].ts[done])
+        rest = _behind(self.state.waiting, 0 if arriving is None else len(arriving.ts))
+        return int(rest[0].ts[0]) if rest else int(np.iinfo(np.int64).max)
 
     def owes(self, how: str) -> bool:
         """Say whether rows are still to come of this side alone."""
@@ -261,13 +242,27 @@ class Side:
         undecided = window is not None and window.met is not None and not window.met.all()
         return self.state.owed is not None or (undecided and how != "semi")
 
-    def after(self, arriving: "Held | None", window: "Held | None", owed: Owed | None) -> State:
+    def after(
+        self,
+        arriving: "Held | None",
+        window: "Held | None",
+        owed: Owed | None,
+        payload: Payload | None = None,
+    ) -> State:
         """Return the state once these tuples have been joined, with what is kept of them."""
-        waiting = self.state.waiting
-        if arriving is not None:
-            rest = waiting[0].take(slice(len(arriving.ts), len(waiting[0].ts)))
-            waiting = (rest,) if len(rest.ts) else ()
-        return replace(self.state, waiting=waiting, window=window, owed=owed)
+        state = self.state
+        waiting = state.waiting if arriving is None else _behind(state.waiting, len(arriving.ts))
+        return State(
+            state.pushed,
+            state.late,
+            state.newest_us,
+            state.types,
+            state.layout,
+            waiting,
+            window,
+            owed,
+            payload,
+        )
 
     def with_owed(self, joined: Held, found: Int64s, times: Int64s) -> tuple[Held, Int64s, Int64s]:
         """Append the tuples that are owed; return all, and positions and times of all rows."""
@@ -309,7 +304,10 @@ class Side:
         layout = self.state.layout
         if layout is None or any(table is None for table in tables):
             return None
-        table = arrow().concat_tables([layout.fit(table) for table in tables])
+        rows = joined_rows(tables)
+        if rows is not None:
+            return rows
+        table = arrow().concat_tables([layout.fit(as_table(table)) for table in tables])
         chunked = table.num_columns and table.column(0).num_chunks > MAX_WINDOW_CHUNKS
         return table.combine_chunks() if chunked else table
 
@@ -320,6 +318,22 @@ def first_in_window(held: Held, now_us: int, window: Window, of_r: bool) -> int:
         return 0
     ends = np.array([len(held.ts)])
     return int(first_live(held.ts, np.array([now_us]), ends, window, of_r).item())
+
+
+def _behind(waiting: tuple[Held, ...], count: int) -> tuple[Held, ...]:
+    """Return what waits behind the first ``count`` tuples."""
+    parts = 0
+    while count and count >= len(waiting[parts].ts):
+        count -= len(waiting[parts].ts)
+        parts += 1
+    rest = waiting[parts:]
+    return (rest[0].take(slice(count, len(rest[0].ts))), *rest[1:]) if count else rest
+
+
+def _has_types(held: Held, types: Types) -> bool:
+    """Say whether the columns of tuples are of these types."""
+    columns = held.batch.columns
+    return all(columns[name].dtype == dtype for name, dtype in types.items())
 
 
 def _is_shared(data: Any) -> bool:

@@ -12,8 +12,9 @@ import numpy as np
 from streamjoin.engines import kinds
 from streamjoin.engines.job import Job
 from streamjoin.engines.kinds import NEVER
+from streamjoin.live.held import Held, Owed
 from streamjoin.live.matches import Matches
-from streamjoin.live.side import Held, Owed, Side, first_in_window
+from streamjoin.live.side import Side, first_in_window
 from streamjoin.tuples import Pairs, named_or_none
 from streamjoin_common.language.kinds import R_ONLY, R_UNMATCHED, S_UNMATCHED
 

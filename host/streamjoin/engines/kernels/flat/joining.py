@@ -73,13 +73,13 @@ class Terms(NamedTuple):
 
     Attributes
     ----------
-    r : ndarray of uint32, shape (terms, r rows)
-    s_lo, s_hi : ndarray of uint32, shape (terms, s rows)
+    r : ndarray of uint32 or int64, shape (terms, r rows)
+    s_lo, s_hi : ndarray of uint32 or int64, shape (terms, s rows)
     """
 
-    r: Codes
-    s_lo: Codes
-    s_hi: Codes
+    r: Codes | Int64s
+    s_lo: Codes | Int64s
+    s_hi: Codes | Int64s
 
 
 @fused

@@ -1,0 +1,182 @@
+"""Tuples that stay from one call to the next: codes of 64-bit values, and names of pairs.
+
+Values are 64-bit integers (the bits of a floating-point number are one). A column of them is a row
+of ``values``, shape (terms, room), of which each call codes the rows from ``first`` to below
+``end``.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.engines.kernels.flat.joining import Flat, Terms, join_alone
+from streamjoin.engines.kernels.flat.plans import Keys, Times, plan
+from streamjoin.engines.kernels.jit import fused, kernel, uncounted
+
+Codes = NDArray[np.uint32]
+Int64s = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+U32, U64 = np.uint32, np.uint64
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
+NEVER = HIGHEST
+"""Arrival time of a row that has no tuple yet."""
+
+
+@fused
+def _mix(word: np.uint64) -> np.uint64:
+    """Mix the bits of a word: the finaliser of SplitMix64."""
+    word += U64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> U64(27))) * U64(0x94D049BB133111EB)
+    return word ^ (word >> U64(31))
+
+
+@kernel
+def code_equal(
+    values: Int64s, first: int, end: int, mixed: bool, keys: Codes, lows: Codes, highs: Codes
+) -> tuple[int, int]:
+    """Code values of equalities: by their low 32 bits, or by a hash of all terms' values.
+
+    Returns
+    -------
+    lowest, highest : int
+        Range of the first term's values.
+    """
+    lowest, highest = HIGHEST, LOWEST
+    for row in range(first, end):
+        value = values[0, row]
+        lowest, highest = min(lowest, value), max(highest, value)
+        code = U32(U64(value) & U64(0xFFFFFFFF))
+        if mixed:
+            word = U64(0)
+            for term in range(values.shape[0]):
+                word = _mix(word ^ U64(values[term, row]))
+            code = U32(word & U64(0xFFFFFFFF))
+        keys[row] = lows[row] = highs[row] = code
+    return lowest, highest
+
+
+@kernel
+def reach_of(
+    values: Int64s, first: int, end: int, down: int, up: int, lows: Int64s, highs: Int64s
+) -> tuple[int, int]:
+    """Compute the opposite values that values meet: from ``down`` below to ``up`` above.
+
+    A range beyond 64 bits is cut, and is empty (``low > high``) if all of it is beyond.
+
+    Returns
+    -------
+    lowest, highest : int
+        Range of the values.
+    """
+    lowest, highest = HIGHEST, LOWEST
+    for row in range(first, end):
+        value = values[0, row]
+        lowest, highest = min(lowest, value), max(highest, value)
+        low, high = value - down, value + up
+        nothing = False
+        if down > 0 and value < LOWEST + down:
+            low = LOWEST
+        elif down < 0 and value > HIGHEST + down:
+            nothing = True
+        if up > 0 and value > HIGHEST - up:
+            high = HIGHEST
+        elif up < 0 and value < LOWEST - up:
+            nothing = True
+        lows[0, row], highs[0, row] = (1, 0) if nothing else (low, high)
+    return lowest, highest
+
+
+@kernel
+def code_band(
+    values: Int64s,
+    lows64: Int64s,
+    highs64: Int64s,
+    first: int,
+    end: int,
+    base: int,
+    top: int,
+    shift: int,
+    keys: Codes,
+    lows: Codes,
+    highs: Codes,
+) -> None:
+    """Code values of a band in their order: distances from ``base``, ``shift`` bits shorter.
+
+    All values are from ``base`` to ``top``; of a range that meets none of these nothing is left.
+    """
+    for row in range(first, end):
+        low, high = lows64[0, row], highs64[0, row]
+        keys[row] = U32((U64(values[0, row]) - U64(base)) >> U64(shift))
+        if low > high or high < base or low > top:
+            lows[row], highs[row] = U32(1), U32(0)
+        else:
+            lows[row] = U32((U64(max(low, base)) - U64(base)) >> U64(shift))
+            highs[row] = U32((U64(min(high, top)) - U64(base)) >> U64(shift))
+
+
+@uncounted
+def join_few(
+    times: Times,
+    keys: Keys,
+    flat: Flat,
+    terms: Terms,
+    checked: bool,
+    inner: bool,
+    begin: tuple[int, int],
+    arrivals: int,
+    planned: Codes,
+    state: Words,
+    out: Codes,
+    first: int,
+) -> int:
+    """Plan and join a batch in one call, as :func:`~.joining.join_alone` returns."""
+    plan(times, keys, flat.tables, flat.cuts, begin, 0, arrivals, planned)
+    return join_alone(
+        flat,
+        (keys.r_keys, keys.s_keys),
+        terms,
+        checked,
+        inner,
+        planned,
+        arrivals,
+        state,
+        out,
+        first,
+    )
+
+
+@kernel
+def name_pairs(
+    r_rows: Codes,
+    s_rows: Codes,
+    r_ts: Int64s,
+    s_ts: Int64s,
+    r_numbers: Int64s,
+    s_numbers: Int64s,
+    named: Int64s,
+) -> int:
+    """Look up what results say of pairs.
+
+    Parameters
+    ----------
+    r_rows, s_rows : ndarray of uint32, shape (pairs,)
+        Rows of the buffers.
+    r_ts, s_ts, r_numbers, s_numbers : ndarray of int64
+        Arrival times and numbers of the buffers' rows.
+    named : ndarray of int64, shape (3, pairs)
+        Receives numbers of R's and S's tuples, and the later arrival times.
+
+    Returns
+    -------
+    int
+        The pairs' digest (:attr:`streamjoin.tuples.Pairs.digest`), as a signed integer.
+    """
+    total = U64(0)
+    for pair in range(len(r_rows)):
+        r, s = r_rows[pair], s_rows[pair]
+        r_number, s_number = r_numbers[r], s_numbers[s]
+        named[0, pair], named[1, pair] = r_number, s_number
+        named[2, pair] = max(r_ts[r], s_ts[s])
+        total += _mix(_mix(U64(r_number) + U64(1)) ^ U64(s_number))
+    return int(np.int64(total))

@@ -1,0 +1,366 @@
+"""The flat indexes of both windows, and the join of batches of arrivals over them.
+
+Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most as much again, and
+36 bytes an arrival of a batch.
+"""
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from streamjoin.engines.codes import Codes
+from streamjoin.engines.crew import Crew
+from streamjoin.engines.sliding.flatteam import Team
+from streamjoin.tuples import Rows
+
+if TYPE_CHECKING:
+    from streamjoin.engines.kernels.flat.joining import Terms
+    from streamjoin.engines.kernels.flat.plans import Keys, Times
+
+FILLED = 7
+"""Mean live entries of a block, of 15."""
+
+OUTPUT_PAIRS = 1 << 20
+"""Pairs of an output buffer, which is handed over as it is filled."""
+
+MIN_ROOM = 1 << 12
+"""Minimum pairs for which an output buffer is used on."""
+
+SAMPLE_ROWS = 1 << 18
+"""Maximum rows from which the map is cut."""
+
+MIN_RECUT = 1 << 10
+"""Minimum insertions between two cuts of a map."""
+
+MOVED_ROWS = 1 << 9
+"""Keys of a batch that are sampled to see whether they have moved."""
+
+PATIENCE = 0.25
+"""Insertions between two cuts of a map, as a share of the live rows."""
+
+SCANNED = 2
+"""Blocks that an arrival may scan, besides one for every two candidates, before a map is poor."""
+
+STAGGER = 80
+"""Spare words between the rows of a plan, so that they do not share sets of the caches."""
+
+JUDGED = 1 << 9
+"""Minimum arrivals by which a map is judged."""
+
+ALIGNED_WORDS = 32
+
+
+def _aligned(words: int) -> Codes:
+    """Return zeros that begin at an even cache line."""
+    zeros = np.zeros(words + ALIGNED_WORDS, dtype=np.uint32)
+    return zeros[(-zeros.ctypes.data // 4) % ALIGNED_WORDS :][:words]
+
+
+class Coded(Protocol):
+    """The predicate's codes, as an index takes them."""
+
+    keys: "Keys"
+    terms: "Terms"
+    hashed: bool
+
+    @property
+    def checked(self) -> bool:
+        """Whether candidates are checked."""
+        ...
+
+    def of(self, side: int) -> tuple[Codes, Codes, Codes]:
+        """Return keys and ranges of R or S."""
+        ...
+
+
+class Output(Protocol):
+    """Takes pairs, as :class:`~streamjoin.metrics.Meter`."""
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Count the time inside."""
+        ...
+
+    def emit(self, r_rows: Rows, s_rows: Rows) -> None:
+        """Add pairs."""
+        ...
+
+
+class FlatIndex:
+    """The flat indexes of both windows, and the join of batches over them.
+
+    Parameters
+    ----------
+    columns : Coded
+        The predicate's codes.
+    times : Times
+        Arrival times and the window.
+    live : tuple of int
+        Maximum tuples of R's and of S's window, each at least 1.
+    inner : bool
+        Whether the matches of an arrival are sorted by row.
+    batch : int
+        Maximum arrivals of a batch.
+    threads : int
+        Threads that share a batch.
+    min_shared : int
+        Minimum arrivals of a batch that threads share.
+    fused : bool
+        Whether one kernel call plans and joins a batch, without a phase for each.
+    """
+
+    def __init__(
+        self,
+        columns: "Coded",
+        times: "Times",
+        live: tuple[int, int],
+        *,
+        inner: bool,
+        batch: int,
+        threads: int,
+        min_shared: int,
+        fused: bool = False,
+    ) -> None:
+        from streamjoin.engines.kernels.flat import blocks, cuts, joining, plans
+
+        self._columns, self._times = columns, times
+        self._inner, self._batch, self._fused = inner, batch, fused
+        self._homes = [max(2, -(-tuples // FILLED)) for tuples in live]
+        # After a cut, chains hold a block for every 15 live entries at most; then one is taken for
+        # each insertion at most, and a batch begins only if there are enough.
+        self._spare = [2 * tuples // blocks.ENTRIES + 64 for tuples in live]
+        rooms = [h + s + self._batch + 1 for h, s in zip(self._homes, self._spare, strict=True)]
+        self._bases = [0, rooms[0]]
+        self._cuts = np.zeros(2 * cuts.CUT_WORDS, dtype=np.uint64)
+        tables = np.zeros(2 * cuts.TABLE_WORDS, dtype=np.uint64)
+        self.flat = joining.Flat(_aligned(sum(rooms) * blocks.BLOCK), tables, self._cuts)
+        self._plan = np.empty((plans.PLAN_ROWS, self._batch + STAGGER), dtype=np.uint32)
+        self._states = np.zeros((threads, joining.STATE_WORDS), dtype=np.uint64)
+        self._out = np.empty(0, dtype=np.uint32)
+        self._used = 0
+        self._rows = (len(times.r_ts), len(times.s_ts))
+        self.first_live = [0, 0]
+        self._cut_at, self._crowd = [-1, -1], [0, 0]
+        self._poor, self._patience = False, PATIENCE
+        self._seen = self._scanned = self._candidates = 0
+        self._judged = min(JUDGED, batch)
+        self._threads, self._min_shared = threads, min_shared
+        self._team: Team | None = None
+        self.recuts = 0
+
+    def forget(self, first_live: list[int]) -> None:
+        """Begin anew with the rows from these on as the live ones."""
+        self.first_live, self._cut_at = list(first_live), [-1, -1]
+        self._poor, self._patience = False, PATIENCE
+        self._seen = self._scanned = self._candidates = 0
+
+    def turn_to(self, columns: "Coded", times: "Times") -> None:
+        """Begin anew with other columns of as many rows, of which the first is live."""
+        self._columns, self._times = columns, times
+        self.forget([0, 0])
+
+    def begin_output(self) -> None:
+        """Use the output buffer again: what was handed over has been copied."""
+        self._used = 0
+        if len(self._out) > 2 * OUTPUT_PAIRS:
+            self._out = np.empty(0, dtype=np.uint32)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the blocks and maps in use."""
+        from streamjoin.engines.kernels.flat import blocks, cuts
+
+        used = sum(int(self._word(side, cuts.NEXT_FREE)) - self._bases[side] for side in range(2))
+        return used * blocks.BLOCK * 4 + (0 if self._columns.hashed else self.flat.tables.nbytes)
+
+    def _word(self, side: int, word: int) -> int:
+        from streamjoin.engines.kernels.flat.cuts import CUT_WORDS
+
+        return int(self._cuts[side * CUT_WORDS + word])
+
+    def join(self, r_rows: slice, s_rows: slice, meter: Output, crew: Crew | None) -> None:
+        """Join a batch of arrivals and emit its pairs."""
+        with meter.phase("build_or_sort"):
+            for side, rows in enumerate((r_rows, s_rows)):
+                self._cut_if_due(side, rows)
+        arrivals = r_rows.stop - r_rows.start + s_rows.stop - s_rows.start
+        begin = (r_rows.start, s_rows.start)
+        self._states[:] = 0
+        if self._threads > 1 and arrivals >= self._min_shared:
+            self._join_shared(begin, arrivals, meter, crew)
+        else:
+            self._join_alone(begin, arrivals, meter)
+        self._note(arrivals)
+
+    def _join_alone(self, begin: tuple[int, int], arrivals: int, meter: Output) -> None:
+        from streamjoin.engines.kernels.flat import joining, live, plans
+
+        columns, state, done = self._columns, self._states[0], 0
+        keys = (columns.keys.r_keys, columns.keys.s_keys)
+        if self._fused:
+            self._make_room(MIN_ROOM)
+            pairs = live.join_few(
+                self._times, columns.keys, self.flat, columns.terms, columns.checked, self._inner,
+                begin, arrivals, self._plan, state, self._out, self._used,
+            )  # fmt: skip
+            done = self._handed_over(pairs, done, arrivals, meter)
+        else:
+            with meter.phase("partition"):
+                plans.plan(
+                    self._times, columns.keys, self.flat.tables, self._cuts, begin, 0, arrivals,
+                    self._plan,
+                )  # fmt: skip
+        while done < arrivals:
+            self._make_room(MIN_ROOM)
+            with meter.phase("probe"):
+                pairs = joining.join_alone(
+                    self.flat, keys, columns.terms, columns.checked, self._inner, self._plan,
+                    arrivals, state, self._out, self._used,
+                )  # fmt: skip
+            done = self._handed_over(pairs, done, arrivals, meter)
+
+    def _handed_over(self, pairs: int, before: int, arrivals: int, meter: Output) -> int:
+        """Emit pairs, make room for more where it is needed, and return the arrivals done."""
+        done = int(self._states[0, 0])
+        self._emit(pairs, meter)
+        if done < arrivals:
+            fresh = self._used == pairs and done == before
+            self._make_room(len(self._out) if fresh else len(self._out) // 2)
+        return done
+
+    def _make_room(self, pairs: int) -> None:
+        """Begin a new output buffer if the old one has not room for so many pairs."""
+        room = len(self._out) // 2
+        if room - self._used < pairs:
+            self._out = np.empty(2 * max(OUTPUT_PAIRS, pairs), dtype=np.uint32)
+            self._used = 0
+
+    def _emit(self, pairs: int, meter: Output) -> None:
+        if pairs:
+            room, first = len(self._out) // 2, self._used
+            self._used += pairs
+            s_first = room + first
+            meter.emit(self._out[first : first + pairs], self._out[s_first : s_first + pairs])
+
+    def _join_shared(
+        self, begin: tuple[int, int], arrivals: int, meter: Output, crew: Crew | None
+    ) -> None:
+        from streamjoin.engines.kernels.flat import joining, sharing
+
+        assert crew is not None
+        self._team = self._team or Team(self._threads, self._batch)
+        team, columns = self._team, self._columns
+        states = self._states.reshape(-1)
+        resumed = False
+        while True:
+            team.barriers[:] = 0
+            self._make_room(len(team.matches))
+            settings = (
+                self._times, columns.keys, self.flat, columns.terms, columns.checked, self._inner,
+                begin, arrivals, self._plan, team.barriers, team.bins, team.owners, states,
+                team.counts, team.sums, team.cursors, team.items, team.matches, self._out,
+                self._used, resumed,
+            )  # fmt: skip
+
+            def work(thread: int, settings: tuple[Any, ...] = settings) -> None:
+                with team.ends_together(), meter.phase("probe"):
+                    sharing.join_shared(thread, *settings)
+
+            with team.ends_together():  # an interrupt may leave a thread without work
+                crew.each(work, range(self._threads))
+            if (self._states[:, joining.DONE] == arrivals).all():
+                break
+            team.grow(self._states[:, joining.WRITTEN])
+            resumed = True
+        self._emit(int(self._states[:, joining.WRITTEN].sum()), meter)
+
+    def _cut_if_due(self, side: int, rows: slice) -> None:
+        """Cut a map for the first time, or again if it serves badly or chains have no blocks."""
+        from streamjoin.engines.kernels.flat import cuts
+
+        inserted = rows.start - self._cut_at[side]
+        if self._cut_at[side] < 0:
+            self._recut(side, rows, self._homes[side])
+            nothing = rows.stop == min(self.first_live[side], rows.start)
+            if nothing and not self._columns.hashed:  # to cut by: again, with the first rows
+                self._cut_at[side] = -1
+        elif (self._poor or self._moved(side, rows)) and inserted >= max(
+            MIN_RECUT, self._patience * self._held(side, rows)
+        ):
+            homes = (self._held(side, rows) + rows.stop - rows.start) * 5 // 4 // FILLED + 2
+            self._recut(side, rows, min(homes, self._homes[side]))
+        else:
+            homes = self._word(side, cuts.BLOCKS)
+            chained = self._word(side, cuts.NEXT_FREE) - self._bases[side] - homes
+            if chained > self._spare[side]:
+                self._recut(side, rows, self._homes[side])
+
+    def _fullest(self, side: int, rows: slice) -> int:
+        """Return how many of a batch's sampled keys share a group of blocks."""
+        from streamjoin.engines.kernels.flat import cuts
+
+        step = max(1, (rows.stop - rows.start) // MOVED_ROWS)
+        keys, lows, highs = self._columns.of(side)
+        sampled = slice(rows.start, rows.stop, step)
+        sample = keys[sampled][lows[sampled] <= highs[sampled]]
+        return int(cuts.fullest(sample, side * cuts.CUT_WORDS, self._cuts, self.flat.tables))
+
+    def _moved(self, side: int, rows: slice) -> bool:
+        """Whether a batch's keys crowd more than those by which the map was cut."""
+        if self._columns.hashed or rows.stop - rows.start < MOVED_ROWS:
+            return False
+        return self._fullest(side, rows) > 2 * self._crowd[side] + MOVED_ROWS // 32
+
+    def _held(self, side: int, rows: slice) -> int:
+        return max(0, int(rows.start) - self.first_live[side])
+
+    def _recut(self, side: int, rows: slice, homes: int) -> None:
+        """Cut a map by the live rows and those of the next batch, and insert the live ones anew."""
+        from streamjoin.engines.kernels.flat import blocks, cuts, joining
+
+        first = min(self.first_live[side], rows.start)
+        keys, lows, highs = self._columns.of(side)
+        base, words = self._bases[side], side * cuts.CUT_WORDS
+        used = max(base, self._word(side, cuts.NEXT_FREE))
+        self.flat.slots[base * blocks.BLOCK : used * blocks.BLOCK] = 0
+        self._cuts[words + cuts.BASE] = base
+        self._cuts[words + cuts.BLOCKS] = homes
+        self._cuts[words + cuts.NEXT_FREE] = base + homes
+        self._cuts[words + cuts.HASHED] = self._columns.hashed
+        self._cuts[words + cuts.TABLE] = side * cuts.TABLE_WORDS
+        if not self._columns.hashed:
+            step = max(1, (rows.stop - first) // SAMPLE_ROWS)
+            sampled = slice(first, rows.stop, step)
+            sample = keys[sampled][lows[sampled] <= highs[sampled]]
+            cuts.cut_evenly(sample, homes, words, self._cuts, self.flat.tables)
+        number = 1 + (self._rows[0] if side else 0)
+        joining.refill(self.flat, words, keys, lows, highs, first, rows.start, number)
+        self._cut_at[side] = rows.start
+        self._crowd[side] = 0 if self._columns.hashed else self._fullest(side, rows)
+        self.recuts += 1
+
+    def _note(self, arrivals: int) -> None:
+        """Note what is live after a batch, and whether look-ups scan more than they need."""
+        from streamjoin.engines.kernels.flat import joining, plans
+
+        r_rows = self._rows[0]
+        row, first, live = (
+            int(self._plan[word, arrivals - 1]) - 1
+            for word in (plans.ROW, plans.FIRST, plans.EXPIRED)
+        )
+        of_s = row >= r_rows
+        self.first_live = [first, live - r_rows] if of_s else [live, first - r_rows]
+        self._seen += arrivals
+        for state in self._states:
+            self._scanned += int(state[joining.SCANNED])
+            self._candidates += int(state[joining.CANDIDATES])
+        if self._seen >= self._judged:
+            self._judge()
+
+    def _judge(self) -> None:
+        """Say whether look-ups since the last time have scanned more than they needed."""
+        poor = self._scanned > SCANNED * self._seen + self._candidates // 2
+        self._seen = self._scanned = self._candidates = 0
+        # Where keys are such that a cut does not help, the next one is put off.
+        self._patience = min(64.0, 2 * self._patience) if poor and self._poor else PATIENCE
+        self._poor = poor

@@ -1,0 +1,380 @@
+"""The flat index of a live join: buffers of tuples, and indexes that stay from call to call.
+
+Each stream has buffers with room for a few windows. Arrivals are appended to them; when they are
+full, the live tuples are moved to their front and the indexes are made anew, so that its cost is
+shared by as many arrivals as were appended. The same restores the indexes after a call that failed.
+"""
+
+import functools
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamjoin.engines.codes import Codes, float_bits
+from streamjoin.engines.crew import Crew
+from streamjoin.engines.job import Job
+from streamjoin.engines.session import Fits, Found, Kept, Session
+from streamjoin.engines.sliding.flatindex import FlatIndex
+from streamjoin.metrics import check_room
+from streamjoin.tuples import Int64s, Stream, arrival_positions
+
+if TYPE_CHECKING:
+    from streamjoin.engines.kernels.flat.plans import Times
+
+MIN_LIVE = 1 << 10
+"""Minimum live tuples of a stream for which there is room."""
+
+MIN_BATCH = 1 << 10
+"""Minimum arrivals of a batch for which there is room."""
+
+ROOM = 2
+"""Rows of the buffers for each live tuple for which there is room."""
+
+CODE_BITS = 32
+
+
+class Buffers:
+    """Tuples of one stream by row: those that may be live, and room behind them.
+
+    Attributes
+    ----------
+    base : int
+        Serial number of row 0.
+    """
+
+    def __init__(self, rows: int, terms: int, ranged: bool) -> None:
+        from streamjoin.engines.kernels.flat.live import NEVER
+
+        self.ts = np.full(rows, NEVER, dtype=np.int64)
+        self.numbers = np.zeros(rows, dtype=np.int64)
+        self.values = np.zeros((terms, rows), dtype=np.int64)
+        self.from_values = np.zeros((terms, rows), dtype=np.int64) if ranged else self.values
+        self.to_values = np.zeros((terms, rows), dtype=np.int64) if ranged else self.values
+        self.keys, self.lows, self.highs = (np.zeros(rows, dtype=np.uint32) for _ in range(3))
+        self.missing = np.zeros(rows, dtype=np.bool_)
+        self.base, self.rows = 0, rows
+
+    def moved(self, first: int, end: int, rows: int) -> "Buffers":
+        """Return buffers of so many rows that begin with some of these."""
+        ranged = self.from_values is not self.values
+        new, count = Buffers(rows, len(self.values), ranged), end - first
+        for name in ("ts", "numbers", "missing", "keys", "lows", "highs"):
+            getattr(new, name)[:count] = getattr(self, name)[first:end]
+        for name in ("values", "from_values", "to_values")[: 3 if ranged else 1]:
+            getattr(new, name)[:, :count] = getattr(self, name)[:, first:end]
+        new.base = self.base + first
+        return new
+
+    def append(self, at: int, stream: Stream, columns: list[str]) -> int:
+        """Append tuples, not coded yet; return where they end."""
+        end = at + stream.rows
+        self.ts[at:end] = stream.ts
+        if stream.numbers is not None:
+            self.numbers[at:end] = stream.numbers
+        for term, name in enumerate(columns):
+            column = stream.columns[name]
+            self.values[term, at:end] = float_bits(column) if column.dtype.kind == "f" else column
+        self.missing[at:end] = False if stream.missing is None else stream.missing
+        return end
+
+
+class Equalities:
+    """Codes of equalities: low bits while those of the values differ, then a hash."""
+
+    hashed, ranged = True, False
+
+    def __init__(self, terms: int) -> None:
+        self.mixed, self.lowest, self.highest = terms > 1, 1 << 63, -(1 << 63)
+        self.checked = self.mixed
+
+    def code(self, buffers: Buffers, side: int, first: int, end: int) -> bool:
+        """Code rows; return whether all have to be coded anew."""
+        live = _kernels()
+        lowest, highest = live.code_equal(
+            buffers.values, first, end, self.mixed, buffers.keys, buffers.lows, buffers.highs
+        )
+        self.lowest, self.highest = min(self.lowest, lowest), max(self.highest, highest)
+        if self.mixed or self.highest - self.lowest < 1 << CODE_BITS:
+            return False
+        self.mixed = self.checked = True
+        return True
+
+    def recut(self) -> None:
+        """Do nothing: the codes are chosen already."""
+
+
+class BandCodes:
+    """Codes of a band of integers: distances from a value, in units of a power of two."""
+
+    hashed, ranged = False, True
+
+    def __init__(self, below: int, above: int) -> None:
+        self._reach = ((above, below), (below, above))
+        self._lowest, self._highest = 1 << 63, -(1 << 63)
+        self._base, self._top, self._shift = 0, -1, 0
+        self.checked = False
+
+    def code(self, buffers: Buffers, side: int, first: int, end: int) -> bool:
+        """Code rows; return whether all have to be coded anew, as these are out of range."""
+        live = _kernels()
+        lowest, highest = live.reach_of(
+            buffers.values, first, end, *self._reach[side], buffers.from_values, buffers.to_values
+        )
+        self._lowest, self._highest = min(self._lowest, lowest), max(self._highest, highest)
+        if lowest <= highest and (lowest < self._base or highest > self._top):
+            return True
+        live.code_band(
+            buffers.values, buffers.from_values, buffers.to_values, first, end, self._base,
+            self._top, self._shift, buffers.keys, buffers.lows, buffers.highs,
+        )  # fmt: skip
+        return False
+
+    def recut(self) -> None:
+        """Choose codes for all values since the last time, with as much room on both sides."""
+        span = self._highest - self._lowest
+        if span < 0:  # no values: the first ones decide
+            self._base, self._top, self._shift, self.checked = 0, -1, 0, False
+            return
+        self._shift = max(0, span.bit_length() + 1 - CODE_BITS)
+        codes = 1 << (CODE_BITS + self._shift)
+        self._base = max(-(1 << 63), self._lowest - (codes - span) // 2)
+        self._top = min((1 << 63) - 1, self._base + codes - 1)
+        self.checked = self._shift > 0
+        self._lowest, self._highest = 1 << 63, -(1 << 63)
+
+
+class _Columns:
+    """Both streams' buffers as an index takes them."""
+
+    def __init__(self, r: Buffers, s: Buffers, coding: "Equalities | BandCodes") -> None:
+        from streamjoin.engines.kernels.flat.joining import Terms
+        from streamjoin.engines.kernels.flat.plans import Keys
+
+        self._coding, self.hashed = coding, coding.hashed
+        self.keys: Keys = Keys(r.keys, r.lows, r.highs, s.keys, s.lows, s.highs, 0)
+        self.terms: Terms = Terms(r.values, s.from_values, s.to_values)
+
+    @property
+    def checked(self) -> bool:
+        return self._coding.checked
+
+    def of(self, side: int) -> tuple[Codes, Codes, Codes]:
+        keys = self.keys
+        if side:
+            return keys.s_keys, keys.s_lows, keys.s_highs
+        return keys.r_keys, keys.r_lows, keys.r_highs
+
+
+class _Pairs:
+    """Takes the index's pairs, copies them, and names them."""
+
+    def __init__(self, buffers: list[Buffers], fits: Fits) -> None:
+        self._buffers, self._fits, self._count, self._digest = buffers, fits, 0, 0
+        self._rows: list[Codes] = []
+        self._named: list[Int64s] = []
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Measure nothing."""
+        return nullcontext()
+
+    def emit(self, r_rows: Any, s_rows: Any) -> None:
+        """Keep pairs."""
+        name_pairs = _kernels().name_pairs
+        pairs = len(r_rows)
+        self._count += pairs
+        check_room(self._count, *self._fits)
+        named, rows = np.empty((3, pairs), dtype=np.int64), np.empty((2, pairs), dtype=np.uint32)
+        rows[0], rows[1] = r_rows, s_rows
+        r, s = self._buffers
+        digest = name_pairs(rows[0], rows[1], r.ts, s.ts, r.numbers, s.numbers, named)
+        self._rows.append(rows)
+        self._named.append(named)
+        self._digest += digest
+
+    def found(self) -> Found:
+        """Return all."""
+        bases = (self._buffers[0].base, self._buffers[1].base)
+        if len(self._rows) == 1:
+            rows, named = self._rows[0], self._named[0]
+        else:
+            nothing = (np.empty((2, 0), dtype=np.uint32), np.empty((3, 0), dtype=np.int64))
+            rows = np.concatenate([nothing[0], *self._rows], axis=1)
+            named = np.concatenate([nothing[1], *self._named], axis=1)
+        return Found(rows[0], rows[1], bases, named, self._digest % (1 << 64))
+
+
+class FlatSession(Session):
+    """A flat index that is kept.
+
+    Parameters
+    ----------
+    job : Job
+        Carried tuples, types, predicate, window and options.
+    coding : Equalities or BandCodes
+        How values become codes.
+    times : Times
+        The window; its arrival times are not used.
+    min_shared : int
+        Minimum arrivals of a batch that threads share.
+    """
+
+    def __init__(
+        self, job: Job, coding: "Equalities | BandCodes", times: "Times", min_shared: int
+    ) -> None:
+        self._coding, self._times, self._min_shared = coding, times, min_shared
+        self._inner, self._threads = job.order == "inner", job.threads
+        self._max_batch = int(job.knobs["batch"])
+        terms = job.predicate.terms
+        self._names = ([term.r_column for term in terms], [term.s_column for term in terms])
+        self._live, self._batch = [0, 0], 0
+        self._buffers = [Buffers(1, len(names), coding.ranged) for names in self._names]
+        self._at: Kept | None = None
+        self._index = self._make_room(Kept((0, 0), (0, 0)), (job.r.rows, job.s.rows))
+        ends = [
+            buffers.append(0, stream, names)
+            for buffers, stream, names in zip(
+                self._buffers, (job.r, job.s), self._names, strict=True
+            )
+        ]
+        self.kept = Kept((0, 0), (ends[0], ends[1]))
+
+    def join(
+        self, kept: Kept, r: Stream | None, s: Stream | None, fits: Fits
+    ) -> tuple[Found, Kept]:
+        """Join arriving tuples; of several calls with one ``kept`` the last one counts."""
+        arriving = (r.rows if r is not None else 0, s.rows if s is not None else 0)
+        at, self._at = self._at, None
+        if not self._has_room(kept, arriving):
+            self._make_room(kept, arriving)
+        if at is not kept:
+            self._forget(kept)
+        bases = (self._buffers[0].base, self._buffers[1].base)
+        begin = [kept.end[0] - bases[0], kept.end[1] - bases[1]]
+        ends = list(begin)
+        for side, stream in enumerate((r, s)):
+            if stream is not None:
+                ends[side] = self._append(side, ends[side], stream)
+        pairs, index = _Pairs(self._buffers, fits), self._index
+        index.begin_output()
+        if self._threads > 1 and sum(arriving) >= self._min_shared:
+            with Crew(self._threads) as crew:
+                for rows in self._batches(begin, ends):
+                    index.join(*rows, pairs, crew)
+        else:
+            for rows in self._batches(begin, ends):
+                index.join(*rows, pairs, None)
+        first = (bases[0] + index.first_live[0], bases[1] + index.first_live[1])
+        after = Kept(first, (bases[0] + ends[0], bases[1] + ends[1]))
+        found = pairs.found()
+        self._at = after
+        return found, after
+
+    def _batches(self, begin: list[int], ends: list[int]) -> Iterator[tuple[slice, slice]]:
+        """Yield batches for which the index has room."""
+        r_at, s_at = begin
+        total = ends[0] - r_at + ends[1] - s_at
+        if total <= self._batch:
+            yield slice(r_at, ends[0]), slice(s_at, ends[1])
+            return
+        r_buffers, s_buffers = self._buffers
+        r_positions, _ = arrival_positions(
+            r_buffers.ts[r_at : ends[0]], s_buffers.ts[s_at : ends[1]]
+        )
+        for end in range(self._batch, total + self._batch, self._batch):
+            of_r = int(np.searchsorted(r_positions, min(end, total)))
+            r_end, s_end = begin[0] + of_r, begin[1] + min(end, total) - of_r
+            yield slice(r_at, r_end), slice(s_at, s_end)
+            r_at, s_at = r_end, s_end
+
+    def _append(self, side: int, at: int, stream: Stream) -> int:
+        """Append tuples and code them; code all tuples anew where the codes do not go on."""
+        buffers = self._buffers[side]
+        end = buffers.append(at, stream, self._names[side])
+        if self._coding.code(buffers, side, at, end):
+            self._code_all()
+        elif stream.missing is not None:
+            _exclude(buffers, at, end)
+        return end
+
+    def _code_all(self) -> None:
+        """Code all tuples anew."""
+        firsts = list(self._index.first_live)
+        ends = [int(np.searchsorted(each.ts, _never())) for each in self._buffers]
+        for _ in range(2):  # the first time, for a band, finds the range of the values
+            self._coding.recut()
+            for side, buffers in enumerate(self._buffers):
+                self._coding.code(buffers, side, firsts[side], ends[side])
+                _exclude(buffers, firsts[side], ends[side])
+        self._index.forget(firsts)
+
+    def _has_room(self, kept: Kept, arriving: tuple[int, int]) -> bool:
+        if min(sum(arriving), self._max_batch) > self._batch:
+            return False
+        for side in (0, 1):
+            end, buffers = kept.end[side] + arriving[side], self._buffers[side]
+            if end - kept.first[side] > self._live[side] or end - buffers.base > buffers.rows:
+                return False
+        return True
+
+    def _make_room(self, kept: Kept, arriving: tuple[int, int]) -> FlatIndex:
+        """Move what is live to the front of buffers with room, and make the indexes anew."""
+        before, self._live = (self._live, self._batch), [0, 0]  # if it fails, so does _has_room
+        live, batch = list(before[0]), max(MIN_BATCH, self._batch)
+        for side in range(2):
+            need = kept.end[side] - kept.first[side] + arriving[side]
+            if need > live[side] or 4 * need < live[side]:
+                live[side] = max(MIN_LIVE, need + need // 4)
+        while batch < min(sum(arriving), self._max_batch):
+            batch *= 2
+        batch = min(batch, self._max_batch)
+        buffers = [
+            each.moved(first - each.base, end - each.base, ROOM * tuples)
+            for each, first, end, tuples in zip(self._buffers, *kept, live, strict=True)
+        ]
+        times = self._times._replace(r_ts=buffers[0].ts, s_ts=buffers[1].ts)
+        columns = _Columns(buffers[0], buffers[1], self._coding)
+        if (live, batch) == before:
+            index = self._index
+            index.turn_to(columns, times)
+        else:
+            index = FlatIndex(
+                columns,
+                times,
+                (live[0], live[1]),
+                inner=self._inner,
+                batch=batch,
+                threads=self._threads,
+                min_shared=self._min_shared,
+                fused=True,
+            )
+        self._buffers, self._index, self._batch = buffers, index, batch
+        self._live = live
+        return index
+
+    def _forget(self, kept: Kept) -> None:
+        """Forget all but what the windows hold; the indexes are made anew."""
+        for first, end, side in zip(*kept, range(2), strict=True):
+            buffers = self._buffers[side]
+            buffers.ts[end - buffers.base :] = _never()
+            self._index.first_live[side] = first - buffers.base
+        self._code_all()
+
+
+def _exclude(buffers: Buffers, first: int, end: int) -> None:
+    """Give tuples that lack a value the range that meets none."""
+    missing = buffers.missing[first:end]
+    buffers.lows[first:end][missing], buffers.highs[first:end][missing] = 1, 0
+
+
+@functools.cache
+def _kernels() -> Any:
+    """Import the kernels once: Numba takes its time, and an import statement takes some."""
+    from streamjoin.engines.kernels.flat import live
+
+    return live
+
+
+def _never() -> int:
+    return int(_kernels().NEVER)

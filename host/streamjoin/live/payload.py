@@ -1,0 +1,139 @@
+"""The rows of a stream for looking up, as they were pushed, in a sequence that only grows.
+
+Pushed rows are appended in constant time, and copied together in pieces. A sequence does not change
+once it was made, so results can look rows up in it whatever has been pushed since.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamjoin.inputs.files import arrow
+
+if TYPE_CHECKING:
+    from streamjoin.live.layout import Layout
+
+PIECE_PARTS = 64
+"""Maximum parts that are not copied together."""
+
+PIECE_ROWS = 1 << 13
+"""Rows from which parts are copied together."""
+
+
+class Rows(NamedTuple):
+    """Rows of a mapping of NumPy arrays, which become Arrow columns when they are asked for."""
+
+    columns: dict[str, NDArray[Any]]
+    num_rows: int
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns."""
+        return list(self.columns)
+
+    def slice(self, start: int, rows: int) -> "Rows":
+        """Return a part of the rows."""
+        stop = start + rows
+        return Rows({name: each[start:stop] for name, each in self.columns.items()}, rows)
+
+    def table(self) -> Any:
+        """Return the columns as an Arrow table."""
+        return arrow().table(self.columns)
+
+
+def as_table(rows: Any) -> Any:
+    """Return rows as an Arrow table."""
+    return rows.table() if isinstance(rows, Rows) else rows
+
+
+def joined_rows(parts: list[Any]) -> Rows | None:
+    """Copy rows of mappings together; None if they are not all such rows of the same types."""
+    if not all(isinstance(part, Rows) for part in parts):
+        return None
+    types = {name: column.dtype for name, column in parts[0].columns.items()}
+    for part in parts[1:]:
+        if part.columns.keys() != types.keys():
+            return None
+        if any(part.columns[name].dtype != dtype for name, dtype in types.items()):
+            return None
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in types}
+    return Rows(columns, sum(part.num_rows for part in parts))
+
+
+class _Piece(NamedTuple):
+    end: int
+    rows: Any
+
+
+@dataclass(frozen=True)
+class Payload:
+    """Rows of a stream by serial number.
+
+    Attributes
+    ----------
+    first, end : int
+        Serial numbers of the first row that is needed and of the next one.
+    start : int
+        Serial number of the first row that is there.
+    """
+
+    first: int = 0
+    end: int = 0
+    start: int = 0
+    _pieces: tuple[_Piece, ...] = ()
+    _parts: list[Any] = field(default_factory=list)
+    _count: int = 0
+    _rows: int = 0
+
+    def with_rows(self, table: Any, rows: int, layout: "Layout | None") -> "Payload":
+        """Return it with more rows; ``table`` is None where they cannot be looked up."""
+        parts, count, held = self._parts, self._count, self._rows + rows
+        if len(parts) > count:  # appended by a call that failed
+            parts = parts[:count]
+        parts.append(table)
+        count, end = count + 1, self.end + rows
+        if count < PIECE_PARTS and held < PIECE_ROWS:
+            return Payload(self.first, end, self.start, self._pieces, parts, count, held)
+        pieces = [piece for piece in self._pieces if piece.end > self.first]
+        pieces.append(_Piece(end, _together(parts, layout)))
+        gone = len(self._pieces) + 1 - len(pieces)
+        start = self._pieces[gone - 1].end if gone else self.start
+        return Payload(self.first, end, start, tuple(pieces))
+
+    def since(self, first: int) -> "Payload":
+        """Return it when rows before one are not needed any more."""
+        return Payload(
+            first, self.end, self.start, self._pieces, self._parts, self._count, self._rows
+        )
+
+    def table(self, layout: "Layout | None") -> Any:
+        """Return all rows that are there as an Arrow table; None where some cannot be looked up."""
+        parts = [*(piece.rows for piece in self._pieces), *self._parts[: self._count]]
+        if layout is None or not parts or any(part is None for part in parts):
+            return None
+        return arrow().concat_tables([layout.fit(as_table(part)) for part in parts])
+
+
+@dataclass(frozen=True)
+class Found:
+    """The rows in which a result's rows are looked up, and the layout that they had then."""
+
+    payload: Payload
+    layout: "Layout | None"
+
+    def table(self) -> Any:
+        """Return the rows as an Arrow table, or None."""
+        return self.payload.table(self.layout)
+
+
+def _together(parts: list[Any], layout: "Layout | None") -> Any:
+    """Copy rows together."""
+    if len(parts) == 1 or layout is None or any(part is None for part in parts):
+        return parts[0] if len(parts) == 1 else None
+    rows = joined_rows(parts)
+    if rows is not None:
+        return rows
+    tables = [layout.fit(as_table(part)) for part in parts]
+    return arrow().concat_tables(tables).combine_chunks()

@@ -1,0 +1,378 @@
+"""Rounds of a live join: which tuples can be joined, joining them, and what is kept.
+
+An engine with a session (:meth:`~streamjoin.engines.base.Engine.open`) keeps the windows itself,
+and a round is proportional to its arrivals. Any other engine gets the tuples of the windows, which
+fill its windows, followed by the arrivals: the time of a round is proportional to both.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamjoin import run
+from streamjoin.engines.base import Engine
+from streamjoin.engines.job import Job
+from streamjoin.engines.kinds import NEVER
+from streamjoin.engines.session import Fits, Kept, Session
+from streamjoin.errors import NARROWER, TooLargeError
+from streamjoin.estimate import pairs_that_fit
+from streamjoin.inputs.agreement import Types, agreed_types, comparable
+from streamjoin.inputs.conversion import as_compared, equal_columns, targets
+from streamjoin.inputs.lateness import LONG_AGO
+from streamjoin.live.held import Held
+from streamjoin.live.matches import Matches
+from streamjoin.live.payload import Found, Payload
+from streamjoin.live.side import Side
+from streamjoin.live.undecided import Limits, decided_by, passed_us
+from streamjoin.metrics import Meter
+from streamjoin.tuples import Pairs, Stream, arrival_positions
+from streamjoin_common.language.durations import MAX_US
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import Window, needs_arrivals
+
+MAX_WAITING_TUPLES = 1 << 24
+"""Maximum tuples that wait to be joined; pushing more is refused."""
+
+ROUND_TUPLES = 1 << 17
+"""Maximum arrivals of a round: their matches are in memory together."""
+
+ROOM = 4
+"""A round that was cut is doubled again if this many times its pairs fit into memory."""
+
+FREE_FOR_S = 0.1
+"""Seconds for which the free memory is not read again."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a live join was asked for."""
+
+    predicate: Predicate
+    window: Window
+    threads: int
+    order: str
+    max_pairs: int | None
+    how: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a join has done; replaced as a whole.
+
+    Attributes
+    ----------
+    rounds, pairs, digest : int
+        Rounds, their pairs and the pairs' digest.
+    done_us, last_us : int
+        Time before which all is joined, and the last arrival that was.
+    decided : tuple of Matches
+        Results that have not been taken.
+    kept : Kept or None
+        What the windows of an engine's session hold.
+    """
+
+    rounds: int = 0
+    pairs: int = 0
+    digest: int = 0
+    done_us: int = LONG_AGO
+    last_us: int = LONG_AGO
+    decided: tuple[Matches, ...] = ()
+    kept: Kept | None = None
+
+
+class Rounds:
+    """The rounds of a join.
+
+    Parameters
+    ----------
+    engine : Engine
+        The engine.
+    asked : Asked
+        What was asked for.
+    knobs : mapping or None
+        The engine's knobs.
+    r, s : Side
+        The streams.
+
+    Attributes
+    ----------
+    ended : bool
+        Whether no more tuples will arrive.
+    progress : Progress
+        What has been done.
+    """
+
+    def __init__(
+        self, engine: Engine, asked: Asked, knobs: Mapping[str, Any] | None, r: Side, s: Side
+    ) -> None:
+        self._engine, self._asked, self._r, self._s = engine, asked, r, s
+        self.ended, self.progress = False, Progress()
+        self._prepared = self._opened = False
+        self._session: Session | None = None
+        self._words = (False, False)
+        self._types_of: tuple[Any, Any, Any] = (None, None, None)
+        self._fitting: tuple[float, int | None] = (-1.0, None)
+        self._tuples = MAX_WAITING_TUPLES
+        # Refuse options that do not fit together early.
+        self._knobs = run.complete(engine, self._job(*self._joining(None, None)), knobs).knobs
+
+    def types(self, r: Types | None, s: Types | None) -> tuple[Types, Types]:
+        """Return the types of both sides' join columns.
+
+        Raises
+        ------
+        InputError
+            If they do not compare.
+        """
+        if r is None or s is None or r is not self._types_of[0] or s is not self._types_of[1]:
+            self._types_of = (r, s, agreed_types(r, s, self._asked.predicate))
+        agreed: tuple[Types, Types] = self._types_of[2]
+        return agreed
+
+    def _types(self) -> tuple[Types, Types]:
+        return self.types(self._r.state.types, self._s.state.types)
+
+    def close(self) -> None:
+        """Drop results that were not taken, and the engine's session."""
+        self.ended, self._session = True, None
+        self.progress = replace(self.progress, decided=(), kept=None)
+
+    def next(self) -> Matches | None:
+        """Join one round of tuples; return None if none can be joined.
+
+        A round that has too many pairs is cut in half until it fits.
+        """
+        inner = self._asked.how == "inner"
+        while True:
+            decided = self.progress.decided
+            if decided:
+                self.progress = replace(self.progress, decided=decided[1:])
+                return decided[0]
+            if inner and not self._r.state.waiting and not self._s.state.waiting:
+                return None
+            ready = self._ready(min(ROUND_TUPLES, self._tuples))
+            count = sum(len(held.ts) for held in ready if held is not None)
+            if not count and inner:
+                return None
+            if not count:
+                passed = passed_us((self._r, self._s), ready, self.ended)
+                if passed <= self.progress.done_us:
+                    return None
+            try:
+                if count and self._keeps():
+                    return self._join_kept(*ready)
+                return self._join(*ready)
+            except MemoryError as error:
+                self._fitting = (-1.0, None)
+                if not count:
+                    raise
+                if count == 1:
+                    raise self._too_large(ready, error) from None
+            self._tuples = count // 2
+
+    def _keeps(self) -> bool:
+        """Open the engine's session once both streams have types; say whether there is one."""
+        if self._opened or self._asked.how != "inner":
+            return self._session is not None
+        types = (self._r.state.types, self._s.state.types)
+        if types[0] is None or types[1] is None:
+            return False
+        held = self._joining(None, None)
+        r, s = (
+            self._compared(side, each) for side, each in zip((self._r, self._s), held, strict=True)
+        )
+        job = run.complete(self._engine, self._job_of(r, s), self._knobs)
+        session = self._engine.open(job)
+        if session is None:
+            self._opened = True
+            return False
+        names = (self._asked.predicate.r_columns, self._asked.predicate.s_columns)
+        self._words = (
+            all(types[0][name].kind in "iu" for name in names[0]),
+            all(types[1][name].kind in "iu" for name in names[1]),
+        )
+        states = [
+            replace(side.state, window=None, payload=_appended(side, each))
+            for side, each in zip((self._r, self._s), held, strict=True)
+        ]
+        progress = replace(self.progress, kept=session.kept)
+        self._r.state, self._s.state, self.progress = states[0], states[1], progress
+        self._session, self._opened = session, True
+        return True
+
+    def _join_kept(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
+        """Join a round by the engine's session."""
+        progress, session, now_s = self.progress, self._session, time.monotonic()
+        assert session is not None
+        assert progress.kept is not None
+        if now_s > self._fitting[0]:
+            self._fitting = (now_s + FREE_FOR_S, pairs_that_fit())
+        fits = Fits(self._asked.max_pairs, self._fitting[1])
+        r, s = self._arriving(self._r, r_ready), self._arriving(self._s, s_ready)
+        found, kept = session.join(progress.kept, r, s, fits)
+        payloads = [
+            _appended(side, held) for side, held in ((self._r, r_ready), (self._s, s_ready))
+        ]
+        tables = (
+            Found(payloads[0], self._r.state.layout),
+            Found(payloads[1], self._s.state.layout),
+        )
+        named, rows = found.named, Pairs(found.r_rows, found.s_rows)
+        offsets = (found.base[0] - payloads[0].start, found.base[1] - payloads[1].start)
+        matches = Matches(
+            "inner", tables, rows, Pairs(named[0], named[1]), named[2], offsets=offsets
+        )
+        r_state = self._r.after(r_ready, None, None, payloads[0].since(kept.first[0]))
+        s_state = self._s.after(s_ready, None, None, payloads[1].since(kept.first[1]))
+        done = Progress(
+            progress.rounds + 1,
+            progress.pairs + len(matches),
+            (progress.digest + found.digest) % (1 << 64),
+            kept=kept,
+        )
+        self._r.state, self._s.state, self.progress = r_state, s_state, done
+        self._grow(len(matches), fits.fitting_pairs)
+        return matches
+
+    def _arriving(self, side: Side, held: Held | None) -> Stream | None:
+        """Return arrivals as an engine compares them."""
+        if held is None:
+            return None
+        if self._words[side is self._s]:
+            return held.stream(side.name)
+        return self._compared(side, held)
+
+    def _compared(self, side: Side, held: Held) -> Stream:
+        """Return tuples of one stream as an engine compares them, by the types of both."""
+        of_s, predicate = side is self._s, self._asked.predicate
+        wanted = targets(*self._types(), predicate, ("r", "s"))[of_s]
+        columns = predicate.s_columns if of_s else predicate.r_columns
+        return as_compared(held.stream(side.name), columns, wanted, equal_columns(predicate)[of_s])
+
+    def _grow(self, rows: int, fitting: int | None) -> None:
+        """Let rounds that were cut become larger, where there is room."""
+        room = min(each for each in (fitting, self._asked.max_pairs, 1 << 62) if each is not None)
+        if rows * ROOM <= room:
+            self._tuples = min(2 * self._tuples, MAX_WAITING_TUPLES)
+
+    def _ready(self, count: int) -> tuple[Held | None, Held | None]:
+        """Return the first ``count`` tuples that no later arrival can precede."""
+        r_last_us = s_last_us = MAX_US
+        if not self.ended:
+            r_last_us = min(self._r.frontier_us, self._s.frontier_us)
+            s_last_us = min(self._r.frontier_us - 1, self._s.frontier_us)
+        r_types, s_types = self._types()
+        r, s = self._r.ready(r_last_us, r_types), self._s.ready(s_last_us, s_types)
+        if r is None or s is None or len(r.ts) + len(s.ts) <= count:
+            return _first(r, count), _first(s, count)
+        r_positions, s_positions = arrival_positions(r.ts, s.ts)
+        r_count, s_count = (
+            int(np.searchsorted(positions, count)) for positions in (r_positions, s_positions)
+        )
+        return _first(r, r_count), _first(s, s_count)
+
+    def _too_large(
+        self, ready: tuple[Held | None, Held | None], error: MemoryError
+    ) -> TooLargeError:
+        """Return the error that names the tuple with too many matches."""
+        ((name, held),) = (
+            (side.name, held)
+            for side, held in zip((self._r, self._s), ready, strict=True)
+            if held is not None
+        )
+        much = error.much if isinstance(error, TooLargeError) else "more pairs than memory holds"
+        return TooLargeError(
+            much,
+            NARROWER,
+            "free memory and take results() again",
+            "give a larger max_pairs",
+            what=f"{name}: row {held.numbers[0]} alone",
+        )
+
+    def _join(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
+        held = self._joining(r_ready, s_ready)
+        job = run.complete(self._engine, self._job(*held), self._knobs)
+        if not self._prepared:
+            self._engine.prepare(job, lambda _: None)
+            self._prepared = True
+        fitting = pairs_that_fit()
+        meter = Meter(fitting_pairs=fitting, max_pairs=self._asked.max_pairs)
+        if r_ready is not None or s_ready is not None:
+            self._engine.run(job, None, meter)
+        limits = self._limits(job, (r_ready, s_ready))
+        decided = decided_by(job, (self._r, self._s), held, meter.pairs(), limits)
+        batches = decided.matches(self._asked.max_pairs)
+        rows = sum(len(each) for each in batches)
+        digest = sum(int(Pairs(each.r_rows, each.s_rows).digest, 16) for each in batches)
+        r = self._r.after(r_ready, decided.windows[0], decided.owed[0])
+        s = self._s.after(s_ready, decided.windows[1], decided.owed[1])
+        before = self.progress
+        done = Progress(
+            before.rounds + 1,
+            before.pairs + rows,
+            (before.digest + digest) % (1 << 64),
+            limits.done_us,
+            max(before.last_us, limits.reached_us),
+            batches[1:],
+        )
+        # All slow steps are done: an interrupt before leaves the round undone, after leaves it
+        # done.
+        self._r.state, self._s.state, self.progress = r, s, done
+        self._grow(rows, fitting)
+        return batches[0]
+
+    def _limits(self, job: Job, ready: tuple[Held | None, Held | None]) -> Limits:
+        """Return what will have passed once these are joined."""
+        done_us = passed_us((self._r, self._s), ready, self.ended)
+        reached_us = max(self.progress.last_us, job.end_us) if job.tuples else self.progress.last_us
+        ordered, rows_us, last_us = self._asked.order != "none", NEVER, NEVER
+        if done_us == NEVER:
+            last_us = reached_us
+            if needs_arrivals(
+                self._asked.window
+            ):  # what advance() said counts as time of the input
+                last_us = max(last_us, min(self._r.frontier_us, self._s.frontier_us))
+        elif self._asked.how != "semi" or ordered:
+            rows_us = done_us - ordered
+        return Limits(done_us, rows_us, last_us, reached_us, self._engine.promise(job))
+
+    def _joining(self, r_ready: Held | None, s_ready: Held | None) -> tuple[Held, Held]:
+        """Append arrivals to the tuples of the windows."""
+        r_types, s_types = self._types()
+        return self._r.joining(r_ready, r_types), self._s.joining(s_ready, s_types)
+
+    def _job(self, r: Held, s: Held) -> Job:
+        streams = comparable(r.stream("r"), s.stream("s"), self._asked.predicate)
+        return self._job_of(*streams)
+
+    def _job_of(self, r: Stream, s: Stream) -> Job:
+        asked = self._asked
+        return Job(
+            r,
+            s,
+            asked.predicate,
+            asked.window,
+            threads=asked.threads,
+            order=asked.order,
+            carried=(self._r.live, self._s.live),
+            max_pairs=asked.max_pairs,
+            how=asked.how,
+        )
+
+
+def _appended(side: Side, held: Held | None) -> Payload:
+    """Return the rows of a stream with those that are joined now."""
+    payload = side.state.payload or Payload()
+    if held is None or not len(held.ts):
+        return payload
+    return payload.with_rows(held.batch.table, len(held.ts), side.state.layout)
+
+
+def _first(held: Held | None, count: int) -> Held | None:
+    """Return the first ``count`` tuples, or None if there are none."""
+    if held is None or not count:
+        return None
+    return held if count >= len(held.ts) else held.take(slice(0, count))

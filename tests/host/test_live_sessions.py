@@ -1,0 +1,169 @@
+"""Live joins whose engine keeps its windows: any pieces, codes that change, calls that fail.
+
+A case is named by its seed, which is printed where it fails; ``SEED=`` and ``CASES=1`` repeat it.
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamjoin as sj
+from streamjoin.engines.sliding import flatlive
+from streamjoin.engines.sliding.flatindex import FlatIndex
+from streamjoin.live import quick, rounds
+from streamjoin.live.payload import Rows
+from streamjoin.tuples import Pairs
+
+CASES = int(os.environ.get("CASES", "8"))
+SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
+WINDOWS = ["all", "count:30,300", "count:2000", "time:60us,20us", "tumbling:50us"]
+TIMES = np.dtype("M8[ns]")
+pytestmark = pytest.mark.timeout(120 + 10 * CASES)
+
+
+def column(rng: np.random.Generator, rows: int, kind: str) -> Any:
+    """Values whose range widens in mid-stream, beyond what codes held before."""
+    jump = int(rng.choice([0, 1 << 20, 1 << 33, 1 << 50]))
+    values = rng.integers(0, 300, rows) + np.cumsum(rng.random(rows) < 0.003) * jump
+    if kind == "float64":
+        return values * 0.5
+    if kind == "nan":
+        return np.where(rng.random(rows) < 0.1, np.nan, values * 1.0)
+    if kind == "masked":
+        return np.ma.masked_array(values, rng.random(rows) < 0.1)
+    return values.view(TIMES) if kind == "times" else values.astype(kind)
+
+
+@pytest.mark.parametrize("number", range(CASES))
+def test_pieces_of_1_to_1000_tuples_give_the_pairs_of_the_whole(number: int) -> None:
+    rng = np.random.default_rng(SEED + number)
+    kind = str(rng.choice(["int64", "int16", "uint64", "float64", "nan", "masked", "times"]))
+    asked: dict[str, Any] = {"on": ["k", "g"] if rng.random() < 0.4 else "k"}
+    if kind in {"int64", "int16", "masked"} and rng.random() < 0.6:
+        asked = {"band": f"k=k:{rng.integers(-2, 9)}:{rng.integers(0, 5)}"}
+    window, sides = str(rng.choice(WINDOWS)), []
+    for rows in rng.integers(1, 1500, 2):
+        ts = np.sort(rng.integers(0, 1500, rows))
+        sides.append({"k": column(rng, rows, kind), "g": rng.integers(0, 3, rows), "ts": ts})
+    order = str(rng.choice(["none", "inner"]))
+    threads = int(rng.integers(1, 3))
+    right = sj.join(*sides, **asked, window=window, engine="oracle")
+    found, late, done = [], rng.random() < 0.2, [0, 0]
+    with sj.StreamJoiner(
+        **asked, window=window, order=order, threads=threads, lateness="9us" if late else None
+    ) as joiner:
+        pushes = (joiner.push_r, joiner.push_s)
+        while done != [len(side["ts"]) for side in sides]:
+            which = int(rng.integers(0, 2))
+            stop = done[which] + int(rng.choice([1, 1, 7, 100, 1000]))
+            piece = {name: each[done[which] : stop] for name, each in sides[which].items()}
+            pushes[which](piece)
+            done[which] = min(stop, len(sides[which]["ts"]))
+            found += joiner.results()
+        joiner.end()
+        found += joiner.results()
+        metrics = joiner.metrics
+        kept = joiner._rounds._session is not None
+    what = f"SEED={SEED + number} CASES=1: {kind}, {asked}, {window}, {order}"
+    nothing = [np.empty(0, np.int64)]
+    pairs = Pairs(*(np.concatenate([getattr(m, n) for m in found] or nothing) for n in NAMES))
+    assert pairs.difference(Pairs(right.r_rows, right.s_rows)) is None, what
+    assert metrics["digest"] == right.metrics["digest"], what
+    assert kept or not all(done), what
+    for matches in found[:: max(1, len(found) // 5)]:
+        table = matches.table()
+        assert table["ts_r"].to_pylist() == sides[0]["ts"][matches.r_rows].tolist(), what
+        assert table["g_s"].to_pylist() == sides[1]["g"][matches.s_rows].tolist(), what
+        latest = np.maximum(sides[0]["ts"][matches.r_rows], sides[1]["ts"][matches.s_rows])
+        assert matches.ts.tolist() == latest.tolist(), what
+
+
+NAMES = ("r_rows", "s_rows")
+
+
+def test_a_call_that_fails_anywhere_leaves_the_windows_as_they_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng, found, tried = np.random.default_rng(3), [], 0
+    keys = np.r_[rng.integers(0, 40, 300), rng.integers(0, 40, 300) + (1 << 40)]
+    right = sj.join({"k": keys}, {"k": keys}, on="k", engine="oracle")
+    places = [
+        (flatlive.Buffers, "append"),
+        (flatlive.Equalities, "code"),
+        (FlatIndex, "join"),
+        (FlatIndex, "_note"),
+        (flatlive._Pairs, "found"),
+        (rounds, "Matches"),
+    ]
+    with sj.StreamJoiner(on="k", engine="ibwj-flat") as joiner:
+        for at in range(0, len(keys), 30):
+            joiner.push_r({"k": keys[at : at + 30]})
+            joiner.push_s({"k": keys[at : at + 30]})
+            before = joiner.metrics
+            for where, name in places if at else []:
+                good, calls = getattr(where, name), []
+
+                def failing(*given: Any, good: Any = good, calls: Any = calls, **named: Any) -> Any:
+                    calls.append(good(*given, **named))
+                    raise KeyboardInterrupt
+
+                with monkeypatch.context() as patch:
+                    patch.setattr(where, name, failing)
+                    with pytest.raises(KeyboardInterrupt):
+                        list(joiner.results())
+                tried += len(calls)
+                assert joiner.metrics == before
+            found += joiner.results()
+        assert joiner.metrics["digest"] == right.metrics["digest"]
+    assert tried == 19 * len(places)
+    assert sum(map(len, found)) == len(right)
+
+
+def test_a_round_does_not_grow_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut: list[int] = []
+    good = FlatIndex._recut
+
+    def counting(self: FlatIndex, side: int, rows: slice, homes: int) -> None:
+        cut.append(self._held(side, rows))
+        good(self, side, rows, homes)
+
+    monkeypatch.setattr(FlatIndex, "_recut", counting)
+    with sj.StreamJoiner(on="k", window="count:1000") as joiner:
+        for at in range(10_000):
+            joiner.push_r({"k": np.array([at])})
+            joiner.push_s({"k": np.array([at])})
+            assert sum(map(len, joiner.results())) == 1
+        assert joiner.metrics["window_tuples"] == [1000, 1000]
+    assert sum(cut) < 4 * 10_000  # tuples that were inserted anew
+
+
+def test_batches_like_the_ones_before_are_read_the_short_way_and_others_are_not() -> None:
+    with sj.StreamJoiner(on="k") as joiner:
+        joiner.push_r({"k": [1], "v": [0.5], "ts": [1]})
+        assert joiner._r._form is None, "a list"
+        like = {"k": np.array([1]), "v": np.array([0.5]), "ts": np.array([2])}
+        joiner.push_r(like)
+        form = joiner._r._form
+        assert isinstance(form, quick.Form)
+        read = form.read(like)
+        assert read is not None
+        assert isinstance(read.table, Rows)
+        assert not np.shares_memory(read.columns["k"], like["k"])
+        twice = {name: np.tile(values, 2) for name, values in like.items()}
+        for other in (
+            {**like, "more": np.array([1])},
+            {"k": like["k"], "ts": like["ts"]},
+            {**like, "v": np.array([0.5, 0.5])},
+            {**like, "v": np.array([1])},
+            {**like, "k": np.ma.masked_array([1], [True])},
+            {**like, "k": np.array([1], np.int32)},
+            {**like, "ts": np.array([1 << 62]) + 1},
+            {**twice, "ts": np.array([5, 4])},
+            {name: values[:0] for name, values in like.items()},
+        ):
+            assert form.read(other) is None
+        with pytest.raises(sj.InputError, match=r"^r: ts goes back at row 2, from 2 to 1"):
+            joiner.push_r({**like, "ts": np.array([1])})
+        joiner.close()
