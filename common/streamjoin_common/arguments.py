@@ -55,6 +55,11 @@ def with_hints(function: Callable[P, T]) -> Callable[P, T]:
         if each.kind is not each.POSITIONAL_ONLY and name != "self"
     ]
     accepted = frozenset(known)
+    unnamed = [
+        name
+        for name, each in inspect.signature(function).parameters.items()
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
     shown = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
@@ -63,6 +68,13 @@ def with_hints(function: Callable[P, T]) -> Callable[P, T]:
             unknown = next(name for name in named if name not in accepted)
             raise ArgumentError(
                 f"{shown} has no argument {unknown}={_meant(unknown, named, known)}"
+            )
+        if len(args) > len(unnamed):
+            given = args[len(unnamed)]
+            names = ", ".join(name for name in unnamed if name != "self")
+            raise ArgumentError(
+                f"{shown} takes {names or 'nothing'} without a name, not {given!r} too: write "
+                f"{'on=' if 'on' in accepted else 'the name of the argument'} before it"
             )
         return function(*args, **named)
 

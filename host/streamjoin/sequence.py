@@ -14,6 +14,7 @@ from streamjoin.advise import choose
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import Job
+from streamjoin.errors import InputError
 from streamjoin.metrics import ProgressCallback
 from streamjoin.relations import Relation
 from streamjoin.run import Outcome, Prepared
@@ -24,6 +25,7 @@ from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
+from streamjoin_common.spelling import option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +138,13 @@ class Request:
             If engine, input and machine do not fit together, or the result cannot be verified.
         """
         engine = choose(job) if name == "auto" else catalog.get(name)
+        given = knobs if name == "auto" and isinstance(knobs, Mapping) else {}
+        unknown = next((knob for knob in given if knob not in engine.knob_names), None)
+        if unknown is not None:
+            raise InputError(
+                f"{option('engine', 'auto')} chose {engine.name}, which has no knob {unknown!r}: "
+                "name the engine whose knob it is"
+            )
         if self.arrival is None and "replay" not in engine.capabilities.arrivals:
             job = replace(job, arrival="instant")
         complete = run.complete(engine, job, knobs)

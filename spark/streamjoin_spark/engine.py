@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.job import Job
 from streamjoin.errors import UnavailableError
+from streamjoin.inputs.conversion import check_known
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
@@ -73,6 +74,11 @@ class SparkEngine(Engine):
             choices=("any", "own"),
         ),
     )
+
+    def check(self, job: Job) -> None:
+        """Refuse what is beyond the declared capabilities, and keys that Spark does not take."""
+        super().check(job)
+        check_known(job.r, job.s, job.predicate)
 
     def unusable(self) -> str | None:
         """Say so where PySpark or Java is missing."""

@@ -10,6 +10,7 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 import pytest
 
+import streamjoin as sj
 from streamjoin.errors import InputError
 from streamjoin.inputs.files import read_table
 from streamjoin.streams import read_streams
@@ -85,6 +86,17 @@ def test_csv_numbers_that_lost_digits_are_refused(tmp_path: Path) -> None:
     path.write_text("k\n9007199254740993\n18446744073709551615\n")
     with pytest.raises(InputError, match="holds numbers above 2\\*\\*53"):
         read_streams(path, path, Predicate.parse(band="k=k:0:0"))
+
+
+def test_an_empty_field_of_csv_is_a_missing_string_and_two_quotes_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "k.csv"
+    path.write_text('row,k\n0,a\n1,\n2,""\n3,NA\n4,"x ""y"""\n')
+    result = sj.join(path, path, on="k")
+    assert sorted(result.r_rows.tolist()) == [0, 2, 3, 4]
+    path.write_text('k\na\n\n""\n')
+    assert sj.join(path, path, on="k", how="left").table("r.k")["k"].to_pylist() == ["a", "", None]
+    path.write_text("k,l\n1,2\n\n3,4\n")
+    assert len(sj.join(path, path, on="k", how="left")) == 2
 
 
 def test_a_csv_of_headings_only_is_an_empty_stream(tmp_path: Path) -> None:

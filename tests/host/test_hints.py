@@ -45,6 +45,10 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "ts_unit is s, ms, us or ns, not 'min'": {"on": "k", "ts_unit": "min"},
     "name the arrival column with ts='COL'": {"on": "k", "window": "time:1s"},
     "knob batch takes an integer": {"on": "k", "engine": "kang", "knobs": {"batch": True}},
+    "engine='auto' chose npj, which has no knob 'cores': name the engine": {
+        "on": "k",
+        "knobs": {"cores": 2},
+    },
 }
 
 
@@ -84,6 +88,19 @@ def test_other_functions_and_names_have_hints_too() -> None:
         assert sentence in str(error.value)
     with pytest.raises(TypeError):  # an argument that is not there is Python's error as well
         tried(R, S, left_on="k")
+
+
+def test_a_column_name_without_its_argument_is_answered() -> None:
+    with pytest.raises(sj.ArgumentError, match=r"join takes r, s without a name, .* on= before it"):
+        tried(R, S, "k")
+
+
+def test_a_comparison_shows_its_table() -> None:
+    shown = repr(sj.compare(R, S, "npj,prj", on="k", rounds=1))
+    assert [line.split()[-4:-1] for line in shown.splitlines()[2:]] == [
+        ["npj", "ok", "2"],
+        ["prj", "ok", "2"],
+    ]
 
 
 def test_a_warning_points_at_the_line_of_the_caller() -> None:

@@ -274,6 +274,8 @@ def test_large_integers_of_a_list_are_not_rounded() -> None:
 
 def test_integers_that_pandas_made_floating_point_get_a_hint() -> None:
     holed = pd.DataFrame({"k": [1, None, 3]})
+    assert len(sj.join(holed, {"k": [3, 1]}, on="k")) == 2  # no digit can be lost: no warning
+    holed = pd.DataFrame({"k": [1, None, 3, 2**53 + 1]})
     with pytest.warns(sj.InputWarning, match=r'pass .astype\({\'k\': "Int64"}\)'):
         assert rows(sj.join(holed, {"k": [3, 1]}, on="k")) == [(0, 1), (2, 0)]
     whole = holed.astype({"k": "Int64"})

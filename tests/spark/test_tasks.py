@@ -100,6 +100,10 @@ def test_keys_of_any_type_meet_their_equals() -> None:
         "beyond 32 bits": (small + (1 << 61), small[::-1] + (1 << 61)),
         "int8 and uint8": (small.astype(np.int8), np.abs(small).astype(np.uint8)),
         "text": (small.astype(str).astype(object), small[::-1].astype(str).astype(object)),
+        "bytes": tuple(
+            np.array([bytes([248 + key % 8]) for key in keys.tolist()], object)
+            for keys in (small, small[::-1])
+        ),
         "times": (small.astype("M8[s]"), small[::-1].astype("M8[s]").astype("M8[us]")),
     }
     for name, (r_keys, s_keys) in kinds.items():

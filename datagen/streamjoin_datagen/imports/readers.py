@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from streamjoin_common import decoded
+from streamjoin_common import csv_fields, decoded
 from streamjoin_common.free_memory import SHARE, available_bytes
 from streamjoin_datagen.errors import SpecError
 
@@ -19,7 +19,13 @@ Reader = Callable[[str, Path], pa.Table]
 def csv_table(_stream: str, path: Path) -> pa.Table:
     """Read a CSV file with a header."""
     _check_fits(path, lambda free: decoded.csv_bytes(pyarrow.csv, path, free))
-    return _read("csv", path, pyarrow.csv.read_csv)
+
+    def read(file: Path) -> pa.Table:
+        with pyarrow.csv.open_csv(file) as lines:
+            names = lines.schema.names
+        return csv_fields.read(pyarrow.csv, pc, lambda: file, names, None)
+
+    return _read("csv", path, read)
 
 
 def parquet_table(_stream: str, path: Path) -> pa.Table:

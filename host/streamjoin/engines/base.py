@@ -175,6 +175,11 @@ class Engine(ABC):
             Takes the pairs and the times.
         """
 
+    @property
+    def knob_names(self) -> frozenset[str]:
+        """Names of its tuning parameters."""
+        return frozenset(knob.name for knob in self.knobs)
+
     def resolve_knobs(self, knobs: Mapping[str, Any]) -> dict[str, int | str]:
         """Return a value for every knob: the given one, checked, or the default.
 

@@ -155,6 +155,11 @@ def numpy_column(values: Any, name: str, source: str) -> tuple[Column | Strings,
         missing = nothing if missing is None else missing | nothing
         column = np.where(missing, "", column)
         wrong = next((i for i, value in enumerate(column) if not isinstance(value, str)), None)
+        if wrong is not None and isinstance(column[wrong], int):
+            raise InputError(
+                f"{source}: column {name!r} holds {column[wrong]} at row {wrong}, which does not "
+                "fit into 64 bits; give Decimal values or strings"
+            )
         if wrong is not None:
             raise InputError(
                 f"{source}: column {name!r} holds {column[wrong]!r} at row {wrong}, which is no "

@@ -204,7 +204,7 @@ def warn_of_integers_as_floats(r: Stream, s: Stream, predicate: Predicate) -> No
             missing = np.isnan(column)
             if not missing.any() or missing.all() or (np.trunc(column) != column)[~missing].any():
                 continue
-            if against.dtype.kind == "f" and np.abs(column[~missing]).max() < EXACT_FLOAT:
+            if np.abs(column[~missing]).max() < EXACT_FLOAT:
                 continue
             warn_caller(
                 f"{stream.source}: column {name!r} is {column.dtype} and holds integers beside "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin import memory
 from streamjoin.errors import InputError, UnavailableError, in_one_line
+from streamjoin.inputs.csv import read_csv, refuse_other_marks
 from streamjoin_common import decoded
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.suggestions import did_you_mean
@@ -22,9 +23,6 @@ DEFAULT_ARRIVAL = ArrivalColumn()
 
 STREAM_END = b"\xff\xff\xff\xff\0\0\0\0"
 """How an Arrow IPC stream ends."""
-
-MAX_EXACT_INTEGER = 1 << 53
-"""Integers above it may lose digits when CSV reads them as floating-point numbers."""
 
 
 Stamp = list[tuple[str, int, int, int]]
@@ -159,8 +157,13 @@ def _read(path: Path, columns: list[str] | None, arrival: ArrivalColumn | None) 
             _check_fits(
                 path, lambda free: decoded.csv_bytes(import_module("pyarrow.csv"), path, free)
             )
-            names = None if columns is None else schema_of(path).names
-            return read_csv(path, names, columns, arrival, str(path))
+            names = schema_of(path).names
+            refuse_other_marks(names, str(path))
+            wanted = None
+            if columns is not None:
+                ts = require_columns(names, columns, arrival, str(path))
+                wanted = [each for each in names if each in {*columns, *([ts] if ts else [])}]
+            return read_csv(lambda: path, names, wanted, columns or [], str(path))
     except (InputError, MemoryError):  # Arrow's memory errors are both
         raise
     except (pa.ArrowException, OSError, ValueError, IndexError, KeyError) as error:
@@ -266,43 +269,3 @@ def _check_end(source: Any, name: str) -> None:
         )
     if source.read(1):
         raise InputError(f"{name}: goes on behind the end of its Arrow stream: write it anew")
-
-
-def _refuse_other_marks(names: list[str], source: str) -> None:
-    for mark in (";", "\t", "|"):
-        if len(names) == 1 and mark in names[0]:
-            raise InputError(
-                f"{source}: its columns are separated by {mark!r} and must be by commas: write it "
-                "so"
-            )
-
-
-def read_csv(
-    source: Any,
-    names: list[str] | None,
-    columns: list[str] | None,
-    arrival: ArrivalColumn | None,
-    name: str,
-) -> "pa.Table":
-    """Read CSV; with columns, those of the file's names that are needed."""
-    import pyarrow.compute as pc
-    import pyarrow.csv as pv
-    from pyarrow import types
-
-    wanted = None
-    if columns is not None and names is not None:
-        _refuse_other_marks(names, name)
-        ts = require_columns(names, columns, arrival, name)
-        wanted = [each for each in names if each in {*columns, *([ts] if ts else [])}]
-    table = pv.read_csv(source, convert_options=pv.ConvertOptions(include_columns=wanted))
-    _refuse_other_marks(table.column_names, name)
-    for column in set(columns or ()) & set(table.column_names):
-        if table.column_names.count(column) > 1 or not types.is_floating(table[column].type):
-            continue
-        largest = pc.max(pc.abs(table[column])).as_py()
-        if largest is not None and largest > MAX_EXACT_INTEGER:
-            raise InputError(
-                f"{name}: column {column!r} holds numbers above 2**53, which the "
-                "floating-point numbers of CSV cannot hold exactly: store it as Parquet"
-            )
-    return table

@@ -2,10 +2,12 @@
 
 import io
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from streamjoin.errors import InputError, in_one_line
-from streamjoin.inputs.files import STREAM_END, arrow, read_csv, read_ipc
+from streamjoin.inputs.csv import read_csv, refuse_other_marks
+from streamjoin.inputs.files import STREAM_END, arrow, read_ipc
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +80,11 @@ def read_piped(stream: BinaryIO, needed: Callable[[list[str]], list[str]]) -> "p
         if first.startswith(IPC_FILE):
             table = read_ipc(pa.BufferReader(whole.read()), None, None, SOURCE)
         else:
-            table = read_csv(whole, None, None, None, SOURCE)
+            lines = pa.py_buffer(whole.read())
+            with import_module("pyarrow.csv").open_csv(pa.BufferReader(lines)) as opened:
+                names = opened.schema.names
+            refuse_other_marks(names, SOURCE)
+            table = read_csv(lambda: pa.BufferReader(lines), names, None, [], SOURCE)
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise

@@ -26,6 +26,7 @@ from streamjoin_common.language.durations import parse_lateness
 from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
+from streamjoin_common.screen import columns, table_lines
 from streamjoin_common.spelling import option
 
 DEFAULT_DATA = Path("runs/workloads")
@@ -51,6 +52,17 @@ class Compared:
     def ok(self) -> bool:
         """Whether every engine gave the right result."""
         return all(record["status"] == "ok" for record in self.records["records"])
+
+    def __repr__(self) -> str:
+        headings = ("workload", "engine", "status", "pairs", "tuples/s")
+        rows = []
+        for record in self.records["records"]:
+            rate = (record.get("throughput_tuples_per_s") or {}).get("median")
+            values = [record.get(name) for name in ("workload", "engine", "status", "pairs")]
+            shown = ["-" if value is None else str(value) for value in values]
+            rows.append([*shown, "-" if rate is None else f"{rate:,.0f}"])
+        lines, _ = table_lines(headings, rows, columns(), {"pairs", "tuples/s"})
+        return "\n".join(lines)
 
 
 @overload

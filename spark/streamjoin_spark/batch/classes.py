@@ -167,7 +167,7 @@ def _as_bits(column: NDArray[Any]) -> NDArray[np.uint64]:
         import pyarrow as pa
 
         coded: Any = pa.array(column).dictionary_encode()
-        hashes = [zlib.crc32(string.encode()) for string in coded.dictionary.to_pylist()]
+        hashes = [zlib.crc32(string) for string in coded.dictionary.cast("binary").to_pylist()]
         return np.asarray(np.array([*hashes, 0], dtype=np.uint64)[coded.indices.to_numpy()])
     if column.dtype.kind in "mM":
         return np.asarray(column.view(np.uint64))

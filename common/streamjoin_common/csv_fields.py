@@ -1,0 +1,53 @@
+"""What a field of a CSV file means where Arrow's reader leaves it open.
+
+An empty field is a missing value, of strings too; only ``""`` in quotes is the empty string. A
+line without anything is a row of a file with one column, and none of a file with several.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+
+def read(
+    csv: Any, compute: Any, opened: Callable[[], Any], names: list[str], wanted: list[str] | None
+) -> Any:
+    """Read a CSV file with a header.
+
+    Parameters
+    ----------
+    csv, compute : module
+        ``pyarrow.csv`` and ``pyarrow.compute``.
+    opened : callable
+        Returns what the reader reads; called again where some strings are empty.
+    names : list of str
+        The columns that the file has.
+    wanted : list of str or None
+        Those that are read; None takes all.
+
+    Returns
+    -------
+    pyarrow.Table
+    """
+    parse = csv.ParseOptions(ignore_empty_lines=len(names) > 1)
+    table = csv.read_csv(
+        opened(), parse_options=parse, convert_options=csv.ConvertOptions(include_columns=wanted)
+    )
+    unclear = [
+        field.name
+        for field in table.schema
+        if str(field.type) == "string"
+        and table.column_names.count(field.name) == 1
+        and compute.any(compute.equal(table[field.name], "")).as_py()
+    ]
+    if unclear:  # Arrow distinguishes an empty field from two quotes only if asked
+        strings = csv.ConvertOptions(
+            include_columns=unclear,
+            column_types={name: table[name].type for name in unclear},
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        again = csv.read_csv(opened(), parse_options=parse, convert_options=strings)
+        for name in unclear:
+            table = table.set_column(table.column_names.index(name), name, again[name])
+    return table
