@@ -11,7 +11,9 @@ from streamjoin.engines import catalog
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
 from streamjoin.engines.kernels.flat import cuts, joining
-from streamjoin.engines.sliding import flat, flatindex, flatteam
+from streamjoin.engines.sliding.flat import engine as flat_engine
+from streamjoin.engines.sliding.flat import index as flat_index
+from streamjoin.engines.sliding.flat import team as flat_team
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Stream
 from streamjoin_common.language.predicates import Predicate
@@ -63,10 +65,10 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
         "OUTPUT_PAIRS": 64,
         "MIN_ROOM": 16,
     }.items():
-        monkeypatch.setattr(flatindex, name, value)
-    monkeypatch.setattr(flat, "MIN_SHARED", 2)
-    monkeypatch.setattr(flatteam, "MATCH_PAIRS", 64)
-    monkeypatch.setattr(flatindex, "MOVED_ROWS", 16)
+        monkeypatch.setattr(flat_index, name, value)
+    monkeypatch.setattr(flat_engine, "MIN_SHARED", 2)
+    monkeypatch.setattr(flat_team, "MATCH_PAIRS", 64)
+    monkeypatch.setattr(flat_index, "MOVED_ROWS", 16)
     engine, rng = catalog.get("ibwj-flat"), np.random.default_rng(1)
     for name in ("all equal", "moving", "ends"):
         ts = [np.sort(rng.integers(0, 60, 150)).astype(np.int64) for _ in range(2)]
@@ -87,7 +89,7 @@ def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
     job = Job(r, s, BAND, parse_window("all"), threads=2)
     job = run.complete(catalog.get("ibwj-flat"), job, {"batch": 200})
     crew, submitted = Crew(2), []
-    index, submit = flat.index_of(job, crew, 1), crew._pool.submit
+    index, submit = flat_engine.index_of(job, crew, 1), crew._pool.submit
 
     def interrupted(*call: Any) -> Any:
         submitted.append(submit(*call))

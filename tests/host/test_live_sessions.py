@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import streamjoin as sj
-from streamjoin.engines.sliding import flatlive
-from streamjoin.engines.sliding.flatindex import FlatIndex
+from streamjoin.engines.sliding.flat import live as flat_live
+from streamjoin.engines.sliding.flat.index import FlatIndex
 from streamjoin.live import quick, rounds
 from streamjoin.live.payload import Rows
 from streamjoin.tuples import Pairs
@@ -90,11 +90,11 @@ def test_a_call_that_fails_anywhere_leaves_the_windows_as_they_were(
     keys = np.r_[rng.integers(0, 40, 300), rng.integers(0, 40, 300) + (1 << 40)]
     right = sj.join({"k": keys}, {"k": keys}, on="k", engine="oracle")
     places = [
-        (flatlive.Buffers, "append"),
-        (flatlive.Equalities, "code"),
+        (flat_live.Buffers, "append"),
+        (flat_live.Equalities, "code"),
         (FlatIndex, "join"),
         (FlatIndex, "_note"),
-        (flatlive._Pairs, "found"),
+        (flat_live._Pairs, "found"),
         (rounds, "Matches"),
     ]
     with sj.StreamJoiner(on="k", engine="ibwj-flat") as joiner:

@@ -23,7 +23,8 @@ def csv_table(_stream: str, path: Path) -> pa.Table:
     def read(file: Path) -> pa.Table:
         with pyarrow.csv.open_csv(file) as lines:
             names = lines.schema.names
-        return csv_fields.read(pyarrow.csv, pc, lambda: file, names, None)
+        table: pa.Table = csv_fields.read(pyarrow.csv, pc, lambda: file, names, None)
+        return table
 
     return _read("csv", path, read)
 

@@ -34,7 +34,7 @@ _CLASSES = {
     "ibwj-chain": "streamjoin.engines.sliding.windowtrees:ChainJoin",
     "ibwj-im": "streamjoin.engines.sliding.mergetrees:ImTreeJoin",
     "ibwj-pim": "streamjoin.engines.sliding.mergetrees:PimTreeJoin",
-    "ibwj-flat": "streamjoin.engines.sliding.flat:FlatJoin",
+    "ibwj-flat": "streamjoin.engines.sliding.flat.engine:FlatJoin",
     "fpga-handshake": "streamjoin.engines.fpga.handshake:FpgaHandshake",
     "fpga-splitjoin": "streamjoin.engines.fpga.splitjoin:FpgaSplitJoin",
     "fpga-splitjoin-hash": "streamjoin.engines.fpga.splitjoin_hash:FpgaSplitJoinHash",

@@ -28,9 +28,9 @@ from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import prepare_keys
 from streamjoin.engines.job import Job
 from streamjoin.engines.session import Session
-from streamjoin.engines.sliding.flatcolumns import FlatColumns
-from streamjoin.engines.sliding.flatindex import FlatIndex
-from streamjoin.engines.sliding.flatlive import BandCodes, Equalities, FlatSession
+from streamjoin.engines.sliding.flat.columns import FlatColumns
+from streamjoin.engines.sliding.flat.index import FlatIndex
+from streamjoin.engines.sliding.flat.live import BandCodes, Equalities, FlatSession
 from streamjoin.metrics import Meter
 from streamjoin_common.language.predicates import Band
 from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow

@@ -16,7 +16,7 @@ from streamjoin.engines.codes import Codes, float_bits
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
 from streamjoin.engines.session import Fits, Found, Kept, Session
-from streamjoin.engines.sliding.flatindex import FlatIndex
+from streamjoin.engines.sliding.flat.index import FlatIndex
 from streamjoin.metrics import check_room
 from streamjoin.tuples import Int64s, Stream, arrival_positions
 

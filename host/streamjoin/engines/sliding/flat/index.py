@@ -11,7 +11,7 @@ import numpy as np
 
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
-from streamjoin.engines.sliding.flatteam import Team
+from streamjoin.engines.sliding.flat.team import Team
 from streamjoin.tuples import Rows
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The flat window index: columns as codes, blocks, threads, live sessions, and the engine."""
