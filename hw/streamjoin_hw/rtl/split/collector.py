@@ -98,9 +98,6 @@ class Collector(Component):
         batch = registers_of(self.batch.shape(), "count", name="batch")
         enter = payload_of(self.enter.shape())
         m.d.comb += [self.batch.eq(batch), self.enter.eq(enter)]
-        if params.timestamp_bits:
-            now = payload_of(params.timestamp_bits)
-            m.d.comb += self.now.eq(now)
         probe_layout = body_layout(params, 1 - self.side)
         arrives, is_probe = Signal(), Signal()
         turns = {}
@@ -142,6 +139,8 @@ class Collector(Component):
                 m.d.sync += self.expire.eq(1)
                 if params.timestamp_bits:
                     entering = body_layout(params, self.side)(self.i.p.body[: enter.shape().size])
+                    now = payload_of(params.timestamp_bits)
+                    m.d.comb += self.now.eq(now)
                     m.d.sync += now.eq(entering.ts)
         with m.If(self.begin | self.clear):
             m.d.sync += [batch.count.eq(0), self.store.eq(0), self.expire.eq(0)]
