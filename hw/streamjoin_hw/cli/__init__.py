@@ -75,8 +75,7 @@ def _verilog(arguments: argparse.Namespace) -> int:
     if folder is None:
         raise UsageError("--out must name the folder that the Verilog is written to")
     path = emit_verilog(params, folder)
-    beside = [str(folder / name) for name in (MANIFEST_NAME, HEADER_NAME)]
-    say(f"wrote {path}, {beside[0]} and {beside[1]}")
+    say(f"wrote {path}, {MANIFEST_NAME} and {HEADER_NAME}")
     print(path)
     return 0
 
