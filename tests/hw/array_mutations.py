@@ -28,7 +28,7 @@ ARRAY_MUTATIONS = {
     "stale-tuple": Mutation(
         Fault(
             "rtl.memory",
-            "                oldest.valid.eq(0),\n",
+            "                self.oldest.valid.eq(0),\n",
             "",
             "a segment hands a tuple of the last input on",
         ),
@@ -118,7 +118,7 @@ ARRAY_MUTATIONS = {
     "hold-late": Mutation(
         Fault(
             "rtl.matching",
-            "params.result_fifo_words - hold_words(params)",
+            "params.result_fifo_words - HOLD_WORDS",
             "params.result_fifo_words - 1",
             "a core asks to hold when there is no room for what is on its way",
         ),
@@ -309,8 +309,8 @@ ARRAY_MUTATIONS = {
     "soft-reset-hasty": Mutation(
         Fault(
             "rtl.top",
-            "begins.eq(asked & ~waits)",
-            "begins.eq(file.soft_reset)",
+            "restart.eq(asked & ~waits)",
+            "restart.eq(file.soft_reset)",
             "a soft reset waits for nothing",
         ),
         "test_soft_reset.py::"

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 from tests.hw.array_mutations import ARRAY_MUTATIONS
 from tests.hw.hash_mutations import HASH_MUTATIONS
-from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.split_mutations import SPLIT_MUTATIONS
 
 from streamjoin_hw.formal.faults import applied
 
-MUTATIONS = {**ARRAY_MUTATIONS, **HASH_MUTATIONS, **PORT_MUTATIONS, **SPLIT_MUTATIONS}
+MUTATIONS = {**ARRAY_MUTATIONS, **HASH_MUTATIONS, **SPLIT_MUTATIONS}
 
 PRELOADED = ["amaranth.sim", "amaranth.back.verilog", "streamjoin.engines.sliding.mergetrees"]
 """What every test imports and no fault is in: a process forked with them starts in no time."""

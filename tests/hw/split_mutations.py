@@ -170,34 +170,4 @@ SPLIT_MUTATIONS = {
         f"{MASKED}[none-1]",
         "pairs missing",
     ),
-    "split-merger-has-a-favourite": Mutation(
-        Fault(
-            "rtl.split.trees",
-            "later.eq(((1 << self.inputs) - 1) & ~((2 << k) - 1))",
-            "later.eq(0)",
-            "a star merger always serves the first input",
-        ),
-        "test_star_trees.py::test_a_star_merger_takes_turns",
-        "not in turns",
-    ),
-    "split-combiner-always-has-room": Mutation(
-        Fault(
-            "rtl.split.combiner",
-            "self.room.eq(due.w_rdy)",
-            "self.room.eq(1)",
-            "a tuple sets out although its side cannot be remembered",
-        ),
-        "test_star_trees.py::test_the_combiner_has_room_for_as_many_sides_as_it_remembers",
-        "more sides than it remembers",
-    ),
-    "split-sets-out-without-room": Mutation(
-        Fault(
-            "rtl.split.combiner",
-            "due.w_en.eq(self.arrives & self.control.outer)",
-            "due.w_en.eq(self.arrives & self.control.outer & ~due_valid)",
-            "sides are remembered one at a time",
-        ),
-        "test_star_trees.py::test_the_combiner_has_room_for_as_many_sides_as_it_remembers",
-        "not the sides that set out",
-    ),
 }

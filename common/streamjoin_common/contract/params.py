@@ -72,9 +72,12 @@ def _is_power(value: object, minimum: int, maximum: int) -> bool:
 
 
 HOLD_WORDS = 8
-"""Maximum words that must be free in a core's result FIFO for it not to ask for a hold.
+"""Words that must be free in a core's result FIFO for it not to ask for a hold.
 
-How many they are follows the number of cores (``streamjoin_hw.rtl.core_array.hold_words``).
+After the write that leaves fewer free, the level shows it (1 cycle), ``hold`` is registered (1),
+ORed over the cores (1 for each level of 32, at most 2), and the next scan command is withheld;
+the commands of these cycles, and the two words between command and FIFO (memory, mask), still
+arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
 """
 
 KEY_BITS = 32

@@ -147,8 +147,8 @@ HASTY_TRAILER = Fault(
 )
 HASTY_RESET = Fault(
     "rtl.top",
-    "begins.eq(asked & ~waits)",
-    "begins.eq(file.soft_reset)",
+    "restart.eq(asked & ~waits)",
+    "restart.eq(file.soft_reset)",
     "a soft reset waits for nothing",
 )
 HASTY_WORDS = Fault(

@@ -29,8 +29,7 @@ class Design(NamedTuple):
     ----------
     array : callable
         Makes all cores and what lies between them, from the parameters and ``by_reference``:
-        whether cores are instances of the Verilog module that is emitted once; ``own_resets``:
-        whether each is in a domain of its own.
+        whether cores are instances of the Verilog module that is emitted once.
     core : callable
         Makes that core from the parameters.
     """
@@ -39,9 +38,8 @@ class Design(NamedTuple):
     core: Callable[[DesignParams], Any]
 
 
-def _hash_array(params: DesignParams, *, by_reference: bool, own_resets: bool) -> Any:
-    """Make the hash index: one core, which is the whole array and shares its reset."""
-    del own_resets
+def _hash_array(params: DesignParams, *, by_reference: bool) -> Any:
+    """Make the hash index: one core, which is the whole array."""
     return CoreInstance(hash_members(params)) if by_reference else HashJoin(params)
 
 

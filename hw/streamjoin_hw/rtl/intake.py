@@ -10,8 +10,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import SIDE_S, WINDOW_BITS, DesignParams
-from streamjoin_hw.rtl.chain.sequencer import IN_FLIGHT_BITS
-from streamjoin_hw.rtl.core_array import quiet_cycles
+from streamjoin_hw.rtl.chain.sequencer import IN_FLIGHT_BITS, QUIET_CYCLES
 from streamjoin_hw.rtl.streams import Component, arrival_layout
 
 
@@ -157,13 +156,12 @@ class Intake(Component):
 
     def _finish(self, m: Module, w: "_Wires") -> None:
         """Build the states that end an input."""
-        enough = quiet_cycles(self.params)
-        quiet = Signal(range(enough + 1))
+        quiet = Signal(range(QUIET_CYCLES + 1))
         with m.State("FLUSH"):
             m.d.comb += [self.running.eq(1), self.draining.eq(1)]
             with m.If(self.busy):
                 m.d.sync += quiet.eq(0)
-            with m.Elif(quiet != enough):
+            with m.Elif(quiet != QUIET_CYCLES):
                 m.d.sync += quiet.eq(quiet + 1)
             with m.Else():
                 m.d.sync += quiet.eq(0)

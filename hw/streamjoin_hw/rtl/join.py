@@ -44,7 +44,7 @@ class Join(Component):
     ----------
     params : DesignParams
         The design.
-    by_reference, own_resets : bool
+    by_reference : bool
         See :class:`~streamjoin_hw.rtl.chain.array.Chain`.
 
     Members
@@ -81,12 +81,9 @@ class Join(Component):
     hold_cycle: Signal
     starved: Signal
 
-    def __init__(
-        self, params: DesignParams, *, by_reference: bool = False, own_resets: bool = False
-    ) -> None:
+    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
         self.params = params
         self.by_reference = by_reference
-        self.own_resets = own_resets
         beat = data.StructLayout({"beat": input_layout(params), "last": 1})
         phases = ("drained", "idle", "draining", "window_error", "running")
         flags = (*phases, "held", "hold_cycle", "starved")
@@ -111,9 +108,7 @@ class Join(Component):
         params = self.params
         m.submodules.encoder = encoder = Encoder(params)
         sequencer: Any = Intake(params) if params.stores_in_turn else Sequencer(params)
-        array = design_of(params).array(
-            params, by_reference=self.by_reference, own_resets=self.own_resets
-        )
+        array = design_of(params).array(params, by_reference=self.by_reference)
         m.submodules.sequencer = sequencer
         m.submodules.chain = array
         if params.stores_in_turn:

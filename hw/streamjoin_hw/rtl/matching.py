@@ -15,17 +15,16 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.rtl.core_array import hold_words
+from streamjoin_common.contract import HOLD_WORDS, SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.predicates import matches
 from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,
     r_layout,
-    registers_of,
     result_layout,
     s_layout,
+    signal_of,
     slot_layout,
 )
 
@@ -77,7 +76,7 @@ class Serialiser(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the register that holds a word and the choice of its next lane."""
         m = Module()
-        held = registers_of(word_layout(self.params), "mask", name="held")
+        held = signal_of(word_layout(self.params))
         rest = Signal(self.params.lanes)
         met = Signal(self.params.payload_bits)
         for lane in reversed(range(self.params.lanes)):
@@ -124,7 +123,7 @@ class Matcher(Component):
     results : Out(stream.Signature(result_layout(params)))
         ``side`` is that of the probing tuple.
     hold : Out(1)
-        Fewer than ``hold_words`` words of the result FIFO are free; from a register.
+        Fewer than ``HOLD_WORDS`` words of the result FIFO are free; from a register.
     busy : Out(1)
         A result, or a word that may hold one, is inside; from a register.
     """
@@ -166,7 +165,7 @@ class Matcher(Component):
         params, probe_side = self.params, self.probe_side
 
         # Cycle 1: compare.
-        found = registers_of(word_layout(params), "mask", name="found")
+        found = signal_of(word_layout(params))
         for lane in range(params.lanes):
             r_slot, s_slot = self.r_slots[lane], self.s_slots[lane]
             hit_s = self.s_live[lane] & s_slot.valid & self.r_probe.valid
@@ -207,7 +206,7 @@ class Matcher(Component):
         scanned = Signal()
         m.d.sync += [
             scanned.eq(self.scan),
-            self.hold.eq(queue.w_level > params.result_fifo_words - hold_words(params)),
+            self.hold.eq(queue.w_level > params.result_fifo_words - HOLD_WORDS),
             self.busy.eq(
                 self.scan
                 | scanned

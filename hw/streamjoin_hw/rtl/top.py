@@ -15,7 +15,6 @@ from streamjoin_common.contract import (
     result_layout,
     tuple_layout,
 )
-from streamjoin_hw.rtl.core_array import ResetTree, core_domains
 from streamjoin_hw.rtl.encode import band_layout
 from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.rtl.registers import Counters, RegisterFile, axi_lite_members, live
@@ -29,12 +28,10 @@ TOP_MODULE = "streamjoin_top"
 class Top(Component):
     """A design with AXI4-Stream in and out and AXI4-Lite control.
 
-    No output depends on an input of the same cycle. ``aresetn`` is synchronous; from the cycle
-    after it nothing is accepted or offered until the reset has come through its tree
-    (:class:`~streamjoin_hw.rtl.core_array.ResetTree`), and then the design is empty. A soft reset
-    does the same to everything but the registers, and waits for a beat that is offered:
-    AXI4-Stream lets ``aresetn`` alone withdraw it. From the write's response until then no tuple
-    is accepted.
+    No output depends on an input of the same cycle. ``aresetn`` is synchronous; the cycle after
+    it nothing is accepted or offered, and then the design is empty. A soft reset does the same
+    to everything but the registers, and waits for a beat that is offered: AXI4-Stream lets
+    ``aresetn`` alone withdraw it. From the write's response until then no tuple is accepted.
 
     Parameters
     ----------
@@ -49,8 +46,8 @@ class Top(Component):
     Attributes
     ----------
     restart, closed : Signal
-        1 while reset or soft reset is on its way to the design and empties it, and from the
-        request for it on; no ports.
+        1 in the cycle in which reset or soft reset empties the design, and from the request for
+        it on; no ports.
 
     Members
     -------
@@ -82,7 +79,7 @@ class Top(Component):
         self.params = params
         self.by_reference = by_reference
         self.waits = waits
-        self.restart = Signal()
+        self.restart = Signal(init=1)
         self.closed = Signal()
         control = {f"s_axil_ctrl_{name}": port for name, port in axi_lite_members().items()}
         super().__init__(
@@ -113,26 +110,10 @@ class Top(Component):
         m.domains += [control, work]
         m.submodules.registers = file = DomainRenamer("control")(RegisterFile(self.params))
         m.submodules.counters = counters = Counters()
-        m.submodules.design = design = Join(
-            self.params, by_reference=self.by_reference, own_resets=True
-        )
-        cores = core_domains(self.params)
-        m.submodules.resets = resets = DomainRenamer("control")(ResetTree(1 + len(cores)))
-        for index, name in enumerate(cores):
-            domain: Any = ClockDomain(name)
-            domain.clk = self.aclk
-            m.domains += domain
-            m.d.comb += domain.rst.eq(resets.o[1 + index])
+        m.submodules.design = design = Join(self.params, by_reference=self.by_reference)
 
         restart, output_stalled = self.restart, Signal()
-        # The reset sets out; it empties the design in the cycle in which it leaves the tree.
-        begins = Signal(init=1)
-        m.d.comb += [
-            control.rst.eq(~self.aresetn),
-            resets.i.eq(begins),
-            restart.eq(resets.busy),
-            work.rst.eq(resets.o[0]),
-        ]
+        m.d.comb += [control.rst.eq(~self.aresetn), work.rst.eq(restart)]
         waits = output_stalled if self.waits is None else self.waits
         asked, pending = Signal(), Signal()
         m.d.comb += [
@@ -140,7 +121,7 @@ class Top(Component):
             self.closed.eq(asked | restart),
             file.resetting.eq(self.closed),
         ]
-        m.d.control += [begins.eq(asked & ~waits), pending.eq(asked & waits)]
+        m.d.control += [restart.eq(asked & ~waits), pending.eq(asked & waits)]
 
         for name, port in axi_lite_members().items():
             inner, outer = getattr(file, name), getattr(self, f"s_axil_ctrl_{name}")
@@ -182,8 +163,7 @@ class Top(Component):
         given = self.m_axis_results_tvalid & self.m_axis_results_tready
         m.d.comb += [
             output_stalled.eq(self.m_axis_results_tvalid & ~self.m_axis_results_tready),
-            # Until the punctuation is taken, however long it waits.
-            counters.cycle.eq(design.running | taken | self.m_axis_results_tvalid),
+            counters.cycle.eq(design.running | taken),
             counters.tuple_r.eq(taken & (self.s_axis_tuples_tdest == SIDE_R)),
             counters.tuple_s.eq(taken & (self.s_axis_tuples_tdest == SIDE_S)),
             counters.result.eq(given & result.user[TUser.RESULT]),

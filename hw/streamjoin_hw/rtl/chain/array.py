@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.chain.core import Core, command_layout, core_members, plan_layout
-from streamjoin_hw.rtl.core_array import CoreInstance, collect, gathered_members, with_reset
+from streamjoin_hw.rtl.core_array import CoreInstance, collect, gathered_members
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
@@ -28,8 +28,6 @@ class Chain(Component):
         The design.
     by_reference : bool
         Instantiate the cores' Verilog module instead of elaborating each.
-    own_resets : bool
-        Put each core into a domain of its own (:func:`~streamjoin_hw.rtl.core_array.core_domains`).
 
     Members
     -------
@@ -54,12 +52,9 @@ class Chain(Component):
     busy: Signal
     evicted: Signal
 
-    def __init__(
-        self, params: DesignParams, *, by_reference: bool = False, own_resets: bool = False
-    ) -> None:
+    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
         self.params = params
         self.by_reference = by_reference
-        self.own_resets = own_resets
         super().__init__(
             {
                 "command": In(command_layout(params)),
@@ -78,7 +73,7 @@ class Chain(Component):
         cores: list[Any] = []
         for index in range(params.cores):
             core = CoreInstance(core_members(params)) if self.by_reference else Core(params)
-            m.submodules[f"core{index}"] = with_reset(core, index, own_resets=self.own_resets)
+            m.submodules[f"core{index}"] = core
             cores.append(core)
         for index, core in enumerate(cores):
             m.d.comb += [

@@ -25,7 +25,7 @@ from amaranth.utils import bits_for
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.chain.core import evicted_member
 from streamjoin_hw.rtl.chain.subwindow import SubWindow, words_bits
-from streamjoin_hw.rtl.core_array import CoreInstance, collect, gathered_members, with_reset
+from streamjoin_hw.rtl.core_array import CoreInstance, collect, gathered_members
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.matching import Matcher
 from streamjoin_hw.rtl.memory import word_bits
@@ -33,11 +33,10 @@ from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,
-    payload_of,
     r_layout,
-    registers_of,
     result_layout,
     s_layout,
+    signal_of,
     slot_layout,
 )
 
@@ -111,7 +110,7 @@ class ScanCore(Component):
 
         # Words of the running scan that were not read yet, and the next one.
         left = Signal(words_bits(params))
-        next_word = payload_of(word_bits(params))
+        next_word = Signal(word_bits(params))
         free, takes = Signal(), Signal()
         m.d.comb += [
             free.eq((left == 0) & ~matcher.hold),
@@ -150,11 +149,8 @@ class ScanCore(Component):
         with m.If(scan):
             m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
 
-        probe_side = payload_of(1)
-        r_probe, s_probe = (
-            registers_of(slot_layout(layout), "valid", name=f"{side}_probe")
-            for side, layout in layouts.items()
-        )
+        probe_side = Signal()
+        r_probe, s_probe = (signal_of(slot_layout(layout)) for layout in layouts.values())
         with m.If(takes):
             m.d.sync += [
                 probe_side.eq(self.i.p.side),
@@ -214,8 +210,6 @@ class FastChain(Component):
         The design.
     by_reference : bool
         Instantiate the cores' Verilog module instead of elaborating each.
-    own_resets : bool
-        Put each core into a domain of its own (:func:`~streamjoin_hw.rtl.core_array.core_domains`).
 
     Members
     -------
@@ -233,12 +227,9 @@ class FastChain(Component):
     busy: Signal
     evicted: Signal
 
-    def __init__(
-        self, params: DesignParams, *, by_reference: bool = False, own_resets: bool = False
-    ) -> None:
+    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
         self.params = params
         self.by_reference = by_reference
-        self.own_resets = own_resets
         super().__init__(
             {
                 "i": In(stream.Signature(ordered_layout(params))),
@@ -256,7 +247,7 @@ class FastChain(Component):
         for index in range(params.cores):
             members = scan_core_members(params)
             core: Any = CoreInstance(members) if self.by_reference else ScanCore(params)
-            m.submodules[f"core{index}"] = with_reset(core, index, own_resets=self.own_resets)
+            m.submodules[f"core{index}"] = core
             m.d.comb += [
                 core.index.eq(Const(index, len(core.index))),
                 core.clear.eq(self.clear),

@@ -12,18 +12,23 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_common.contract import SIDE_R, SIDE_S, WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.core import command_layout, plan_layout
 from streamjoin_hw.rtl.chain.segments import Planner
-from streamjoin_hw.rtl.core_array import quiet_cycles
 from streamjoin_hw.rtl.memory import word_bits
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
     arrival_layout,
-    payload_of,
     r_layout,
-    registers_of,
     s_layout,
     slot_layout,
 )
+
+QUIET_CYCLES = 8
+"""Cycles without a sign of life after which nothing is left inside.
+
+A word reaches the sequencer's ``busy`` at most 4 cycles after its command: command to the
+core's register (1), the OR over the cores (1 or 2), the OR with the tree (1). A result that
+leaves a core is inside the tree in the next cycle, and the tree is seen sooner than the cores.
+"""
 
 IN_FLIGHT_BITS = 4
 """The ingress holds at most 5 tuples in its pipeline and 2 in its output register."""
@@ -173,8 +178,7 @@ class Sequencer(Component):
 
     def _finish(self, m: Module, w: "_Wires") -> None:
         """Build the states that end an input."""
-        enough = quiet_cycles(self.params)
-        quiet = Signal(range(enough + 1))
+        quiet = Signal(range(QUIET_CYCLES + 1))
         finishing = [self.running.eq(1), self.draining.eq(1)]
         with m.State("DRAIN"):
             m.d.comb += finishing
@@ -187,7 +191,7 @@ class Sequencer(Component):
             m.d.comb += finishing
             with m.If(~w.steppable | self.busy):
                 m.d.sync += quiet.eq(0)
-            with m.Elif(quiet != enough):
+            with m.Elif(quiet != QUIET_CYCLES):
                 m.d.sync += quiet.eq(quiet + 1)
             with m.Else():
                 m.d.sync += quiet.eq(0)
@@ -204,18 +208,9 @@ class Sequencer(Component):
     def _schedule(self, m: Module, planner: Planner, w: "_Wires") -> None:
         """Build the scan counter and the registers of command and entering tuple."""
         scanning, just_stepped = Signal(), Signal()
-        next_word, last_word = (
-            payload_of(word_bits(self.params), name=name) for name in ("next_word", "last_word")
-        )
-        flags = ("step_r", "step_s", "scan", "clear", "arrival")
-        command = registers_of(command_layout(self.params), *flags, name="command")
-        r_entry = registers_of(self.r_entry.shape(), "valid", name="r_entry")
-        s_entry = registers_of(self.s_entry.shape(), "valid", name="s_entry")
+        next_word, last_word = Signal(word_bits(self.params)), Signal(word_bits(self.params))
         step_r, step_s = Signal(), Signal()
         m.d.comb += [
-            self.command.eq(command),
-            self.r_entry.eq(r_entry),
-            self.s_entry.eq(s_entry),
             w.steppable.eq(~self.held & ~scanning & ~just_stepped),
             step_r.eq(w.push_bubble | (w.arrives & (self.i.p.side == SIDE_R))),
             step_s.eq(w.arrives & (self.i.p.side == SIDE_S)),
@@ -225,11 +220,11 @@ class Sequencer(Component):
         step = step_r | step_s
         m.d.sync += [
             just_stepped.eq(step),
-            command.step_r.eq(step_r),
-            command.step_s.eq(step_s),
-            command.scan.eq(step | more),
-            command.scan_word.eq(Mux(scanning, next_word, 0)),
-            command.clear.eq(w.clear),
+            self.command.step_r.eq(step_r),
+            self.command.step_s.eq(step_s),
+            self.command.scan.eq(step | more),
+            self.command.scan_word.eq(Mux(scanning, next_word, 0)),
+            self.command.clear.eq(w.clear),
         ]
         with m.If(step):
             m.d.sync += [
@@ -244,14 +239,14 @@ class Sequencer(Component):
             r_body = data.View(r_layout(self.params), body[: r_layout(self.params).size])
             s_body = data.View(s_layout(self.params), body[: s_layout(self.params).size])
             m.d.sync += [
-                command.arrival.eq(w.arrives),
-                command.ts.eq(Mux(self.i.p.side == SIDE_S, s_body.ts, r_body.ts)),
+                self.command.arrival.eq(w.arrives),
+                self.command.ts.eq(Mux(self.i.p.side == SIDE_S, s_body.ts, r_body.ts)),
             ]
         m.d.sync += [
-            r_entry.valid.eq(w.arrives),
-            r_entry.body.eq(body[: r_layout(self.params).size]),
-            s_entry.valid.eq(w.arrives),
-            s_entry.body.eq(body[: s_layout(self.params).size]),
+            self.r_entry.valid.eq(w.arrives),
+            self.r_entry.body.eq(body[: r_layout(self.params).size]),
+            self.s_entry.valid.eq(w.arrives),
+            self.s_entry.body.eq(body[: s_layout(self.params).size]),
         ]
 
 

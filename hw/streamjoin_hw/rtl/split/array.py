@@ -12,7 +12,6 @@ from streamjoin_hw.rtl.core_array import (
     gathered_members,
     registered_or,
     registered_sum,
-    with_reset,
 )
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.split.combiner import Combiner, combined_layout
@@ -42,8 +41,6 @@ class SplitArray(Component):
         The design.
     by_reference : bool
         Instantiate the cores' Verilog module instead of elaborating each.
-    own_resets : bool
-        Put each core into a domain of its own (:func:`~streamjoin_hw.rtl.core_array.core_domains`).
 
     Members
     -------
@@ -76,12 +73,9 @@ class SplitArray(Component):
     busy: Signal
     evicted: Signal
 
-    def __init__(
-        self, params: DesignParams, *, by_reference: bool = False, own_resets: bool = False
-    ) -> None:
+    def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
         self.params = params
         self.by_reference = by_reference
-        self.own_resets = own_resets
         super().__init__(
             {
                 "i": In(stream.Signature(ordered_layout(params))),
@@ -109,7 +103,7 @@ class SplitArray(Component):
         for index in range(params.cores):
             members = split_core_members(params)
             core: Any = CoreInstance(members) if self.by_reference else SplitCore(params)
-            m.submodules[f"core{index}"] = with_reset(core, index, own_resets=self.own_resets)
+            m.submodules[f"core{index}"] = core
             wiring.connect(m, spread.output(index), core.i)
             wiring.connect(m, core.r_results, r_tree.input(index))
             wiring.connect(m, core.s_results, s_tree.input(index))

@@ -19,9 +19,6 @@ FLAT = "flat"
 
 NETLIST_NAME = "netlist.json"
 _COUNTS_NAME = "counts.json"
-KEEP_COPIES = "setattr -set keep 1 a:keep %ci1 t:$dff %i"
-"""Registers that hold the same stay two where the design says so, as in a reset's tree."""
-
 EQUALITY = Path(__file__).with_name("equal.v")
 """Equality in few LUTs, by hand."""
 
@@ -88,7 +85,6 @@ def script(target: Target, verilog: str, *, top: str, flat: bool) -> list[str]:
     return [
         *commands,
         "flatten",
-        KEEP_COPIES,
         "opt_expr",
         "opt_clean",
         f"techmap -map {EQUALITY.name} {target.equality}",
