@@ -94,7 +94,7 @@ def test_a_call_that_fails_anywhere_leaves_the_windows_as_they_were(
         (flat_live.Equalities, "code"),
         (FlatIndex, "join"),
         (FlatIndex, "_note"),
-        (flat_live._Pairs, "found"),
+        (flat_live._Pairs, "numbered"),
         (rounds, "Matches"),
     ]
     with sj.StreamJoiner(on="k", engine="ibwj-flat") as joiner:

@@ -26,7 +26,7 @@ class Fits(NamedTuple):
     fitting_pairs: int | None
 
 
-class Found(NamedTuple):
+class NumberedPairs(NamedTuple):
     """Pairs of a call.
 
     Attributes
@@ -67,7 +67,7 @@ class Session(ABC):
     @abstractmethod
     def join(
         self, kept: Kept, r: Stream | None, s: Stream | None, fits: Fits
-    ) -> tuple[Found, Kept]:
+    ) -> tuple[NumberedPairs, Kept]:
         """Join arriving tuples, and return their pairs and what the windows then hold.
 
         Parameters

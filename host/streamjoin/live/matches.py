@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from streamjoin.live.payload import Found, as_table
+from streamjoin.live.payload import RowSource, as_table
 from streamjoin.results import lookups
 from streamjoin.results.rows import Joined
 from streamjoin.tuples import Int64s, Pairs, Rows
@@ -57,5 +57,5 @@ class Matches(Joined):
 
     def _lookup(self, side: str) -> lookups.Lookup:
         table = self._tables["rs".index(side)]
-        table = table.table() if isinstance(table, Found) else as_table(table)
+        table = table.table() if isinstance(table, RowSource) else as_table(table)
         return lookups.in_memory(table, side)

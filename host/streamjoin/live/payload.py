@@ -117,7 +117,7 @@ class Payload:
 
 
 @dataclass(frozen=True)
-class Found:
+class RowSource:
     """The rows in which a result's rows are looked up, and the layout that they had then."""
 
     payload: Payload

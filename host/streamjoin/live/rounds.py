@@ -24,7 +24,7 @@ from streamjoin.inputs.conversion import as_compared, equal_columns, targets
 from streamjoin.inputs.lateness import LONG_AGO
 from streamjoin.live.held import Held
 from streamjoin.live.matches import Matches
-from streamjoin.live.payload import Found, Payload
+from streamjoin.live.payload import Payload, RowSource
 from streamjoin.live.side import Side
 from streamjoin.live.undecided import Limits, decided_by, passed_us
 from streamjoin.metrics import Meter
@@ -212,16 +212,16 @@ class Rounds:
             self._fitting = (now_s + FREE_FOR_S, pairs_that_fit())
         fits = Fits(self._asked.max_pairs, self._fitting[1])
         r, s = self._arriving(self._r, r_ready), self._arriving(self._s, s_ready)
-        found, kept = session.join(progress.kept, r, s, fits)
+        numbered, kept = session.join(progress.kept, r, s, fits)
         payloads = [
             _appended(side, held) for side, held in ((self._r, r_ready), (self._s, s_ready))
         ]
         tables = (
-            Found(payloads[0], self._r.state.layout),
-            Found(payloads[1], self._s.state.layout),
+            RowSource(payloads[0], self._r.state.layout),
+            RowSource(payloads[1], self._s.state.layout),
         )
-        named, rows = found.named, Pairs(found.r_rows, found.s_rows)
-        offsets = (found.base[0] - payloads[0].start, found.base[1] - payloads[1].start)
+        named, rows = numbered.named, Pairs(numbered.r_rows, numbered.s_rows)
+        offsets = (numbered.base[0] - payloads[0].start, numbered.base[1] - payloads[1].start)
         matches = Matches(
             "inner", tables, rows, Pairs(named[0], named[1]), named[2], offsets=offsets
         )
@@ -230,7 +230,7 @@ class Rounds:
         done = Progress(
             progress.rounds + 1,
             progress.pairs + len(matches),
-            (progress.digest + found.digest) % (1 << 64),
+            (progress.digest + numbered.digest) % (1 << 64),
             kept=kept,
         )
         self._r.state, self._s.state, self.progress = r_state, s_state, done

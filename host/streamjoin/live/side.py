@@ -264,16 +264,18 @@ class Side:
             payload,
         )
 
-    def with_owed(self, joined: Held, found: Int64s, times: Int64s) -> tuple[Held, Int64s, Int64s]:
+    def with_owed(
+        self, joined: Held, positions: Int64s, times: Int64s
+    ) -> tuple[Held, Int64s, Int64s]:
         """Append the tuples that are owed; return all, and positions and times of all rows."""
         owed = self.state.owed
         if owed is None:
-            return joined, found, times
+            return joined, positions, times
         types = {name: column.dtype for name, column in joined.batch.columns.items()}
         before = len(joined.ts) + np.arange(len(owed.times))
         return (
             self._together([joined, owed.held], types),
-            np.concatenate([before, found]),
+            np.concatenate([before, positions]),
             np.concatenate([owed.times, times]),
         )
 

@@ -136,15 +136,15 @@ def _of_side(job: Job, side: Side, tuples: Held, pairs: Pairs, limits: Limits) -
     if job.how == "semi":
         met = kinds.with_partner(job, pairs)
         new = ~before[met.pairs.r_rows]
-        found, times = kinds.positions(tuples.bits & ~before), kinds.times_of(met)[new]
+        positions, times = kinds.positions(tuples.bits & ~before), kinds.times_of(met)[new]
     else:
-        found = kinds.positions(~tuples.bits[:first])
-        times = kinds.moments(tuples.ts, found, job.window, of_r, limits.last_us)
+        positions = kinds.positions(~tuples.bits[:first])
+        times = kinds.moments(tuples.ts, positions, job.window, of_r, limits.last_us)
     window = tuples.take(slice(first, end)) if end else None
-    held, found, times = side.with_owed(tuples, found, times)
+    held, positions, times = side.with_owed(tuples, positions, times)
     out = times <= limits.rows_us
-    owed = None if out.all() else Owed(held.take(found[~out]), times[~out])
-    return _OfSide(alone(found[out], times[out]), held, window, owed)
+    owed = None if out.all() else Owed(held.take(positions[~out]), times[~out])
+    return _OfSide(alone(positions[out], times[out]), held, window, owed)
 
 
 def _in_place(rows: list[kinds.Result], held: list[Held]) -> kinds.Result:

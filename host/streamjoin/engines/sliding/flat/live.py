@@ -15,7 +15,7 @@ import numpy as np
 from streamjoin.engines.codes import Codes, float_bits
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
-from streamjoin.engines.session import Fits, Found, Kept, Session
+from streamjoin.engines.session import Fits, Kept, NumberedPairs, Session
 from streamjoin.engines.sliding.flat.index import FlatIndex
 from streamjoin.metrics import check_room
 from streamjoin.tuples import Int64s, Stream, arrival_positions
@@ -193,7 +193,7 @@ class _Pairs:
         self._named.append(named)
         self._digest += digest
 
-    def found(self) -> Found:
+    def numbered(self) -> NumberedPairs:
         """Return all."""
         bases = (self._buffers[0].base, self._buffers[1].base)
         if len(self._rows) == 1:
@@ -202,7 +202,7 @@ class _Pairs:
             nothing = (np.empty((2, 0), dtype=np.uint32), np.empty((3, 0), dtype=np.int64))
             rows = np.concatenate([nothing[0], *self._rows], axis=1)
             named = np.concatenate([nothing[1], *self._named], axis=1)
-        return Found(rows[0], rows[1], bases, named, self._digest % (1 << 64))
+        return NumberedPairs(rows[0], rows[1], bases, named, self._digest % (1 << 64))
 
 
 class FlatSession(Session):
@@ -242,7 +242,7 @@ class FlatSession(Session):
 
     def join(
         self, kept: Kept, r: Stream | None, s: Stream | None, fits: Fits
-    ) -> tuple[Found, Kept]:
+    ) -> tuple[NumberedPairs, Kept]:
         """Join arriving tuples; of several calls with one ``kept`` the last one counts."""
         arriving = (r.rows if r is not None else 0, s.rows if s is not None else 0)
         at, self._at = self._at, None
@@ -267,9 +267,9 @@ class FlatSession(Session):
                 index.join(*rows, pairs, None)
         first = (bases[0] + index.first_live[0], bases[1] + index.first_live[1])
         after = Kept(first, (bases[0] + ends[0], bases[1] + ends[1]))
-        found = pairs.found()
+        matches = pairs.numbered()
         self._at = after
-        return found, after
+        return matches, after
 
     def _batches(self, begin: list[int], ends: list[int]) -> Iterator[tuple[slice, slice]]:
         """Yield batches for which the index has room."""
