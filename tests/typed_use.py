@@ -26,6 +26,7 @@ def joined() -> pa.Table:
     length: int = sj.TimeWindow(timedelta(seconds=10)).r_us
     result = sj.join(KEYS, KEYS, on="k", lateness=timedelta(microseconds=length))
     sj.join(KEYS, KEYS, left_on="k")  # type: ignore[call-arg]  # it is on=
+    sj.join(KEYS, KEYS, on="k", how="outer")  # type: ignore[arg-type]  # it is full
     sj.join(KEYS, KEYS, on="k", order="ordered")  # type: ignore[arg-type]  # of three words
     compared: sj.Compared = sj.compare(KEYS, KEYS, ["npj"], on="k", ts_unit="ms")
     sj.compare("runs/workloads/band", "kang,splitjoin", rounds=1)

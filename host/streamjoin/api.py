@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 from streamjoin import verify
 from streamjoin.engines import catalog
@@ -13,6 +12,7 @@ from streamjoin.sequence import Request
 from streamjoin_common.arguments import with_hints
 from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.durations import parse_lateness
+from streamjoin_common.language.kinds import How
 from streamjoin_common.language.order import Order
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow, Window, parse_window
@@ -37,8 +37,8 @@ def as_window(window: Window | str | None) -> Window:
 
 @with_hints
 def join(
-    r: Any,
-    s: Any,
+    r: object,
+    s: object,
     *,
     on: str | list[str] | None = None,
     band: str | list[str] | None = None,
@@ -52,10 +52,10 @@ def join(
     ts_unit: Unit | None = None,
     lateness: str | timedelta | None = None,
     backend: Backend | None = None,
-    knobs: Mapping[str, Any] | None = None,
+    knobs: Mapping[str, int | str] | None = None,
     check: bool = False,
     max_pairs: int | None = None,
-    how: str = "inner",
+    how: How = "inner",
 ) -> JoinResult:
     """Join two streams.
 

@@ -4,11 +4,13 @@ What each means is on the page "What a stream join means" (``docs/semantics.md``
 """
 
 import difflib
+from typing import Literal, cast, get_args
 
 from streamjoin_common.errors import InputError
 from streamjoin_common.language.durations import shown
 
-KINDS = ("inner", "left", "right", "full", "semi", "anti")
+How = Literal["inner", "left", "right", "full", "semi", "anti"]
+KINDS: tuple[str, ...] = get_args(How)
 """Kinds of join, as ``--how`` takes them."""
 
 R_ONLY = frozenset({"semi", "anti"})
@@ -21,7 +23,7 @@ S_UNMATCHED = frozenset({"right", "full"})
 """Kinds whose result has the tuples of S that are in no pair."""
 
 
-def parse_how(string: object) -> str:
+def parse_how(string: object) -> How:
     """Return the kind of join that a string names.
 
     Raises
@@ -35,7 +37,7 @@ def parse_how(string: object) -> str:
     'left'
     """
     if isinstance(string, str) and string in KINDS:
-        return string
+        return cast("How", string)
     near = _nearest(string.lower()) if isinstance(string, str) else None
     meant = f": did you mean {near}?" if near else ""
     raise InputError(f"how is one of {', '.join(KINDS)}, not {shown(string)}{meant}")

@@ -28,9 +28,9 @@ from streamjoin.live.side import Side
 from streamjoin.metrics import Meter
 from streamjoin.tuples import whole
 from streamjoin_common.arguments import with_hints
-from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.durations import parse_lateness
-from streamjoin_common.language.kinds import parse_how
+from streamjoin_common.language.kinds import How, parse_how
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 
@@ -83,11 +83,11 @@ class StreamJoiner:
         threads: int = 1,
         order: str = "none",
         ts: str | None = None,
-        ts_unit: str | None = None,
+        ts_unit: Unit | None = None,
         lateness: str | timedelta | None = None,
-        knobs: Mapping[str, Any] | None = None,
+        knobs: Mapping[str, int | str] | None = None,
         max_pairs: int | None = None,
-        how: str = "inner",
+        how: How = "inner",
     ) -> None:
         how = parse_how(how)
         predicate, window = Predicate.parse(on, band), as_window(window)
@@ -104,7 +104,7 @@ class StreamJoiner:
         self._asked = Asked(predicate, window, threads, order, max_pairs, how)
         self._rounds = Rounds(self._engine, self._asked, knobs, self._r, self._s)
 
-    def push_r(self, data: Any) -> None:
+    def push_r(self, data: object) -> None:
         """Push tuples of R: Arrow data, a data frame or a mapping of arrays, in arrival order.
 
         Raises
@@ -116,7 +116,7 @@ class StreamJoiner:
         """
         self._push(self._r, data)
 
-    def push_s(self, data: Any) -> None:
+    def push_s(self, data: object) -> None:
         """Push tuples of S, as :meth:`push_r`."""
         self._push(self._s, data)
 

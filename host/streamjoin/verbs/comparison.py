@@ -23,7 +23,7 @@ from streamjoin.verbs.workload import Columns, changed, listed
 from streamjoin_common.arguments import with_hints
 from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.durations import parse_lateness
-from streamjoin_common.language.kinds import parse_how
+from streamjoin_common.language.kinds import How, parse_how
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
 from streamjoin_common.screen import columns, table_lines
@@ -74,7 +74,7 @@ def compare(
     on: Columns | None = None,
     band: Columns | None = None,
     window: Window | str | None = None,
-    how: str = "inner",
+    how: How = "inner",
     rounds: int | None = None,
     threads: int | None = None,
     max_pairs: int | None = None,
@@ -96,7 +96,7 @@ def compare(
     on: Columns | None = None,
     band: Columns | None = None,
     window: Window | str | None = None,
-    how: str = "inner",
+    how: How = "inner",
     rounds: int | None = None,
     threads: int | None = None,
     max_pairs: int | None = None,
@@ -105,7 +105,7 @@ def compare(
     ts: str | None = None,
     ts_unit: Unit | None = None,
     lateness: str | timedelta | None = None,
-    knobs: Mapping[str, Mapping[str, Any]] | None = None,
+    knobs: Mapping[str, Mapping[str, int | str]] | None = None,
     data: str | Path = DEFAULT_DATA,
     out: str | Path | None = None,
     force: bool = False,
@@ -124,7 +124,7 @@ def compare(
     on: Columns | None = None,
     band: Columns | None = None,
     window: Window | str | None = None,
-    how: str = "inner",
+    how: How = "inner",
     rounds: int | None = None,
     threads: int | None = None,
     max_pairs: int | None = None,
@@ -133,7 +133,7 @@ def compare(
     ts: str | None = None,
     ts_unit: Unit | None = None,
     lateness: str | timedelta | None = None,
-    knobs: Mapping[str, Mapping[str, Any]] | None = None,
+    knobs: Mapping[str, Mapping[str, int | str]] | None = None,
     data: str | Path = DEFAULT_DATA,
     out: str | Path | None = None,
     force: bool = False,
