@@ -268,6 +268,10 @@ def test_large_integers_of_a_list_are_not_rounded() -> None:
     large = [2**63, 1, 2**53 + 1]
     assert rows(sj.join({"k": large}, {"k": [2**63 + 1, 2**53, 1]}, on="k")) == [(1, 2)]
     assert rows(sj.join({"k": (*large, True)}, {"k": [0.5, 2**63]}, on="k")) == [(0, 1)]
+    with pytest.raises(
+        sj.InputError, match="holds 2361183241434822606848, which does not fit into 64"
+    ):
+        sj.join({"k": [1, 2**71]}, {"k": [1]}, on="k")
     held = sj.join({"k": [2**64 - 1, None, 1]}, {"k": [2**64 - 1]}, on="k").table(["r.k"])
     assert held.column(0).to_pylist() == [2**64 - 1]
 

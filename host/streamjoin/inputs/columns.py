@@ -39,6 +39,9 @@ KINDS = {
 TIME_UNITS = frozenset({"D", "s", "ms", "us", "ns"})
 """Units that join columns of times keep."""
 
+MIN_INT, MAX_INT = -(1 << 63), (1 << 64) - 1
+"""Of the integers that a column can hold."""
+
 JOINABLE = "join columns are numbers, strings, bytes, bools or times"
 
 MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -155,12 +158,8 @@ def numpy_column(values: Any, name: str, source: str) -> tuple[Column | Strings,
         missing = nothing if missing is None else missing | nothing
         column = np.where(missing, "", column)
         wrong = next((i for i, value in enumerate(column) if not isinstance(value, str)), None)
-        if wrong is not None and isinstance(column[wrong], int):
-            raise InputError(
-                f"{source}: column {name!r} holds {column[wrong]} at row {wrong}, which does not "
-                "fit into 64 bits; give Decimal values or strings"
-            )
         if wrong is not None:
+            _check_integers(column, name, source)
             raise InputError(
                 f"{source}: column {name!r} holds {column[wrong]!r} at row {wrong}, which is no "
                 "string; give numbers as a numeric array"
@@ -178,6 +177,17 @@ def numpy_column(values: Any, name: str, source: str) -> tuple[Column | Strings,
         column, missing = np.where(missing, column.dtype.type(np.nan), column), None
     native: Column = column.astype(column.dtype.newbyteorder("="), copy=False)
     return native, missing if missing is not None and missing.any() else None
+
+
+def _check_integers(column: Column, name: str, source: str) -> None:
+    """Refuse integers of more than 64 bits among values, all of which are integers or missing."""
+    values = [value for value in column if value != ""]
+    large = next((v for v in values if isinstance(v, int) and not MIN_INT <= v <= MAX_INT), None)
+    if large is not None and all(isinstance(value, int) for value in values):
+        raise InputError(
+            f"{source}: column {name!r} holds {large}, which does not fit into 64 bits; give "
+            "Decimal values or strings"
+        )
 
 
 def nanoseconds(column: Column, name: str, source: str) -> Column:
