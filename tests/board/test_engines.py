@@ -67,7 +67,7 @@ def test_the_band_query_and_the_other_designs_run_on_a_board(board: Any, bitstre
         ({"band": "x=x:1:1", "window": "count:9"}, "has terms equi and this join needs band:int32"),
         ({"on": "k", "window": "count:33"}, "and the design holds 32"),
         ({"on": "k", "window": "count:9", "engine": "fpga-splitjoin"}, "has the design handshake"),
-        ({"on": "k", "window": "count:9", "knobs": {}}, "needs --set overlay=FILE.bit"),
+        ({"on": "k", "window": "count:9", "knobs": {}}, r"needs knobs={'overlay': 'FILE.bit'}"),
         ({"on": "k", "window": "count:9", "knobs": {"overlay": "x"}}, "the path of a .bit file"),
         ({"on": "k", "window": "count:9", "backend": "model"}, "no model builder is installed"),
     ],
