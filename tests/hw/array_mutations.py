@@ -303,7 +303,7 @@ ARRAY_MUTATIONS = {
             "assertions are left where Verilog-2001 does not know them",
         ),
         "test_lint.py::test_verilator_and_yosys_find_nothing_to_complain_of"
-        "[one core-streamjoin_top]",
+        "[splitjoin, smallest-streamjoin_top]",
         "Can't find definition of",
     ),
     "soft-reset-hasty": Mutation(
