@@ -15,9 +15,9 @@ from streamjoin.relations.catalog import SUFFIXES, store_class
 def written(kind: str, folder: Path, columns: dict[str, Any]) -> str:
     """Write columns as a relation of that kind, and name it as users do."""
     table = pa.table(columns)
-    place = folder / f"own{SUFFIXES[kind]}"
-    store_class(kind).write(place, iter(table.to_batches(max_chunksize=50)), table.schema)
-    return f"{kind}:{place}"
+    path = folder / f"own{SUFFIXES[kind]}"
+    store_class(kind).write(path, iter(table.to_batches(max_chunksize=50)), table.schema)
+    return f"{kind}:{path}"
 
 
 def pairs(result: sj.JoinResult) -> list[tuple[int, int]]:
@@ -25,8 +25,8 @@ def pairs(result: sj.JoinResult) -> list[tuple[int, int]]:
 
 
 @contextlib.contextmanager
-def database(place: Path, *statements: str) -> Iterator[None]:
-    with contextlib.closing(sqlite3.connect(place)) as connection, connection:
+def database(path: Path, *statements: str) -> Iterator[None]:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
     yield

@@ -358,7 +358,7 @@ def test_inputs_in_memory_are_compared_as_they_are_joined() -> None:
         lambda: sj.compare("nowhere", "npj", ts="a"): "^ts= does not go with a workload's folder",
     }.items():
         with pytest.raises(sj.InputError, match=sentence):
-            wrong()  # type: ignore[no-untyped-call]
+            wrong()
 
 
 def test_the_kind_of_join_is_shown_where_it_is_not_inner(

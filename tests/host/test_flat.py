@@ -93,7 +93,8 @@ def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(
 
     def interrupted(*call: Any) -> Any:
         submitted.append(submit(*call))
-        while not submitted[0].running():
+        deadline_s = time.monotonic() + 30
+        while not submitted[0].running() and time.monotonic() < deadline_s:
             time.sleep(1e-3)
         raise KeyboardInterrupt  # the other thread never arrives at the first barrier
 

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,25 +12,9 @@ from tests.host import report_samples as samples
 
 from streamjoin.errors import StreamJoinError
 from streamjoin.report import RecordsError, read_records, units, write_report
-from streamjoin.report.charts.bars import (
-    latency_charts,
-    phases_chart,
-    throughput_chart,
-)
-from streamjoin.report.charts.curves import progress_chart
 from streamjoin.report.records import check_run
 from streamjoin.report.tables import engine_row
 from streamjoin_common.storage import StorageError
-
-
-def latency_chart(key, results):
-    """Draw the latencies of results as if all were counted from one moment."""
-    of_one_origin = [replace(result, latency_from="arrival") for result in results]
-    (chart,) = latency_charts(key, of_one_origin) or [None]
-    return chart
-
-
-CHARTS = (throughput_chart, latency_chart, progress_chart, phases_chart)
 
 
 def write(folder, run):

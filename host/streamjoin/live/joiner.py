@@ -47,7 +47,7 @@ class StreamJoiner:
         As :func:`streamjoin.join`; the engine is one of sliding windows, for ``auto`` ``ibwj-flat``
         for inner joins by equalities or by one band, and ``kang`` elsewhere. A tuple without a
         partner comes out once both streams have reached the time of its row, or at the end; one of
-        ``semi`` with its first pair, in its place where an order was asked for.
+        ``semi`` with its first pair, and at its position in the order that was asked for.
     lateness : str or timedelta, optional
         Maximum lateness of tuples that are put in order (``"10ms"``). Later ones are dropped and
         counted in ``metrics["late"]``. Arrival times that decrease are refused by default.

@@ -86,7 +86,7 @@ class Terms(NamedTuple):
 def insert(
     flat: Flat, cut: np.uint64, block: np.uint64, key: np.uint32, row: np.uint32, live: np.uint32
 ) -> None:
-    """Insert an entry in place of one whose row is not from ``live`` to below ``row``.
+    """Insert an entry over one whose row is not from ``live`` to below ``row``.
 
     A full block gets a chain, whose first block alone takes more entries. Rows ascend, so the
     blocks behind hold rows before the one at which they were sealed.
