@@ -20,7 +20,11 @@ CASES = int(os.environ.get("CASES", "8"))
 SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
 WINDOWS = ["all", "count:30,300", "count:2000", "time:60us,20us", "tumbling:50us"]
 TIMES = np.dtype("M8[ns]")
-pytestmark = pytest.mark.timeout(120 + 10 * CASES)
+pytestmark = [
+    pytest.mark.timeout(120 + 10 * CASES),
+    # Large integers beside missing values, as floating-point numbers, are meant here.
+    pytest.mark.filterwarnings("ignore:.*holds integers beside missing:streamjoin.InputWarning"),
+]
 
 
 def column(rng: np.random.Generator, rows: int, kind: str) -> Any:
