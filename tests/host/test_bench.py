@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from streamjoin.bench import experiments, limits, points, runner
+from streamjoin.bench import experiments, points, runner
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.intra.npj import Npj
@@ -145,48 +145,6 @@ def test_an_experiment_is_run_checked_and_drawn(
     assert "Throughput: pairs against duplicates (load=1)" in page
     assert "Runs against: memory bandwidth" in page
     assert "a fuller table is slower" in page
-
-
-def test_semi_stream_joins_are_held_against_the_scan_of_their_store(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked = []
-
-    def rate(*how: Any) -> float:
-        asked.append(how)
-        return 5e9
-
-    monkeypatch.setattr(runner.limits, "store_rate", rate)
-    limit = runner.Limit("store")
-    work = {"rows": 100.0, "row_bytes": 120}
-    record = {
-        "knobs": {"store": "raw", "r_bytes": 120, "kept_bytes": 0},
-        "semi_stream": {"store": "raw", "loops": 50_000, "work": work},
-    }
-    nothing = {"n_r": 0, "n_s": 0, "pairs": 0}
-    assert limit.min_s(nothing, record, 1) == pytest.approx(50_000 * 100 * 120 / 5e9)
-    assert limit.min_s(nothing, record, 1) > 0
-    assert asked == [("raw", 120, 120)]
-    assert list(limit.rates) == ["bytes read of raw, rows=120, kept=120"]
-    record["knobs"]["kept_bytes"] = 16
-    limit.min_s(nothing, record, 1)
-    assert asked[1:] == [("raw", 120, 16)]
-
-
-@pytest.mark.parametrize("kind", ["arrow", "raw"])
-def test_a_store_is_read_from_its_begin_to_its_end(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import time
-
-    from streamjoin.bench import limits
-
-    times = iter(range(6))
-    monkeypatch.setattr(time, "perf_counter", lambda: float(next(times)))
-    monkeypatch.setattr(limits, "STORE_BYTES", 120_000)
-    monkeypatch.setattr(limits, "READ_BYTES", (7_000,))
-    read = 120 if kind == "raw" else 40
-    assert limits.store_rate(kind, 120, 40) == 1000 * read
 
 
 def test_an_interrupted_run_goes_on_where_it_was(
@@ -392,11 +350,6 @@ def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["bench", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [row["experiment"] for row in listed] == experiments.names()
-
-
-def test_the_limit_is_what_must_be_moved() -> None:
-    assert limits.least_bytes(10, 3) == 10 * 8 + 3 * 8
-    assert limits.copy_bandwidth() > 1e8  # a tenth of a gigabyte a second: any memory does
 
 
 def test_a_claim_speaks_of_its_own_points_at_each_size(little: Path) -> None:

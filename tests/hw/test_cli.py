@@ -1,6 +1,5 @@
 """``streamjoin hw`` as a user types it."""
 
-import argparse
 import dataclasses
 import json
 import re
@@ -10,20 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.hw.commands import run
 
 from streamjoin_common.contract import DesignParams, ParameterError
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
 from streamjoin_common.storage import StorageError
-from streamjoin_hw.cli import VERB
-from streamjoin_hw.formal import prove
-
-
-def run(*words: str) -> int:
-    """Run the verb with these words."""
-    parser = argparse.ArgumentParser(prog="streamjoin hw")
-    VERB.configure(parser)
-    return VERB.run(parser.parse_args(words))
 
 
 def test_simulate_prints_a_table_with_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,54 +172,6 @@ def test_importing_the_verb_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_prove_prints_a_table_of_what_holds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = ("pipe-reg-paths", "merger-passage")
-    monkeypatch.setenv("COLUMNS", "200")  # seconds of two digits would leave no room for methods
-    assert run("prove", *names, "--quick", "--out", str(tmp_path)) == 0
-    printed = capsys.readouterr()
-    assert printed.err == "proving pipe-reg-paths\nproving merger-passage\n"
-    heading, _, *rows = (line.split() for line in printed.out.splitlines())
-    assert heading[:2] == ["proof", "what"]
-    assert [row[0] for row in rows] == list(names)
-    assert [row[-5:-3] + row[-2:] for row in rows] == [
-        ["structure", "any", "yes", "found"],
-        ["induction", "any", "yes", "found"],
-    ]
-
-
-def test_a_proof_that_does_not_hold_is_exit_status_1_and_names_its_trace(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sound = prove.Verdict(
-        *("p", "a proof", 3, "bounded", 5, 1.0, None, None, "a fault", True, "a claim")
-    )
-    broken = dataclasses.replace(sound, failed="all is well", trace="p.vcd", fault_found=False)
-    verdicts = [sound]
-    monkeypatch.setattr(prove, "run_all", lambda *_, **__: verdicts)
-    assert run("prove", "--out", str(tmp_path), "--json") == 0
-    verdicts[0] = broken
-    assert run("prove", "--out", str(tmp_path), "--json") == 1
-    printed = capsys.readouterr()
-    assert json.loads(printed.out.splitlines()[1])[0]["holds"] is False
-    assert printed.err == (
-        "p does not hold, 'all is well' fails: see p.vcd\np does not find its fault (a fault)\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("prove", "nothing"), f"NAME must be among {', '.join(prove.names())}, not 'nothing'"),
-        (("prove", "--depth", "0"), "--depth must be at least 1, not 0"),
-    ],
-)
-def test_a_mistake_about_proofs_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
-    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
-        run(*words)
-
-
 def test_help_of_the_other_actions_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     for action in ("prove", "animate", "simulate"):
         with pytest.raises(SystemExit):
@@ -260,60 +203,6 @@ def test_help_lists_every_design_parameter(
     assert max(map(len, listed.splitlines())) <= 80
 
 
-def test_latency_prints_measurements_beside_closed_forms(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    words = ("latency", "--cores", "3", "--param", "segment_tuples=4", "--param", "lanes=2")
-    assert run(*words, "--param", "payload_bits=16", "--json") == 0
-    step, fast, split = json.loads(capsys.readouterr().out)
-    assert [row["variant"] for row in (step, fast, split)] == ["step", "fast", "splitjoin"]
-    assert split["last_match_cycles"] == split["last_formula"]
-    assert step["last_match_cycles"] > fast["last_match_cycles"] == fast["last_formula"]
-    assert run(*words, "--param", "payload_bits=16", "--variant", "fast") == 0
-    _, heading, _, row = capsys.readouterr().out.splitlines()
-    assert heading.startswith("variant")
-    assert row.split()[:3] == ["fast", "3", "12"]
-
-
-def test_latency_that_differs_from_its_closed_form_is_exit_status_1(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from streamjoin_hw.studies.latency import cases
-
-    right = cases.latency_cycles
-    monkeypatch.setattr(cases, "latency_cycles", lambda params, age: right(params, age) + 1)
-    words = ("--param", "segment_tuples=4", "--param", "lanes=2", "--param", "payload_bits=16")
-    assert run("latency", "--cores", "3", "--variant", "fast", *words) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        "fast cores=3 does not agree with its closed forms"
-    )
-
-
-@pytest.mark.parametrize("counts", ["", "0", "1,,2", "x", "2;3"])
-def test_counts_of_cores_that_are_none_are_refused(counts: str) -> None:
-    sentence = f"--cores must be counts from 1 up, as in 1,2,4,8, not {counts!r}"
-    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
-        run("latency", "--cores", counts)
-
-
-@pytest.mark.parametrize("action", ["simulate", "animate"])
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--window-r", "0"), "window_r must be an integer from 1 to 32, not 0"),
-        (("--window-s", "0"), "window_s must be an integer from 1 to 32, not 0"),
-        (("--seed", "-1"), "--seed must be 0 or more, not -1"),
-    ],
-)
-def test_a_window_or_seed_that_is_none_is_refused(
-    tmp_path: Path, action: str, words: tuple[str, ...], sentence: str
-) -> None:
-    out = ("--out", str(tmp_path / "walk.html")) if action == "animate" else ()
-    with pytest.raises((UsageError, ParameterError), match=f"^{re.escape(sentence)}$"):
-        run(action, "--preset", "tiny", *words, *out)
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"cannot be written .*: name a file in a folder"):
         run("animate", "--preset", "tiny", "--out", str(tmp_path))
@@ -323,66 +212,6 @@ def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
 def test_no_path_is_no_place_to_write_to(action: str) -> None:
     with pytest.raises(UsageError, match=r"^--out must name a path, not nothing$"):
         run(action, "--preset", "tiny", "--out", "")
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--windows", "49"), "--windows must be at most 48, which the design holds, not 49"),
-        (("--windows", "8,x"), "--windows must be integers from 1 up, as in 1,2,4, not 'x'"),
-        (("--rates", "-1"), "--rates must be numbers from 0 up, as in 1,2,4, not '-1'"),
-        (("--keys", "some"), "--keys must be among uniform, zipf, zipf-both, not 'some'"),
-        (("--windows", "8", "--tuples", "0"), "--tuples must be at least 1, not 0"),
-        (
-            ("--param", "terms=equi:int32,band:int32"),
-            "--param terms must be one equi term, without timestamps and theta",
-        ),
-    ],
-)
-def test_a_mistake_about_rates_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:
-    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
-        run("rate", "--preset", "tiny-hash", "--windows", "8", *words)
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (
-            ("animate", "--preset", "tiny-hash", "--out", "x.html"),
-            "hw animate is about the array of cores: the design must be handshake, not "
-            "splitjoin-hash",
-        ),
-        (
-            ("latency", "--preset", "tiny-hash"),
-            "hw latency is about arrays of cores: the design must not be splitjoin-hash",
-        ),
-        (
-            ("latency", "--variant", "slow"),
-            "--variant must be one of step, fast, splitjoin, not slow",
-        ),
-        (
-            ("latency", "--param", "design=splitjoin", "--param", "order=inner"),
-            "under the inner order a match waits for others: --param order=outer",
-        ),
-    ],
-)
-def test_what_shows_an_array_wants_one(words: tuple[str, ...], sentence: str) -> None:
-    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
-        run(*words)
-
-
-def test_rates_are_a_row_for_each_load(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("--windows", "6,48", "--rates", "0,2", "--keys", "uniform,zipf-both")
-    assert run("rate", "--preset", "tiny-hash", *words, "--tuples", "3000", "--json") == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert [(row["window"], row["keys"], row["match_rate"]) for row in rows] == [
-        (window, keys, rate)
-        for window in (6, 48)
-        for keys in ("uniform", "zipf-both")
-        for rate in (0.0, 2.0)
-    ]
-    assert all(row["cycles_per_tuple"] >= max(1, row["owed_per_tuple"]) for row in rows)
-    assert {row["verdict"] for row in rows} == {"exact"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,182 @@
+"""Live joins that are refused, and what they leave: nothing is lost, one sentence says why."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamjoin as sj
+from streamjoin.engines.sliding.kang import Kang
+from streamjoin.live import joiner as live_joiner
+
+
+def test_a_batch_that_is_refused_is_not_kept() -> None:
+    good = pa.table({"k": [1], "price": [1.5]})
+    with sj.StreamJoiner(on="k") as joiner:
+        joiner.push_r(good)
+        joiner.push_s(good)
+        assert [len(matches) for matches in joiner.results()] == [1]
+        with pytest.raises(sj.InputError, match=r"^r: column 'price' is string in this batch and"):
+            joiner.push_r(pa.table({"k": [1], "price": ["dear"]}))
+        with pytest.raises(sj.InputError, match=r"^r: this batch has other columns"):
+            joiner.push_r(pa.table({"k": [1]}))
+        joiner.push_r(good)
+        joiner.push_s(good)
+        assert sum(len(matches) for matches in joiner.results()) == 3
+        assert joiner.metrics["n_r"] == 2
+
+
+def test_pushing_nothing_changes_nothing() -> None:
+    with sj.StreamJoiner(on="k") as joiner:
+        joiner.push_r({"k": []})
+        joiner.push_r({"k": ["x"][:0], "ts": []})
+        joiner.push_r({"k": [1], "ts": [5]})
+        joiner.push_s({"k": [1], "ts": [5]})
+        joiner.push_s({"k": []})
+        joiner.push_s(pa.table({"k": pa.array([], pa.string())}))
+        joiner.end()
+        assert [len(matches) for matches in joiner.results()] == [1]
+        assert joiner.metrics["n_r"] == joiner.metrics["n_s"] == 1
+
+
+@pytest.mark.parametrize("ts_us", [3.5, "soon", None, float("nan"), np.datetime64("2020")])
+def test_only_whole_microseconds_advance(ts_us: Any) -> None:
+    with (
+        sj.StreamJoiner(on="k") as joiner,
+        pytest.raises(
+            sj.InputError, match=r"^advance takes an integer number of microseconds, not "
+        ),
+    ):
+        joiner.advance(ts_us)
+
+
+@pytest.mark.parametrize("ts_us", [1 << 70, np.int64(2**63 - 1), np.uint64(2**63 + 1)])
+def test_advancing_beyond_all_times_joins_what_waits(ts_us: Any) -> None:
+    with sj.StreamJoiner(on="k", lateness="10ms") as joiner:
+        joiner.push_r({"k": [1], "ts": [5]})
+        joiner.push_s({"k": [1], "ts": [7]})
+        joiner.advance(ts_us)
+        assert [len(matches) for matches in joiner.results()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("lateness", "sentence"),
+    [
+        (
+            "999999999999999999h",
+            r"^a duration is an integer number of microseconds above 0 and below 2\*\*62, not '9",
+        ),
+        (10, "^lateness must be a string such as '10ms', not 10$"),
+    ],
+)
+def test_a_lateness_without_sense_is_refused(lateness: Any, sentence: str) -> None:
+    with pytest.raises(sj.InputError, match=sentence):
+        sj.StreamJoiner(on="k", lateness=lateness)
+    with pytest.raises(sj.InputError, match=sentence):
+        sj.join({"k": [1], "ts": [5]}, {"k": [1], "ts": [5]}, on="k", lateness=lateness)
+
+
+def test_a_lateness_without_arrival_times_is_refused() -> None:
+    with pytest.raises(sj.InputError, match=r"^r: a lateness needs the arrival times"):
+        sj.join({"k": [1]}, {"k": [1]}, on="k", lateness="10ms")
+    rest, late = {"k": [1]}, {"k": [1, 1], "ts": [10, 5]}
+    assert len(sj.join(rest, late, on="k", lateness="10ms", check=True)) == 2
+
+
+def test_a_wrong_result_is_told_in_rows_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Kang, "run", lambda self, job, prepared, meter: None)
+    r, s = {"k": [7, 8], "ts": [10, 5]}, {"k": [8], "ts": [20]}
+    with pytest.raises(sj.MismatchError, match=r"first missing \(r_row, s_row\) = \(1, 0\)"):
+        sj.join(r, s, on="k", engine="kang", lateness="10us", check=True)
+
+
+def left_early() -> None:
+    with sj.StreamJoiner(on="k") as joiner:
+        joiner.push_r({"k": [1], "ts": [5]})
+
+
+def test_leaving_with_tuples_that_were_not_joined_says_so() -> None:
+    with pytest.raises(sj.InputError, match=r"^1 tuples were pushed and not joined: call end\(\)"):
+        left_early()
+    with sj.StreamJoiner(on="k") as joiner:
+        joiner.push_r({"k": [1], "ts": [5]})
+        joiner.close()
+        with pytest.raises(sj.InputError, match=r"^r: the input has ended"):
+            joiner.push_r({"k": [1], "ts": [5]})
+
+
+K = {"k": [1], "ts": [5]}
+MISTAKES: dict[str, tuple[dict[str, Any], list[Any], str]] = {
+    "time goes back": ({}, [K, {"k": [1, 2], "ts": [6, 4]}], "^r: ts goes back at row 2, from 6"),
+    "time goes back between batches": (
+        {},
+        [K, {"k": [1], "ts": [4]}],
+        "^r: ts goes back at row 1, from 5 to 4: push in order of ts, or give a lateness$",
+    ),
+    "a type that changes": (
+        {},
+        [K, {"k": ["x"], "ts": [5]}],
+        "^r: column 'k' is object in this batch and was int64 in the batches before$",
+    ),
+    "a column that is missing": ({}, [{"x": [1]}], "^r: there is no column 'k'; it has x"),
+    "times that come and go": ({}, [K, {"k": [1]}], "^r: give all batches of both streams a ts"),
+    "a lateness without times": ({"lateness": "1ms"}, [{"k": [1]}], "^r: a lateness needs the"),
+    "no data": ({}, [7], "^r must be Arrow data, a data frame, a mapping"),
+    "a bad lateness": ({"lateness": "soon"}, [], "^a duration is a number with us"),
+    "an engine of whole inputs": (
+        {"engine": "npj"},
+        [],
+        "^npj does not join live: choose auto or one of kang, splitjoin, llhj, handshake, ibwj",
+    ),
+    "an order it does not promise": (
+        {"engine": "llhj", "order": "outer"},
+        [],
+        "^llhj promises order none, not outer",
+    ),
+    "knobs in a list": (
+        {"knobs": ["batch"]},
+        [],
+        r"^knobs must be a mapping of names to values, not \['batch'\]$",
+    ),
+    "an unknown knob": (
+        {"knobs": {"speed": 9}},
+        [],
+        "^ibwj-flat has no knob 'speed'; it has batch$",
+    ),
+    "other columns": (
+        {},
+        [pa.table({"k": [1], "ts": [5]}), pa.table({"k": [1], "v": [1], "ts": [5]})],
+        "^r: this batch has other columns than the batches before$",
+    ),
+}
+
+
+def pushed(options: dict[str, Any], batches: list[Any]) -> None:
+    with sj.StreamJoiner(**{"on": "k", **options}) as joiner:
+        for batch in batches:
+            joiner.push_r(batch)
+        joiner.end()
+        list(joiner.results())
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_in_one_sentence(mistake: str) -> None:
+    options, batches, sentence = MISTAKES[mistake]
+    with pytest.raises((sj.InputError, sj.UnsupportedError), match=sentence):
+        pushed(options, batches)
+
+
+def test_too_much_waiting_is_refused_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_joiner, "MAX_WAITING_TUPLES", 3)
+    with sj.StreamJoiner(on="k") as joiner:
+        joiner.push_r({"k": [1, 2, 3], "ts": [1, 1, 1]})
+        with pytest.raises(
+            sj.InputError, match=r"^s: 3 tuples wait to be joined, the maximum is 3: take"
+        ):
+            joiner.push_s({"k": [1], "ts": [0]})
+        joiner.advance(1)
+        assert not list(joiner.results())
+        joiner.push_s({"k": [1], "ts": [2]})
+        joiner.end()
+        assert [len(matches) for matches in joiner.results()] == [1]
