@@ -7,7 +7,8 @@ CASES ?= 1000
 SEED ?= 0
 BOARD ?= pynq-z2
 BIN := .venv/bin
-PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+WORKERS ?= 3
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help setup setup-tests compare bench test test-all check fmt lint stress sim formal verilog synth \
 	bitstream report docs clean

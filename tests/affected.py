@@ -21,7 +21,7 @@ from streamjoin.engines import catalog
 
 ROOT = Path(__file__).resolve().parents[1]
 BUDGET_S = 100
-"""Seconds of tests that are started, start-up aside; two workers share them."""
+"""Seconds of tests that are started, start-up aside; the workers share them."""
 WORKERS = 2
 UNKNOWN_S = 20.0
 """Seconds a test file is taken for that has never run here."""

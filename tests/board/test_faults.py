@@ -57,7 +57,7 @@ from streamjoin_common.contract.presets import PRESETS
 def test_a_fault_while_it_streams_is_clear_and_passes(
     opened: Any, faults: Faults, kind: Any, sentence: str
 ) -> None:
-    board, device = opened(chunk_bytes=2000)
+    board, device = opened(chunk_bytes=2000, quiet_s=1.5 if kind is DeadlineError else 5.0)
     board.faults = faults
     with pytest.raises(kind, match=sentence):
         device.stream(random_input(device.params, 3000, keys=3, seed=1), nothing, nothing)
@@ -77,7 +77,7 @@ def test_a_packet_that_outgrows_its_buffer_is_an_error(opened: Any) -> None:
 
 
 def test_a_design_that_takes_nothing_is_a_deadline_with_its_status(opened: Any) -> None:
-    _, device = opened()
+    _, device = opened(quiet_s=1.5)
     device.write("control", 0)
     with pytest.raises(DeadlineError, match=r"gave no result for .* starved=0.*dma_receiving=0x0"):
         device.stream(random_input(device.params, 50, keys=2, seed=1), nothing, nothing)

@@ -40,7 +40,10 @@ def test_it_is_kept_without_output(path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # of the libraries that run notebooks
-@pytest.mark.parametrize("preset", ["tiny", "tiny-split", "tiny-hash"])
+@pytest.mark.parametrize(
+    "preset",
+    ["tiny", *(pytest.param(each, marks=pytest.mark.slow) for each in ("tiny-split", "tiny-hash"))],
+)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs_on_the_board(path: Path, preset: str, bitstream: Any) -> None:
     book = nbformat.read(path, as_version=4)

@@ -13,12 +13,19 @@ from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.formal.proofs import PROOFS
 from streamjoin_hw.rtl import streams
 
-SHALLOW = {"meeting-stalls": 18, "split-stalls": 15}
+SHALLOW = {"split-stalls": 15}
 """Cycles that are always searched, where the tests' depth takes long."""
 
 SLOW = (
     *SHALLOW,
-    *("meeting-dense", "meeting-uneven", "fast-times", "lookup-links", "split-probes"),
+    *(
+        "meeting-stalls",
+        "meeting-dense",
+        "meeting-uneven",
+        "fast-times",
+        "lookup-links",
+        "split-probes",
+    ),
 )
 """Proofs beside which a smaller one of the same design is always run, or the same less deep."""
 

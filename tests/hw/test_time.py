@@ -20,7 +20,7 @@ from streamjoin_hw.sim.model import Model
 from streamjoin_hw.sim.testing import Arrival, Workload, difference, random_workload, reference
 
 SEED = 29
-INPUTS = 200
+INPUTS = 100
 TIMESTAMP_BITS = 12
 TERMS = (Term(TermKind.EQUI, KeyType.UINT32),)
 

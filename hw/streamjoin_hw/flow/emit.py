@@ -20,7 +20,7 @@ VERILOG_NAME = "streamjoin_top.v"
 BOARD_VERILOG_NAME = "streamjoin_board.v"
 MANIFEST_NAME = "manifest.json"
 
-KEPT_SOURCES = 256
+KEPT_SOURCES = 512
 """Designs whose Verilog is kept in the cache; the ones used longest ago go first."""
 
 _PACKAGE = Path(__file__).resolve().parent
