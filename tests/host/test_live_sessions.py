@@ -69,7 +69,7 @@ def test_pieces_of_1_to_1000_tuples_give_the_pairs_of_the_whole(number: int) -> 
         joiner.end()
         found += joiner.results()
         metrics = joiner.metrics
-        kept = joiner._rounds._session is not None
+        kept = joiner._book.now.progress.session is not None
     what = f"SEED={SEED + number} CASES=1: {kind}, {asked}, {window}, {order}"
     nothing = [np.empty(0, np.int64)]
     pairs = Pairs(*(np.concatenate([getattr(m, n) for m in found] or nothing) for n in NAMES))

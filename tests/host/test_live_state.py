@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[Any], Any]] = {
 
 def held(joiner: sj.StreamJoiner) -> Any:
     """All that a joiner keeps from one call to the next, but its engine and its lock."""
-    return joiner.metrics, joiner._r.state, joiner._s.state, joiner._stamped, joiner._ended
+    return joiner.metrics, *joiner._book.now.sides, joiner._book.now.stamped, joiner._ended
 
 
 def lives(options: dict[str, Any], good: list[Any], bad: Any, index: int | None) -> Any:

@@ -6,8 +6,9 @@ fill its windows, followed by the arrivals: the time of a round is proportional 
 """
 
 import time
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,12 @@ from streamjoin import run
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import Job
 from streamjoin.engines.kinds import NEVER
-from streamjoin.engines.session import Fits, Kept, Session
+from streamjoin.engines.session import Fits
 from streamjoin.errors import NARROWER, TooLargeError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs.agreement import Types, agreed_types, comparable
 from streamjoin.inputs.conversion import as_compared, equal_columns, targets
-from streamjoin.inputs.lateness import LONG_AGO
-from streamjoin.live.held import Held
+from streamjoin.live.held import Book, Held, Now, Progress
 from streamjoin.live.matches import Matches
 from streamjoin.live.payload import Payload, RowSource
 from streamjoin.live.side import Side
@@ -58,31 +58,6 @@ class Asked:
     how: str
 
 
-@dataclass(frozen=True)
-class Progress:
-    """What a join has done; replaced as a whole.
-
-    Attributes
-    ----------
-    rounds, pairs, digest : int
-        Rounds, their pairs and the pairs' digest.
-    done_us, last_us : int
-        Time before which all is joined, and the last arrival that was.
-    decided : tuple of Matches
-        Results that have not been taken.
-    kept : Kept or None
-        What the windows of an engine's session hold.
-    """
-
-    rounds: int = 0
-    pairs: int = 0
-    digest: int = 0
-    done_us: int = LONG_AGO
-    last_us: int = LONG_AGO
-    decided: tuple[Matches, ...] = ()
-    kept: Kept | None = None
-
-
 class Rounds:
     """The rounds of a join.
 
@@ -94,24 +69,28 @@ class Rounds:
         What was asked for.
     knobs : mapping or None
         The engine's knobs.
-    r, s : Side
-        The streams.
+    sides : tuple of Side
+        R and S.
+    book : Book
+        What the join holds.
 
     Attributes
     ----------
     ended : bool
         Whether no more tuples will arrive.
-    progress : Progress
-        What has been done.
     """
 
     def __init__(
-        self, engine: Engine, asked: Asked, knobs: Mapping[str, Any] | None, r: Side, s: Side
+        self,
+        engine: Engine,
+        asked: Asked,
+        knobs: Mapping[str, Any] | None,
+        sides: tuple[Side, Side],
+        book: Book,
     ) -> None:
-        self._engine, self._asked, self._r, self._s = engine, asked, r, s
-        self.ended, self.progress = False, Progress()
-        self._prepared = self._opened = False
-        self._session: Session | None = None
+        self._engine, self._asked, (self._r, self._s) = engine, asked, sides
+        self._book, self.ended = book, False
+        self._prepared = False
         self._words = (False, False)
         self._types_of: tuple[Any, Any, Any] = (None, None, None)
         self._fitting: tuple[float, int | None] = (-1.0, None)
@@ -136,22 +115,26 @@ class Rounds:
         return self.types(self._r.state.types, self._s.state.types)
 
     def close(self) -> None:
-        """Drop results that were not taken, and the engine's session."""
-        self.ended, self._session = True, None
-        self.progress = replace(self.progress, decided=(), kept=None)
+        """Drop all that waits, results that were not taken, and the engine's session."""
+        self.ended, now = True, self._book.now
+        now.progress.decided.clear()
+        r, s = (
+            state._replace(waiting=(), window=None, owed=None, payload=None) for state in now.sides
+        )
+        progress = now.progress._replace(opened=True, session=None, kept=None)
+        self._book.now = Now((r, s), progress, now.stamped)
 
-    def next(self) -> Matches | None:
-        """Join one round of tuples; return None if none can be joined.
+    def next(self) -> deque[Matches] | None:
+        """Join one round of tuples; return the results to take, None if no tuple can be joined.
 
         A round that has too many pairs is cut in half until it fits.
         """
         inner = self._asked.how == "inner"
         while True:
-            decided = self.progress.decided
-            if decided:
-                self.progress = replace(self.progress, decided=decided[1:])
-                return decided[0]
-            if inner and not self._r.state.waiting and not self._s.state.waiting:
+            (r, s), progress, _ = self._book.now
+            if progress.decided:
+                return progress.decided
+            if inner and not r.waiting and not s.waiting:
                 return None
             ready = self._ready(min(ROUND_TUPLES, self._tuples))
             count = sum(len(held.ts) for held in ready if held is not None)
@@ -159,7 +142,7 @@ class Rounds:
                 return None
             if not count:
                 passed = passed_us((self._r, self._s), ready, self.ended)
-                if passed <= self.progress.done_us:
+                if passed <= progress.done_us:
                     return None
             try:
                 if count and self._keeps():
@@ -175,9 +158,10 @@ class Rounds:
 
     def _keeps(self) -> bool:
         """Open the engine's session once both streams have types; say whether there is one."""
-        if self._opened or self._asked.how != "inner":
-            return self._session is not None
-        types = (self._r.state.types, self._s.state.types)
+        (r_state, s_state), progress, stamped = self._book.now
+        if progress.opened or self._asked.how != "inner":
+            return progress.session is not None
+        types = (r_state.types, s_state.types)
         if types[0] is None or types[1] is None:
             return False
         held = self._joining(None, None)
@@ -187,25 +171,23 @@ class Rounds:
         job = run.complete(self._engine, self._job_of(r, s), self._knobs)
         session = self._engine.open(job)
         if session is None:
-            self._opened = True
+            self._book.turn(progress=progress._replace(opened=True))
             return False
         names = (self._asked.predicate.r_columns, self._asked.predicate.s_columns)
         self._words = (
             all(types[0][name].kind in "iu" for name in names[0]),
             all(types[1][name].kind in "iu" for name in names[1]),
         )
-        states = [
-            replace(side.state, window=None, payload=_appended(side, each))
-            for side, each in zip((self._r, self._s), held, strict=True)
-        ]
-        progress = replace(self.progress, kept=session.kept)
-        self._r.state, self._s.state, self.progress = states[0], states[1], progress
-        self._session, self._opened = session, True
+        r_state = r_state._replace(window=None, payload=_appended(self._r, held[0]))
+        s_state = s_state._replace(window=None, payload=_appended(self._s, held[1]))
+        progress = progress._replace(opened=True, session=session, kept=session.kept)
+        self._book.now = Now((r_state, s_state), progress, stamped)
         return True
 
-    def _join_kept(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
+    def _join_kept(self, r_ready: Held | None, s_ready: Held | None) -> deque[Matches]:
         """Join a round by the engine's session."""
-        progress, session, now_s = self.progress, self._session, time.monotonic()
+        _, progress, stamped = self._book.now
+        session, now_s = progress.session, time.monotonic()
         assert session is not None
         assert progress.kept is not None
         if now_s > self._fitting[0]:
@@ -227,15 +209,21 @@ class Rounds:
         )
         r_state = self._r.after(r_ready, None, None, payloads[0].since(kept.first[0]))
         s_state = self._s.after(s_ready, None, None, payloads[1].since(kept.first[1]))
+        decided = deque([matches] if len(matches) else [])
         done = Progress(
             progress.rounds + 1,
             progress.pairs + len(matches),
             (progress.digest + numbered.digest) % (1 << 64),
-            kept=kept,
+            progress.done_us,
+            progress.last_us,
+            decided,
+            True,
+            session,
+            kept,
         )
-        self._r.state, self._s.state, self.progress = r_state, s_state, done
+        self._book.now = Now((r_state, s_state), done, stamped)
         self._grow(len(matches), fits.fitting_pairs)
-        return matches
+        return decided
 
     def _arriving(self, side: Side, held: Held | None) -> Stream | None:
         """Return arrivals as an engine compares them."""
@@ -292,7 +280,7 @@ class Rounds:
             what=f"{name}: row {held.numbers[0]} alone",
         )
 
-    def _join(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
+    def _join(self, r_ready: Held | None, s_ready: Held | None) -> deque[Matches]:
         held = self._joining(r_ready, s_ready)
         job = run.complete(self._engine, self._job(*held), self._knobs)
         if not self._prepared:
@@ -309,25 +297,29 @@ class Rounds:
         digest = sum(int(Pairs(each.r_rows, each.s_rows).digest, 16) for each in batches)
         r = self._r.after(r_ready, decided.windows[0], decided.owed[0])
         s = self._s.after(s_ready, decided.windows[1], decided.owed[1])
-        before = self.progress
+        _, before, stamped = self._book.now
+        left = deque(each for each in batches if len(each))
         done = Progress(
             before.rounds + 1,
             before.pairs + rows,
             (before.digest + digest) % (1 << 64),
             limits.done_us,
             max(before.last_us, limits.reached_us),
-            batches[1:],
+            left,
+            before.opened,
         )
         # All slow steps are done: an interrupt before leaves the round undone, after leaves it
         # done.
-        self._r.state, self._s.state, self.progress = r, s, done
+        self._book.now = Now((r, s), done, stamped)
         self._grow(rows, fitting)
-        return batches[0]
+        return left
 
     def _limits(self, job: Job, ready: tuple[Held | None, Held | None]) -> Limits:
         """Return what will have passed once these are joined."""
         done_us = passed_us((self._r, self._s), ready, self.ended)
-        reached_us = max(self.progress.last_us, job.end_us) if job.tuples else self.progress.last_us
+        reached_us = self._book.now.progress.last_us
+        if job.tuples:
+            reached_us = max(reached_us, job.end_us)
         ordered, rows_us, last_us = self._asked.order != "none", NEVER, NEVER
         if done_us == NEVER:
             last_us = reached_us

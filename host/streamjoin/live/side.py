@@ -17,7 +17,7 @@ from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
 from streamjoin.inputs.payload import written_out
 from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
-from streamjoin.live.held import Held, Owed, State
+from streamjoin.live.held import Book, Held, Owed, State
 from streamjoin.live.layout import Layout
 from streamjoin.live.payload import Payload, Rows, as_table, joined_rows
 from streamjoin.live.quick import Form
@@ -46,20 +46,27 @@ class Side:
         The arrival column.
     lateness_us : int or None
         Maximum lateness of tuples; None refuses arrival times that decrease.
-
-    Attributes
-    ----------
-    state : State
-        The joiner replaces it.
+    book : Book
+        Holds its state.
     """
 
     def __init__(
-        self, name: str, columns: list[str], arrival: ArrivalColumn, lateness_us: int | None
+        self,
+        name: str,
+        columns: list[str],
+        arrival: ArrivalColumn,
+        lateness_us: int | None,
+        book: Book,
     ) -> None:
         self.name, self._columns, self._arrival = name, columns, arrival
+        self._book, self._number = book, "rs".index(name)
         self._lateness_us = lateness_us
         self._form: Form | None = None
-        self.state = State()
+
+    @property
+    def state(self) -> State:
+        """What it holds."""
+        return self._book.now.sides[self._number]
 
     @property
     def waiting(self) -> int:
@@ -142,8 +149,7 @@ class Side:
             beyond_it = beyond(ts, self._lateness_us, state.newest_us)
             late = int(beyond_it.sum())
             held = held.take(np.flatnonzero(~beyond_it)) if late else held
-        return replace(
-            state,
+        return state._replace(
             pushed=state.pushed + batch.rows,
             late=state.late + late,
             newest_us=max(state.newest_us, int(ts.max(initial=LONG_AGO))),
@@ -195,7 +201,7 @@ class Side:
         newest_us = min(max(state.newest_us, ts_us + (self._lateness_us or 0)), MAX_US)
         if newest_us == state.newest_us:
             return state
-        return replace(state, newest_us=newest_us)
+        return state._replace(newest_us=newest_us)
 
     def ready(self, last_us: int, types: Types) -> "Held | None":
         """Return the waiting tuples that arrived by a time, in arrival order; they stay waiting."""
@@ -212,7 +218,9 @@ class Side:
         order = None if self._lateness_us is None else in_order(together.ts)
         if order is not None:
             together = together.take(order)
-        self.state = replace(self.state, waiting=(together,))
+        sides = list(self._book.now.sides)
+        sides[self._number] = sides[self._number]._replace(waiting=(together,))
+        self._book.turn(sides=tuple(sides))
         count = int(np.searchsorted(together.ts, last_us, side="right"))
         return together.take(slice(0, count)) if count else None
 

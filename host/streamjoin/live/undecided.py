@@ -4,7 +4,7 @@ Beside its window a stream keeps one bit for each tuple, whether it was in a pai
 whose row is certain and whose time other rows may still precede (:class:`Owed`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -130,9 +130,8 @@ def _of_side(job: Job, side: Side, tuples: Held, pairs: Pairs, limits: Limits) -
         nothing = np.empty(0, dtype=np.int64)
         return _OfSide(alone(nothing, nothing), tuples, window, None)
     before = tuples.bits
-    tuples = replace(
-        tuples, met=kinds.marked(pairs.r_rows if of_r else pairs.s_rows, before.copy())
-    )
+    met_rows = pairs.r_rows if of_r else pairs.s_rows
+    tuples = tuples._replace(met=kinds.marked(met_rows, before.copy()))
     if job.how == "semi":
         met = kinds.with_partner(job, pairs)
         new = ~before[met.pairs.r_rows]
