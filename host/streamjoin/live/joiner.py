@@ -223,37 +223,43 @@ class StreamJoiner:
 
     def _push(self, side: Side, data: Any) -> None:
         with self._lock:
-            if self._ended:
+            if self._rounds.ended:
                 raise InputError(f"{side.name}: the input has ended; open a new StreamJoiner")
             batch = side.read(data)
             if batch.rows:  # a batch without rows does not even set types
                 self._keep(side, batch)
-                if self._asked.how == "inner":
+                if side.form is None and self._asked.how == "inner":
                     side.learn(data, batch)
 
     def _keep(self, side: Side, batch: Batch) -> None:
-        if self._waiting + batch.rows > MAX_WAITING_TUPLES:
+        (r, s), progress, known = self._book.now
+        some = batch.rows > MAX_WAITING_TUPLES or r.waiting or s.waiting
+        if some and self._waiting + batch.rows > MAX_WAITING_TUPLES:
             raise InputError(
                 f"{side.name}: {self._waiting} tuples wait to be joined, the maximum is "
                 f"{MAX_WAITING_TUPLES}: "
                 "take results(), or call advance() for a stream that is silent"
             )
         stamped = batch.ts is None
-        if self._book.now.stamped not in {None, stamped}:
+        if known is not None and known != stamped:
             raise InputError(f"{side.name}: give all batches of both streams a ts, or none")
         if stamped and self._lateness_us is not None:
             raise InputError(f"{side.name}: a lateness needs the arrival times: there is no ts")
         ts, stamp_us = batch.ts, 0
         if ts is None:  # they arrive now: after all that was pushed before
             stamp_us = max(int(self._clock.now_us()), side.frontier_us, 0)
-            ts = np.full(batch.rows, stamp_us, dtype=np.int64)
+            ts = np.empty(batch.rows, dtype=np.int64)
+            ts.fill(stamp_us)
         of_r = side is self._r
-        (r, s), progress, _ = self._book.now
-        r, s = (side.pushed(batch, ts), s) if of_r else (r, side.pushed(batch, ts))
+        if of_r:
+            r = side.pushed(batch, ts)
+        else:
+            s = side.pushed(batch, ts)
         self._rounds.types(r.types, s.types)
-        if stamped:
-            # At equal times R precedes S, so an R tuple after an S tuple needs a later time.
-            r = self._r.reached(stamp_us + (not of_r), r)
+        if stamped and of_r:
             s = self._s.reached(stamp_us, s)
+        elif stamped:
+            # At equal times R precedes S, so an R tuple after an S tuple needs a later time.
+            r = self._r.reached(stamp_us + 1, r)
         # Nothing can fail any more: a batch that is refused has changed nothing.
         self._book.now = Now((r, s), progress, stamped)

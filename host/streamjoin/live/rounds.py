@@ -17,15 +17,15 @@ from streamjoin import run
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import Job
 from streamjoin.engines.kinds import NEVER
-from streamjoin.engines.session import Fits
+from streamjoin.engines.session import Arriving, Fits
 from streamjoin.errors import NARROWER, TooLargeError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs.agreement import Types, agreed_types, comparable
 from streamjoin.inputs.conversion import as_compared, equal_columns, targets
-from streamjoin.live.held import Book, Held, Now, Progress
+from streamjoin.live.held import Book, Held, Now, Progress, State
 from streamjoin.live.matches import Matches
 from streamjoin.live.payload import Payload, RowSource
-from streamjoin.live.side import Side
+from streamjoin.live.side import Side, after
 from streamjoin.live.undecided import Limits, decided_by, passed_us
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Pairs, Stream, arrival_positions
@@ -44,6 +44,8 @@ ROOM = 4
 
 FREE_FOR_S = 0.1
 """Seconds for which the free memory is not read again."""
+
+NO_LIMITS = Fits(None, None)
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Rounds:
         self._prepared = False
         self._words = (False, False)
         self._types_of: tuple[Any, Any, Any] = (None, None, None)
-        self._fitting: tuple[float, int | None] = (-1.0, None)
+        self._fitting: tuple[float, Fits] = (-1.0, NO_LIMITS)
         self._tuples = MAX_WAITING_TUPLES
         # Refuse options that do not fit together early.
         self._knobs = run.complete(engine, self._job(*self._joining(None, None)), knobs).knobs
@@ -137,7 +139,9 @@ class Rounds:
             if inner and not r.waiting and not s.waiting:
                 return None
             ready = self._ready(min(ROUND_TUPLES, self._tuples))
-            count = sum(len(held.ts) for held in ready if held is not None)
+            r_ready, s_ready = ready
+            count = 0 if r_ready is None else len(r_ready.ts)
+            count += 0 if s_ready is None else len(s_ready.ts)
             if not count and inner:
                 return None
             if not count:
@@ -145,11 +149,11 @@ class Rounds:
                 if passed <= progress.done_us:
                     return None
             try:
-                if count and self._keeps():
-                    return self._join_kept(*ready)
-                return self._join(*ready)
+                if count and (progress.session is not None or self._keeps()):
+                    return self._join_kept(r_ready, s_ready)
+                return self._join(r_ready, s_ready)
             except MemoryError as error:
-                self._fitting = (-1.0, None)
+                self._fitting = (-1.0, NO_LIMITS)
                 if not count:
                     raise
                 if count == 1:
@@ -178,41 +182,38 @@ class Rounds:
             all(types[0][name].kind in "iu" for name in names[0]),
             all(types[1][name].kind in "iu" for name in names[1]),
         )
-        r_state = r_state._replace(window=None, payload=_appended(self._r, held[0]))
-        s_state = s_state._replace(window=None, payload=_appended(self._s, held[1]))
+        r_state = r_state._replace(window=None, payload=_appended(r_state, held[0]))
+        s_state = s_state._replace(window=None, payload=_appended(s_state, held[1]))
         progress = progress._replace(opened=True, session=session, kept=session.kept)
         self._book.now = Now((r_state, s_state), progress, stamped)
         return True
 
     def _join_kept(self, r_ready: Held | None, s_ready: Held | None) -> deque[Matches]:
         """Join a round by the engine's session."""
-        _, progress, stamped = self._book.now
-        session, now_s = progress.session, time.monotonic()
+        (r_state, s_state), progress, stamped = self._book.now
+        session, fits = progress.session, self._fits()
         assert session is not None
         assert progress.kept is not None
-        if now_s > self._fitting[0]:
-            self._fitting = (now_s + FREE_FOR_S, pairs_that_fit())
-        fits = Fits(self._asked.max_pairs, self._fitting[1])
-        r, s = self._arriving(self._r, r_ready), self._arriving(self._s, s_ready)
+        r = None if r_ready is None else self._arriving(self._r, r_ready)
+        s = None if s_ready is None else self._arriving(self._s, s_ready)
         numbered, kept = session.join(progress.kept, r, s, fits)
-        payloads = [
-            _appended(side, held) for side, held in ((self._r, r_ready), (self._s, s_ready))
-        ]
-        tables = (
-            RowSource(payloads[0], self._r.state.layout),
-            RowSource(payloads[1], self._s.state.layout),
-        )
-        named, rows = numbered.named, Pairs(numbered.r_rows, numbered.s_rows)
-        offsets = (numbered.base[0] - payloads[0].start, numbered.base[1] - payloads[1].start)
-        matches = Matches(
-            "inner", tables, rows, Pairs(named[0], named[1]), named[2], offsets=offsets
-        )
-        r_state = self._r.after(r_ready, None, None, payloads[0].since(kept.first[0]))
-        s_state = self._s.after(s_ready, None, None, payloads[1].since(kept.first[1]))
-        decided = deque([matches] if len(matches) else [])
+        r_rows, s_rows = _appended(r_state, r_ready), _appended(s_state, s_ready)
+        named, pairs = numbered.named, len(numbered.r_rows)
+        decided: deque[Matches] = deque()
+        if pairs:
+            offsets = (numbered.base[0] - r_rows.start, numbered.base[1] - s_rows.start)
+            matches = Matches(
+                "inner",
+                (RowSource(r_rows, r_state.layout), RowSource(s_rows, s_state.layout)),
+                Pairs(numbered.r_rows, numbered.s_rows),
+                Pairs(named[0], named[1]),
+                named[2],
+                offsets=offsets,
+            )
+            decided.append(matches)
         done = Progress(
             progress.rounds + 1,
-            progress.pairs + len(matches),
+            progress.pairs + pairs,
             (progress.digest + numbered.digest) % (1 << 64),
             progress.done_us,
             progress.last_us,
@@ -221,17 +222,29 @@ class Rounds:
             session,
             kept,
         )
-        self._book.now = Now((r_state, s_state), done, stamped)
-        self._grow(len(matches), fits.fitting_pairs)
+        states = (
+            after(r_state, r_ready, None, None, r_rows.since(kept.first[0])),
+            after(s_state, s_ready, None, None, s_rows.since(kept.first[1])),
+        )
+        self._book.now = Now(states, done, stamped)
+        if self._tuples < MAX_WAITING_TUPLES:
+            self._grow(pairs, fits.fitting_pairs)
         return decided
 
-    def _arriving(self, side: Side, held: Held | None) -> Stream | None:
+    def _fits(self) -> Fits:
+        """Return the maximum pairs of a round, by free memory that was read lately."""
+        now_s = time.monotonic()
+        if now_s > self._fitting[0]:
+            fits = Fits(self._asked.max_pairs, pairs_that_fit())
+            self._fitting = (now_s + FREE_FOR_S, fits)
+        return self._fitting[1]
+
+    def _arriving(self, side: Side, held: Held) -> Arriving:
         """Return arrivals as an engine compares them."""
-        if held is None:
-            return None
         if self._words[side is self._s]:
-            return held.stream(side.name)
-        return self._compared(side, held)
+            return Arriving(held.batch.columns, held.ts, held.numbers, held.batch.missing)
+        stream = self._compared(side, held)
+        return Arriving(stream.columns, stream.ts, held.numbers, stream.missing)
 
     def _compared(self, side: Side, held: Held) -> Stream:
         """Return tuples of one stream as an engine compares them, by the types of both."""
@@ -250,8 +263,8 @@ class Rounds:
         """Return the first ``count`` tuples that no later arrival can precede."""
         r_last_us = s_last_us = MAX_US
         if not self.ended:
-            r_last_us = min(self._r.frontier_us, self._s.frontier_us)
-            s_last_us = min(self._r.frontier_us - 1, self._s.frontier_us)
+            r_us, s_us = self._r.frontier_us, self._s.frontier_us
+            r_last_us, s_last_us = min(r_us, s_us), min(r_us - 1, s_us)
         r_types, s_types = self._types()
         r, s = self._r.ready(r_last_us, r_types), self._s.ready(s_last_us, s_types)
         if r is None or s is None or len(r.ts) + len(s.ts) <= count:
@@ -295,9 +308,9 @@ class Rounds:
         batches = decided.matches(self._asked.max_pairs)
         rows = sum(len(each) for each in batches)
         digest = sum(int(Pairs(each.r_rows, each.s_rows).digest, 16) for each in batches)
-        r = self._r.after(r_ready, decided.windows[0], decided.owed[0])
-        s = self._s.after(s_ready, decided.windows[1], decided.owed[1])
-        _, before, stamped = self._book.now
+        (r, s), before, stamped = self._book.now
+        r = after(r, r_ready, decided.windows[0], decided.owed[0])
+        s = after(s, s_ready, decided.windows[1], decided.owed[1])
         left = deque(each for each in batches if len(each))
         done = Progress(
             before.rounds + 1,
@@ -355,12 +368,12 @@ class Rounds:
         )
 
 
-def _appended(side: Side, held: Held | None) -> Payload:
+def _appended(state: State, held: Held | None) -> Payload:
     """Return the rows of a stream with those that are joined now."""
-    payload = side.state.payload or Payload()
+    payload = state.payload or Payload()
     if held is None or not len(held.ts):
         return payload
-    return payload.with_rows(held.batch.table, len(held.ts), side.state.layout)
+    return payload.with_rows(held.batch.table, len(held.ts), state.layout)
 
 
 def _first(held: Held | None, count: int) -> Held | None:

@@ -61,7 +61,7 @@ class Side:
         self.name, self._columns, self._arrival = name, columns, arrival
         self._book, self._number = book, "rs".index(name)
         self._lateness_us = lateness_us
-        self._form: Form | None = None
+        self.form: Form | None = None
 
     @property
     def state(self) -> State:
@@ -83,7 +83,7 @@ class Side:
     @property
     def frontier_us(self) -> int:
         """Time before which no further tuple arrives."""
-        return self.state.newest_us - (self._lateness_us or 0)
+        return self._book.now.sides[self._number].newest_us - (self._lateness_us or 0)
 
     def read(self, data: Any) -> Batch:
         """Copy the data that a user pushes.
@@ -95,7 +95,7 @@ class Side:
         InputError
             If it cannot be read.
         """
-        batch = None if self._form is None else self._form.read(data)
+        batch = None if self.form is None else self.form.read(data)
         if batch is not None:
             return batch
         arrival = self._arrival
@@ -116,8 +116,8 @@ class Side:
 
     def learn(self, data: Any, batch: Batch) -> None:
         """Take batches like one that was pushed the short way from now on."""
-        if self._form is None and self._lateness_us is None:
-            self._form = Form.of(data, batch, self._columns, self._arrival, self.state.layout)
+        if self.form is None and self._lateness_us is None:
+            self.form = Form.of(data, batch, self._columns, self._arrival, self.state.layout)
 
     def pushed(self, batch: Batch, ts: Int64s) -> State:
         """Return the state with a batch that was read, which waits until it can be joined.
@@ -131,17 +131,12 @@ class Side:
         state = self.state
         held = Held(batch, ts, np.arange(state.pushed, state.pushed + batch.rows))
         late = 0
-        if isinstance(batch.table, Rows) and ts[0] >= state.newest_us:  # read the short way
+        if type(batch.table) is Rows and ts[0] >= state.newest_us:  # read the short way
+            pushed, dropped, _, types, layout, waiting = state[:6]
+            waiting = (*self._few_waiting(), held) if waiting else (held,)
+            newest_us = int(ts[-1])
             return State(
-                state.pushed + batch.rows,
-                state.late,
-                int(ts[-1]),
-                state.types,
-                state.layout,
-                (*self._few_waiting(), held),
-                state.window,
-                state.owed,
-                state.payload,
+                pushed + batch.rows, dropped, newest_us, types, layout, waiting, *state[6:]
             )
         if self._lateness_us is None:
             self._refuse_back(ts)
@@ -201,16 +196,18 @@ class Side:
         newest_us = min(max(state.newest_us, ts_us + (self._lateness_us or 0)), MAX_US)
         if newest_us == state.newest_us:
             return state
-        return state._replace(newest_us=newest_us)
+        return State(state.pushed, state.late, newest_us, *state[3:])
 
     def ready(self, last_us: int, types: Types) -> "Held | None":
         """Return the waiting tuples that arrived by a time, in arrival order; they stay waiting."""
-        if not self.state.waiting:
-            return None
         waiting = self.state.waiting
+        if not waiting:
+            return None
         if self._lateness_us is None:
             count = 0
-            while count < len(waiting) and waiting[count].ts[-1] <= last_us:
+            for held in waiting:
+                if held.ts[-1] > last_us:
+                    break
                 count += 1
             if count == len(waiting) or waiting[count].ts[0] > last_us:
                 return self._as_one(waiting[:count], types) if count else None
@@ -249,28 +246,6 @@ class Side:
         window = self.state.window
         undecided = window is not None and window.met is not None and not window.met.all()
         return self.state.owed is not None or (undecided and how != "semi")
-
-    def after(
-        self,
-        arriving: "Held | None",
-        window: "Held | None",
-        owed: Owed | None,
-        payload: Payload | None = None,
-    ) -> State:
-        """Return the state once these tuples have been joined, with what is kept of them."""
-        state = self.state
-        waiting = state.waiting if arriving is None else _behind(state.waiting, len(arriving.ts))
-        return State(
-            state.pushed,
-            state.late,
-            state.newest_us,
-            state.types,
-            state.layout,
-            waiting,
-            window,
-            owed,
-            payload,
-        )
 
     def with_owed(
         self, joined: Held, positions: Int64s, times: Int64s
@@ -322,6 +297,20 @@ class Side:
         return table.combine_chunks() if chunked else table
 
 
+def after(
+    state: State,
+    arriving: "Held | None",
+    window: "Held | None",
+    owed: Owed | None,
+    payload: Payload | None = None,
+) -> State:
+    """Return the state once these tuples have been joined, with what is kept of them."""
+    pushed, late, newest_us, types, layout, waiting = state[:6]
+    if arriving is not None:
+        waiting = _behind(waiting, len(arriving.ts))
+    return State(pushed, late, newest_us, types, layout, waiting, window, owed, payload)
+
+
 def first_in_window(held: Held, now_us: int, window: Window, of_r: bool) -> int:
     """Return the position of the first tuple that is in the window at a time."""
     if not len(held.ts):
@@ -332,6 +321,8 @@ def first_in_window(held: Held, now_us: int, window: Window, of_r: bool) -> int:
 
 def _behind(waiting: tuple[Held, ...], count: int) -> tuple[Held, ...]:
     """Return what waits behind the first ``count`` tuples."""
+    if len(waiting) == 1 and count == len(waiting[0].ts):
+        return ()
     parts = 0
     while count and count >= len(waiting[parts].ts):
         count -= len(waiting[parts].ts)
@@ -343,7 +334,11 @@ def _behind(waiting: tuple[Held, ...], count: int) -> tuple[Held, ...]:
 def _has_types(held: Held, types: Types) -> bool:
     """Say whether the columns of tuples are of these types."""
     columns = held.batch.columns
-    return all(columns[name].dtype == dtype for name, dtype in types.items())
+    for name, dtype in types.items():
+        kind = columns[name].dtype
+        if kind is not dtype and kind != dtype:
+            return False
+    return True
 
 
 def _is_shared(data: Any) -> bool:

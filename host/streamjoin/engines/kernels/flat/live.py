@@ -8,8 +8,17 @@ of ``values``, shape (terms, room), of which each call codes the rows from ``fir
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.flat.joining import Flat, Terms, join_alone
-from streamjoin.engines.kernels.flat.plans import Keys, Times, plan
+from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE
+from streamjoin.engines.kernels.flat.joining import (
+    CANDIDATES,
+    DONE,
+    SCANNED,
+    STATE_WORDS,
+    Flat,
+    Terms,
+    join_alone,
+)
+from streamjoin.engines.kernels.flat.plans import EXPIRED, FIRST, ROW, Keys, Times, plan
 from streamjoin.engines.kernels.jit import fused, kernel, uncounted
 
 Codes = NDArray[np.uint32]
@@ -20,6 +29,9 @@ U32, U64 = np.uint32, np.uint64
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 NEVER = HIGHEST
 """Arrival time of a row that has no tuple yet."""
+
+NOTES = 8
+"""Words that :func:`join_few` notes."""
 
 
 @fused
@@ -129,10 +141,20 @@ def join_few(
     state: Words,
     out: Codes,
     first: int,
-) -> int:
-    """Plan and join a batch in one call, as :func:`~.joining.join_alone` returns."""
+    notes: Int64s,
+) -> None:
+    """Plan and join a batch in one call, as :func:`~.joining.join_alone`.
+
+    Parameters
+    ----------
+    notes : ndarray of int64, shape (NOTES,)
+        Receives the pairs, the arrivals done, the first live rows of R and of S after the last
+        arrival, the blocks scanned and the candidates, and each index's next free block.
+    """
+    for word in range(U64(STATE_WORDS)):
+        state[word] = U64(0)
     plan(times, keys, flat.tables, flat.cuts, begin, 0, arrivals, planned)
-    return join_alone(
+    pairs = join_alone(
         flat,
         (keys.r_keys, keys.s_keys),
         terms,
@@ -144,6 +166,16 @@ def join_few(
         out,
         first,
     )
+    notes[0], notes[1] = pairs, np.int64(state[U64(DONE)])
+    last, r_rows = U64(arrivals - 1), np.int64(len(keys.r_keys))
+    first_live = np.int64(planned[U64(FIRST), last]) - 1
+    expired = np.int64(planned[U64(EXPIRED), last]) - 1
+    of_s = np.int64(planned[U64(ROW), last]) > r_rows
+    notes[2] = first_live if of_s else expired
+    notes[3] = (expired if of_s else first_live) - r_rows
+    notes[4], notes[5] = np.int64(state[U64(SCANNED)]), np.int64(state[U64(CANDIDATES)])
+    notes[6] = np.int64(flat.cuts[U64(NEXT_FREE)])
+    notes[7] = np.int64(flat.cuts[U64(CUT_WORDS + NEXT_FREE)])
 
 
 @kernel
