@@ -14,6 +14,7 @@ from streamjoin.engines.sliding.kang import Kang
 from streamjoin.errors import InputError, TooLargeError
 from streamjoin.inputs.batches import Batch
 from streamjoin.live import joiner as live
+from streamjoin.live import payload as live_payload
 from streamjoin.live import side as live_side
 from streamjoin.metrics import Meter
 
@@ -99,7 +100,7 @@ def test_a_push_that_is_refused_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("where", "what"), [(Batch, "take"), (live_side, "written_out"), (live_side, "Held")]
+    ("where", "what"), [(Batch, "take"), (live_payload, "written_out"), (live_side, "Held")]
 )
 def test_a_push_that_fails_midway_changes_nothing(
     where: Any, what: str, monkeypatch: pytest.MonkeyPatch

@@ -153,13 +153,16 @@ class StreamJoiner:
             If a single tuple has more matches than ``max_pairs`` or than the free memory holds; it
             and all later tuples stay waiting.
         """
+        book, inner = self._book, self._asked.how == "inner"
         while (decided := self._next()) is not None:
             try:
                 # Taken and yielded without a line of Python between them, where an interrupt
                 # could lose a result.
                 yield from iter(decided.popleft, None)
             except IndexError:  # all are taken
-                continue
+                (r, s), progress, _ = book.now
+                if inner and not (r.waiting or s.waiting or progress.decided):
+                    return
 
     def _next(self) -> deque[Matches] | None:
         with self._lock:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.errors import UnavailableError
 from streamjoin.inputs.files import arrow
+from streamjoin.inputs.payload import written_out
+from streamjoin.inputs.sources import Arrays, Later
 
 if TYPE_CHECKING:
     from streamjoin.live.layout import Layout
@@ -141,3 +144,31 @@ def _together(parts: list[Any], layout: "Layout | None") -> Any:
         return rows
     tables = [layout.fit(as_table(part)) for part in parts]
     return arrow().concat_tables(tables).combine_chunks()
+
+
+def _is_shared(data: Any) -> bool:
+    """Say whether others may write to what is given: Arrow data and polars' frames are fixed."""
+    return type(data).__module__.partition(".")[0] == "pandas"
+
+
+def own_table(table: Any, data: Any) -> Any:
+    """Return the columns of a batch as a table that nobody else writes to; None without Arrow."""
+    try:
+        if isinstance(table, Arrays):
+            table = table.copied()
+        elif isinstance(table, Later):
+            table = table.select(table.column_names)
+        elif _is_shared(data):
+            table = _copied(table)
+    except UnavailableError:
+        return None
+    return written_out(table, dictionaries=True)
+
+
+def _copied(table: Any) -> Any:
+    """Return a table of the same values in memory of its own."""
+    pa = arrow()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()

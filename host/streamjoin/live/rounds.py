@@ -182,8 +182,12 @@ class Rounds:
             all(types[0][name].kind in "iu" for name in names[0]),
             all(types[1][name].kind in "iu" for name in names[1]),
         )
-        r_state = r_state._replace(window=None, payload=_appended(r_state, held[0]))
-        s_state = s_state._replace(window=None, payload=_appended(s_state, held[1]))
+        r_state = r_state._replace(
+            window=None, payload=_appended(r_state, held[0] if len(held[0].ts) else None)
+        )
+        s_state = s_state._replace(
+            window=None, payload=_appended(s_state, held[1] if len(held[1].ts) else None)
+        )
         progress = progress._replace(opened=True, session=session, kept=session.kept)
         self._book.now = Now((r_state, s_state), progress, stamped)
         return True
@@ -198,15 +202,16 @@ class Rounds:
         s = None if s_ready is None else self._arriving(self._s, s_ready)
         numbered, kept = session.join(progress.kept, r, s, fits)
         r_rows, s_rows = _appended(r_state, r_ready), _appended(s_state, s_ready)
-        named, pairs = numbered.named, len(numbered.r_rows)
+        pairs = len(numbered.r_rows)
         decided: deque[Matches] = deque()
         if pairs:
             offsets = (numbered.base[0] - r_rows.start, numbered.base[1] - s_rows.start)
+            named = numbered.named
             matches = Matches(
                 "inner",
                 (RowSource(r_rows, r_state.layout), RowSource(s_rows, s_state.layout)),
-                Pairs(numbered.r_rows, numbered.s_rows),
-                Pairs(named[0], named[1]),
+                (numbered.r_rows, numbered.s_rows),
+                (named[0], named[1]),
                 named[2],
                 offsets=offsets,
             )
@@ -261,13 +266,17 @@ class Rounds:
 
     def _ready(self, count: int) -> tuple[Held | None, Held | None]:
         """Return the first ``count`` tuples that no later arrival can precede."""
+        (r_state, s_state), _, _ = self._book.now
         r_last_us = s_last_us = MAX_US
         if not self.ended:
-            r_us, s_us = self._r.frontier_us, self._s.frontier_us
-            r_last_us, s_last_us = min(r_us, s_us), min(r_us - 1, s_us)
-        r_types, s_types = self._types()
-        r, s = self._r.ready(r_last_us, r_types), self._s.ready(s_last_us, s_types)
-        if r is None or s is None or len(r.ts) + len(s.ts) <= count:
+            r_us, s_us = r_state.newest_us - self._r.late_us, s_state.newest_us - self._s.late_us
+            r_last_us, s_last_us = (s_us, s_us) if s_us < r_us else (r_us, r_us - 1)
+        r_types, s_types = self.types(r_state.types, s_state.types)
+        r = self._r.ready(r_last_us, r_types) if r_state.waiting else None
+        s = self._s.ready(s_last_us, s_types) if s_state.waiting else None
+        if r is None or s is None:
+            return _first(r, count) if r else None, _first(s, count) if s else None
+        if len(r.ts) + len(s.ts) <= count:
             return _first(r, count), _first(s, count)
         r_positions, s_positions = arrival_positions(r.ts, s.ts)
         r_count, s_count = (
@@ -371,7 +380,7 @@ class Rounds:
 def _appended(state: State, held: Held | None) -> Payload:
     """Return the rows of a stream with those that are joined now."""
     payload = state.payload or Payload()
-    if held is None or not len(held.ts):
+    if held is None:
         return payload
     return payload.with_rows(held.batch.table, len(held.ts), state.layout)
 

@@ -7,19 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.arrivals import first_live
-from streamjoin.errors import InputError, UnavailableError
+from streamjoin.errors import InputError
 from streamjoin.inputs.agreement import Types, holds_nothing, no_values
 from streamjoin.inputs.batches import Batch, as_batch
 from streamjoin.inputs.columns import check_times
 from streamjoin.inputs.decimals import common_type, is_decimal, rescaled
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
-from streamjoin.inputs.payload import written_out
-from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
 from streamjoin.live.held import Book, Held, Owed, State
 from streamjoin.live.layout import Layout
-from streamjoin.live.payload import Payload, Rows, as_table, joined_rows
+from streamjoin.live.payload import Payload, Rows, as_table, joined_rows, own_table
 from streamjoin.live.quick import Form
 from streamjoin.tuples import Int64s
 from streamjoin_common.language.arrivals import ArrivalColumn
@@ -48,6 +46,13 @@ class Side:
         Maximum lateness of tuples; None refuses arrival times that decrease.
     book : Book
         Holds its state.
+
+    Attributes
+    ----------
+    late_us : int
+        Maximum lateness, 0 if none is allowed.
+    form : Form or None
+        Of batches that take the short way.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Side:
     ) -> None:
         self.name, self._columns, self._arrival = name, columns, arrival
         self._book, self._number = book, "rs".index(name)
+        self.late_us = lateness_us or 0
         self._lateness_us = lateness_us
         self.form: Form | None = None
 
@@ -83,7 +89,7 @@ class Side:
     @property
     def frontier_us(self) -> int:
         """Time before which no further tuple arrives."""
-        return self._book.now.sides[self._number].newest_us - (self._lateness_us or 0)
+        return self._book.now.sides[self._number].newest_us - self.late_us
 
     def read(self, data: Any) -> Batch:
         """Copy the data that a user pushes.
@@ -106,12 +112,11 @@ class Side:
         missing = None if batch.missing is None else batch.missing.copy()
         if holds_nothing(batch.columns, batch.missing):
             missing = np.ones(batch.rows, dtype=np.bool_)
-        return replace(
-            batch,
+        return batch._replace(
             columns={name: column.copy() for name, column in batch.columns.items()},
             ts=None if batch.ts is None else batch.ts.copy(),
             missing=missing,
-            table=_own_table(batch.table, is_shared=_is_shared(data)),
+            table=own_table(batch.table, data),
         )
 
     def learn(self, data: Any, batch: Batch) -> None:
@@ -193,7 +198,7 @@ class Side:
     def reached(self, ts_us: int, state: State | None = None) -> State:
         """Return a state in which no tuple with an earlier arrival time can arrive."""
         state = state or self.state
-        newest_us = min(max(state.newest_us, ts_us + (self._lateness_us or 0)), MAX_US)
+        newest_us = min(max(state.newest_us, ts_us + self.late_us), MAX_US)
         if newest_us == state.newest_us:
             return state
         return State(state.pushed, state.late, newest_us, *state[3:])
@@ -308,6 +313,8 @@ def after(
     pushed, late, newest_us, types, layout, waiting = state[:6]
     if arriving is not None:
         waiting = _behind(waiting, len(arriving.ts))
+    elif payload is not None and payload is state.payload:
+        return state
     return State(pushed, late, newest_us, types, layout, waiting, window, owed, payload)
 
 
@@ -339,34 +346,6 @@ def _has_types(held: Held, types: Types) -> bool:
         if kind is not dtype and kind != dtype:
             return False
     return True
-
-
-def _is_shared(data: Any) -> bool:
-    """Say whether others may write to what is given: Arrow data and polars' frames are fixed."""
-    return type(data).__module__.partition(".")[0] == "pandas"
-
-
-def _own_table(table: Any, is_shared: bool) -> Any:
-    """Return the columns of a batch as a table that nobody else writes to; None without Arrow."""
-    try:
-        if isinstance(table, Arrays):
-            table = table.copied()
-        elif isinstance(table, Later):
-            table = table.select(table.column_names)
-        elif is_shared:
-            table = _copied(table)
-    except UnavailableError:
-        return None
-    return written_out(table, dictionaries=True)
-
-
-def _copied(table: Any) -> Any:
-    """Return a table of the same values in memory of its own."""
-    pa = arrow()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return pa.ipc.open_stream(sink.getvalue()).read_all()
 
 
 def _joined(arrays: list[Any]) -> Any:

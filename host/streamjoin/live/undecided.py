@@ -61,12 +61,11 @@ class Round:
         tables = (r.batch.table, s.batch.table)
         for start in range(0, len(pairs) or 1, step):
             part = slice(start, start + step)
-            rows = Pairs(pairs.r_rows[part], pairs.s_rows[part])
+            rows = (pairs.r_rows[part], pairs.s_rows[part])
             if self.how == "inner":
-                named = Pairs(r.numbers[rows.r_rows], s.numbers[rows.s_rows])
+                named = (r.numbers[rows[0]], s.numbers[rows[1]])
             else:
-                r_names = named_or_none(r.numbers, rows.r_rows)
-                named = Pairs(r_names, named_or_none(s.numbers, rows.s_rows))
+                named = (named_or_none(r.numbers, rows[0]), named_or_none(s.numbers, rows[1]))
             matches.append(Matches(self.how, tables, rows, named, ts[part]))
         return tuple(matches)
 

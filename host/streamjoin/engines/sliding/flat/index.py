@@ -11,12 +11,12 @@ import numpy as np
 
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
+from streamjoin.engines.sliding.flat.columns import Coded
 from streamjoin.engines.sliding.flat.team import Team
 from streamjoin.tuples import Rows
 
 if TYPE_CHECKING:
-    from streamjoin.engines.kernels.flat.joining import Terms
-    from streamjoin.engines.kernels.flat.plans import Keys, Times
+    from streamjoin.engines.kernels.flat.plans import Times
 
 FILLED = 7
 """Mean live entries of a block, of 15."""
@@ -57,23 +57,6 @@ def _aligned(words: int) -> Codes:
     return zeros[(-zeros.ctypes.data // 4) % ALIGNED_WORDS :][:words]
 
 
-class Coded(Protocol):
-    """The predicate's codes, as an index takes them."""
-
-    keys: "Keys"
-    terms: "Terms"
-    hashed: bool
-
-    @property
-    def checked(self) -> bool:
-        """Whether candidates are checked."""
-        ...
-
-    def of(self, side: int) -> tuple[Codes, Codes, Codes]:
-        """Return keys and ranges of R or S."""
-        ...
-
-
 class Output(Protocol):
     """Takes pairs, as :class:`~streamjoin.metrics.Meter`."""
 
@@ -109,7 +92,7 @@ class FlatIndex:
 
     def __init__(
         self,
-        columns: "Coded",
+        columns: Coded,
         times: "Times",
         live: tuple[int, int],
         *,
@@ -143,6 +126,7 @@ class FlatIndex:
         self._seen = self._scanned = self._candidates = 0
         self._notes = np.zeros(at_once.NOTES, dtype=np.int64)
         self._full, self._settled = [0, 0], False
+        self._given, self._state = self._plain(), self._states[0]
         self._judged = min(JUDGED, batch)
         self._threads, self._min_shared = threads, min_shared
         self._team: Team | None = None
@@ -155,10 +139,16 @@ class FlatIndex:
         self._poor, self._patience = False, PATIENCE
         self._seen = self._scanned = self._candidates = 0
 
-    def turn_to(self, columns: "Coded", times: "Times") -> None:
+    def turn_to(self, columns: Coded, times: "Times") -> None:
         """Begin anew with other columns of as many rows, of which the first is live."""
         self._columns, self._times = columns, times
+        self._given = self._plain()
         self.forget([0, 0])
+
+    def _plain(self) -> tuple[Any, Any, Any, Any]:
+        """Return the columns and the index as plain tuples."""
+        columns = self._columns
+        return tuple(self._times), tuple(columns.keys), tuple(self.flat), tuple(columns.terms)
 
     def begin_output(self) -> None:
         """Use the output buffer again: what was handed over has been copied."""
@@ -201,12 +191,12 @@ class FlatIndex:
             self._settled = False
             for side, (first, end) in enumerate((r_rows, s_rows)):
                 self._cut_if_due(side, slice(first, end))
-        columns, begin = self._columns, (r_first, s_first)
         if (len(self._out) >> 1) - self._used < MIN_ROOM:
             self._make_room(MIN_ROOM)
+        times, keys, flat, terms = self._given
         self._at_once.join_few(
-            self._times, columns.keys, self.flat, columns.terms, columns.checked, self._inner,
-            begin, arrivals, self._plan, self._states[0], self._out, self._used, self._notes,
+            times, keys, flat, terms, self._columns.checked, self._inner, (r_first, s_first),
+            arrivals, self._plan, self._state, self._out, self._used, self._notes,
         )  # fmt: skip
         pairs, done, r_live, s_live, scanned, candidates, *free = self._notes.tolist()
         if done < arrivals:

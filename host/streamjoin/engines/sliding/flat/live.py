@@ -50,6 +50,8 @@ class Buffers:
     ----------
     base : int
         Serial number of row 0.
+    lacking : bool
+        Whether a row may lack a value.
     """
 
     def __init__(self, rows: int, terms: int, ranged: bool) -> None:
@@ -62,7 +64,7 @@ class Buffers:
         self.to_values = np.zeros((terms, rows), dtype=np.int64) if ranged else self.values
         self.keys, self.lows, self.highs = (np.zeros(rows, dtype=np.uint32) for _ in range(3))
         self.missing = np.zeros(rows, dtype=np.bool_)
-        self.base, self.rows = 0, rows
+        self.base, self.rows, self.lacking = 0, rows, False
 
     def moved(self, first: int, end: int, rows: int) -> "Buffers":
         """Return buffers of so many rows that begin with some of these."""
@@ -72,7 +74,7 @@ class Buffers:
             getattr(new, name)[:count] = getattr(self, name)[first:end]
         for name in ("values", "from_values", "to_values")[: 3 if ranged else 1]:
             getattr(new, name)[:, :count] = getattr(self, name)[:, first:end]
-        new.base = self.base + first
+        new.base, new.lacking = self.base + first, self.lacking
         return new
 
     def append(self, at: int, tuples: Arriving, columns: list[str]) -> int:
@@ -83,7 +85,11 @@ class Buffers:
         for term, name in enumerate(columns):
             column = tuples.columns[name]
             self.values[term, at:end] = float_bits(column) if column.dtype.kind == "f" else column
-        self.missing[at:end] = False if tuples.missing is None else tuples.missing
+        if tuples.missing is not None:
+            self.lacking = True
+            self.missing[at:end] = tuples.missing
+        elif self.lacking:
+            self.missing[at:end] = False
         return end
 
 
@@ -188,17 +194,16 @@ class _Pairs:
 
     def emit(self, r_rows: Any, s_rows: Any) -> None:
         """Keep pairs."""
-        name_pairs = _kernels().name_pairs
         pairs = len(r_rows)
         self._count += pairs
         check_room(self._count, *self._fits)
         named, rows = np.empty((3, pairs), dtype=np.int64), np.empty((2, pairs), dtype=np.uint32)
-        rows[0], rows[1] = r_rows, s_rows
         r, s = self._buffers
-        digest = name_pairs(rows[0], rows[1], r.ts, s.ts, r.numbers, s.numbers, named)
+        self._digest += _kernels().name_pairs(
+            r_rows, s_rows, r.ts, s.ts, r.numbers, s.numbers, rows, named
+        )
         self._rows.append(rows)
         self._named.append(named)
-        self._digest += digest
 
     def numbered(self) -> NumberedPairs:
         """Return all."""
