@@ -130,28 +130,30 @@ def test_auto_joins_what_the_tree_knows_nothing_of() -> None:
     assert sj.join(ts, ts, on="k").metrics["engine"] == "npj"
 
 
-MEETS_MANY = sliding.SlidingFeatures(10**6, 10**6, 10**5, 1, 1e-4)
+MEETS_MANY = sliding.SlidingFeatures(10**6, 10**6, 10**5, 1, 1e-4, 1)
 
 
 @pytest.mark.parametrize(
-    ("changes", "order", "threads", "engine"),
+    ("changes", "threads", "engine"),
     [
-        ({}, "none", 1, "ibwj-pim"),
-        ({}, "outer", 2, "ibwj-pim"),
-        ({}, "inner", 1, "kang"),
-        ({}, "inner", 2, "splitjoin"),
-        ({"passed": 0.5}, "none", 1, "kang"),
-        ({"passed": 0.5}, "none", 2, "splitjoin"),
-        ({"comparisons": 1000}, "none", 2, "ibwj-bptree"),
-        ({"comparisons": 1000, "terms": 2}, "none", 2, "kang"),
-        ({"comparisons": 5000, "terms": 3}, "none", 2, "ibwj-bptree"),
-        ({"comparisons": 100}, "none", 2, "kang"),
+        ({}, 1, "ibwj-flat"),
+        ({}, 2, "ibwj-flat"),
+        ({"passed": 0.5}, 1, "ibwj-flat"),
+        ({"passed": 0.5, "terms": 2}, 1, "kang"),
+        ({"passed": 0.5, "terms": 2}, 2, "splitjoin"),
+        ({"passed": 0.5, "terms": 2, "bands": 0}, 2, "ibwj-flat"),
+        ({"comparisons": 1000}, 2, "ibwj-flat"),
+        ({"comparisons": 1000, "terms": 2}, 2, "kang"),
+        ({"comparisons": 7000, "terms": 3}, 2, "ibwj-flat"),
+        ({"comparisons": 100}, 2, "kang"),
+        ({"comparisons": 100, "bands": 0}, 2, "ibwj-flat"),
+        ({"comparisons": 50, "bands": 0}, 2, "kang"),
     ],
 )
 def test_every_leaf_of_the_tree_of_sliding_windows_is_reached(
-    changes: dict[str, float], order: str, threads: int, engine: str
+    changes: dict[str, float], threads: int, engine: str
 ) -> None:
-    chosen, reasons = sliding.walk(replace(MEETS_MANY, **changes), order, threads)  # type: ignore[arg-type]
+    chosen, reasons = sliding.walk(replace(MEETS_MANY, **changes), threads)  # type: ignore[arg-type]
     assert chosen == engine
     assert reasons
 
@@ -160,9 +162,9 @@ def test_every_leaf_of_the_tree_of_sliding_windows_is_reached(
     ("window", "band", "engine"),
     [
         ("count:50", "k=k:0:0", "kang"),
-        ("count:2000", "k=k:0:0", "ibwj-bptree"),
-        ("time:20000us", "k=k:0:0", "ibwj-pim"),
-        ("count:2000", "k=k:9000:9000", "kang"),
+        ("count:2000", "k=k:0:0", "ibwj-flat"),
+        ("time:20000us", "k=k:0:0", "ibwj-flat"),
+        ("count:2000", "k=k:9000:9000", "ibwj-flat"),
     ],
 )
 def test_a_sliding_window_gets_the_engine_for_what_an_arrival_meets(

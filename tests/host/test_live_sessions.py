@@ -69,7 +69,7 @@ def test_pieces_of_1_to_1000_tuples_give_the_pairs_of_the_whole(number: int) -> 
         joiner.end()
         found += joiner.results()
         metrics = joiner.metrics
-        kept = joiner._rounds._session is not None
+        kept = joiner._book.now.progress.session is not None
     what = f"SEED={SEED + number} CASES=1: {kind}, {asked}, {window}, {order}"
     nothing = [np.empty(0, np.int64)]
     pairs = Pairs(*(np.concatenate([getattr(m, n) for m in found] or nothing) for n in NAMES))
@@ -96,8 +96,8 @@ def test_a_call_that_fails_anywhere_leaves_the_windows_as_they_were(
     places = [
         (flat_live.Buffers, "append"),
         (flat_live.Equalities, "code"),
-        (FlatIndex, "join"),
-        (FlatIndex, "_note"),
+        (FlatIndex, "join_few"),
+        (FlatIndex, "_emit"),
         (flat_live._Pairs, "numbered"),
         (rounds, "Matches"),
     ]
@@ -146,10 +146,10 @@ def test_a_round_does_not_grow_with_the_window(monkeypatch: pytest.MonkeyPatch) 
 def test_batches_like_the_ones_before_are_read_the_short_way_and_others_are_not() -> None:
     with sj.StreamJoiner(on="k") as joiner:
         joiner.push_r({"k": [1], "v": [0.5], "ts": [1]})
-        assert joiner._r._form is None, "a list"
+        assert joiner._r.form is None, "a list"
         like = {"k": np.array([1]), "v": np.array([0.5]), "ts": np.array([2])}
         joiner.push_r(like)
-        form = joiner._r._form
+        form = joiner._r.form
         assert isinstance(form, quick.Form)
         read = form.read(like)
         assert read is not None

@@ -14,6 +14,7 @@ from streamjoin.engines.sliding.kang import Kang
 from streamjoin.errors import InputError, TooLargeError
 from streamjoin.inputs.batches import Batch
 from streamjoin.live import joiner as live
+from streamjoin.live import payload as live_payload
 from streamjoin.live import side as live_side
 from streamjoin.metrics import Meter
 
@@ -62,7 +63,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[Any], Any]] = {
 
 def held(joiner: sj.StreamJoiner) -> Any:
     """All that a joiner keeps from one call to the next, but its engine and its lock."""
-    return joiner.metrics, joiner._r.state, joiner._s.state, joiner._stamped, joiner._ended
+    return joiner.metrics, *joiner._book.now.sides, joiner._book.now.stamped, joiner._ended
 
 
 def lives(options: dict[str, Any], good: list[Any], bad: Any, index: int | None) -> Any:
@@ -99,7 +100,7 @@ def test_a_push_that_is_refused_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("where", "what"), [(Batch, "take"), (live_side, "written_out"), (live_side, "Held")]
+    ("where", "what"), [(Batch, "take"), (live_payload, "written_out"), (live_side, "Held")]
 )
 def test_a_push_that_fails_midway_changes_nothing(
     where: Any, what: str, monkeypatch: pytest.MonkeyPatch

@@ -1,22 +1,25 @@
-"""Choosing an engine for a sliding window: a scan or an index, and which one.
+"""Choosing an engine for a sliding window: a scan or an index.
 
-Measured on two cores with AVX-512, one thread, equality and a two-dimensional band, 0.5 and 32
-pairs a tuple, windows of 2^8 to 2^18, nanoseconds a tuple:
+CPU time of whole calls on two shared cores with AVX-512, one thread, medians of three interleaved
+rounds, nanoseconds a tuple. Equality and a band of one term with a quarter of a pair a tuple, an
+equality with 16, and a band of two terms; ``kang``, ``ibwj-bptree``, ``ibwj-pim``, ``ibwj-flat``:
 
-===========  ==================  ==================  ==================
-window       equality            32 pairs a tuple    band, two terms
-===========  ==================  ==================  ==================
-             kang bptree pim     kang bptree pim     kang bptree pim
-2^8          98   73     185     148  245    245     80   115    226
-2^10         159  95     210     294  267    240     98   146    252
-2^12         208  92     167     890  226    221     165  174    229
-2^14         338  115    121     2725 254    188     384  238    241
-2^16         896  122    109     5269 242    155     1362 790    489
-2^18         3058 168    109     8375 369    266     4986 3363   2045
-===========  ==================  ==================  ==================
+======  ====================  ====================  ====================  ====================
+window  equality              16 pairs a tuple      band                  band, two terms
+======  ====================  ====================  ====================  ====================
+        kang bptr  pim flat   kang bptr  pim flat   kang bptr  pim flat   kang bptr  pim flat
+2^6      158  130  320  118    297  327  479  208    164  175  366  205    186  243  414  289
+2^8      168  150  333  116    372  363  466  212    171  174  347  203    206  263  443  306
+2^10     217  162  314  104    570  381  485  215    212  242  352  182    265  341  538  345
+2^12     282  167  270  111   1239  419  436  230    284  190  308  194    366  455  535  399
+2^14     505  190  222  111   2742  379  351  190    485  212  242  203    740  719  739  617
+2^16    1364  163  155   60   4849  308  242  151   1263  177  164   98   2076 1180  884  793
+2^18    4838  193  142   41   8331  383  273  337   4654  192  153   52
+======  ====================  ====================  ====================  ====================
 
-The branches are between the rows at which the fastest engine changes; there, the choice takes up to
-1.35 times the best engine's time.
+Of the indexes ``ibwj-flat`` is the fastest, but for one cell within a tenth. It is so too where an
+equality or a band of one term has up to a thousand pairs a tuple. The branches are where it
+overtakes the scan.
 """
 
 from dataclasses import asdict, dataclass
@@ -27,18 +30,16 @@ from streamjoin.engines.arrivals import met_by_r, met_by_s
 from streamjoin.engines.encode import encode_intervals
 from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.ibwj import passed_by_term
-from streamjoin_common.language.order import ORDERS
+from streamjoin_common.language.predicates import Band
 
 SAMPLE_TUPLES = 1 << 10
-SCANNED = {1: 300, 2: 4096}
-"""Comparisons of an arrival below which a scan is cheaper, by number of terms: an index covers
-one."""
+SCANNED = {"equality": 64, "band": 512, "terms": 6000}
+"""Comparisons of an arrival below which a scan is cheaper, by predicate: equalities alone, one
+band, or several terms with a band, of which an index covers one."""
 
 DENSE = 1 / 16
-"""Share of pairs that the most selective term passes, from which on a scan is cheaper."""
-
-LARGE = 12_000
-"""Comparisons of an arrival from which on merge trees beat B+-trees."""
+"""Share of pairs that the most selective of several terms passes, from which on a scan is
+cheaper."""
 
 SHARED = 1 << 14
 """Comparisons of an arrival from which on several threads are faster."""
@@ -58,6 +59,8 @@ class SlidingFeatures:
         Terms of the predicate.
     passed : float
         Share of sampled pairs that the most selective term passes.
+    bands : int
+        Terms that are bands.
     """
 
     r_tuples: int
@@ -65,6 +68,7 @@ class SlidingFeatures:
     comparisons: float
     terms: int
     passed: float
+    bands: int
 
     def to_dict(self) -> dict[str, float | int | None]:
         """Plain JSON values."""
@@ -97,29 +101,26 @@ def measure(job: Job) -> SlidingFeatures:
     codes = encode_intervals(job.r.take(r_rows), job.s.take(s_rows), job.predicate)
     passed = min(passed_by_term(codes), default=0)
     pairs = max(1, len(r_rows) * len(s_rows))
-    return SlidingFeatures(
-        job.r.rows, job.s.rows, comparisons, len(job.predicate.terms), passed / pairs
-    )
+    terms = job.predicate.terms
+    bands = sum(isinstance(term, Band) for term in terms)
+    return SlidingFeatures(job.r.rows, job.s.rows, comparisons, len(terms), passed / pairs, bands)
 
 
-def walk(features: SlidingFeatures, order: str, threads: int) -> tuple[str, tuple[str, ...]]:
+def walk(features: SlidingFeatures, threads: int) -> tuple[str, tuple[str, ...]]:
     """Walk the tree; return the engine's name and a sentence for each branch."""
     met = f"an arrival meets {features.comparisons:,.0f} tuples"
-    scan_limit = SCANNED[min(features.terms, max(SCANNED))]
+    several = features.terms > 1 and features.bands > 0
+    kind = "terms" if several else "band" if features.bands else "equality"
+    scan_limit = SCANNED[kind]
     reasons = []
-    if ORDERS.index(order) > ORDERS.index("outer"):
-        reasons.append(f"order {order}: of the indexes none keeps it, so a scan")
-    elif features.passed >= DENSE:
+    if several and features.passed >= DENSE:
         dense = f"{features.passed:.0%} of the pairs pass the most selective term"
         reasons.append(f"{dense}, from {DENSE:.0%} on an index does not help: a scan")
     elif features.comparisons < scan_limit:
         reasons.append(f"{met}, below {scan_limit:,} a scan is cheaper")
-    elif features.comparisons < LARGE:
-        reasons.append(f"{met}: an index; below {LARGE:,} B+-trees")
-        return "ibwj-bptree", tuple(reasons)
     else:
-        reasons.append(f"{met}: an index; from {LARGE:,} on merge trees")
-        return "ibwj-pim", tuple(reasons)
+        reasons.append(f"{met}: an index; flat blocks are the fastest")
+        return "ibwj-flat", tuple(reasons)
     if threads > 1 and features.comparisons >= SHARED:
         reasons.append(f"{threads} threads, and {met}: shared between them")
         return "splitjoin", tuple(reasons)

@@ -147,7 +147,7 @@ def advise(job: Job, goal: str | None = None, sample_tuples: int = SAMPLE_TUPLES
     """
     if not covers(job):
         met = sliding.measure(job)
-        engine, reasons = sliding.walk(met, job.order, job.threads)
+        engine, reasons = sliding.walk(met, job.threads)
         return Advice(engine, reasons, met, "throughput")
     features = measure(job, sample_tuples)
     aim = goal or ("latency" if job.arrival == "replay" else "throughput")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, runner
-from streamjoin.cli import calls, figures
+from streamjoin.cli import calls, figures, live
 from streamjoin.cli.options import FORCE_HELP
 from streamjoin.cli.terminal import (
     duration,
@@ -30,9 +30,14 @@ examples:
   streamjoin bench list
   streamjoin bench iawj-micro --size quick
   streamjoin bench calls --size full
+  streamjoin bench live
 
 An interrupted run goes on where it was when the same command is typed again.
 """
+
+
+OWN_TABLES = {"calls": calls.run, "live": live.run}
+"""Benchmarks of their own kind, by name."""
 
 
 class BenchVerb:
@@ -44,11 +49,13 @@ class BenchVerb:
         """Add the verb's flags."""
         parser.epilog = EPILOG
         parser.add_argument(
-            "name", metavar="NAME", help="list, calls, an experiment, or a TOML file"
+            "name", metavar="NAME", help="list, calls, live, an experiment, or a TOML file"
         )
         parser.add_argument("--size", choices=experiments.SIZES, default="quick")
         parser.add_argument(
-            "--threads", type=int, help="default: all processors; calls: 1, and CPU time is shown"
+            "--threads",
+            type=int,
+            help="default: all processors; calls and live: 1, and CPU time is shown",
         )
         parser.add_argument("--out", type=Path, metavar="RUN", help="default runs/bench/NAME-SIZE")
         parser.add_argument("--data", type=Path, default=Path("runs/workloads"), metavar="DIR")
@@ -61,8 +68,8 @@ class BenchVerb:
         if args.name == "list":
             return _list(args)
         check_options(threads=threads, speedup=1.0, order="none", arrival="instant")
-        if args.name == "calls":
-            return calls.run(args)
+        if args.name in OWN_TABLES:
+            return OWN_TABLES[args.name](args)
         experiment = experiments.read(args.name, args.size)
         runner.check(experiment, args.size)
         out = args.out or Path("runs/bench") / f"{experiment.name}-{args.size}"

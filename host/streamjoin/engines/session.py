@@ -1,9 +1,12 @@
 """The persistent form of an engine: it keeps its windows from one call to the next."""
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from streamjoin.tuples import Int64s, Rows, Stream
+from numpy.typing import NDArray
+
+from streamjoin.tuples import Int64s, Rows
 
 
 class Kept(NamedTuple):
@@ -17,6 +20,27 @@ class Kept(NamedTuple):
 
     first: tuple[int, int]
     end: tuple[int, int]
+
+
+class Arriving(NamedTuple):
+    """Arriving tuples of one stream, in order, as engines compare them.
+
+    Attributes
+    ----------
+    columns : mapping of str to ndarray
+        The join columns.
+    ts : ndarray of int64
+        Arrival times in microseconds.
+    numbers : ndarray of int64
+        What each tuple is called in results.
+    missing : ndarray of bool, or None
+        Which lack a join column's value.
+    """
+
+    columns: Mapping[str, Any]
+    ts: Int64s
+    numbers: Int64s
+    missing: NDArray[Any] | None
 
 
 class Fits(NamedTuple):
@@ -66,7 +90,7 @@ class Session(ABC):
 
     @abstractmethod
     def join(
-        self, kept: Kept, r: Stream | None, s: Stream | None, fits: Fits
+        self, kept: Kept, r: Arriving | None, s: Arriving | None, fits: Fits
     ) -> tuple[NumberedPairs, Kept]:
         """Join arriving tuples, and return their pairs and what the windows then hold.
 
@@ -74,8 +98,8 @@ class Session(ABC):
         ----------
         kept : Kept
             What this returned last, or before, if the calls since were in vain.
-        r, s : Stream or None
-            The next tuples in arrival order, with ``numbers``; none arrives before an earlier one.
+        r, s : Arriving or None
+            The next tuples in arrival order; none arrives before an earlier one.
         fits : Fits
             Maximum pairs.
 

@@ -2,10 +2,9 @@
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +47,7 @@ _READ: weakref.WeakSet[Any] = weakref.WeakSet()
 """Readers that were read: nothing else says so of them."""
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """Tuples of one stream as they were given, in any order.
 
     Attributes
@@ -113,7 +111,7 @@ class Batch:
         kept = np.flatnonzero(~beyond(self.ts, lateness_us))
         order = in_order(self.ts[kept])
         numbers = kept if order is None else kept[order]
-        ordered = replace(self, table=None).take(numbers)
+        ordered = self._replace(table=None).take(numbers)
         late = self.rows - ordered.rows
         return Stream(
             ordered.columns, self.ts[numbers], source, self.table, ordered.missing, numbers, late
@@ -161,7 +159,7 @@ def from_file(path: Path, columns: list[str], arrival: ArrivalColumn) -> Batch:
     batch = from_arrow(read_table(path, columns, arrival), columns, arrival, source)
     read, check = partial(_read_again, path, before), partial(_check_same, path, before)
     later = Later(schema_of(path), batch.table, read, source, check)
-    return warn_of_hint(replace(batch, table=later))
+    return warn_of_hint(batch._replace(table=later))
 
 
 def _check_same(path: Path, before: Stamp) -> None:
@@ -190,7 +188,7 @@ def _from_dataset(data: Any, columns: list[str], arrival: ArrivalColumn, name: s
     read = partial(_read_dataset, data, name, _stamps(data))
     held = read(list(dict.fromkeys([*columns, *([ts] if ts else [])])))
     batch = from_arrow(held, columns, arrival, name)
-    return replace(batch, table=Later(data.schema, held, read, name))
+    return batch._replace(table=Later(data.schema, held, read, name))
 
 
 def _stamps(data: Any) -> Stamp:

@@ -1,7 +1,11 @@
-"""What a live stream holds: tuples that wait or are in the window, and rows that are owed."""
+"""What a live join holds, as one immutable value: tuples that wait or are in windows, and results.
 
-from dataclasses import dataclass
-from typing import Any
+A call replaces the whole value (:class:`Book`) when nothing can fail any more. So a call that fails
+or is interrupted, at whatever line, has either changed nothing or been done.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +17,12 @@ from streamjoin.live.layout import Layout
 from streamjoin.live.payload import Payload
 from streamjoin.tuples import Int64s, Stream
 
+if TYPE_CHECKING:
+    from streamjoin.engines.session import Kept, Session
+    from streamjoin.live.matches import Matches
 
-@dataclass(frozen=True)
-class Held:
+
+class Held(NamedTuple):
     """Tuples and their numbers: the tuples of the stream pushed before each.
 
     ``met`` says of each whether it was in a pair, where the kind of join needs it.
@@ -42,17 +49,15 @@ class Held:
         return Stream(batch.columns, self.ts, source, None, batch.missing, self.numbers)
 
 
-@dataclass(frozen=True)
-class Owed:
+class Owed(NamedTuple):
     """Tuples whose rows are certain, and the rows' times, before which others may come."""
 
     held: Held
     times: Int64s
 
 
-@dataclass(frozen=True)
-class State:
-    """The state of a stream; it is replaced as a whole, so a call that fails leaves it unchanged.
+class State(NamedTuple):
+    """The state of a stream.
 
     Attributes
     ----------
@@ -83,3 +88,70 @@ class State:
     window: Held | None = None
     owed: Owed | None = None
     payload: Payload | None = None
+
+
+class Progress(NamedTuple):
+    """What a join has done.
+
+    Attributes
+    ----------
+    rounds, pairs, digest : int
+        Rounds, their pairs and the pairs' digest.
+    done_us, last_us : int
+        Time before which all is joined, and the last arrival that was.
+    decided : deque of Matches
+        Results that have not been taken. It is filled before it is put here, and results are only
+        taken from it.
+    opened : bool
+        Whether the engine was asked for a session.
+    session : Session or None
+        The engine's session.
+    kept : Kept or None
+        What the windows of the session hold.
+    """
+
+    rounds: int
+    pairs: int
+    digest: int
+    done_us: int
+    last_us: int
+    decided: "deque[Matches]"
+    opened: bool = False
+    session: "Session | None" = None
+    kept: "Kept | None" = None
+
+
+class Now(NamedTuple):
+    """All that a join holds.
+
+    Attributes
+    ----------
+    sides : tuple of State
+        Of R and of S.
+    progress : Progress
+        What has been done.
+    stamped : bool or None
+        Whether tuples are stamped when they are pushed; None until there are some.
+    """
+
+    sides: tuple[State, State]
+    progress: Progress
+    stamped: bool | None
+
+
+class Book:
+    """Holds the one value, which is replaced by one assignment.
+
+    Attributes
+    ----------
+    now : Now
+        The value.
+    """
+
+    def __init__(self) -> None:
+        progress = Progress(0, 0, 0, LONG_AGO, LONG_AGO, deque())
+        self.now = Now((State(), State()), progress, None)
+
+    def turn(self, **changed: Any) -> None:
+        """Replace parts of the value."""
+        self.now = self.now._replace(**changed)

@@ -10,8 +10,8 @@ and by the tuples that wait.
 """
 
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,7 @@ from streamjoin.api import as_window
 from streamjoin.engines import catalog
 from streamjoin.errors import InputError
 from streamjoin.inputs.batches import Batch
+from streamjoin.live.held import Book, Now
 from streamjoin.live.matches import Matches
 from streamjoin.live.rounds import MAX_WAITING_TUPLES, Asked, Rounds
 from streamjoin.live.side import Side
@@ -94,15 +95,15 @@ class StreamJoiner:
         self._engine = catalog.live(engine, predicate, how)
         self._lateness_us = parse_lateness(lateness)
         arrivals = Arrivals.parse(ts, ts_unit, window)
-        self._r = Side("r", predicate.r_columns, arrivals.r, self._lateness_us)
-        self._s = Side("s", predicate.s_columns, arrivals.s, self._lateness_us)
-        self._stamped: bool | None = None
+        self._book = book = Book()
+        self._r = Side("r", predicate.r_columns, arrivals.r, self._lateness_us, book)
+        self._s = Side("s", predicate.s_columns, arrivals.s, self._lateness_us, book)
         self._clock = Meter()
         self._clock.start()
         self._clock.stop()
         self._lock = threading.RLock()
         self._asked = Asked(predicate, window, threads, order, max_pairs, how)
-        self._rounds = Rounds(self._engine, self._asked, knobs, self._r, self._s)
+        self._rounds = Rounds(self._engine, self._asked, knobs, (self._r, self._s), book)
 
     def push_r(self, data: object) -> None:
         """Push tuples of R: Arrow data, a data frame or a mapping of arrays, in arrival order.
@@ -134,7 +135,7 @@ class StreamJoiner:
         if reached_us is None:
             raise InputError(f"advance takes an integer number of microseconds, not {ts_us!r}")
         with self._lock:
-            self._r.state, self._s.state = self._r.reached(reached_us), self._s.reached(reached_us)
+            self._book.turn(sides=(self._r.reached(reached_us), self._s.reached(reached_us)))
 
     def end(self) -> None:
         """Say that no more tuples will arrive: :meth:`results` then joins all that is left."""
@@ -152,18 +153,25 @@ class StreamJoiner:
             If a single tuple has more matches than ``max_pairs`` or than the free memory holds; it
             and all later tuples stay waiting.
         """
-        while (matches := self._next()) is not None:
-            if len(matches):
-                yield matches
+        book, inner = self._book, self._asked.how == "inner"
+        while (decided := self._next()) is not None:
+            try:
+                # Taken and yielded without a line of Python between them, where an interrupt
+                # could lose a result.
+                yield from iter(decided.popleft, None)
+            except IndexError:  # all are taken
+                (r, s), progress, _ = book.now
+                if inner and not (r.waiting or s.waiting or progress.decided):
+                    return
 
-    def _next(self) -> Matches | None:
+    def _next(self) -> deque[Matches] | None:
         with self._lock:
             return self._rounds.next()
 
     @property
     def metrics(self) -> dict[str, Any]:
         """Metrics so far: tuples, pairs and their digest, late and waiting tuples."""
-        done, asked = self._rounds.progress, self._asked
+        done, asked = self._book.now.progress, self._asked
         return {
             "engine": self._engine.name,
             "n_r": self._r.state.pushed,
@@ -182,8 +190,6 @@ class StreamJoiner:
     def close(self) -> None:
         """Drop tuples and rows that wait; pushing is refused from now on."""
         with self._lock:
-            for side in (self._r, self._s):
-                side.state = replace(side.state, waiting=(), window=None, owed=None, payload=None)
             self._rounds.close()
 
     def __enter__(self) -> "StreamJoiner":
@@ -197,7 +203,7 @@ class StreamJoiner:
     ) -> None:
         waiting = self._waiting
         how = self._asked.how
-        owed = self._rounds.progress.decided or self._r.owes(how) or self._s.owes(how)
+        owed = self._book.now.progress.decided or self._r.owes(how) or self._s.owes(how)
         self.close()
         if waiting and kind is None:
             raise InputError(
@@ -220,37 +226,43 @@ class StreamJoiner:
 
     def _push(self, side: Side, data: Any) -> None:
         with self._lock:
-            if self._ended:
+            if self._rounds.ended:
                 raise InputError(f"{side.name}: the input has ended; open a new StreamJoiner")
             batch = side.read(data)
             if batch.rows:  # a batch without rows does not even set types
                 self._keep(side, batch)
-                if self._asked.how == "inner":
+                if side.form is None and self._asked.how == "inner":
                     side.learn(data, batch)
 
     def _keep(self, side: Side, batch: Batch) -> None:
-        if self._waiting + batch.rows > MAX_WAITING_TUPLES:
+        (r, s), progress, known = self._book.now
+        some = batch.rows > MAX_WAITING_TUPLES or r.waiting or s.waiting
+        if some and self._waiting + batch.rows > MAX_WAITING_TUPLES:
             raise InputError(
                 f"{side.name}: {self._waiting} tuples wait to be joined, the maximum is "
                 f"{MAX_WAITING_TUPLES}: "
                 "take results(), or call advance() for a stream that is silent"
             )
         stamped = batch.ts is None
-        if self._stamped not in {None, stamped}:
+        if known is not None and known != stamped:
             raise InputError(f"{side.name}: give all batches of both streams a ts, or none")
         if stamped and self._lateness_us is not None:
             raise InputError(f"{side.name}: a lateness needs the arrival times: there is no ts")
         ts, stamp_us = batch.ts, 0
         if ts is None:  # they arrive now: after all that was pushed before
             stamp_us = max(int(self._clock.now_us()), side.frontier_us, 0)
-            ts = np.full(batch.rows, stamp_us, dtype=np.int64)
+            ts = np.empty(batch.rows, dtype=np.int64)
+            ts.fill(stamp_us)
         of_r = side is self._r
-        r, s = self._r.state, self._s.state
-        r, s = (side.pushed(batch, ts), s) if of_r else (r, side.pushed(batch, ts))
+        if of_r:
+            r = side.pushed(batch, ts)
+        else:
+            s = side.pushed(batch, ts)
         self._rounds.types(r.types, s.types)
-        if stamped:
-            # At equal times R precedes S, so an R tuple after an S tuple needs a later time.
-            r = self._r.reached(stamp_us + (not of_r), r)
+        if stamped and of_r:
             s = self._s.reached(stamp_us, s)
+        elif stamped:
+            # At equal times R precedes S, so an R tuple after an S tuple needs a later time.
+            r = self._r.reached(stamp_us + 1, r)
         # Nothing can fail any more: a batch that is refused has changed nothing.
-        self._r.state, self._s.state, self._stamped = r, s, stamped
+        self._book.now = Now((r, s), progress, stamped)

@@ -7,7 +7,7 @@ import numpy as np
 from streamjoin.live.payload import RowSource, as_table
 from streamjoin.results import lookups
 from streamjoin.results.rows import Joined
-from streamjoin.tuples import Int64s, Pairs, Rows
+from streamjoin.tuples import Int64s, Rows
 
 
 class Matches(Joined):
@@ -26,15 +26,15 @@ class Matches(Joined):
         self,
         how: str,
         tables: tuple[Any, Any],
-        pairs: Pairs,
-        named: Pairs,
+        positions: tuple[Rows, Rows],
+        named: tuple[Int64s, Int64s],
         ts: Int64s,
         *,
         offsets: tuple[int, int] = (0, 0),
     ) -> None:
-        self._kind, self._tables, self._looked_up = how, tables, pairs
+        self._kind, self._tables, self._looked_up = how, tables, positions
         self._offsets = offsets
-        self.r_rows, self.s_rows, self.ts = named.r_rows, named.s_rows, ts
+        (self.r_rows, self.s_rows), self.ts = named, ts
 
     @property
     def _ts(self) -> Int64s:
@@ -50,10 +50,10 @@ class Matches(Joined):
 
     @property
     def _positions(self) -> tuple[Rows, Rows]:
-        rows, (r, s) = self._looked_up, self._offsets
+        (r_rows, s_rows), (r, s) = self._looked_up, self._offsets
         if not r and not s:
-            return rows.r_rows, rows.s_rows
-        return rows.r_rows.astype(np.int64) + r, rows.s_rows.astype(np.int64) + s
+            return r_rows, s_rows
+        return r_rows.astype(np.int64) + r, s_rows.astype(np.int64) + s
 
     def _lookup(self, side: str) -> lookups.Lookup:
         table = self._tables["rs".index(side)]

@@ -4,13 +4,15 @@ Pushed rows are appended in constant time, and copied together in pieces. A sequ
 once it was made, so results can look rows up in it whatever has been pushed since.
 """
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamjoin.errors import UnavailableError
 from streamjoin.inputs.files import arrow
+from streamjoin.inputs.payload import written_out
+from streamjoin.inputs.sources import Arrays, Later
 
 if TYPE_CHECKING:
     from streamjoin.live.layout import Layout
@@ -67,8 +69,7 @@ class _Piece(NamedTuple):
     rows: Any
 
 
-@dataclass(frozen=True)
-class Payload:
+class Payload(NamedTuple):
     """Rows of a stream by serial number.
 
     Attributes
@@ -77,47 +78,53 @@ class Payload:
         Serial numbers of the first row that is needed and of the next one.
     start : int
         Serial number of the first row that is there.
+    pieces : tuple
+        Rows that were copied together, and the serial number where each piece ends.
+    parts : list, or None
+        Rows behind the pieces as they were pushed. Only the first are of this sequence:
+        longer ones share the list.
+    last_parts, last_rows : int
+        Parts of this sequence, and their rows.
     """
 
     first: int = 0
     end: int = 0
     start: int = 0
-    _pieces: tuple[_Piece, ...] = ()
-    _parts: list[Any] = field(default_factory=list)
-    _count: int = 0
-    _rows: int = 0
+    pieces: tuple[_Piece, ...] = ()
+    parts: list[Any] | None = None
+    last_parts: int = 0
+    last_rows: int = 0
 
     def with_rows(self, table: Any, rows: int, layout: "Layout | None") -> "Payload":
         """Return it with more rows; ``table`` is None where they cannot be looked up."""
-        parts, count, held = self._parts, self._count, self._rows + rows
-        if len(parts) > count:  # appended by a call that failed
-            parts = parts[:count]
+        first, end, start, pieces, parts, count, held = self
+        if parts is None or len(parts) > count:  # appended by a call that failed
+            parts = [] if parts is None else parts[:count]
         parts.append(table)
-        count, end = count + 1, self.end + rows
+        count, end, held = count + 1, end + rows, held + rows
         if count < PIECE_PARTS and held < PIECE_ROWS:
-            return Payload(self.first, end, self.start, self._pieces, parts, count, held)
-        pieces = [piece for piece in self._pieces if piece.end > self.first]
-        pieces.append(_Piece(end, _together(parts, layout)))
-        gone = len(self._pieces) + 1 - len(pieces)
-        start = self._pieces[gone - 1].end if gone else self.start
-        return Payload(self.first, end, start, tuple(pieces))
+            return Payload(first, end, start, pieces, parts, count, held)
+        needed = [piece for piece in pieces if piece.end > first]
+        needed.append(_Piece(end, _together(parts, layout)))
+        gone = len(pieces) + 1 - len(needed)
+        start = pieces[gone - 1].end if gone else start
+        return Payload(first, end, start, tuple(needed))
 
     def since(self, first: int) -> "Payload":
         """Return it when rows before one are not needed any more."""
-        return Payload(
-            first, self.end, self.start, self._pieces, self._parts, self._count, self._rows
-        )
+        if first == self.first:
+            return self
+        return Payload(first, *self[1:])
 
     def table(self, layout: "Layout | None") -> Any:
         """Return all rows that are there as an Arrow table; None where some cannot be looked up."""
-        parts = [*(piece.rows for piece in self._pieces), *self._parts[: self._count]]
+        parts = [*(piece.rows for piece in self.pieces), *(self.parts or ())[: self.last_parts]]
         if layout is None or not parts or any(part is None for part in parts):
             return None
         return arrow().concat_tables([layout.fit(as_table(part)) for part in parts])
 
 
-@dataclass(frozen=True)
-class RowSource:
+class RowSource(NamedTuple):
     """The rows in which a result's rows are looked up, and the layout that they had then."""
 
     payload: Payload
@@ -137,3 +144,31 @@ def _together(parts: list[Any], layout: "Layout | None") -> Any:
         return rows
     tables = [layout.fit(as_table(part)) for part in parts]
     return arrow().concat_tables(tables).combine_chunks()
+
+
+def _is_shared(data: Any) -> bool:
+    """Say whether others may write to what is given: Arrow data and polars' frames are fixed."""
+    return type(data).__module__.partition(".")[0] == "pandas"
+
+
+def own_table(table: Any, data: Any) -> Any:
+    """Return the columns of a batch as a table that nobody else writes to; None without Arrow."""
+    try:
+        if isinstance(table, Arrays):
+            table = table.copied()
+        elif isinstance(table, Later):
+            table = table.select(table.column_names)
+        elif _is_shared(data):
+            table = _copied(table)
+    except UnavailableError:
+        return None
+    return written_out(table, dictionaries=True)
+
+
+def _copied(table: Any) -> Any:
+    """Return a table of the same values in memory of its own."""
+    pa = arrow()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()

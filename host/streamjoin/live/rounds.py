@@ -6,8 +6,9 @@ fill its windows, followed by the arrivals: the time of a round is proportional 
 """
 
 import time
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,15 @@ from streamjoin import run
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import Job
 from streamjoin.engines.kinds import NEVER
-from streamjoin.engines.session import Fits, Kept, Session
+from streamjoin.engines.session import Arriving, Fits
 from streamjoin.errors import NARROWER, TooLargeError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs.agreement import Types, agreed_types, comparable
 from streamjoin.inputs.conversion import as_compared, equal_columns, targets
-from streamjoin.inputs.lateness import LONG_AGO
-from streamjoin.live.held import Held
+from streamjoin.live.held import Book, Held, Now, Progress, State
 from streamjoin.live.matches import Matches
 from streamjoin.live.payload import Payload, RowSource
-from streamjoin.live.side import Side
+from streamjoin.live.side import Side, after
 from streamjoin.live.undecided import Limits, decided_by, passed_us
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Pairs, Stream, arrival_positions
@@ -45,6 +45,8 @@ ROOM = 4
 FREE_FOR_S = 0.1
 """Seconds for which the free memory is not read again."""
 
+NO_LIMITS = Fits(None, None)
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -58,31 +60,6 @@ class Asked:
     how: str
 
 
-@dataclass(frozen=True)
-class Progress:
-    """What a join has done; replaced as a whole.
-
-    Attributes
-    ----------
-    rounds, pairs, digest : int
-        Rounds, their pairs and the pairs' digest.
-    done_us, last_us : int
-        Time before which all is joined, and the last arrival that was.
-    decided : tuple of Matches
-        Results that have not been taken.
-    kept : Kept or None
-        What the windows of an engine's session hold.
-    """
-
-    rounds: int = 0
-    pairs: int = 0
-    digest: int = 0
-    done_us: int = LONG_AGO
-    last_us: int = LONG_AGO
-    decided: tuple[Matches, ...] = ()
-    kept: Kept | None = None
-
-
 class Rounds:
     """The rounds of a join.
 
@@ -94,27 +71,31 @@ class Rounds:
         What was asked for.
     knobs : mapping or None
         The engine's knobs.
-    r, s : Side
-        The streams.
+    sides : tuple of Side
+        R and S.
+    book : Book
+        What the join holds.
 
     Attributes
     ----------
     ended : bool
         Whether no more tuples will arrive.
-    progress : Progress
-        What has been done.
     """
 
     def __init__(
-        self, engine: Engine, asked: Asked, knobs: Mapping[str, Any] | None, r: Side, s: Side
+        self,
+        engine: Engine,
+        asked: Asked,
+        knobs: Mapping[str, Any] | None,
+        sides: tuple[Side, Side],
+        book: Book,
     ) -> None:
-        self._engine, self._asked, self._r, self._s = engine, asked, r, s
-        self.ended, self.progress = False, Progress()
-        self._prepared = self._opened = False
-        self._session: Session | None = None
+        self._engine, self._asked, (self._r, self._s) = engine, asked, sides
+        self._book, self.ended = book, False
+        self._prepared = False
         self._words = (False, False)
         self._types_of: tuple[Any, Any, Any] = (None, None, None)
-        self._fitting: tuple[float, int | None] = (-1.0, None)
+        self._fitting: tuple[float, Fits] = (-1.0, NO_LIMITS)
         self._tuples = MAX_WAITING_TUPLES
         # Refuse options that do not fit together early.
         self._knobs = run.complete(engine, self._job(*self._joining(None, None)), knobs).knobs
@@ -136,37 +117,43 @@ class Rounds:
         return self.types(self._r.state.types, self._s.state.types)
 
     def close(self) -> None:
-        """Drop results that were not taken, and the engine's session."""
-        self.ended, self._session = True, None
-        self.progress = replace(self.progress, decided=(), kept=None)
+        """Drop all that waits, results that were not taken, and the engine's session."""
+        self.ended, now = True, self._book.now
+        now.progress.decided.clear()
+        r, s = (
+            state._replace(waiting=(), window=None, owed=None, payload=None) for state in now.sides
+        )
+        progress = now.progress._replace(opened=True, session=None, kept=None)
+        self._book.now = Now((r, s), progress, now.stamped)
 
-    def next(self) -> Matches | None:
-        """Join one round of tuples; return None if none can be joined.
+    def next(self) -> deque[Matches] | None:
+        """Join one round of tuples; return the results to take, None if no tuple can be joined.
 
         A round that has too many pairs is cut in half until it fits.
         """
         inner = self._asked.how == "inner"
         while True:
-            decided = self.progress.decided
-            if decided:
-                self.progress = replace(self.progress, decided=decided[1:])
-                return decided[0]
-            if inner and not self._r.state.waiting and not self._s.state.waiting:
+            (r, s), progress, _ = self._book.now
+            if progress.decided:
+                return progress.decided
+            if inner and not r.waiting and not s.waiting:
                 return None
             ready = self._ready(min(ROUND_TUPLES, self._tuples))
-            count = sum(len(held.ts) for held in ready if held is not None)
+            r_ready, s_ready = ready
+            count = 0 if r_ready is None else len(r_ready.ts)
+            count += 0 if s_ready is None else len(s_ready.ts)
             if not count and inner:
                 return None
             if not count:
                 passed = passed_us((self._r, self._s), ready, self.ended)
-                if passed <= self.progress.done_us:
+                if passed <= progress.done_us:
                     return None
             try:
-                if count and self._keeps():
-                    return self._join_kept(*ready)
-                return self._join(*ready)
+                if count and (progress.session is not None or self._keeps()):
+                    return self._join_kept(r_ready, s_ready)
+                return self._join(r_ready, s_ready)
             except MemoryError as error:
-                self._fitting = (-1.0, None)
+                self._fitting = (-1.0, NO_LIMITS)
                 if not count:
                     raise
                 if count == 1:
@@ -175,9 +162,10 @@ class Rounds:
 
     def _keeps(self) -> bool:
         """Open the engine's session once both streams have types; say whether there is one."""
-        if self._opened or self._asked.how != "inner":
-            return self._session is not None
-        types = (self._r.state.types, self._s.state.types)
+        (r_state, s_state), progress, stamped = self._book.now
+        if progress.opened or self._asked.how != "inner":
+            return progress.session is not None
+        types = (r_state.types, s_state.types)
         if types[0] is None or types[1] is None:
             return False
         held = self._joining(None, None)
@@ -187,63 +175,81 @@ class Rounds:
         job = run.complete(self._engine, self._job_of(r, s), self._knobs)
         session = self._engine.open(job)
         if session is None:
-            self._opened = True
+            self._book.turn(progress=progress._replace(opened=True))
             return False
         names = (self._asked.predicate.r_columns, self._asked.predicate.s_columns)
         self._words = (
             all(types[0][name].kind in "iu" for name in names[0]),
             all(types[1][name].kind in "iu" for name in names[1]),
         )
-        states = [
-            replace(side.state, window=None, payload=_appended(side, each))
-            for side, each in zip((self._r, self._s), held, strict=True)
-        ]
-        progress = replace(self.progress, kept=session.kept)
-        self._r.state, self._s.state, self.progress = states[0], states[1], progress
-        self._session, self._opened = session, True
+        r_state = r_state._replace(
+            window=None, payload=_appended(r_state, held[0] if len(held[0].ts) else None)
+        )
+        s_state = s_state._replace(
+            window=None, payload=_appended(s_state, held[1] if len(held[1].ts) else None)
+        )
+        progress = progress._replace(opened=True, session=session, kept=session.kept)
+        self._book.now = Now((r_state, s_state), progress, stamped)
         return True
 
-    def _join_kept(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
+    def _join_kept(self, r_ready: Held | None, s_ready: Held | None) -> deque[Matches]:
         """Join a round by the engine's session."""
-        progress, session, now_s = self.progress, self._session, time.monotonic()
+        (r_state, s_state), progress, stamped = self._book.now
+        session, fits = progress.session, self._fits()
         assert session is not None
         assert progress.kept is not None
-        if now_s > self._fitting[0]:
-            self._fitting = (now_s + FREE_FOR_S, pairs_that_fit())
-        fits = Fits(self._asked.max_pairs, self._fitting[1])
-        r, s = self._arriving(self._r, r_ready), self._arriving(self._s, s_ready)
+        r = None if r_ready is None else self._arriving(self._r, r_ready)
+        s = None if s_ready is None else self._arriving(self._s, s_ready)
         numbered, kept = session.join(progress.kept, r, s, fits)
-        payloads = [
-            _appended(side, held) for side, held in ((self._r, r_ready), (self._s, s_ready))
-        ]
-        tables = (
-            RowSource(payloads[0], self._r.state.layout),
-            RowSource(payloads[1], self._s.state.layout),
-        )
-        named, rows = numbered.named, Pairs(numbered.r_rows, numbered.s_rows)
-        offsets = (numbered.base[0] - payloads[0].start, numbered.base[1] - payloads[1].start)
-        matches = Matches(
-            "inner", tables, rows, Pairs(named[0], named[1]), named[2], offsets=offsets
-        )
-        r_state = self._r.after(r_ready, None, None, payloads[0].since(kept.first[0]))
-        s_state = self._s.after(s_ready, None, None, payloads[1].since(kept.first[1]))
+        r_rows, s_rows = _appended(r_state, r_ready), _appended(s_state, s_ready)
+        pairs = len(numbered.r_rows)
+        decided: deque[Matches] = deque()
+        if pairs:
+            offsets = (numbered.base[0] - r_rows.start, numbered.base[1] - s_rows.start)
+            named = numbered.named
+            matches = Matches(
+                "inner",
+                (RowSource(r_rows, r_state.layout), RowSource(s_rows, s_state.layout)),
+                (numbered.r_rows, numbered.s_rows),
+                (named[0], named[1]),
+                named[2],
+                offsets=offsets,
+            )
+            decided.append(matches)
         done = Progress(
             progress.rounds + 1,
-            progress.pairs + len(matches),
+            progress.pairs + pairs,
             (progress.digest + numbered.digest) % (1 << 64),
-            kept=kept,
+            progress.done_us,
+            progress.last_us,
+            decided,
+            True,
+            session,
+            kept,
         )
-        self._r.state, self._s.state, self.progress = r_state, s_state, done
-        self._grow(len(matches), fits.fitting_pairs)
-        return matches
+        states = (
+            after(r_state, r_ready, None, None, r_rows.since(kept.first[0])),
+            after(s_state, s_ready, None, None, s_rows.since(kept.first[1])),
+        )
+        self._book.now = Now(states, done, stamped)
+        if self._tuples < MAX_WAITING_TUPLES:
+            self._grow(pairs, fits.fitting_pairs)
+        return decided
 
-    def _arriving(self, side: Side, held: Held | None) -> Stream | None:
+    def _fits(self) -> Fits:
+        """Return the maximum pairs of a round, by free memory that was read lately."""
+        now_s = time.monotonic()
+        if now_s > self._fitting[0]:
+            fits = Fits(self._asked.max_pairs, pairs_that_fit())
+            self._fitting = (now_s + FREE_FOR_S, fits)
+        return self._fitting[1]
+
+    def _arriving(self, side: Side, held: Held) -> Arriving:
         """Return arrivals as an engine compares them."""
-        if held is None:
-            return None
         if self._words[side is self._s]:
-            return held.stream(side.name)
-        return self._compared(side, held)
+            return Arriving(held.batch.columns, held.ts, held.numbers, held.batch.missing)
+        stream = self._compared(side, held)
+        return Arriving(stream.columns, stream.ts, held.numbers, stream.missing)
 
     def _compared(self, side: Side, held: Held) -> Stream:
         """Return tuples of one stream as an engine compares them, by the types of both."""
@@ -260,13 +266,17 @@ class Rounds:
 
     def _ready(self, count: int) -> tuple[Held | None, Held | None]:
         """Return the first ``count`` tuples that no later arrival can precede."""
+        (r_state, s_state), _, _ = self._book.now
         r_last_us = s_last_us = MAX_US
         if not self.ended:
-            r_last_us = min(self._r.frontier_us, self._s.frontier_us)
-            s_last_us = min(self._r.frontier_us - 1, self._s.frontier_us)
-        r_types, s_types = self._types()
-        r, s = self._r.ready(r_last_us, r_types), self._s.ready(s_last_us, s_types)
-        if r is None or s is None or len(r.ts) + len(s.ts) <= count:
+            r_us, s_us = r_state.newest_us - self._r.late_us, s_state.newest_us - self._s.late_us
+            r_last_us, s_last_us = (s_us, s_us) if s_us < r_us else (r_us, r_us - 1)
+        r_types, s_types = self.types(r_state.types, s_state.types)
+        r = self._r.ready(r_last_us, r_types) if r_state.waiting else None
+        s = self._s.ready(s_last_us, s_types) if s_state.waiting else None
+        if r is None or s is None:
+            return _first(r, count) if r else None, _first(s, count) if s else None
+        if len(r.ts) + len(s.ts) <= count:
             return _first(r, count), _first(s, count)
         r_positions, s_positions = arrival_positions(r.ts, s.ts)
         r_count, s_count = (
@@ -292,7 +302,7 @@ class Rounds:
             what=f"{name}: row {held.numbers[0]} alone",
         )
 
-    def _join(self, r_ready: Held | None, s_ready: Held | None) -> Matches:
+    def _join(self, r_ready: Held | None, s_ready: Held | None) -> deque[Matches]:
         held = self._joining(r_ready, s_ready)
         job = run.complete(self._engine, self._job(*held), self._knobs)
         if not self._prepared:
@@ -307,27 +317,31 @@ class Rounds:
         batches = decided.matches(self._asked.max_pairs)
         rows = sum(len(each) for each in batches)
         digest = sum(int(Pairs(each.r_rows, each.s_rows).digest, 16) for each in batches)
-        r = self._r.after(r_ready, decided.windows[0], decided.owed[0])
-        s = self._s.after(s_ready, decided.windows[1], decided.owed[1])
-        before = self.progress
+        (r, s), before, stamped = self._book.now
+        r = after(r, r_ready, decided.windows[0], decided.owed[0])
+        s = after(s, s_ready, decided.windows[1], decided.owed[1])
+        left = deque(each for each in batches if len(each))
         done = Progress(
             before.rounds + 1,
             before.pairs + rows,
             (before.digest + digest) % (1 << 64),
             limits.done_us,
             max(before.last_us, limits.reached_us),
-            batches[1:],
+            left,
+            before.opened,
         )
         # All slow steps are done: an interrupt before leaves the round undone, after leaves it
         # done.
-        self._r.state, self._s.state, self.progress = r, s, done
+        self._book.now = Now((r, s), done, stamped)
         self._grow(rows, fitting)
-        return batches[0]
+        return left
 
     def _limits(self, job: Job, ready: tuple[Held | None, Held | None]) -> Limits:
         """Return what will have passed once these are joined."""
         done_us = passed_us((self._r, self._s), ready, self.ended)
-        reached_us = max(self.progress.last_us, job.end_us) if job.tuples else self.progress.last_us
+        reached_us = self._book.now.progress.last_us
+        if job.tuples:
+            reached_us = max(reached_us, job.end_us)
         ordered, rows_us, last_us = self._asked.order != "none", NEVER, NEVER
         if done_us == NEVER:
             last_us = reached_us
@@ -363,12 +377,12 @@ class Rounds:
         )
 
 
-def _appended(side: Side, held: Held | None) -> Payload:
+def _appended(state: State, held: Held | None) -> Payload:
     """Return the rows of a stream with those that are joined now."""
-    payload = side.state.payload or Payload()
-    if held is None or not len(held.ts):
+    payload = state.payload or Payload()
+    if held is None:
         return payload
-    return payload.with_rows(held.batch.table, len(held.ts), side.state.layout)
+    return payload.with_rows(held.batch.table, len(held.ts), state.layout)
 
 
 def _first(held: Held | None, count: int) -> Held | None:

@@ -7,19 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.arrivals import first_live
-from streamjoin.errors import InputError, UnavailableError
+from streamjoin.errors import InputError
 from streamjoin.inputs.agreement import Types, holds_nothing, no_values
 from streamjoin.inputs.batches import Batch, as_batch
 from streamjoin.inputs.columns import check_times
 from streamjoin.inputs.decimals import common_type, is_decimal, rescaled
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.lateness import LONG_AGO, beyond, in_order
-from streamjoin.inputs.payload import written_out
-from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
-from streamjoin.live.held import Held, Owed, State
+from streamjoin.live.held import Book, Held, Owed, State
 from streamjoin.live.layout import Layout
-from streamjoin.live.payload import Payload, Rows, as_table, joined_rows
+from streamjoin.live.payload import Payload, Rows, as_table, joined_rows, own_table
 from streamjoin.live.quick import Form
 from streamjoin.tuples import Int64s
 from streamjoin_common.language.arrivals import ArrivalColumn
@@ -46,20 +44,35 @@ class Side:
         The arrival column.
     lateness_us : int or None
         Maximum lateness of tuples; None refuses arrival times that decrease.
+    book : Book
+        Holds its state.
 
     Attributes
     ----------
-    state : State
-        The joiner replaces it.
+    late_us : int
+        Maximum lateness, 0 if none is allowed.
+    form : Form or None
+        Of batches that take the short way.
     """
 
     def __init__(
-        self, name: str, columns: list[str], arrival: ArrivalColumn, lateness_us: int | None
+        self,
+        name: str,
+        columns: list[str],
+        arrival: ArrivalColumn,
+        lateness_us: int | None,
+        book: Book,
     ) -> None:
         self.name, self._columns, self._arrival = name, columns, arrival
+        self._book, self._number = book, "rs".index(name)
+        self.late_us = lateness_us or 0
         self._lateness_us = lateness_us
-        self._form: Form | None = None
-        self.state = State()
+        self.form: Form | None = None
+
+    @property
+    def state(self) -> State:
+        """What it holds."""
+        return self._book.now.sides[self._number]
 
     @property
     def waiting(self) -> int:
@@ -76,7 +89,7 @@ class Side:
     @property
     def frontier_us(self) -> int:
         """Time before which no further tuple arrives."""
-        return self.state.newest_us - (self._lateness_us or 0)
+        return self._book.now.sides[self._number].newest_us - self.late_us
 
     def read(self, data: Any) -> Batch:
         """Copy the data that a user pushes.
@@ -88,7 +101,7 @@ class Side:
         InputError
             If it cannot be read.
         """
-        batch = None if self._form is None else self._form.read(data)
+        batch = None if self.form is None else self.form.read(data)
         if batch is not None:
             return batch
         arrival = self._arrival
@@ -99,18 +112,17 @@ class Side:
         missing = None if batch.missing is None else batch.missing.copy()
         if holds_nothing(batch.columns, batch.missing):
             missing = np.ones(batch.rows, dtype=np.bool_)
-        return replace(
-            batch,
+        return batch._replace(
             columns={name: column.copy() for name, column in batch.columns.items()},
             ts=None if batch.ts is None else batch.ts.copy(),
             missing=missing,
-            table=_own_table(batch.table, is_shared=_is_shared(data)),
+            table=own_table(batch.table, data),
         )
 
     def learn(self, data: Any, batch: Batch) -> None:
         """Take batches like one that was pushed the short way from now on."""
-        if self._form is None and self._lateness_us is None:
-            self._form = Form.of(data, batch, self._columns, self._arrival, self.state.layout)
+        if self.form is None and self._lateness_us is None:
+            self.form = Form.of(data, batch, self._columns, self._arrival, self.state.layout)
 
     def pushed(self, batch: Batch, ts: Int64s) -> State:
         """Return the state with a batch that was read, which waits until it can be joined.
@@ -124,17 +136,12 @@ class Side:
         state = self.state
         held = Held(batch, ts, np.arange(state.pushed, state.pushed + batch.rows))
         late = 0
-        if isinstance(batch.table, Rows) and ts[0] >= state.newest_us:  # read the short way
+        if type(batch.table) is Rows and ts[0] >= state.newest_us:  # read the short way
+            pushed, dropped, _, types, layout, waiting = state[:6]
+            waiting = (*self._few_waiting(), held) if waiting else (held,)
+            newest_us = int(ts[-1])
             return State(
-                state.pushed + batch.rows,
-                state.late,
-                int(ts[-1]),
-                state.types,
-                state.layout,
-                (*self._few_waiting(), held),
-                state.window,
-                state.owed,
-                state.payload,
+                pushed + batch.rows, dropped, newest_us, types, layout, waiting, *state[6:]
             )
         if self._lateness_us is None:
             self._refuse_back(ts)
@@ -142,8 +149,7 @@ class Side:
             beyond_it = beyond(ts, self._lateness_us, state.newest_us)
             late = int(beyond_it.sum())
             held = held.take(np.flatnonzero(~beyond_it)) if late else held
-        return replace(
-            state,
+        return state._replace(
             pushed=state.pushed + batch.rows,
             late=state.late + late,
             newest_us=max(state.newest_us, int(ts.max(initial=LONG_AGO))),
@@ -192,19 +198,21 @@ class Side:
     def reached(self, ts_us: int, state: State | None = None) -> State:
         """Return a state in which no tuple with an earlier arrival time can arrive."""
         state = state or self.state
-        newest_us = min(max(state.newest_us, ts_us + (self._lateness_us or 0)), MAX_US)
+        newest_us = min(max(state.newest_us, ts_us + self.late_us), MAX_US)
         if newest_us == state.newest_us:
             return state
-        return replace(state, newest_us=newest_us)
+        return State(state.pushed, state.late, newest_us, *state[3:])
 
     def ready(self, last_us: int, types: Types) -> "Held | None":
         """Return the waiting tuples that arrived by a time, in arrival order; they stay waiting."""
-        if not self.state.waiting:
-            return None
         waiting = self.state.waiting
+        if not waiting:
+            return None
         if self._lateness_us is None:
             count = 0
-            while count < len(waiting) and waiting[count].ts[-1] <= last_us:
+            for held in waiting:
+                if held.ts[-1] > last_us:
+                    break
                 count += 1
             if count == len(waiting) or waiting[count].ts[0] > last_us:
                 return self._as_one(waiting[:count], types) if count else None
@@ -212,7 +220,9 @@ class Side:
         order = None if self._lateness_us is None else in_order(together.ts)
         if order is not None:
             together = together.take(order)
-        self.state = replace(self.state, waiting=(together,))
+        sides = list(self._book.now.sides)
+        sides[self._number] = sides[self._number]._replace(waiting=(together,))
+        self._book.turn(sides=tuple(sides))
         count = int(np.searchsorted(together.ts, last_us, side="right"))
         return together.take(slice(0, count)) if count else None
 
@@ -241,28 +251,6 @@ class Side:
         window = self.state.window
         undecided = window is not None and window.met is not None and not window.met.all()
         return self.state.owed is not None or (undecided and how != "semi")
-
-    def after(
-        self,
-        arriving: "Held | None",
-        window: "Held | None",
-        owed: Owed | None,
-        payload: Payload | None = None,
-    ) -> State:
-        """Return the state once these tuples have been joined, with what is kept of them."""
-        state = self.state
-        waiting = state.waiting if arriving is None else _behind(state.waiting, len(arriving.ts))
-        return State(
-            state.pushed,
-            state.late,
-            state.newest_us,
-            state.types,
-            state.layout,
-            waiting,
-            window,
-            owed,
-            payload,
-        )
 
     def with_owed(
         self, joined: Held, positions: Int64s, times: Int64s
@@ -314,6 +302,22 @@ class Side:
         return table.combine_chunks() if chunked else table
 
 
+def after(
+    state: State,
+    arriving: "Held | None",
+    window: "Held | None",
+    owed: Owed | None,
+    payload: Payload | None = None,
+) -> State:
+    """Return the state once these tuples have been joined, with what is kept of them."""
+    pushed, late, newest_us, types, layout, waiting = state[:6]
+    if arriving is not None:
+        waiting = _behind(waiting, len(arriving.ts))
+    elif payload is not None and payload is state.payload:
+        return state
+    return State(pushed, late, newest_us, types, layout, waiting, window, owed, payload)
+
+
 def first_in_window(held: Held, now_us: int, window: Window, of_r: bool) -> int:
     """Return the position of the first tuple that is in the window at a time."""
     if not len(held.ts):
@@ -324,6 +328,8 @@ def first_in_window(held: Held, now_us: int, window: Window, of_r: bool) -> int:
 
 def _behind(waiting: tuple[Held, ...], count: int) -> tuple[Held, ...]:
     """Return what waits behind the first ``count`` tuples."""
+    if len(waiting) == 1 and count == len(waiting[0].ts):
+        return ()
     parts = 0
     while count and count >= len(waiting[parts].ts):
         count -= len(waiting[parts].ts)
@@ -335,35 +341,11 @@ def _behind(waiting: tuple[Held, ...], count: int) -> tuple[Held, ...]:
 def _has_types(held: Held, types: Types) -> bool:
     """Say whether the columns of tuples are of these types."""
     columns = held.batch.columns
-    return all(columns[name].dtype == dtype for name, dtype in types.items())
-
-
-def _is_shared(data: Any) -> bool:
-    """Say whether others may write to what is given: Arrow data and polars' frames are fixed."""
-    return type(data).__module__.partition(".")[0] == "pandas"
-
-
-def _own_table(table: Any, is_shared: bool) -> Any:
-    """Return the columns of a batch as a table that nobody else writes to; None without Arrow."""
-    try:
-        if isinstance(table, Arrays):
-            table = table.copied()
-        elif isinstance(table, Later):
-            table = table.select(table.column_names)
-        elif is_shared:
-            table = _copied(table)
-    except UnavailableError:
-        return None
-    return written_out(table, dictionaries=True)
-
-
-def _copied(table: Any) -> Any:
-    """Return a table of the same values in memory of its own."""
-    pa = arrow()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return pa.ipc.open_stream(sink.getvalue()).read_all()
+    for name, dtype in types.items():
+        kind = columns[name].dtype
+        if kind is not dtype and kind != dtype:
+            return False
+    return True
 
 
 def _joined(arrays: list[Any]) -> Any:

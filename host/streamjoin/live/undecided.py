@@ -4,7 +4,7 @@ Beside its window a stream keeps one bit for each tuple, whether it was in a pai
 whose row is certain and whose time other rows may still precede (:class:`Owed`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -61,12 +61,11 @@ class Round:
         tables = (r.batch.table, s.batch.table)
         for start in range(0, len(pairs) or 1, step):
             part = slice(start, start + step)
-            rows = Pairs(pairs.r_rows[part], pairs.s_rows[part])
+            rows = (pairs.r_rows[part], pairs.s_rows[part])
             if self.how == "inner":
-                named = Pairs(r.numbers[rows.r_rows], s.numbers[rows.s_rows])
+                named = (r.numbers[rows[0]], s.numbers[rows[1]])
             else:
-                r_names = named_or_none(r.numbers, rows.r_rows)
-                named = Pairs(r_names, named_or_none(s.numbers, rows.s_rows))
+                named = (named_or_none(r.numbers, rows[0]), named_or_none(s.numbers, rows[1]))
             matches.append(Matches(self.how, tables, rows, named, ts[part]))
         return tuple(matches)
 
@@ -130,9 +129,8 @@ def _of_side(job: Job, side: Side, tuples: Held, pairs: Pairs, limits: Limits) -
         nothing = np.empty(0, dtype=np.int64)
         return _OfSide(alone(nothing, nothing), tuples, window, None)
     before = tuples.bits
-    tuples = replace(
-        tuples, met=kinds.marked(pairs.r_rows if of_r else pairs.s_rows, before.copy())
-    )
+    met_rows = pairs.r_rows if of_r else pairs.s_rows
+    tuples = tuples._replace(met=kinds.marked(met_rows, before.copy()))
     if job.how == "semi":
         met = kinds.with_partner(job, pairs)
         new = ~before[met.pairs.r_rows]

@@ -5,11 +5,22 @@ of ``values``, shape (terms, room), of which each call codes the rows from ``fir
 ``end``.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.kernels.flat.joining import Flat, Terms, join_alone
-from streamjoin.engines.kernels.flat.plans import Keys, Times, plan
+from streamjoin.engines.kernels.flat.cuts import CUT_WORDS, NEXT_FREE
+from streamjoin.engines.kernels.flat.joining import (
+    CANDIDATES,
+    DONE,
+    SCANNED,
+    STATE_WORDS,
+    Flat,
+    Terms,
+    join_alone,
+)
+from streamjoin.engines.kernels.flat.plans import EXPIRED, FIRST, ROW, Keys, Times, plan
 from streamjoin.engines.kernels.jit import fused, kernel, uncounted
 
 Codes = NDArray[np.uint32]
@@ -20,6 +31,9 @@ U32, U64 = np.uint32, np.uint64
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 NEVER = HIGHEST
 """Arrival time of a row that has no tuple yet."""
+
+NOTES = 8
+"""Words that :func:`join_few` notes."""
 
 
 @fused
@@ -117,10 +131,10 @@ def code_band(
 
 @uncounted
 def join_few(
-    times: Times,
-    keys: Keys,
-    flat: Flat,
-    terms: Terms,
+    given_times: tuple[Any, ...],
+    given_keys: tuple[Any, ...],
+    given_flat: tuple[Any, ...],
+    given_terms: tuple[Any, ...],
     checked: bool,
     inner: bool,
     begin: tuple[int, int],
@@ -129,10 +143,25 @@ def join_few(
     state: Words,
     out: Codes,
     first: int,
-) -> int:
-    """Plan and join a batch in one call, as :func:`~.joining.join_alone` returns."""
+    notes: Int64s,
+) -> None:
+    """Plan and join a batch in one call, as :func:`~.joining.join_alone`.
+
+    Parameters
+    ----------
+    given_times, given_keys, given_flat, given_terms : tuple
+        The fields of the named tuples: a call with plain tuples takes a tenth of the time, as
+        Numba knows their types without Python code.
+    notes : ndarray of int64, shape (NOTES,)
+        Receives the pairs, the arrivals done, the first live rows of R and of S after the last
+        arrival, the blocks scanned and the candidates, and each index's next free block.
+    """
+    times, keys = Times(*given_times), Keys(*given_keys)
+    flat, terms = Flat(*given_flat), Terms(*given_terms)
+    for word in range(U64(STATE_WORDS)):
+        state[word] = U64(0)
     plan(times, keys, flat.tables, flat.cuts, begin, 0, arrivals, planned)
-    return join_alone(
+    pairs = join_alone(
         flat,
         (keys.r_keys, keys.s_keys),
         terms,
@@ -144,6 +173,16 @@ def join_few(
         out,
         first,
     )
+    notes[0], notes[1] = pairs, np.int64(state[U64(DONE)])
+    last, r_rows = U64(arrivals - 1), np.int64(len(keys.r_keys))
+    first_live = np.int64(planned[U64(FIRST), last]) - 1
+    expired = np.int64(planned[U64(EXPIRED), last]) - 1
+    of_s = np.int64(planned[U64(ROW), last]) > r_rows
+    notes[2] = first_live if of_s else expired
+    notes[3] = (expired if of_s else first_live) - r_rows
+    notes[4], notes[5] = np.int64(state[U64(SCANNED)]), np.int64(state[U64(CANDIDATES)])
+    notes[6] = np.int64(flat.cuts[U64(NEXT_FREE)])
+    notes[7] = np.int64(flat.cuts[U64(CUT_WORDS + NEXT_FREE)])
 
 
 @kernel
@@ -154,9 +193,10 @@ def name_pairs(
     s_ts: Int64s,
     r_numbers: Int64s,
     s_numbers: Int64s,
+    rows: Codes,
     named: Int64s,
 ) -> int:
-    """Look up what results say of pairs.
+    """Copy pairs, and look up what results say of them.
 
     Parameters
     ----------
@@ -164,6 +204,8 @@ def name_pairs(
         Rows of the buffers.
     r_ts, s_ts, r_numbers, s_numbers : ndarray of int64
         Arrival times and numbers of the buffers' rows.
+    rows : ndarray of uint32, shape (2, pairs)
+        Receives the rows.
     named : ndarray of int64, shape (3, pairs)
         Receives numbers of R's and S's tuples, and the later arrival times.
 
@@ -175,6 +217,7 @@ def name_pairs(
     total = U64(0)
     for pair in range(len(r_rows)):
         r, s = r_rows[pair], s_rows[pair]
+        rows[0, pair], rows[1, pair] = r, s
         r_number, s_number = r_numbers[r], s_numbers[s]
         named[0, pair], named[1, pair] = r_number, s_number
         named[2, pair] = max(r_ts[r], s_ts[s])

@@ -1,6 +1,6 @@
 """The predicate as a flat index takes it: keys, ranges to look up, and what is left to check."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -12,11 +12,29 @@ from streamjoin.engines.sliding.ibwj import index_columns, most_selective
 from streamjoin_common.language.predicates import Equi
 
 if TYPE_CHECKING:
+    from streamjoin.engines.kernels.flat.joining import Terms
     from streamjoin.engines.kernels.flat.plans import Keys
 
 TOP = (1 << 32) - 1
 WIDE = 1 << 62
 """Limit of sums of 64-bit integers that are computed without a check."""
+
+
+class Coded(Protocol):
+    """The predicate's codes, as an index takes them."""
+
+    keys: "Keys"
+    terms: "Terms"
+    hashed: bool
+
+    @property
+    def checked(self) -> bool:
+        """Whether candidates are checked."""
+        ...
+
+    def of(self, side: int) -> tuple[Codes, Codes, Codes]:
+        """Return keys and ranges of R or S."""
+        ...
 
 
 class FlatColumns:

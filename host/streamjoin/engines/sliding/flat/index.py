@@ -11,12 +11,12 @@ import numpy as np
 
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
+from streamjoin.engines.sliding.flat.columns import Coded
 from streamjoin.engines.sliding.flat.team import Team
 from streamjoin.tuples import Rows
 
 if TYPE_CHECKING:
-    from streamjoin.engines.kernels.flat.joining import Terms
-    from streamjoin.engines.kernels.flat.plans import Keys, Times
+    from streamjoin.engines.kernels.flat.plans import Times
 
 FILLED = 7
 """Mean live entries of a block, of 15."""
@@ -57,23 +57,6 @@ def _aligned(words: int) -> Codes:
     return zeros[(-zeros.ctypes.data // 4) % ALIGNED_WORDS :][:words]
 
 
-class Coded(Protocol):
-    """The predicate's codes, as an index takes them."""
-
-    keys: "Keys"
-    terms: "Terms"
-    hashed: bool
-
-    @property
-    def checked(self) -> bool:
-        """Whether candidates are checked."""
-        ...
-
-    def of(self, side: int) -> tuple[Codes, Codes, Codes]:
-        """Return keys and ranges of R or S."""
-        ...
-
-
 class Output(Protocol):
     """Takes pairs, as :class:`~streamjoin.metrics.Meter`."""
 
@@ -105,13 +88,11 @@ class FlatIndex:
         Threads that share a batch.
     min_shared : int
         Minimum arrivals of a batch that threads share.
-    fused : bool
-        Whether one kernel call plans and joins a batch, without a phase for each.
     """
 
     def __init__(
         self,
-        columns: "Coded",
+        columns: Coded,
         times: "Times",
         live: tuple[int, int],
         *,
@@ -119,12 +100,12 @@ class FlatIndex:
         batch: int,
         threads: int,
         min_shared: int,
-        fused: bool = False,
     ) -> None:
         from streamjoin.engines.kernels.flat import blocks, cuts, joining, plans
+        from streamjoin.engines.kernels.flat import live as at_once
 
         self._columns, self._times = columns, times
-        self._inner, self._batch, self._fused = inner, batch, fused
+        self._inner, self._batch, self._at_once = inner, batch, at_once
         self._homes = [max(2, -(-tuples // FILLED)) for tuples in live]
         # After a cut, chains hold a block for every 15 live entries at most; then one is taken for
         # each insertion at most, and a batch begins only if there are enough.
@@ -143,6 +124,9 @@ class FlatIndex:
         self._cut_at, self._crowd = [-1, -1], [0, 0]
         self._poor, self._patience = False, PATIENCE
         self._seen = self._scanned = self._candidates = 0
+        self._notes = np.zeros(at_once.NOTES, dtype=np.int64)
+        self._full, self._settled = [0, 0], False
+        self._given, self._state = self._plain(), self._states[0]
         self._judged = min(JUDGED, batch)
         self._threads, self._min_shared = threads, min_shared
         self._team: Team | None = None
@@ -150,14 +134,21 @@ class FlatIndex:
 
     def forget(self, first_live: list[int]) -> None:
         """Begin anew with the rows from these on as the live ones."""
+        self._settled = False
         self.first_live, self._cut_at = list(first_live), [-1, -1]
         self._poor, self._patience = False, PATIENCE
         self._seen = self._scanned = self._candidates = 0
 
-    def turn_to(self, columns: "Coded", times: "Times") -> None:
+    def turn_to(self, columns: Coded, times: "Times") -> None:
         """Begin anew with other columns of as many rows, of which the first is live."""
         self._columns, self._times = columns, times
+        self._given = self._plain()
         self.forget([0, 0])
+
+    def _plain(self) -> tuple[Any, Any, Any, Any]:
+        """Return the columns and the index as plain tuples."""
+        columns = self._columns
+        return tuple(self._times), tuple(columns.keys), tuple(self.flat), tuple(columns.terms)
 
     def begin_output(self) -> None:
         """Use the output buffer again: what was handed over has been copied."""
@@ -192,24 +183,54 @@ class FlatIndex:
             self._join_alone(begin, arrivals, meter)
         self._note(arrivals)
 
-    def _join_alone(self, begin: tuple[int, int], arrivals: int, meter: Output) -> None:
-        from streamjoin.engines.kernels.flat import joining, live, plans
-
-        columns, state, done = self._columns, self._states[0], 0
-        keys = (columns.keys.r_keys, columns.keys.s_keys)
-        if self._fused:
+    def join_few(self, r_rows: tuple[int, int], s_rows: tuple[int, int], meter: Output) -> None:
+        """Join a batch of arrivals, rows ``(first, end)``, by one kernel call where it can be."""
+        (r_first, r_end), (s_first, s_end) = r_rows, s_rows
+        arrivals = r_end - r_first + s_end - s_first
+        if not self._settled or arrivals >= MOVED_ROWS:
+            self._settled = False
+            for side, (first, end) in enumerate((r_rows, s_rows)):
+                self._cut_if_due(side, slice(first, end))
+        if (len(self._out) >> 1) - self._used < MIN_ROOM:
             self._make_room(MIN_ROOM)
-            pairs = live.join_few(
-                self._times, columns.keys, self.flat, columns.terms, columns.checked, self._inner,
-                begin, arrivals, self._plan, state, self._out, self._used,
+        times, keys, flat, terms = self._given
+        self._at_once.join_few(
+            times, keys, flat, terms, self._columns.checked, self._inner, (r_first, s_first),
+            arrivals, self._plan, self._state, self._out, self._used, self._notes,
+        )  # fmt: skip
+        pairs, done, r_live, s_live, scanned, candidates, *free = self._notes.tolist()
+        if done < arrivals:
+            self._resume(self._handed_over(pairs, 0, arrivals, meter), arrivals, meter)
+            self._note(arrivals)
+            self._settled = False
+            return
+        self._emit(pairs, meter)
+        self.first_live = [r_live, s_live]
+        self._seen += arrivals
+        self._scanned += scanned
+        self._candidates += candidates
+        if self._seen >= self._judged:
+            self._judge()
+        full, cut_at = self._full, self._cut_at
+        known = not self._poor and cut_at[0] >= 0 and cut_at[1] >= 0
+        self._settled = known and free[0] <= full[0] and free[1] <= full[1]
+
+    def _join_alone(self, begin: tuple[int, int], arrivals: int, meter: Output) -> None:
+        from streamjoin.engines.kernels.flat import plans
+
+        with meter.phase("partition"):
+            plans.plan(
+                self._times, self._columns.keys, self.flat.tables, self._cuts, begin, 0, arrivals,
+                self._plan,
             )  # fmt: skip
-            done = self._handed_over(pairs, done, arrivals, meter)
-        else:
-            with meter.phase("partition"):
-                plans.plan(
-                    self._times, columns.keys, self.flat.tables, self._cuts, begin, 0, arrivals,
-                    self._plan,
-                )  # fmt: skip
+        self._resume(0, arrivals, meter)
+
+    def _resume(self, done: int, arrivals: int, meter: Output) -> None:
+        """Join the arrivals of a plan that are not done."""
+        from streamjoin.engines.kernels.flat import joining
+
+        columns, state = self._columns, self._states[0]
+        keys = (columns.keys.r_keys, columns.keys.s_keys)
         while done < arrivals:
             self._make_room(MIN_ROOM)
             with meter.phase("probe"):
@@ -336,6 +357,7 @@ class FlatIndex:
         number = 1 + (self._rows[0] if side else 0)
         joining.refill(self.flat, words, keys, lows, highs, first, rows.start, number)
         self._cut_at[side] = rows.start
+        self._full[side] = base + homes + self._spare[side]
         self._crowd[side] = 0 if self._columns.hashed else self._fullest(side, rows)
         self.recuts += 1
 

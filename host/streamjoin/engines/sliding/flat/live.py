@@ -15,7 +15,7 @@ import numpy as np
 from streamjoin.engines.codes import Codes, float_bits
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
-from streamjoin.engines.session import Fits, Kept, NumberedPairs, Session
+from streamjoin.engines.session import Arriving, Fits, Kept, NumberedPairs, Session
 from streamjoin.engines.sliding.flat.index import FlatIndex
 from streamjoin.metrics import check_room
 from streamjoin.tuples import Int64s, Stream, arrival_positions
@@ -33,6 +33,14 @@ ROOM = 2
 """Rows of the buffers for each live tuple for which there is room."""
 
 CODE_BITS = 32
+NO_ROWS = np.empty((2, 0), dtype=np.uint32)
+NO_NAMES = np.empty((3, 0), dtype=np.int64)
+
+
+def as_arriving(stream: Stream) -> Arriving:
+    """Return the tuples of a stream."""
+    numbers = np.arange(stream.rows) if stream.numbers is None else stream.numbers
+    return Arriving(stream.columns, stream.ts, numbers, stream.missing)
 
 
 class Buffers:
@@ -42,6 +50,8 @@ class Buffers:
     ----------
     base : int
         Serial number of row 0.
+    lacking : bool
+        Whether a row may lack a value.
     """
 
     def __init__(self, rows: int, terms: int, ranged: bool) -> None:
@@ -54,7 +64,7 @@ class Buffers:
         self.to_values = np.zeros((terms, rows), dtype=np.int64) if ranged else self.values
         self.keys, self.lows, self.highs = (np.zeros(rows, dtype=np.uint32) for _ in range(3))
         self.missing = np.zeros(rows, dtype=np.bool_)
-        self.base, self.rows = 0, rows
+        self.base, self.rows, self.lacking = 0, rows, False
 
     def moved(self, first: int, end: int, rows: int) -> "Buffers":
         """Return buffers of so many rows that begin with some of these."""
@@ -64,19 +74,22 @@ class Buffers:
             getattr(new, name)[:count] = getattr(self, name)[first:end]
         for name in ("values", "from_values", "to_values")[: 3 if ranged else 1]:
             getattr(new, name)[:, :count] = getattr(self, name)[:, first:end]
-        new.base = self.base + first
+        new.base, new.lacking = self.base + first, self.lacking
         return new
 
-    def append(self, at: int, stream: Stream, columns: list[str]) -> int:
+    def append(self, at: int, tuples: Arriving, columns: list[str]) -> int:
         """Append tuples, not coded yet; return where they end."""
-        end = at + stream.rows
-        self.ts[at:end] = stream.ts
-        if stream.numbers is not None:
-            self.numbers[at:end] = stream.numbers
+        end = at + len(tuples.ts)
+        self.ts[at:end] = tuples.ts
+        self.numbers[at:end] = tuples.numbers
         for term, name in enumerate(columns):
-            column = stream.columns[name]
+            column = tuples.columns[name]
             self.values[term, at:end] = float_bits(column) if column.dtype.kind == "f" else column
-        self.missing[at:end] = False if stream.missing is None else stream.missing
+        if tuples.missing is not None:
+            self.lacking = True
+            self.missing[at:end] = tuples.missing
+        elif self.lacking:
+            self.missing[at:end] = False
         return end
 
 
@@ -181,27 +194,27 @@ class _Pairs:
 
     def emit(self, r_rows: Any, s_rows: Any) -> None:
         """Keep pairs."""
-        name_pairs = _kernels().name_pairs
         pairs = len(r_rows)
         self._count += pairs
         check_room(self._count, *self._fits)
         named, rows = np.empty((3, pairs), dtype=np.int64), np.empty((2, pairs), dtype=np.uint32)
-        rows[0], rows[1] = r_rows, s_rows
         r, s = self._buffers
-        digest = name_pairs(rows[0], rows[1], r.ts, s.ts, r.numbers, s.numbers, named)
+        self._digest += _kernels().name_pairs(
+            r_rows, s_rows, r.ts, s.ts, r.numbers, s.numbers, rows, named
+        )
         self._rows.append(rows)
         self._named.append(named)
-        self._digest += digest
 
     def numbered(self) -> NumberedPairs:
         """Return all."""
         bases = (self._buffers[0].base, self._buffers[1].base)
-        if len(self._rows) == 1:
+        if not self._rows:
+            rows, named = NO_ROWS, NO_NAMES
+        elif len(self._rows) == 1:
             rows, named = self._rows[0], self._named[0]
         else:
-            nothing = (np.empty((2, 0), dtype=np.uint32), np.empty((3, 0), dtype=np.int64))
-            rows = np.concatenate([nothing[0], *self._rows], axis=1)
-            named = np.concatenate([nothing[1], *self._named], axis=1)
+            rows = np.concatenate(self._rows, axis=1)
+            named = np.concatenate(self._named, axis=1)
         return NumberedPairs(rows[0], rows[1], bases, named, self._digest % (1 << 64))
 
 
@@ -233,7 +246,7 @@ class FlatSession(Session):
         self._at: Kept | None = None
         self._index = self._make_room(Kept((0, 0), (0, 0)), (job.r.rows, job.s.rows))
         ends = [
-            buffers.append(0, stream, names)
+            buffers.append(0, as_arriving(stream), names)
             for buffers, stream, names in zip(
                 self._buffers, (job.r, job.s), self._names, strict=True
             )
@@ -241,10 +254,10 @@ class FlatSession(Session):
         self.kept = Kept((0, 0), (ends[0], ends[1]))
 
     def join(
-        self, kept: Kept, r: Stream | None, s: Stream | None, fits: Fits
+        self, kept: Kept, r: Arriving | None, s: Arriving | None, fits: Fits
     ) -> tuple[NumberedPairs, Kept]:
         """Join arriving tuples; of several calls with one ``kept`` the last one counts."""
-        arriving = (r.rows if r is not None else 0, s.rows if s is not None else 0)
+        arriving = (0 if r is None else len(r.ts), 0 if s is None else len(s.ts))
         at, self._at = self._at, None
         if not self._has_room(kept, arriving):
             self._make_room(kept, arriving)
@@ -253,18 +266,21 @@ class FlatSession(Session):
         bases = (self._buffers[0].base, self._buffers[1].base)
         begin = [kept.end[0] - bases[0], kept.end[1] - bases[1]]
         ends = list(begin)
-        for side, stream in enumerate((r, s)):
-            if stream is not None:
-                ends[side] = self._append(side, ends[side], stream)
+        if r is not None:
+            ends[0] = self._append(0, ends[0], r)
+        if s is not None:
+            ends[1] = self._append(1, ends[1], s)
         pairs, index = _Pairs(self._buffers, fits), self._index
         index.begin_output()
         if self._threads > 1 and sum(arriving) >= self._min_shared:
             with Crew(self._threads) as crew:
                 for rows in self._batches(begin, ends):
                     index.join(*rows, pairs, crew)
+        elif sum(arriving) <= self._batch:
+            index.join_few((begin[0], ends[0]), (begin[1], ends[1]), pairs)
         else:
-            for rows in self._batches(begin, ends):
-                index.join(*rows, pairs, None)
+            for r_rows, s_rows in self._batches(begin, ends):
+                index.join_few((r_rows.start, r_rows.stop), (s_rows.start, s_rows.stop), pairs)
         first = (bases[0] + index.first_live[0], bases[1] + index.first_live[1])
         after = Kept(first, (bases[0] + ends[0], bases[1] + ends[1]))
         matches = pairs.numbered()
@@ -288,7 +304,7 @@ class FlatSession(Session):
             yield slice(r_at, r_end), slice(s_at, s_end)
             r_at, s_at = r_end, s_end
 
-    def _append(self, side: int, at: int, stream: Stream) -> int:
+    def _append(self, side: int, at: int, stream: Arriving) -> int:
         """Append tuples and code them; code all tuples anew where the codes do not go on."""
         buffers = self._buffers[side]
         end = buffers.append(at, stream, self._names[side])
@@ -312,11 +328,14 @@ class FlatSession(Session):
     def _has_room(self, kept: Kept, arriving: tuple[int, int]) -> bool:
         if min(sum(arriving), self._max_batch) > self._batch:
             return False
-        for side in (0, 1):
-            end, buffers = kept.end[side] + arriving[side], self._buffers[side]
-            if end - kept.first[side] > self._live[side] or end - buffers.base > buffers.rows:
-                return False
-        return True
+        (r_first, s_first), (r_end, s_end), (r, s) = *kept, self._buffers
+        r_end, s_end = r_end + arriving[0], s_end + arriving[1]
+        return (
+            r_end - r_first <= self._live[0]
+            and s_end - s_first <= self._live[1]
+            and r_end - r.base <= r.rows
+            and s_end - s.base <= s.rows
+        )
 
     def _make_room(self, kept: Kept, arriving: tuple[int, int]) -> FlatIndex:
         """Move what is live to the front of buffers with room, and make the indexes anew."""
@@ -347,7 +366,6 @@ class FlatSession(Session):
                 batch=batch,
                 threads=self._threads,
                 min_shared=self._min_shared,
-                fused=True,
             )
         self._buffers, self._index, self._batch = buffers, index, batch
         self._live = live
