@@ -23,6 +23,7 @@ from streamjoin.report.results import Result
 from streamjoin.report.run_folder import check_run_folder, write_run
 from streamjoin.report.sentences import claim_said
 from streamjoin.run import check_options
+from streamjoin_common.completing import complete
 from streamjoin_common.storage import check_writable
 
 EPILOG = """\
@@ -43,9 +44,10 @@ class BenchVerb:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""
         parser.epilog = EPILOG
-        parser.add_argument(
+        name = parser.add_argument(
             "name", metavar="NAME", help="list, calls, an experiment, or a TOML file"
         )
+        complete(name, lambda _: ["list", "calls", *experiments.names()], files=True)
         parser.add_argument("--size", choices=experiments.SIZES, default="quick")
         parser.add_argument(
             "--threads", type=int, help="default: all processors; calls: 1, and CPU time is shown"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamjoin_common import contract
+from streamjoin_common import contract, shipped
 from streamjoin_common.contract import INTERFACE_VERSION, DesignParams, input_word_bits
 from streamjoin_common.errors import ToolError, UsageError
 from streamjoin_common.storage import new_folder
@@ -25,7 +25,7 @@ CLOCK_HZ = 100e6
 JOBS = 2
 DEADLINE_S = 6 * 3600
 
-_ROOT = Path(__file__).resolve().parents[3]
+_ROOT = shipped.ROOT
 REPORTED = ("streamjoin.bit", "streamjoin.hwh", "timing.rpt", "utilization.rpt")
 WRITTEN = (*REPORTED, MANIFEST_NAME)
 """What a build leaves."""

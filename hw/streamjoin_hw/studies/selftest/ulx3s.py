@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from streamjoin_common import shipped
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import read_json
 from streamjoin_common.errors import ToolError, UsageError
@@ -45,7 +46,7 @@ RECORD_NAME = "bitstream.json"
 WRITTEN = (BITSTREAM_NAME, RECORD_NAME, MANIFEST_NAME, f"{SELFTEST_MODULE}.v")
 """What a build leaves."""
 
-_CONSTRAINTS = Path(__file__).resolve().parents[4] / "constraints" / BOARD / "ulx3s.lpf"
+_CONSTRAINTS = shipped.ROOT / "constraints" / BOARD / "ulx3s.lpf"
 
 
 def bitstream(
