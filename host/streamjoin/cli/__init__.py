@@ -309,6 +309,8 @@ def _hints() -> Iterator[None]:
                 show(message, category, *rest, **named)
 
         warnings.simplefilter("always", InputWarning)
+        # What is used of pandas works in 3; Spark's tests of this project pass with it.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
         warnings.showwarning = one_sentence
         yield
 

@@ -32,9 +32,9 @@ class CompletionVerb:
 
     def run(self, args: argparse.Namespace) -> int:
         """Print the script."""
-        import argcomplete
+        from argcomplete.shell_integration import shellcode
 
-        sys.stdout.write(argcomplete.shellcode(["streamjoin"], shell=args.shell) + "\n")
+        sys.stdout.write(shellcode(["streamjoin"], shell=args.shell) + "\n")
         return 0
 
 
@@ -47,10 +47,11 @@ def answer(build: Callable[[list[str]], argparse.ArgumentParser]) -> None:
         Makes the parser of a command line, with the flags of its verb.
     """
     import argcomplete
+    from argcomplete.lexers import split_line
 
     line = os.environ.get(LINE, "")
     typed = line[: int(os.environ.get(POINT) or len(line))]
-    words = argcomplete.split_line(typed)[3]  # whole words before the one that is typed
+    words = split_line(typed)[3]  # whole words before the one that is typed
     try:
         parser = build(words[1:])
     except (Exception, SystemExit):  # the verb's package is not complete
