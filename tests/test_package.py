@@ -98,7 +98,7 @@ def test_the_version_stands_in_one_place() -> None:
 
 TRIED = """
 import numpy as np, streamjoin as sj
-from streamjoin_common import shipped
+from streamjoin_common.installed import shipped
 r = {"k": np.array([3, 1, 4, 1])}
 result = sj.join(r, {"k": np.array([1, 1, 3])}, on="k", engine="npj", check=True)
 assert len(result) == 5, result
@@ -128,7 +128,11 @@ VERBS = (
     (f"{JOIN} --engine duckdb", 2, "pip install 'streamjoin[yardsticks]'"),
     (f"{JOIN} --engine polars", 2, "pip install 'streamjoin[yardsticks]'"),
     ("spark-join --r p --s p --on r_row --out o", 2, "pip install 'streamjoin[datagen]'"),
-    (f"{JOIN.replace('r.csv', 'duckdb:x.db:t')} --engine ssbj", 2, "pip install 'streamjoin[stores]'"),
+    (
+        f"{JOIN.replace('r.csv', 'duckdb:x.db:t')} --engine ssbj",
+        2,
+        "pip install 'streamjoin[stores]'",
+    ),
 )
 
 

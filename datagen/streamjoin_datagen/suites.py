@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamjoin_common import shipped
 from streamjoin_common.documents import DocumentError, read_toml
+from streamjoin_common.installed import shipped
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_datagen.errors import SpecError, require
 from streamjoin_datagen.imports.flight_dimensions import DIMENSIONS

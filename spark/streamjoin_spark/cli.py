@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin_common.completing import complete
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.language.arrivals import UNITS
 from streamjoin_common.language.kinds import KINDS
 

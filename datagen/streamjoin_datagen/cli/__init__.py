@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin_common import shipped
-from streamjoin_common.completing import complete
+from streamjoin_common.installed import shipped
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.language.arrivals import UNITS
 from streamjoin_datagen.cli.jobs import IMPORTS, Job, jobs_of, refuse
 from streamjoin_datagen.cli.output import plain, print_columns, print_outcomes, progress_bars, say

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin_common import shipped
+from streamjoin_common.installed import shipped
 from streamjoin_datagen.cli.output import say
 from streamjoin_datagen.errors import SpecError, require
 from streamjoin_datagen.params import SPECS

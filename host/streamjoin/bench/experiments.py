@@ -21,8 +21,8 @@ from typing import Any
 from streamjoin.bench import claims
 from streamjoin.bench.claims import Claim
 from streamjoin.errors import InputError
-from streamjoin_common import shipped
 from streamjoin_common.documents import DocumentError, read_toml
+from streamjoin_common.installed import shipped
 from streamjoin_common.suggestions import did_you_mean
 
 SIZES = ("quick", "full")

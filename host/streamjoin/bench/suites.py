@@ -12,8 +12,8 @@ from streamjoin import run
 from streamjoin.bench.workloads import DEFAULT_ROUNDS, MAX_ROUNDS, Comparison, read_workload
 from streamjoin.engines import catalog
 from streamjoin.errors import DeadlineError, InputError, StreamJoinError
-from streamjoin_common import shipped
 from streamjoin_common.documents import DocumentError, read_toml
+from streamjoin_common.installed import shipped
 from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.windows import parse_window
 from streamjoin_common.suggestions import did_you_mean

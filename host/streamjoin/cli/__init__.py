@@ -224,7 +224,7 @@ class _Version(argparse.Action):
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what can follow
-        import_module("streamjoin.cli.completion").answer(_parser)
+        import_module("streamjoin.cli.installation.completion").answer(_parser)
     arguments = sys.argv[1:] if argv is None else argv
     debug = "--debug" in arguments
     try:
@@ -350,7 +350,8 @@ def _parser(arguments: list[str]) -> Parser:
 
 def _load(name: str) -> Any:
     if name in OWN_VERBS:
-        return import_module(f"streamjoin.cli.{name}").VERB
+        folder = "installation." if name in ("doctor", "completion") else ""
+        return import_module(f"streamjoin.cli.{folder}{name}").VERB
     entries: tuple[EntryPoint, ...] = tuple(entry_points(group="streamjoin.verbs", name=name))
     try:
         return entries[0].load()

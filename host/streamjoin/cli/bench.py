@@ -23,7 +23,7 @@ from streamjoin.report.results import Result
 from streamjoin.report.run_folder import check_run_folder, write_run
 from streamjoin.report.sentences import claim_said
 from streamjoin.run import check_options
-from streamjoin_common.completing import complete
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.storage import check_writable
 
 EPILOG = """\

@@ -8,8 +8,8 @@ from streamjoin.bench.workloads import DEFAULT_ROUNDS
 from streamjoin.cli import figures, options
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.verbs import comparison
-from streamjoin_common import shipped
-from streamjoin_common.completing import complete
+from streamjoin_common.installed import shipped
+from streamjoin_common.installed.completing import complete
 
 EPILOG = """\
 examples:

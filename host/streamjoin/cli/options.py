@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
-from streamjoin_common.completing import complete
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.language.arrivals import UNITS
 from streamjoin_common.language.kinds import KINDS
 from streamjoin_common.language.order import ORDERS

@@ -20,8 +20,8 @@ from streamjoin.errors import InputError
 from streamjoin.metrics import ProgressCallback
 from streamjoin.report.run_folder import check_run_folder, write_run
 from streamjoin.verbs.workload import Columns, changed, listed
-from streamjoin_common import shipped
 from streamjoin_common.arguments import with_hints
+from streamjoin_common.installed import shipped
 from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.durations import parse_lateness
 from streamjoin_common.language.kinds import How, parse_how

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 from streamjoin_common import storage
-from streamjoin_common.completing import complete
 from streamjoin_common.contract import BOARDS, DesignParams, ParameterError, active_cores
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.latency import configure as configure_latency
 from streamjoin_hw.cli.options import design_from, parameters_help

@@ -4,8 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from streamjoin_common.completing import complete
 from streamjoin_common.errors import UsageError
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.terminal import print_table, say
 

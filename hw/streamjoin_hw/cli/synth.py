@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamjoin_common import shipped
-from streamjoin_common.completing import complete
 from streamjoin_common.documents import read_json
 from streamjoin_common.errors import UsageError
+from streamjoin_common.installed import shipped
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.terminal import print_table, say, stages, write_text

@@ -4,8 +4,8 @@ import shutil
 from importlib import metadata, util
 from pathlib import Path
 
-from streamjoin_common.checks import Finding, package, programs
 from streamjoin_common.errors import ToolError
+from streamjoin_common.installed.checks import Finding, package, programs
 from streamjoin_hw.flow import toolchain, yowasp
 
 SIMULATES = "hw: simulation"

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamjoin_common import contract, shipped
+from streamjoin_common import contract
 from streamjoin_common.contract import INTERFACE_VERSION, DesignParams, input_word_bits
 from streamjoin_common.errors import ToolError, UsageError
+from streamjoin_common.installed import shipped
 from streamjoin_common.storage import new_folder
 from streamjoin_hw.flow.emit import MANIFEST_NAME, emit_verilog, source_revision, tool_versions
 from streamjoin_hw.flow.toolchain import output_of

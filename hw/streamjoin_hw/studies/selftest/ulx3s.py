@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamjoin_common import shipped
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import read_json
 from streamjoin_common.errors import ToolError, UsageError
+from streamjoin_common.installed import shipped
 from streamjoin_common.storage import new_folder
 from streamjoin_hw.flow import toolchain
 from streamjoin_hw.flow.emit import MANIFEST_NAME, manifest, tool_versions

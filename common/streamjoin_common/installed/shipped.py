@@ -1,12 +1,13 @@
 """Files that travel with the packages: experiments, suites, constraints, Vivado's scripts.
 
-In a checkout they lie at the top; a wheel holds them under the same paths in ``files/`` here.
+In a checkout they lie at the top; a wheel holds them under the same paths in
+``streamjoin_common/files/``.
 """
 
 from pathlib import Path
 
-_PACKED = Path(__file__).resolve().parent / "files"
-ROOT = _PACKED if _PACKED.is_dir() else Path(__file__).resolve().parents[2]
+_PACKED = Path(__file__).resolve().parents[1] / "files"
+ROOT = _PACKED if _PACKED.is_dir() else Path(__file__).resolve().parents[3]
 """Folder in which ``benchmarks/``, ``constraints/``, ``hw/boards/`` and ``hw/ip/`` lie."""
 
 EXPERIMENTS = ROOT / "benchmarks"

@@ -11,8 +11,8 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 from streamjoin.cli.terminal import print_json, print_paragraph, print_table
-from streamjoin_common.checks import Check, Finding, package, programs
 from streamjoin_common.free_memory import available_bytes
+from streamjoin_common.installed.checks import Check, Finding, package, programs
 from streamjoin_common.storage import CacheError, cache
 
 EPILOG = """\

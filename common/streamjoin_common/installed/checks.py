@@ -45,12 +45,15 @@ class Finding:
 Check = Callable[[], Finding]
 
 
-def package(distribution: str, purpose: str, extra: str, module: str = "") -> Check:
-    """Return a check of whether a Python package is there; it is not imported."""
+def package(distribution: str, purpose: str, extra: str, module: str | None = "") -> Check:
+    """Return a check of whether a Python package is there; it is not imported.
+
+    ``module`` is its name in imports where that differs, None for one that holds a program alone.
+    """
 
     def check() -> Finding:
         try:
-            found = importlib.util.find_spec(module or distribution) is not None
+            found = module is None or importlib.util.find_spec(module or distribution) is not None
             version = metadata.version(distribution) if found else ""
         except (ImportError, ValueError):
             found, version = False, ""
