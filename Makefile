@@ -11,7 +11,7 @@ WORKERS ?= 3
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help setup setup-tests compare bench test test-all check fmt lint stress sim formal verilog synth \
-	bitstream report docs clean
+	bitstream report docs wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -70,6 +70,10 @@ report: setup ## write the page of the last comparison anew (SIZE=small|medium|l
 
 docs: setup ## write the generated pages of docs/ anew
 	$(BIN)/streamjoin hw registers --preset tiny-band --out docs/registers.md
+
+wheel: setup ## build the sdist, and from it the wheel, in dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 clean: ## remove what was built, not the environment
 	rm -rf build dist runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

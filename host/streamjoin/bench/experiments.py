@@ -22,6 +22,8 @@ from streamjoin.bench import claims
 from streamjoin.bench.claims import Claim
 from streamjoin.errors import InputError
 from streamjoin_common.documents import DocumentError, read_toml
+from streamjoin_common.installed import shipped
+from streamjoin_common.suggestions import did_you_mean
 
 SIZES = ("quick", "full")
 KEYS = ("name", "title", "source", "limit", "against", "baseline", "workload", "claim")
@@ -83,15 +85,9 @@ class Experiment:
     claims: tuple[Claim, ...] = ()
 
 
-def folder() -> Path:
-    """Where experiments lie: ``benchmarks/`` of the checkout, else of the working folder."""
-    checkout = Path(__file__).parents[3] / "benchmarks"
-    return checkout if checkout.is_dir() else Path("benchmarks")
-
-
 def names() -> list[str]:
     """Experiments by name."""
-    return sorted(path.stem for path in folder().glob("*.toml"))
+    return shipped.names(shipped.EXPERIMENTS)
 
 
 def read(name: str, size: str) -> Experiment:
@@ -102,12 +98,12 @@ def read(name: str, size: str) -> Experiment:
     InputError
         If there is none or it is not one, naming what is wrong.
     """
-    path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
+    path = Path(name) if name.endswith(".toml") else shipped.EXPERIMENTS / f"{name}.toml"
     try:
         plain = read_toml(path)
     except FileNotFoundError:
-        have = ", ".join(names()) or "none here"
-        raise InputError(f"there is no experiment {name!r}; there is {have}") from None
+        near = did_you_mean(name, names()) or f"; there is {', '.join(names())}"
+        raise InputError(f"there is no experiment {name!r}{near}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except DocumentError as error:

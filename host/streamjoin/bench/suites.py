@@ -13,8 +13,10 @@ from streamjoin.bench.workloads import DEFAULT_ROUNDS, MAX_ROUNDS, Comparison, r
 from streamjoin.engines import catalog
 from streamjoin.errors import DeadlineError, InputError, StreamJoinError
 from streamjoin_common.documents import DocumentError, read_toml
+from streamjoin_common.installed import shipped
 from streamjoin_common.language.kinds import parse_how
 from streamjoin_common.language.windows import parse_window
+from streamjoin_common.suggestions import did_you_mean
 
 GENERATION_DEADLINE_S = 3600
 
@@ -47,7 +49,8 @@ def read_suite(path: Path, data: Path, threads: int) -> tuple[str, list[Comparis
     try:
         plain = read_toml(path)
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such suite") from None
+        near = did_you_mean(path.stem, shipped.names(shipped.SUITES))
+        raise InputError(f"{path}: there is no such suite{near}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except DocumentError as error:

@@ -35,6 +35,8 @@ OWN_VERBS = {
     "engines": "every engine with its capabilities, and whether it is usable here",
     "stats": "what a workload's data are like: rates, keys, skew",
     "report": "records in, one self-contained page out",
+    "doctor": "what works on this machine, and what to type for the rest",
+    "completion": "lets a shell complete verbs, flags and their values",
 }
 OTHER_VERBS = {
     "data": "generates or imports a workload with Spark",
@@ -92,7 +94,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the sentence and exit with 2; a verb without anything shows its help first."""
         lacking = message.removeprefix("the following arguments are required: ")
-        if lacking != message:
+        unknown = self._unknown_flag()
+        if lacking != message and unknown:
+            message = f"unrecognized arguments: {unknown}"  # it may be what is lacking
+        elif lacking != message:
             verb = "are" if ", " in lacking else "is"
             message = f"{' and '.join(lacking.rsplit(', ', 1))} {verb} needed"
             if not self._given:
@@ -101,6 +106,19 @@ class Parser(argparse.ArgumentParser):
                 sys.exit(2)
         _complain(f"{message}{self._meant(message)}; see {self.prog} --help", self.prog)
         sys.exit(2)
+
+    def _unknown_flag(self) -> str | None:
+        """Return the first flag of a verb that it does not have."""
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        return next(
+            (
+                word
+                for word in self._given or ()
+                if word.startswith("--")
+                and not any(flag.startswith(word.partition("=")[0]) for flag in flags)
+            ),
+            None,
+        )
 
     def _meant(self, message: str) -> str:
         """Say what was probably meant by an unknown verb, value or flag."""
@@ -205,6 +223,8 @@ class _Version(argparse.Action):
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what can follow
+        import_module("streamjoin.cli.installation.completion").answer(_parser)
     arguments = sys.argv[1:] if argv is None else argv
     debug = "--debug" in arguments
     try:
@@ -289,12 +309,23 @@ def _hints() -> Iterator[None]:
                 show(message, category, *rest, **named)
 
         warnings.simplefilter("always", InputWarning)
+        # What is used of pandas works in 3; Spark's tests of this project pass with it.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
         warnings.showwarning = one_sentence
         yield
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Read a command line; ``run`` of the result does what it says."""
+    parser = _parser(arguments)
+    if not arguments:
+        parser.print_help()
+        sys.exit(0)
+    return parser.parse_args(arguments)  # type: ignore[no-any-return]  # as argparse has it
+
+
+def _parser(arguments: list[str]) -> Parser:
+    """Make the parser of a command line, with the flags of its verb."""
     parser = Parser(
         prog="streamjoin",
         description="Stream joins on multicore CPUs and FPGAs that give the same exact answer.",
@@ -314,15 +345,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             sub.description = verb.help
             verb.configure(sub)
             sub.set_defaults(run=verb.run)
-    if not arguments:
-        parser.print_help()
-        sys.exit(0)
-    return parser.parse_args(arguments)  # type: ignore[no-any-return]  # as argparse has it
+    return parser
 
 
 def _load(name: str) -> Any:
     if name in OWN_VERBS:
-        return import_module(f"streamjoin.cli.{name}").VERB
+        folder = "installation." if name in ("doctor", "completion") else ""
+        return import_module(f"streamjoin.cli.{folder}{name}").VERB
     entries: tuple[EntryPoint, ...] = tuple(entry_points(group="streamjoin.verbs", name=name))
     try:
         return entries[0].load()

@@ -23,6 +23,7 @@ from streamjoin.report.results import Result
 from streamjoin.report.run_folder import check_run_folder, write_run
 from streamjoin.report.sentences import claim_said
 from streamjoin.run import check_options
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.storage import check_writable
 
 EPILOG = """\
@@ -48,9 +49,10 @@ class BenchVerb:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""
         parser.epilog = EPILOG
-        parser.add_argument(
+        name = parser.add_argument(
             "name", metavar="NAME", help="list, calls, live, an experiment, or a TOML file"
         )
+        complete(name, lambda _: ["list", *OWN_TABLES, *experiments.names()], files=True)
         parser.add_argument("--size", choices=experiments.SIZES, default="quick")
         parser.add_argument(
             "--threads",

@@ -8,12 +8,14 @@ from streamjoin.bench.workloads import DEFAULT_ROUNDS
 from streamjoin.cli import figures, options
 from streamjoin.cli.terminal import print_json, print_table, progress, say, si
 from streamjoin.verbs import comparison
+from streamjoin_common.installed import shipped
+from streamjoin_common.installed.completing import complete
 
 EPILOG = """\
 examples:
   streamjoin compare runs/workloads/band --engines kang,splitjoin \\
       --out runs/first
-  streamjoin compare benchmarks/workloads/small.toml --out runs/small
+  streamjoin compare small --out runs/small
 """
 
 
@@ -25,8 +27,15 @@ class CompareVerb:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""
         parser.epilog = EPILOG
-        parser.add_argument("what", type=Path, metavar="DIR|SUITE.toml")
-        parser.add_argument("--engines", metavar="A,B,...", help="a suite names its own")
+        what = parser.add_argument(
+            "what",
+            type=Path,
+            metavar="DIR|SUITE",
+            help="a workload's folder, a suite's TOML file, or a suite: small, medium, large",
+        )
+        complete(what, lambda _: shipped.names(shipped.SUITES), files=True)
+        engines = parser.add_argument("--engines", metavar="A,B,...", help="a suite names its own")
+        options.complete_engines(engines, listed=True)
         parser.add_argument("--window", help="instead of the workload's own")
         options.add_predicate(parser)
         options.add_how(parser)

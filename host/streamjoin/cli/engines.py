@@ -2,6 +2,7 @@
 
 import argparse
 
+from streamjoin.cli.options import complete_engines
 from streamjoin.cli.terminal import print_json, print_paragraph, print_table, say
 from streamjoin.engines import listing
 
@@ -21,7 +22,8 @@ class EnginesVerb:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""
         parser.epilog = EPILOG
-        parser.add_argument("name", metavar="NAME", nargs="?", help="explain this one")
+        name = parser.add_argument("name", metavar="NAME", nargs="?", help="explain this one")
+        complete_engines(name)
         parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(self, args: argparse.Namespace) -> int:

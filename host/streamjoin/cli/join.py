@@ -57,9 +57,10 @@ class JoinVerb:
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's flags."""
         parser.epilog = EPILOG
-        parser.add_argument(
+        engine = parser.add_argument(
             "--engine", default="auto", help="a name of streamjoin engines, or auto (default)"
         )
+        options.complete_engines(engine, "auto")
         parser.add_argument("--r", required=True, metavar="FILE|STORE", help=R_HELP)
         parser.add_argument("--s", required=True, metavar="FILE", help=f"S: {FILE_HELP}")
         options.add_predicate(parser)

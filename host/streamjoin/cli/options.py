@@ -5,6 +5,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.language.arrivals import UNITS
 from streamjoin_common.language.kinds import KINDS
 from streamjoin_common.language.order import ORDERS
@@ -55,12 +56,13 @@ def add_max_pairs(parser: argparse.ArgumentParser) -> None:
 
 def add_how(parser: argparse.ArgumentParser) -> None:
     """Add ``--how``."""
-    parser.add_argument(
+    how = parser.add_argument(
         "--how",
         default="inner",
         metavar="KIND",
         help=f"kind of join: {', '.join(KINDS)}; default inner",
     )
+    complete(how, lambda _: KINDS)
 
 
 def add_arrivals(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +92,7 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--order", choices=ORDERS, default="none", help="order of the results")
     add_max_pairs(parser)
     parser.add_argument("--backend", choices=("model", "pynq"), help="where a design runs")
-    parser.add_argument(
+    settings = parser.add_argument(
         "--set",
         action="extend",
         nargs="+",
@@ -98,6 +100,25 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         metavar="KNOB=VALUE",
         help="tuning parameters of the engine",
     )
+    complete(settings, _knobs_of)
+
+
+def _engines(_typed: argparse.Namespace) -> list[str]:
+    from streamjoin.engines import catalog
+
+    return catalog.names()
+
+
+def complete_engines(action: argparse.Action, *more: str, listed: bool = False) -> None:
+    """Let a shell complete names of engines, with commas between them if ``listed``."""
+    complete(action, lambda typed: [*more, *_engines(typed)], listed=listed)
+
+
+def _knobs_of(typed: argparse.Namespace) -> list[str]:
+    from streamjoin.engines import catalog
+
+    name = getattr(typed, "engine", "auto")
+    return [] if name == "auto" else [f"{knob.name}=" for knob in catalog.get(name).knobs]
 
 
 def knobs(args: argparse.Namespace) -> dict[str, Any]:

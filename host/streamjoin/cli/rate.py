@@ -36,7 +36,8 @@ class RateVerb:
         """Add the verb's flags."""
         parser.epilog = EPILOG
         parser.add_argument("what", type=Path, metavar="DIR", help="a workload folder")
-        parser.add_argument("--engines", metavar="A,B,...", required=True)
+        engines = parser.add_argument("--engines", metavar="A,B,...", required=True)
+        options.complete_engines(engines, listed=True)
         parser.add_argument("--window", help="instead of the workload's own")
         options.add_predicate(parser)
         cores = os.cpu_count() or 1

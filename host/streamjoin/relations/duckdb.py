@@ -39,7 +39,7 @@ class DuckDbStore(batches.SelectingStore):
 
     def __init__(self, location: Path, projection: Projection, table: str | None = None) -> None:
         if not find_spec("duckdb"):
-            raise UnavailableError("DuckDB is not installed: type pip install duckdb")
+            raise UnavailableError("DuckDB is not installed: type pip install 'streamjoin[stores]'")
         self._connection: Any = None
         super().__init__(location, projection, table)
 

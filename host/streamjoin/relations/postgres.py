@@ -44,7 +44,7 @@ CONNECT_S = 5
 MAX_CONNECT_S = 20
 """Maximum seconds for all of them."""
 
-NO_DRIVER = "ADBC is not installed: type pip install adbc-driver-postgresql"
+NO_DRIVER = "ADBC is not installed: type pip install 'streamjoin[stores]'"
 
 
 class PostgresStore(batches.SelectingStore):

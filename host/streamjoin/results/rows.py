@@ -305,4 +305,6 @@ def _require(package: str) -> Any:
     try:
         return import_module(package)
     except ModuleNotFoundError:
-        raise UnavailableError(f"{package} is not installed: type pip install {package}") from None
+        raise UnavailableError(
+            f"{package} is not installed: type pip install 'streamjoin[yardsticks]'"
+        ) from None

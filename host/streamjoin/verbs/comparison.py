@@ -21,6 +21,7 @@ from streamjoin.metrics import ProgressCallback
 from streamjoin.report.run_folder import check_run_folder, write_run
 from streamjoin.verbs.workload import Columns, changed, listed
 from streamjoin_common.arguments import with_hints
+from streamjoin_common.installed import shipped
 from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.durations import parse_lateness
 from streamjoin_common.language.kinds import How, parse_how
@@ -223,10 +224,10 @@ def compare(
         title, comparisons = comparison.name, [comparison]
     elif not isinstance(r, str | Path):
         raise InputError("compare takes a workload's folder or suite, or both inputs, r and s")
-    elif Path(r).suffix == ".toml":
+    elif (suite := shipped.suite(Path(r))).suffix == ".toml":
         _refuse("a suite: it names its own", how=kind != "inner", engines=names, window=window)
         _refuse("a suite: it names its own", on=on, band=band, **given)
-        title, comparisons = read_suite(Path(r), Path(data), cores)
+        title, comparisons = read_suite(suite, Path(data), cores)
     else:
         _refuse("a workload's folder: give both inputs, r and s", **given)
         only = changed(read_workload(Path(r), names or _no_engines(), cores), on, band, window)

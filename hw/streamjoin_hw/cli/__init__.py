@@ -6,15 +6,17 @@ Importing this module stays cheap: every heavy library is imported where it is u
 import argparse
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from streamjoin_common import storage
-from streamjoin_common.contract import ParameterError, active_cores
+from streamjoin_common.contract import BOARDS, DesignParams, ParameterError, active_cores
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.latency import configure as configure_latency
 from streamjoin_hw.cli.options import design_from, parameters_help
@@ -183,7 +185,7 @@ def _of(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _bitstream(arguments: argparse.Namespace) -> int:
-    from streamjoin_hw.flow.vivado import BOARDS, vivado_bitstream
+    from streamjoin_hw.flow.vivado import vivado_bitstream
     from streamjoin_hw.studies.selftest import ulx3s
 
     names = (*BOARDS, ulx3s.BOARD)
@@ -207,12 +209,13 @@ def _bitstream(arguments: argparse.Namespace) -> int:
 
 
 def _configure_bitstream(action: argparse.ArgumentParser) -> None:
-    action.add_argument(
+    board = action.add_argument(
         "--board",
         metavar="NAME",
         help="pynq-z2, zcu104 or kv260 (needs Vivado), or ulx3s-85f (a self-test, by open tools); "
         "also the preset",
     )
+    complete(board, lambda _: (*BOARDS, "ulx3s-85f"))
     action.add_argument("--out", metavar="PATH", help="folder that is not there yet")
 
 
@@ -287,16 +290,18 @@ class HardwareVerb:
             if name == "prove":
                 configure_prove(action)
                 continue
-            action.add_argument(
+            preset = action.add_argument(
                 "--preset", metavar="NAME", help=f"named design point: {', '.join(PRESETS)}"
             )
-            action.add_argument(
+            complete(preset, lambda _: PRESETS)
+            param = action.add_argument(
                 "--param",
                 metavar="K=V",
                 action="append",
                 default=[],
                 help="set one parameter, over the preset: cores=16, terms=band:int32,band:float32",
             )
+            complete(param, lambda _: [f"{each.name}=" for each in fields(DesignParams)])
             if name in ("model", "simulate"):
                 action.add_argument("--json", action="store_true", help="print JSON")
             if name == "simulate":

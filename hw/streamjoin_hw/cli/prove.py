@@ -5,15 +5,17 @@ import json
 from pathlib import Path
 
 from streamjoin_common.errors import UsageError
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.terminal import print_table, say
 
 
 def configure(action: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    action.add_argument(
+    names = action.add_argument(
         "names", nargs="*", metavar="NAME", help="proofs (default: all); a wrong name lists them"
     )
+    complete(names, _names)
     action.add_argument("--depth", type=int, metavar="COUNT", help="cycles to search")
     action.add_argument(
         "--quick",
@@ -24,6 +26,12 @@ def configure(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--out", metavar="PATH", help="folder for counterexamples (default: build/proofs)"
     )
+
+
+def _names(_typed: argparse.Namespace) -> list[str]:
+    from streamjoin_hw.formal import prove
+
+    return list(prove.names())
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.documents import read_json
 from streamjoin_common.errors import UsageError
+from streamjoin_common.installed import shipped
+from streamjoin_common.installed.completing import complete
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.terminal import print_table, say, stages, write_text
@@ -15,7 +17,6 @@ from streamjoin_hw.studies.synth.targets import RESOURCE_NAMES, TARGETS, Target
 if TYPE_CHECKING:
     from streamjoin_hw.studies.synth.settings import Settings
 
-STORED_FOLDER = "benchmarks/synth"
 BOARD_SUFFIX = "-board"
 """Of the name of a stored record whose top level is the one for boards."""
 
@@ -45,8 +46,8 @@ def _configure_stored(action: argparse.ArgumentParser) -> None:
         "--stored",
         metavar="DIR",
         nargs="?",
-        const=STORED_FOLDER,
-        help=f"only show the records kept in a folder (default {STORED_FOLDER})",
+        const=str(shipped.EXPERIMENTS / "synth"),
+        help="only show the records kept in a folder (default: those of the project)",
     )
     action.add_argument(
         "--compare",
@@ -58,7 +59,8 @@ def _configure_stored(action: argparse.ArgumentParser) -> None:
 
 def configure_run(action: argparse.ArgumentParser) -> None:
     """Add the flags that say on what and how to synthesise."""
-    action.add_argument("--target", metavar="PART", help=f"one of {', '.join(TARGETS)}")
+    target = action.add_argument("--target", metavar="PART", help=f"one of {', '.join(TARGETS)}")
+    complete(target, lambda _: TARGETS)
     action.add_argument(
         "--no-route",
         action="store_true",

@@ -224,12 +224,17 @@ def verilator() -> Verilator:
         If there is none, or a program that it needs is missing.
     """
     compiler()
+    version, on_path = version_on_path(), shutil.which("verilator")
+    return Verilator(Path(on_path), version) if on_path and version else _packaged()
+
+
+def version_on_path() -> str | None:
+    """Return the version of the Verilator on the path; None without one that is new enough."""
     on_path = shutil.which("verilator")
-    if on_path:
-        version = _version(Path(on_path), dict(os.environ))
-        if version and version >= MINIMUM_VERILATOR:
-            return Verilator(Path(on_path), f"{version[0]}.{version[1]:03d}")
-    return _packaged()
+    version = _version(Path(on_path), dict(os.environ)) if on_path else None
+    if version is None or version < MINIMUM_VERILATOR:
+        return None
+    return f"{version[0]}.{version[1]:03d}"
 
 
 def _packaged() -> Verilator:

@@ -15,6 +15,7 @@ from typing import Any
 from streamjoin_common import contract
 from streamjoin_common.contract import INTERFACE_VERSION, DesignParams, input_word_bits
 from streamjoin_common.errors import ToolError, UsageError
+from streamjoin_common.installed import shipped
 from streamjoin_common.storage import new_folder
 from streamjoin_hw.flow.emit import MANIFEST_NAME, emit_verilog, source_revision, tool_versions
 from streamjoin_hw.flow.toolchain import output_of
@@ -25,7 +26,7 @@ CLOCK_HZ = 100e6
 JOBS = 2
 DEADLINE_S = 6 * 3600
 
-_ROOT = Path(__file__).resolve().parents[3]
+_ROOT = shipped.ROOT
 REPORTED = ("streamjoin.bit", "streamjoin.hwh", "timing.rpt", "utilization.rpt")
 WRITTEN = (*REPORTED, MANIFEST_NAME)
 """What a build leaves."""

@@ -41,7 +41,9 @@ class DuckDb(Engine):
 
     def unusable(self) -> str | None:
         """Say so where DuckDB is not installed."""
-        return None if find_spec("duckdb") else "DuckDB is not installed: type pip install duckdb"
+        if find_spec("duckdb"):
+            return None
+        return "DuckDB is not installed: type pip install 'streamjoin[yardsticks]'"
 
     def prepare(self, job: Job, report: Report) -> Any:
         """Copy the columns into native tables, and return the connection that holds them."""

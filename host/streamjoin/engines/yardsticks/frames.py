@@ -56,7 +56,8 @@ class DataFrameEngine(Engine):
         """Say so where the library is not installed."""
         if find_spec(self.library):
             return None
-        return f"{self.library} is not installed: type pip install {self.library}"
+        extra = "" if self.library == "pyarrow" else "'streamjoin[yardsticks]'"
+        return f"{self.library} is not installed: type pip install {extra or self.library}"
 
     def prepare(self, job: Job, report: Report) -> Tables:
         """Make the native tables, and count the pairs of their join."""

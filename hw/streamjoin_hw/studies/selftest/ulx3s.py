@@ -9,6 +9,7 @@ from typing import Any
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.documents import read_json
 from streamjoin_common.errors import ToolError, UsageError
+from streamjoin_common.installed import shipped
 from streamjoin_common.storage import new_folder
 from streamjoin_hw.flow import toolchain
 from streamjoin_hw.flow.emit import MANIFEST_NAME, manifest, tool_versions
@@ -45,7 +46,7 @@ RECORD_NAME = "bitstream.json"
 WRITTEN = (BITSTREAM_NAME, RECORD_NAME, MANIFEST_NAME, f"{SELFTEST_MODULE}.v")
 """What a build leaves."""
 
-_CONSTRAINTS = Path(__file__).resolve().parents[4] / "constraints" / BOARD / "ulx3s.lpf"
+_CONSTRAINTS = shipped.ROOT / "constraints" / BOARD / "ulx3s.lpf"
 
 
 def bitstream(
