@@ -10,7 +10,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 .PHONY: help setup setup-tests compare bench test test-all check fmt lint stress sim formal verilog synth \
-	bitstream report docs clean
+	bitstream report docs site clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,7 @@ test: setup-tests ## pass all the tests
 	$(PYTEST)
 
 test-all: setup-tests ## pass all the tests and the slow ones
+	@$(PYTHON) bootstrap.py docs
 	CASES=200 $(PYTEST) -m ""
 
 check: setup ## pass the tests that a change touches (PATHS=..., else git's)
@@ -68,7 +69,12 @@ report: setup ## write the page of the last comparison anew (SIZE=small|medium|l
 	$(BIN)/streamjoin report runs/$(SIZE) -o runs/$(SIZE)/report.html
 
 docs: setup ## write the generated pages of docs/ anew
-	$(BIN)/streamjoin hw registers --preset tiny-band --out docs/registers.md
+	$(BIN)/python docs/generate.py
+
+site: setup ## build the documentation to build/site, to be read in a browser
+	@$(PYTHON) bootstrap.py docs
+	PYTHONPATH=.venv-docs $(BIN)/python -m sphinx -q -W --keep-going -d build/site-work docs build/site
+	@echo build/site/index.html
 
 clean: ## remove what was built, not the environment
 	rm -rf build dist runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
