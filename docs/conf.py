@@ -34,7 +34,9 @@ html_css_files = ["site.css"]
 html_theme_options = {"top_of_page_buttons": []}
 
 
-def name_pages(_app: Any, _what: str, _name: str, _of: Any, _options: Any, lines: list[str]) -> None:
+def name_pages(
+    _app: Any, _what: str, _name: str, _of: Any, _options: Any, lines: list[str]
+) -> None:
     """Let docstrings, which name pages as files of the checkout, name pages of the site."""
     lines[:] = [re.sub(r":doc:`docs/(\w+)`|``docs/(\w+)\.md``", r":doc:`/\1\2`", s) for s in lines]
 

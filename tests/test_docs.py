@@ -6,9 +6,12 @@ import importlib
 import importlib.util
 import inspect
 import json
+import os
 import pkgutil
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -18,17 +21,28 @@ import pytest
 import streamjoin
 import streamjoin_datagen
 import streamjoin_hw
-from streamjoin.cli import parse
+from streamjoin.bench import claims, experiments, suites
+from streamjoin.cli import main, parse
 from streamjoin.engines import catalog
-from streamjoin_common.contract.presets import PRESETS
-from streamjoin_hw.cli.pages import registers_page
+from streamjoin_common.documents import read_toml
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
+SESSIONS = [ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
+"""Pages whose blocks are the steps of one session in an empty folder."""
+
+SLOW_SESSIONS = {"own-experiment", "cluster"}
+"""Those that start Spark."""
+
 MAX_README_BYTES = 6144
-OTHER_PROGRAMS = {".", "pip", "uv", "spark-submit", "lint-imports", "import-linter", "pytest"}
+OTHER_PROGRAMS = {
+    *(".", "pip", "uv", "g++"),
+    *("spark-submit", "lint-imports", "import-linter", "pytest"),
+}
 """Programs that pages show and whose words are not ours to check."""
+
+DEADLINE_S = 280
 
 
 def prose(page: Path) -> str:
@@ -47,9 +61,26 @@ def check(words: list[str]) -> None:
         parse(words[1:])
 
 
+def all_blocks(page: Path) -> list[tuple[str, str]]:
+    """Return language and text of every block, in order."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def at_its_line(code: str, page: Path) -> str:
+    """Return code behind as many empty lines as the page has before it: for tracebacks."""
+    return "\n" * page.read_text().partition(code)[0].count("\n") + code
+
+
 def blocks(page: Path, language: str) -> list[str]:
-    every = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [code for said, code in every if said == language]
+    return [code for said, code in all_blocks(page) if said == language]
+
+
+def words_of(code: str) -> Iterator[list[str]]:
+    """Return each command's words."""
+    for line in code.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words:
+            yield words
 
 
 def modules() -> Iterator[ModuleType]:
@@ -60,10 +91,107 @@ def modules() -> Iterator[ModuleType]:
                 yield importlib.import_module(found.name)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def named_file(code: str) -> str:
+    """Return the path that a block's first line names, "" if it is no file's."""
+    named = re.match(r"(?:#|//) ([\w./-]+\.\w+)\n", code)
+    return named[1] if named else ""
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do what ``pip install -e`` does, for this process alone: offer the package's entry points."""
+    project = read_toml(folder / "pyproject.toml")["project"]
+    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
+    groups = [
+        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())])
+        for group, entries in project["entry-points"].items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(groups))
+    monkeypatch.syspath_prepend(str(folder.resolve()))
+    catalog._class_paths.cache_clear()
+
+
+def step(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a command of a session; what sets up the checkout is there already."""
+    if words[0] == "streamjoin":
+        assert main(words[1:]) == 0, words
+    elif words[0] == "g++":
+        subprocess.run(words, check=True, timeout=DEADLINE_S)
+    elif words[:3] == ["pip", "install", "-e"]:
+        install(Path(words[3]), monkeypatch)
+    else:
+        assert words in (["make", "setup"], [".", ".venv/bin/activate"]), words
+
+
+def run_session(
+    page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run a page's blocks in order: commands, Python, and files that its blocks name.
+
+    What a block of kind ``text`` shows after commands is among what they print.
+    """
+    names: dict[str, object] = {"__name__": "__main__"}
+    shown = ""
+    for language, code in all_blocks(page):
+        if file := named_file(code):
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).write_text(code.partition("\n")[2])
+        elif language == "python":
+            exec(compile(at_its_line(code, page), str(page), "exec"), names)
+        elif language == "":
+            capsys.readouterr()
+            for words in words_of(code):
+                step(words, monkeypatch)
+            shown = " ".join(capsys.readouterr().out.split())
+        elif language == "text":
+            for line in code.splitlines():
+                assert " ".join(line.split()) in shown, line
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page.stem in SLOW_SESSIONS))
+        for page in SESSIONS
+    ],
+)
+def test_a_session_runs_from_its_first_block_to_its_last(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    modules_before = set(sys.modules)
+    try:
+        run_session(page, monkeypatch, capsys)
+    finally:
+        catalog._class_paths.cache_clear()
+        for name in set(sys.modules) - modules_before:
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+                del sys.modules[name]
+
+
+def test_the_page_of_experiments_reads_and_names_every_key(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "how-to" / "own-experiment.md"
+    tables = page.read_text()
+    for code in blocks(page, "toml"):
+        path = tmp_path / named_file(code)
+        path.write_text(code)
+        for size in experiments.SIZES:
+            for point in experiments.read(str(path), size).points:
+                suites.check_table(point.table, point.label)
+    keys = {*experiments.KEYS, *suites._TABLE_TYPES, *claims._KEYS}
+    assert keys == {key for key in keys if f"\n| `{key}` |" in tables}
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in SESSIONS], ids=lambda page: page.name
+)
 def test_python_in_the_documentation_runs(page: Path) -> None:
     for code in blocks(page, "python"):
-        exec(compile(code, str(page), "exec"), {})
+        exec(compile(at_its_line(code, page), str(page), "exec"), {})
 
 
 def test_the_readme_shows_python() -> None:
@@ -73,16 +201,13 @@ def test_the_readme_shows_python() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_is_of_a_kind_that_is_checked(page: Path) -> None:
     languages = re.findall(r"^```(\w*)\n.*?^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    assert set(languages) <= {"", "python", "py", "console", "json", "text"}
+    assert set(languages) <= {"", "python", "py", "console", "json", "text", "toml", "cpp"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_the_documentation_are_understood(page: Path) -> None:
-    for line in "\n".join(blocks(page, "")).replace("\\\n", " ").splitlines():
-        words = shlex.split(line, comments=True)
-        if not words:
-            continue
-        assert words[0] in {"streamjoin", "make", "python", *OTHER_PROGRAMS}, line
+    for words in words_of("\n".join(blocks(page, ""))):
+        assert words[0] in {"streamjoin", "make", "python", *OTHER_PROGRAMS}, words
         check(words)
 
 
@@ -200,6 +325,66 @@ def test_every_example_in_a_docstring_is_true() -> None:
     assert tried > 10
 
 
-def test_the_register_page_is_what_the_contract_says() -> None:
-    fresh = registers_page(PRESETS["tiny-band"])
-    assert (ROOT / "docs" / "registers.md").read_text() == fresh, "type  make docs"
+def test_the_generated_pages_are_what_the_code_says() -> None:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    for name, page in generate.PAGES.items():
+        assert (ROOT / "docs" / name).read_text() == page(), f"{name}: type  make docs"
+
+
+def test_the_reference_of_python_has_every_public_name() -> None:
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
+    shown = {path.rpartition(".")[2] for path in re.findall(r"auto\w+:: ([\w.]+)", page)}
+    assert set(streamjoin.__all__) <= shown
+
+
+def test_the_site_leads_to_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    named = {
+        line
+        for part in re.findall(r":::\{toctree\}(.*?):::", index, re.DOTALL)
+        for line in part.split()
+    }
+    pages = {
+        str(page.relative_to(ROOT / "docs").with_suffix(""))
+        for page in (ROOT / "docs").rglob("*.md")
+    }
+    pages = {page for page in pages if not re.match(r"index$|decisions/\d", page)}
+    assert pages <= named
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_loads_nothing_of_others(tmp_path: Path) -> None:
+    tools = ROOT / ".venv-docs"
+    assert tools.is_dir(), "type  python3 bootstrap.py docs"
+    path = os.pathsep.join([str(tools), *filter(None, sys.path)])
+    words = [
+        "-q",
+        "-W",
+        "--keep-going",
+        "-d",
+        str(tmp_path / "work"),
+        "docs",
+        str(tmp_path / "site"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = []
+    for file in (tmp_path / "site").rglob("*"):
+        if file.suffix == ".html":
+            tags = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", file.read_text())
+            loaded += [tag for tag in tags if re.search(r"(?:src|href)=[\"'](?:https?:)?//", tag)]
+        elif file.suffix == ".css":
+            loaded += re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//\S+", file.read_text())
+    assert loaded == []
