@@ -73,7 +73,7 @@ docs: setup ## write the generated pages of docs/ anew
 
 site: setup ## build the documentation to build/site, to be read in a browser
 	@$(PYTHON) bootstrap.py docs
-	PYTHONPATH=.venv-docs $(BIN)/python -m sphinx -q -W --keep-going -d build/site-work docs build/site
+	PYTHONPATH=.venv-docs $(BIN)/python -m sphinx -q -E -a -W --keep-going -d build/site-work docs build/site
 	@echo build/site/index.html
 
 clean: ## remove what was built, not the environment

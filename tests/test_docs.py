@@ -32,6 +32,10 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 SESSIONS = [ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 """Pages whose blocks are the steps of one session in an empty folder."""
 
+NOTEBOOKS = sorted((ROOT / "notebooks" / "streamjoin_notebooks").glob("*.ipynb"))
+BOARD_NOTEBOOK = "streamjoin"
+"""Needs a board: tests/board runs it on a modelled one."""
+
 SLOW_SESSIONS = {"own-experiment", "cluster"}
 """Those that start Spark."""
 
@@ -171,6 +175,38 @@ def test_a_session_runs_from_its_first_block_to_its_last(
         for name in set(sys.modules) - modules_before:
             if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
                 del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in NOTEBOOKS if path.stem != BOARD_NOTEBOOK],
+    ids=lambda path: path.stem,
+)
+def test_a_notebook_runs_from_its_first_cell_to_its_last(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    shown: list[object] = []
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(pyplot.gcf().canvas.draw()))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    try:
+        for cell in json.loads(path.read_text())["cells"]:
+            if cell["cell_type"] == "code":
+                assert not cell["outputs"], "notebooks are kept without output"
+                exec(compile("".join(cell["source"]), f"{path}:{cell['id']}", "exec"), names)
+    finally:
+        pyplot.close("all")
+    assert shown
+
+
+def test_the_page_of_notebooks_names_each() -> None:
+    page = (ROOT / "docs" / "notebooks.md").read_text()
+    assert len(NOTEBOOKS) > 3
+    for path in NOTEBOOKS:
+        assert f"../notebooks/streamjoin_notebooks/{path.name})" in page
 
 
 def test_the_page_of_experiments_reads_and_names_every_key(tmp_path: Path) -> None:
@@ -339,6 +375,11 @@ def test_the_reference_of_python_has_every_public_name() -> None:
     page = (ROOT / "docs" / "reference" / "python.md").read_text()
     shown = {path.rpartition(".")[2] for path in re.findall(r"auto\w+:: ([\w.]+)", page)}
     assert set(streamjoin.__all__) <= shown
+
+
+def test_the_pins_of_the_site_are_of_its_extra() -> None:
+    extra = read_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]["docs"]
+    assert (ROOT / "docs" / "requirements.in").read_text().split() == extra
 
 
 def test_the_site_leads_to_every_page() -> None:
