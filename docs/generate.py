@@ -125,10 +125,24 @@ def arguments(parser: argparse.ArgumentParser) -> list[tuple[object, ...]]:
     return rows
 
 
+def notes(parser: argparse.ArgumentParser) -> list[str]:
+    """Return what stands below a command's help: its examples, parameters of workloads.
+
+    Design parameters, which many commands show, have a page of their own.
+    """
+    text = (parser.epilog or "").strip().replace("%(prog)s", parser.prog)
+    if "design parameters" in text:
+        text = text[text.index("\nexample") :].strip() if "\nexample" in text else ""
+    return ["", "```text", text, "```"] if text else []
+
+
 def cli_page() -> str:
     """Every verb with its arguments."""
     lines = ["# Command line", ""]
-    lines += [f"{NOTE} `streamjoin VERB --help` shows the same, with examples."]
+    lines += [
+        f"{NOTE} `streamjoin VERB --help` shows the same. Parameters of designs are on",
+        "[a page of their own](parameters.md).",
+    ]
     for verb, summary in {**cli.OWN_VERBS, **cli.OTHER_VERBS}.items():
         top = cli.Parser(prog=f"streamjoin {verb}")
         cli._load(verb).configure(top)
@@ -138,7 +152,9 @@ def cli_page() -> str:
                 lines += ["", f"### {parser.prog}"]
                 if parser.description:
                     lines += ["", one_line(parser.description)]
-            lines += ["", *table(("argument", "meaning"), arguments(parser))]
+            lines += ["", *table(("argument", "meaning"), arguments(parser)), *notes(parser)]
+        if list(parsers(top)) != [top]:
+            lines += notes(top)
     return "\n".join(lines) + "\n"
 
 
