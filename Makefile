@@ -10,7 +10,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n 2 --dist worksteal
 
 .PHONY: help setup setup-tests compare bench test test-all check fmt lint stress sim formal verilog synth \
-	bitstream report docs site clean
+	bitstream report docs setup-docs site clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -30,8 +30,7 @@ setup-tests: setup ## make the environment with PYNQ too, which some tests need
 test: setup-tests ## pass all the tests
 	$(PYTEST)
 
-test-all: setup-tests ## pass all the tests and the slow ones
-	@$(PYTHON) bootstrap.py docs
+test-all: setup-tests setup-docs ## pass all the tests and the slow ones
 	CASES=200 $(PYTEST) -m ""
 
 check: setup ## pass the tests that a change touches (PATHS=..., else git's)
@@ -71,8 +70,12 @@ report: setup ## write the page of the last comparison anew (SIZE=small|medium|l
 docs: setup ## write the generated pages of docs/ anew
 	$(BIN)/python docs/generate.py
 
-site: setup ## build the documentation to build/site, to be read in a browser
-	@$(PYTHON) bootstrap.py docs
+setup-docs: setup ## put what builds the site into a folder of its own
+	@cmp -s docs/constraints.txt .venv-docs/constraints.txt || { rm -rf .venv-docs && \
+		$(BIN)/python -m pip --disable-pip-version-check -q install --target .venv-docs \
+		--require-hashes -r docs/constraints.txt && cp docs/constraints.txt .venv-docs; }
+
+site: setup-docs ## build the documentation to build/site, to be read in a browser
 	PYTHONPATH=.venv-docs $(BIN)/python -m sphinx -q -E -a -W --keep-going -d build/site-work docs build/site
 	@echo build/site/index.html
 

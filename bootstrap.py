@@ -3,8 +3,7 @@
 Run by ``make setup`` with the system's Python and its standard library alone. What must come
 from the system (a C++ compiler, Perl; for tests Chromium, Tcl, PostgreSQL) is installed with apt
 where that is allowed; otherwise one sentence says what to type. ``bootstrap.py board [PYNQ]`` sets
-up ``.venv-board`` instead, for the tests of the board's driver under one or all versions of PYNQ,
-and ``bootstrap.py docs`` puts what builds the documentation's site beside ``.venv``.
+up ``.venv-board`` instead, for the tests of the board's driver under one or all versions of PYNQ.
 """
 
 import hashlib
@@ -43,8 +42,6 @@ SYSTEM = (
     (("initdb", POSTGRES), "postgresql", "tests the store in PostgreSQL"),
 )
 
-DOCS_PACKAGES = ROOT / ".venv-docs"
-DOCS_PINS = "docs/constraints.txt"
 BOARD_VENVS = ROOT / ".venv-board"
 BOARD_PINS = ROOT / "tests" / "board"
 # A version of PYNQ, the Python that its boards have, and others that it was seen to run on.
@@ -211,14 +208,6 @@ def make_board_environment(pynq: str, versions: tuple[str, ...]) -> None:
     run(pip(*options, venv=venv), f"building PYNQ {pynq}")
 
 
-def install_docs() -> None:
-    """Install what builds the site into a folder of its own: joins and tests need none of it."""
-    if DOCS_PACKAGES.exists():
-        shutil.rmtree(DOCS_PACKAGES)
-    install = pip("install", "--target", str(DOCS_PACKAGES), "--require-hashes", "-r", DOCS_PINS)
-    run(install, "installing Sphinx")
-
-
 def once(name: str, inputs: tuple[str, ...], step: Callable[[], None], venv: Path = VENV) -> bool:
     """Run a step unless it was run on these very files, in this folder, by this Python."""
     stamp = venv / f"{name}.stamp"
@@ -243,9 +232,6 @@ def main() -> None:
             inputs = ("bootstrap.py", f"tests/board/constraints-{pynq}.txt")
             step = partial(make_board_environment, pynq, boards[pynq])
             once("environment", inputs, step, BOARD_VENVS / pynq)
-        return
-    if sys.argv[1:] == ["docs"]:
-        once("environment", (DOCS_PINS,), install_docs, DOCS_PACKAGES)
         return
     once("environment", ENVIRONMENT_INPUTS, make_environment)
     once("project", PROJECT_INPUTS, install_project)

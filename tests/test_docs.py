@@ -400,7 +400,7 @@ def test_the_site_leads_to_every_page() -> None:
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_loads_nothing_of_others(tmp_path: Path) -> None:
     tools = ROOT / ".venv-docs"
-    assert tools.is_dir(), "type  python3 bootstrap.py docs"
+    assert tools.is_dir(), "type  make setup-docs"
     path = os.pathsep.join([str(tools), *filter(None, sys.path)])
     words = [
         "-q",
