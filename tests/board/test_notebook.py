@@ -15,7 +15,7 @@ from streamjoin_common.contract.presets import PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = [ROOT / "notebooks" / "streamjoin_notebooks" / "streamjoin.ipynb"]
-"""The others need no board: tests/test_docs.py runs them."""
+"""The others need no board: tests/test_sessions.py runs them."""
 
 SETUP = """
 import sys
