@@ -11,7 +11,7 @@ WORKERS ?= 3
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help setup setup-tests compare bench test test-all check fmt lint stress sim formal verilog synth \
-	bitstream report docs wheel clean
+	bitstream report docs setup-docs site wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -31,7 +31,7 @@ setup-tests: setup ## make the environment with PYNQ too, which some tests need
 test: setup-tests ## pass all the tests
 	$(PYTEST)
 
-test-all: setup-tests ## pass all the tests and the slow ones
+test-all: setup-tests setup-docs ## pass all the tests and the slow ones
 	CASES=200 $(PYTEST) -m ""
 
 check: setup ## pass the tests that a change touches (PATHS=..., else git's)
@@ -69,7 +69,16 @@ report: setup ## write the page of the last comparison anew (SIZE=small|medium|l
 	$(BIN)/streamjoin report runs/$(SIZE) -o runs/$(SIZE)/report.html
 
 docs: setup ## write the generated pages of docs/ anew
-	$(BIN)/streamjoin hw registers --preset tiny-band --out docs/registers.md
+	$(BIN)/python docs/generate.py
+
+setup-docs: setup ## put what builds the site into a folder of its own
+	@cmp -s docs/constraints.txt .venv-docs/constraints.txt || { rm -rf .venv-docs && \
+		$(BIN)/python -m pip --disable-pip-version-check -q install --target .venv-docs \
+		--require-hashes -r docs/constraints.txt && cp docs/constraints.txt .venv-docs; }
+
+site: setup-docs ## build the documentation to build/site, to be read in a browser
+	PYTHONPATH=.venv-docs $(BIN)/python -m sphinx -q -E -a -W --keep-going -d build/site-work docs build/site
+	@echo build/site/index.html
 
 wheel: setup ## build the sdist, and from it the wheel, in dist/
 	rm -rf dist

@@ -6,28 +6,31 @@ import importlib
 import importlib.util
 import inspect
 import json
+import os
 import pkgutil
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.pages import DEADLINE_S, PAGES, ROOT, SESSIONS, at_its_line, blocks, words_of
 
 import streamjoin
 import streamjoin_datagen
 import streamjoin_hw
 from streamjoin.cli import parse
 from streamjoin.engines import catalog
-from streamjoin_common.contract.presets import PRESETS
-from streamjoin_hw.cli.pages import registers_page
-
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+from streamjoin_common.documents import read_toml
 
 MAX_README_BYTES = 6144
-OTHER_PROGRAMS = {".", "pip", "uv", "spark-submit", "lint-imports", "import-linter", "pytest"}
+OTHER_PROGRAMS = {
+    *(".", "pip", "uv", "g++"),
+    *("spark-submit", "lint-imports", "import-linter", "pytest"),
+}
 """Programs that pages show and whose words are not ours to check."""
 
 
@@ -47,11 +50,6 @@ def check(words: list[str]) -> None:
         parse(words[1:])
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    every = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [code for said, code in every if said == language]
-
-
 def modules() -> Iterator[ModuleType]:
     for package in (streamjoin, streamjoin_hw, streamjoin_datagen):
         yield package
@@ -60,10 +58,12 @@ def modules() -> Iterator[ModuleType]:
                 yield importlib.import_module(found.name)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in SESSIONS], ids=lambda page: page.name
+)
 def test_python_in_the_documentation_runs(page: Path) -> None:
     for code in blocks(page, "python"):
-        exec(compile(code, str(page), "exec"), {})
+        exec(compile(at_its_line(code, page), str(page), "exec"), {})
 
 
 def test_the_readme_shows_python() -> None:
@@ -73,16 +73,13 @@ def test_the_readme_shows_python() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_is_of_a_kind_that_is_checked(page: Path) -> None:
     languages = re.findall(r"^```(\w*)\n.*?^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    assert set(languages) <= {"", "python", "py", "console", "json", "text"}
+    assert set(languages) <= {"", "python", "py", "console", "json", "text", "toml", "cpp"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_the_documentation_are_understood(page: Path) -> None:
-    for line in "\n".join(blocks(page, "")).replace("\\\n", " ").splitlines():
-        words = shlex.split(line, comments=True)
-        if not words:
-            continue
-        assert words[0] in {"streamjoin", "make", "python", *OTHER_PROGRAMS}, line
+    for words in words_of("\n".join(blocks(page, ""))):
+        assert words[0] in {"streamjoin", "make", "python", *OTHER_PROGRAMS}, words
         check(words)
 
 
@@ -200,6 +197,71 @@ def test_every_example_in_a_docstring_is_true() -> None:
     assert tried > 10
 
 
-def test_the_register_page_is_what_the_contract_says() -> None:
-    fresh = registers_page(PRESETS["tiny-band"])
-    assert (ROOT / "docs" / "registers.md").read_text() == fresh, "type  make docs"
+def test_the_generated_pages_are_what_the_code_says() -> None:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    for name, page in generate.PAGES.items():
+        assert (ROOT / "docs" / name).read_text() == page(), f"{name}: type  make docs"
+
+
+def test_the_reference_of_python_has_every_public_name() -> None:
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
+    shown = {path.rpartition(".")[2] for path in re.findall(r"auto\w+:: ([\w.]+)", page)}
+    assert set(streamjoin.__all__) <= shown
+
+
+def test_the_pins_of_the_site_are_of_its_extra() -> None:
+    extra = read_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]["docs"]
+    assert (ROOT / "docs" / "requirements.in").read_text().split() == extra
+
+
+def test_the_site_leads_to_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    named = {
+        line
+        for part in re.findall(r":::\{toctree\}(.*?):::", index, re.DOTALL)
+        for line in part.split()
+    }
+    pages = {
+        str(page.relative_to(ROOT / "docs").with_suffix(""))
+        for page in (ROOT / "docs").rglob("*.md")
+    }
+    pages = {page for page in pages if not re.match(r"index$|decisions/\d", page)}
+    assert pages <= named
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_loads_nothing_of_others(tmp_path: Path) -> None:
+    tools = ROOT / ".venv-docs"
+    assert tools.is_dir(), "type  make setup-docs"
+    path = os.pathsep.join([str(tools), *filter(None, sys.path)])
+    words = [
+        "-q",
+        "-W",
+        "--keep-going",
+        "-d",
+        str(tmp_path / "work"),
+        "docs",
+        str(tmp_path / "site"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = []
+    for file in (tmp_path / "site").rglob("*"):
+        if file.suffix == ".html":
+            tags = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", file.read_text())
+            loaded += [tag for tag in tags if re.search(r"(?:src|href)=[\"'](?:https?:)?//", tag)]
+        elif file.suffix == ".css":
+            loaded += re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//\S+", file.read_text())
+    assert loaded == []

@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import re
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,10 @@ from streamjoin_common.errors import UsageError
 from streamjoin_common.suggestions import did_you_mean
 
 
-def parameters_help() -> str:
-    """List name, default, meaning and range of each parameter, as its class documents them."""
+def design_parameters() -> Iterator[tuple[str, object, str]]:
+    """Return name, default and meaning of each parameter, as its class documents them."""
     entries = re.compile(r"^(\w+) : .*\n((?:    .*\n?)+)", flags=re.MULTILINE)
     meanings = dict(entries.findall(inspect.getdoc(DesignParams) or ""))
-    lines = ["design parameters (--param NAME=VALUE), with their defaults:"]
     for field in dataclasses.fields(DesignParams):
         default = field.default
         if default is dataclasses.MISSING:
@@ -28,8 +28,14 @@ def parameters_help() -> str:
         elif default is None:
             default = "NONE"
         plain = " ".join(meanings.get(field.name, "").replace("``", "").split())
-        meaning = re.split(r"\.(?: |$)", plain)[0]
-        start = f"  {field.name}={default}".ljust(24)
+        yield field.name, default, re.split(r"\.(?: |$)", plain)[0]
+
+
+def parameters_help() -> str:
+    """List name, default, meaning and range of each parameter."""
+    lines = ["design parameters (--param NAME=VALUE), with their defaults:"]
+    for name, default, meaning in design_parameters():
+        start = f"  {name}={default}".ljust(24)
         lines += textwrap.wrap(start + meaning, 80, subsequent_indent=" " * 24) or [start]
     return "\n".join(lines) + "\n"
 
