@@ -1,16 +1,17 @@
 """What a driver sees at the ports: when band widths count, what counters count."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 from unittest import mock
 
 import pytest
 from amaranth.hdl import Module
-from amaranth.sim import Simulator
+from tests.hw.checks import simulate
 from tests.hw.test_soft_reset import DESIGNS, PAIR, Bench, run
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, TUser, parse_term
 from streamjoin_hw.rtl import top
-from streamjoin_hw.rtl.registers import Counters, RegisterFile
+from streamjoin_hw.rtl.registers import OKAY, SLVERR, Counters, RegisterFile
 from streamjoin_hw.rtl.top import Top
 
 BAND = (parse_term("band:int32"),)
@@ -122,31 +123,100 @@ def test_the_cycle_counter_has_64_bits() -> None:
         run(Top(DESIGNS["chain"]), scenario)
 
 
-def test_both_halves_of_the_cycle_counter_are_of_one_cycle() -> None:
+def test_tuples_of_each_side_and_stalls_of_the_input_are_counted() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.set(m_axis_results_tready=1)
+        await bench.write("control", 0)
+        bench.send((SIDE_R, 1, 0), (SIDE_R, 2, 0), (SIDE_S, 3, 0), (SIDE_R, 4, 0))
+        await bench.tick(20)
+        await bench.write("control", 1)
+        while bench.waiting:
+            await bench.tick()
+        await bench.tick(3)
+        assert [await bench.read(f"tuples_{side}") for side in "rs"] == [3, 1]
+        assert await bench.read("input_stall_cycles") == bench.stalled >= 20
+
+    run(Top(DESIGNS["chain"]), scenario)
+
+
+class FileBench:
+    """Reads and writes a register file by itself."""
+
+    def __init__(self, file: RegisterFile, ctx: Any) -> None:
+        self.file, self.ctx = file, ctx
+        self.offsets = {each.name: each.offset for each in file.map}
+        self.windows_written = 0
+
+    def set(self, **values: int) -> None:
+        for name, value in values.items():
+            self.ctx.set(getattr(self.file, name), value)
+
+    async def tick(self) -> None:
+        await self.ctx.tick()
+        self.windows_written += self.ctx.get(self.file.windows_written)
+
+    async def read(self, offset: int) -> tuple[int, int]:
+        """Return the value and the response."""
+        self.set(araddr=offset, arvalid=1, rready=1)
+        await self.tick()
+        self.set(arvalid=0)
+        while not self.ctx.get(self.file.rvalid):
+            await self.tick()
+        answer = self.ctx.get(self.file.rdata), self.ctx.get(self.file.rresp)
+        await self.tick()
+        return answer
+
+    async def write(self, offset: int, value: int, strobe: int = 15) -> int:
+        """Return the response."""
+        self.set(awaddr=offset, awvalid=1, wdata=value, wstrb=strobe, wvalid=1, bready=1)
+        await self.tick()
+        self.set(awvalid=0, wvalid=0)
+        while not self.ctx.get(self.file.bvalid):
+            await self.tick()
+        response: int = self.ctx.get(self.file.bresp)
+        await self.tick()
+        return response
+
+
+def run_file(scenario: Callable[[FileBench], Awaitable[None]]) -> None:
     file = RegisterFile(DESIGNS["chain"])
 
     async def testbench(ctx: Any) -> None:
-        async def read(offset: int) -> int:
-            ctx.set(file.araddr, offset)
-            ctx.set(file.arvalid, 1)
-            ctx.set(file.rready, 1)
-            await ctx.tick()
-            ctx.set(file.arvalid, 0)
-            while not ctx.get(file.rvalid):
-                await ctx.tick()
-            value: int = ctx.get(file.rdata)
-            await ctx.tick()
-            return value
+        await scenario(FileBench(file, ctx))
 
-        offsets = {each.name: each.offset for each in file.map}
-        ctx.set(file.get_cycles_low, 0xFFFFFFFF)
-        ctx.set(file.get_cycles_high, 1)
-        assert await read(offsets["cycles_low"]) == 0xFFFFFFFF
-        ctx.set(file.get_cycles_low, 0)
-        ctx.set(file.get_cycles_high, 2)
-        assert await read(offsets["cycles_high"]) == 1
+    simulate(file, testbench)
 
-    simulator = Simulator(file)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(testbench)
-    simulator.run()
+
+def test_both_halves_of_the_cycle_counter_are_of_one_cycle() -> None:
+    async def scenario(bench: FileBench) -> None:
+        bench.set(get_cycles_low=0xFFFFFFFF, get_cycles_high=1)
+        assert await bench.read(bench.offsets["cycles_low"]) == (0xFFFFFFFF, OKAY)
+        bench.set(get_cycles_low=0, get_cycles_high=2)
+        assert await bench.read(bench.offsets["cycles_high"]) == (1, OKAY)
+
+    run_file(scenario)
+
+
+def test_a_write_changes_the_bytes_of_its_strobes_and_says_that_windows_changed() -> None:
+    async def scenario(bench: FileBench) -> None:
+        offset = bench.offsets["window_r"]
+        assert await bench.write(offset, 0x11223344) == OKAY
+        assert await bench.write(offset, 0xAABBCCDD, 0b0101) == OKAY
+        assert await bench.read(offset) == (0x11BB33DD, OKAY)
+        assert bench.windows_written == 2
+        assert await bench.write(bench.offsets["control"], 1) == OKAY
+        assert bench.windows_written == 2
+
+    run_file(scenario)
+
+
+def test_what_is_not_there_and_what_cannot_be_written_are_answered_with_an_error() -> None:
+    async def scenario(bench: FileBench) -> None:
+        assert await bench.read(0xFFC) == (0, SLVERR)
+        assert await bench.write(0xFFC, 1) == SLVERR
+        cores = bench.offsets["cores"]
+        before = await bench.read(cores)
+        assert await bench.write(cores, 77) == SLVERR
+        assert await bench.read(cores) == before
+
+    run_file(scenario)
