@@ -224,9 +224,19 @@ SPLIT_MUTATIONS = {
     "split-time-of-entry-missing": Mutation(
         Fault(
             "rtl.split.collector",
-            "m.d.sync += self.now.eq(entering.ts)",
-            "m.d.sync += self.now.eq(0)",
+            "m.d.sync += now.eq(entering.ts)",
+            "m.d.sync += now.eq(0)",
             "the oldest tuple expires at time 0",
+        ),
+        BATCH,
+        "assert (0, 2) == (2, 2)",
+    ),
+    "split-time-of-entry-fleeting": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "m.d.comb += self.now.eq(now)",
+            "with m.If(self.i.valid):\n                m.d.comb += self.now.eq(now)",
+            "the time at which the oldest tuple expires is 0 while nothing is offered",
         ),
         BATCH,
         "assert (0, 2) == (2, 2)",
