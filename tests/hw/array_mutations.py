@@ -28,7 +28,7 @@ ARRAY_MUTATIONS = {
     "stale-tuple": Mutation(
         Fault(
             "rtl.memory",
-            "                self.oldest.valid.eq(0),\n",
+            "                oldest.valid.eq(0),\n",
             "",
             "a segment hands a tuple of the last input on",
         ),

@@ -11,21 +11,39 @@ from pathlib import Path
 import pytest
 from tests.hw.array_mutations import ARRAY_MUTATIONS
 from tests.hw.hash_mutations import HASH_MUTATIONS
+from tests.hw.part_mutations import PART_MUTATIONS
+from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.split_mutations import SPLIT_MUTATIONS
 
 from streamjoin_hw.formal.faults import applied
 
-MUTATIONS = {**ARRAY_MUTATIONS, **HASH_MUTATIONS, **SPLIT_MUTATIONS}
+MUTATIONS = {
+    **ARRAY_MUTATIONS,
+    **HASH_MUTATIONS,
+    **PART_MUTATIONS,
+    **PORT_MUTATIONS,
+    **SPLIT_MUTATIONS,
+}
 
-PRELOADED = ["amaranth.sim", "amaranth.back.verilog", "streamjoin.engines.sliding.mergetrees"]
+PRELOADED = [
+    "amaranth.sim",
+    "amaranth.back.verilog",
+    "hypothesis",
+    "streamjoin.bench.compare",
+    "streamjoin.engines.sliding.mergetrees",
+    "streamjoin_datagen.session",
+]
 """What every test imports and no fault is in: a process forked with them starts in no time."""
+
+# Plugins that are not needed take longer to load than most of these tests to run.
+OPTIONS = ["-q", "-p", "no:cacheprovider", "--disable-plugin-autoload", "-p", "pytest_timeout"]
 
 
 def main(name: str) -> int:
     """Run a mutation's test in its design."""
     mutation = MUTATIONS[name]
     with applied(mutation.fault):
-        return pytest.main(["-q", "-p", "no:cacheprovider", f"tests/hw/{mutation.test}"])
+        return pytest.main([*OPTIONS, f"tests/hw/{mutation.test}"])
 
 
 def _main_into(name: str, file: Path) -> None:

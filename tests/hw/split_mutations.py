@@ -8,6 +8,7 @@ RANDOM = "test_split.py::test_random_inputs_are_exact_and_in_order"
 LONG = "test_split.py::test_long_passes_over_changing_windows_are_exact"
 TIMES = "test_split.py::test_time_windows_are_exact"
 MASKED = "test_split.py::test_a_masked_core_costs_the_share_that_it_stores"
+BATCH = "test_split_parts.py::test_a_batch_knows_what_its_probes_meet_and_the_time_of_what_expires"
 
 SPLIT_MUTATIONS = {
     "split-no-spare-word": Mutation(
@@ -169,5 +170,105 @@ SPLIT_MUTATIONS = {
         ),
         f"{MASKED}[none-1]",
         "pairs missing",
+    ),
+    "split-merger-has-a-favourite": Mutation(
+        Fault(
+            "rtl.split.trees",
+            "later.eq(((1 << self.inputs) - 1) & ~((2 << k) - 1))",
+            "later.eq(0)",
+            "a star merger always serves the first input",
+        ),
+        "test_split_parts.py::test_a_star_merger_takes_turns",
+        "not in turns",
+    ),
+    "split-combiner-always-has-room": Mutation(
+        Fault(
+            "rtl.split.combiner",
+            "self.room.eq(due.w_rdy)",
+            "self.room.eq(1)",
+            "a tuple sets out although its side cannot be remembered",
+        ),
+        "test_split_parts.py::test_the_combiner_has_room_for_as_many_sides_as_it_remembers",
+        "more sides than it remembers",
+    ),
+    "split-sets-out-without-room": Mutation(
+        Fault(
+            "rtl.split.combiner",
+            "due.w_en.eq(self.arrives & self.control.outer)",
+            "due.w_en.eq(self.arrives & self.control.outer & ~due_valid)",
+            "sides are remembered one at a time",
+        ),
+        "test_split_parts.py::test_the_combiner_has_room_for_as_many_sides_as_it_remembers",
+        "not the sides that set out",
+    ),
+    "split-merger-does-not-wait-for-the-lowest": Mutation(
+        Fault(
+            "rtl.split.trees",
+            "with m.If((results | stars).all()):",
+            "with m.If((results | stars).any()):",
+            "a row is given before every input has shown its own",
+        ),
+        "test_split_parts.py::test_a_star_merger_waits_for_the_lowest_row_of_all",
+        "given before every input",
+    ),
+    "split-offer-changes": Mutation(
+        Fault(
+            "rtl.split.combiner",
+            "keeps.eq(self.o.valid & ~self.o.ready)",
+            "keeps.eq(0)",
+            "without order the combiner changes what waits to be taken",
+        ),
+        "test_split_parts.py::test_the_combiner_keeps_what_it_offers_until_it_is_taken",
+        "an offer changed",
+    ),
+    "split-time-of-entry-missing": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "m.d.sync += now.eq(entering.ts)",
+            "m.d.sync += now.eq(0)",
+            "the oldest tuple expires at time 0",
+        ),
+        BATCH,
+        "assert (0, 2) == (2, 2)",
+    ),
+    "split-time-of-entry-fleeting": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "m.d.comb += self.now.eq(now)",
+            "with m.If(self.i.valid):\n                m.d.comb += self.now.eq(now)",
+            "the time at which the oldest tuple expires is 0 while nothing is offered",
+        ),
+        BATCH,
+        "assert (0, 2) == (2, 2)",
+    ),
+    "split-probe-too-many": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "(batch.count != params.probes) & ~self.begin",
+            "~self.begin",
+            "a probe is taken although the batch is full",
+        ),
+        BATCH,
+        "more probes than a batch holds",
+    ),
+    "split-stored-over": Mutation(
+        Fault(
+            "rtl.split.collector",
+            "(~stores | ~self.store) & (~expires | ~self.expire)",
+            "(~expires | ~self.expire) | (stores & expires)",
+            "a second tuple to store replaces the first",
+        ),
+        BATCH,
+        "a second tuple to store",
+    ),
+    "split-fork-does-not-wait": Mutation(
+        Fault(
+            "rtl.split.trees",
+            "front.ready.eq(ready.all())",
+            "front.ready.eq(ready.any())",
+            "a fork takes the next tuple before every core has the last one",
+        ),
+        "test_split.py::test_a_fork_hands_every_payload_to_every_taker_once[True]",
+        "Error",
     ),
 }

@@ -33,7 +33,7 @@ PATIENCE_CYCLES = 200
 class Bench:
     """Drives a top level cycle by cycle.
 
-    The stream in keeps what it offers until it is taken; ``taken`` counts it.
+    The stream in keeps what it offers until it is taken; ``accepted`` and ``stalled`` count it.
     """
 
     def __init__(self, dut: Any, ctx: Any) -> None:
@@ -43,7 +43,7 @@ class Bench:
         self.sink = "m_axis_words" if words else "m_axis_results"
         self.offsets = {each.name: each.offset for each in registers(dut.params)}
         self.waiting: list[tuple[int, int, int]] = []
-        self.accepted = self.accepted_since_answer = 0
+        self.accepted = self.accepted_since_answer = self.stalled = 0
         self.given: list[int] = []
 
     def get(self, name: str) -> int:
@@ -67,6 +67,8 @@ class Bench:
                 del self.waiting[0]
                 self.accepted += 1
                 self.accepted_since_answer += 1
+            elif self.waiting:
+                self.stalled += 1
             offers = self.get(f"{self.sink}_tvalid")
             if offers and self.get(f"{self.sink}_tready"):
                 self.given.append(self.beat())

@@ -6,7 +6,8 @@ without any hardware tool. Parameters are what the user chooses; everything that
 them is a property. A design's identity is the digest of its parameters and of this interface.
 """
 
-from streamjoin_common.contract.description import BOARDS, manifest
+from streamjoin_common.contract.c_header import HEADER_NAME, c_header
+from streamjoin_common.contract.description import BOARDS, TUSER, manifest, ports
 from streamjoin_common.contract.layouts import (
     SIDE_R,
     SIDE_S,
@@ -54,7 +55,7 @@ from streamjoin_common.contract.params import (
 from streamjoin_common.contract.register_map import (
     MAGIC,
     NEXT_INPUT,
-    NEXT_TUPLE,
+    NEXT_S_TUPLE,
     Register,
     RegisterField,
     registers,
@@ -67,6 +68,7 @@ __all__ = [
     "FORWARDS",
     "GROUP_TUPLES",
     "HEADER",
+    "HEADER_NAME",
     "HOLD_WORDS",
     "INTERFACE_VERSION",
     "KEY_BITS",
@@ -76,13 +78,14 @@ __all__ = [
     "MAX_TERMS",
     "MEMORIES",
     "NEXT_INPUT",
-    "NEXT_TUPLE",
+    "NEXT_S_TUPLE",
     "ORDERS",
     "PACKET_CYCLES",
     "PACKET_RESULTS",
     "SIDE_R",
     "SIDE_S",
     "TRAILER",
+    "TUSER",
     "WINDOW_BITS",
     "DesignParams",
     "KeyType",
@@ -100,11 +103,13 @@ __all__ = [
     "TupleView",
     "active_cores",
     "beat_bits",
+    "c_header",
     "input_word_bits",
     "load_model_library",
     "manifest",
     "max_packet_bytes",
     "parse_term",
+    "ports",
     "registers",
     "result_layout",
     "result_word_bits",

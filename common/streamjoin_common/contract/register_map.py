@@ -23,7 +23,8 @@ class Register:
     """One 32-bit register of the AXI4-Lite slave.
 
     ``access`` is ``"ro"`` (read only), ``"rw"`` (read and write) or ``"wo"`` (a write acts, a
-    read gives 0). ``effect`` says when a written value counts.
+    read gives 0). ``effect`` says when a written value counts. ``type`` says how its 32 bits are
+    read: ``"uint32"``, ``"int32"`` (two's complement) or ``"float32"``.
     """
 
     name: str
@@ -32,10 +33,14 @@ class Register:
     doc: str
     effect: str = ""
     fields: tuple[RegisterField, ...] = ()
+    type: str = "uint32"
 
 
 NEXT_INPUT = "sampled when the first tuple of an input is accepted by the empty design"
-NEXT_TUPLE = "counts for every tuple accepted after the write"
+NEXT_S_TUPLE = (
+    "counts for every S tuple accepted from the cycle of the write's response on: a pair joins by "
+    "the widths of its S tuple's acceptance, whichever tuple came first"
+)
 
 
 def _time_registers(params: DesignParams) -> list[Register]:
@@ -48,7 +53,7 @@ def _time_registers(params: DesignParams) -> list[Register]:
             f"Time window of {side}: a pair of which this side's tuple arrived first joins if "
             f"the other arrived less than this later; from 1 to {maximum - 1}; {maximum}, as after "
             "reset, is no limit.",
-            NEXT_TUPLE,
+            f"counts for every {side} tuple accepted from the cycle of the write's response on",
         )
         for index, side in enumerate("RS")
     ]
@@ -148,8 +153,9 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                     1,
                     "Write 1 to empty the design and clear the counters; drops a drain written "
                     "with it and clears enable unless written with it. A beat that is offered at "
-                    "the output stays until it is taken, and no tuple is accepted meanwhile; reads "
-                    "1 until the design is empty.",
+                    "the output stays until it is taken, and no tuple is accepted meanwhile; then "
+                    "tvalid falls, and the results that were owed are never offered; reads 1 until "
+                    "the design is empty. aresetn alone withdraws an offered beat.",
                 ),
             ),
         ),
@@ -197,7 +203,8 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             "cycles_low",
             0x40,
             "ro",
-            "Cycles from the first tuple to the end of the drain, over all inputs since reset.",
+            "Cycles from the acceptance of an input's first tuple until its punctuation is taken, "
+            "over all inputs since reset.",
         ),
         Register(
             "cycles_high",
@@ -230,7 +237,8 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
         entries += _setting_registers(params)
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
-            bits = "its float32 bits" if term.type is KeyType.FLOAT32 else "an integer"
+            is_float = term.type is KeyType.FLOAT32
+            bits = "its float32 bits" if is_float else "a signed 32-bit integer"
             for bound_index, bound in enumerate(("lo", "hi")):
                 entries.append(
                     Register(
@@ -238,7 +246,8 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                         0x80 + 8 * index + 4 * bound_index,
                         "rw",
                         f"Band width {bound} of term {index}, {bits}; 0 after reset.",
-                        NEXT_TUPLE,
+                        NEXT_S_TUPLE,
+                        type="float32" if is_float else "int32",
                     )
                 )
     return tuple(sorted(entries, key=lambda each: each.offset))

@@ -69,6 +69,7 @@ def _out(arguments: argparse.Namespace) -> Path | None:
 
 
 def _verilog(arguments: argparse.Namespace) -> int:
+    from streamjoin_common.contract import HEADER_NAME
     from streamjoin_hw.flow.emit import MANIFEST_NAME, emit_verilog
 
     params = design_from(arguments.preset, arguments.param)
@@ -76,7 +77,8 @@ def _verilog(arguments: argparse.Namespace) -> int:
     if folder is None:
         raise UsageError("--out must name the folder that the Verilog is written to")
     path = emit_verilog(params, folder)
-    say(f"wrote {path} and {folder / MANIFEST_NAME}")
+    beside = [str(folder / name) for name in (MANIFEST_NAME, HEADER_NAME)]
+    say(f"wrote {path}, {beside[0]} and {beside[1]}")
     print(path)
     return 0
 

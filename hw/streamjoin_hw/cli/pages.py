@@ -1,13 +1,36 @@
 """Generated pages of the documentation."""
 
 from streamjoin_common.contract import (
+    HEADER_NAME,
+    TUSER,
     DesignParams,
     LayoutField,
     beat_bits,
+    ports,
     registers,
     result_layout,
     tuple_layout,
 )
+
+SEQUENCE = """\
+## How a driver uses it
+
+1. Hold `aresetn` low for a cycle. Read `identity`, `version` and the digest, and compare them with
+   the manifest's.
+2. Write `window_r` and `window_s`, and the band widths: a pair is in the band where `r` lies from
+   `s - lo` to `s + hi`.
+3. Give tuples of both sides in arrival order, each in one beat, its side in `tdest`, integers in
+   two's complement, float32 by its bits. Take results at the same time: the design accepts nothing
+   more once its FIFOs are full.
+4. End the input with `tlast` on its last tuple, or by writing `control` with enable and drain. The
+   design drains: it gives all results that are owed, then one beat with the punctuation bit and
+   `tlast`.
+5. The next input begins with empty windows; registers and counters stay.
+
+To abandon an input write `control` with enable and soft_reset, and keep `tready` at 1 until the bit
+reads 0.
+""".splitlines()
+"""What the page says of the order in which a driver does things."""
 
 
 def registers_page(params: DesignParams) -> str:
@@ -17,7 +40,13 @@ def registers_page(params: DesignParams) -> str:
         "# Registers and layouts",
         "",
         f"Generated from the contract by `make docs` for the terms `{terms}`; every design's",
-        "`manifest.json` holds its own. AXI4-Lite, 32 bits a register.",
+        f"`manifest.json` holds its own, and `streamjoin hw verilog` writes `{HEADER_NAME}`,",
+        "the same for C and C++ ([a driver with nothing else](../examples/verilated_driver.cpp)).",
+        "",
+        "## Registers",
+        "",
+        "AXI4-Lite slave `s_axil_ctrl`: 32-bit registers, 12 address bits; `wstrb` selects bytes.",
+        "SLVERR answers an offset that is not listed, and a write to a read-only register.",
         "",
         "| offset | name | access | meaning |",
         "| --- | --- | --- | --- |",
@@ -34,6 +63,16 @@ def registers_page(params: DesignParams) -> str:
             lines.append(f"| | `{register.name}[{bits}]` {field.name} | | {field.doc} |")
     lines += ["", "## Tuples in, `s_axis_tuples_tdata`", *_layout(tuple_layout(params))]
     lines += ["", "## Results out, `m_axis_results_tdata`", *_layout(result_layout(params))]
+    lines += ["", "## Bits of `m_axis_results_tuser`", "", "| bit | name | meaning |"]
+    lines += ["| --- | --- | --- |"]
+    lines += [f"| {each['bit']} | {each['name']} | {each['doc']} |" for each in TUSER]
+    lines += ["", "## Ports of `streamjoin_top`", "", "| port | direction | bits | meaning |"]
+    lines += ["| --- | --- | --- | --- |"]
+    lines += [
+        f"| `{each['name']}` | {each['direction']} | {each['bits']} | {each['doc']} |"
+        for each in ports(params)
+    ]
+    lines += ["| `s_axil_ctrl_*` | | | AXI4-Lite slave, by AXI's names. |", "", *SEQUENCE]
     return "\n".join(lines) + "\n"
 
 

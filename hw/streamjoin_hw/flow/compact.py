@@ -2,9 +2,10 @@
 
 Amaranth's backend writes a statement for each word of a memory. Verilator makes code of each, and a
 design with tens of thousands of words then takes minutes to compile. The backend also names the
-source file of some memories: the Verilog of one design would differ from folder to folder. And it
-writes assertions as SystemVerilog does, which a reader of Verilog-2001 refuses: they are put behind
-``CHECKS_MACRO``, which only a simulation defines.
+source file of some memories: the Verilog of one design would differ from folder to folder. It marks
+registers for proofs (``streams.PAYLOAD``), which nobody else looks for. And it writes assertions as
+SystemVerilog does, which a reader of Verilog-2001 refuses: they are put behind ``CHECKS_MACRO``,
+which only a simulation defines.
 """
 
 import re
@@ -26,7 +27,7 @@ _CHECK = re.compile(
     r"(?P=indent)  +end\n",
     flags=re.MULTILINE,
 )
-_SOURCE = re.compile(r'^ *\(\* src = "[^"]*" \*\)\n', flags=re.MULTILINE)
+_UNWANTED = re.compile(r'^ *\(\* (?:src = "[^"]*"|payload = 32\'d1) \*\)\n', flags=re.MULTILINE)
 _WORD = re.compile(r"\[(\d+)\] = (\d+)'h")
 
 
@@ -54,5 +55,5 @@ def compact(verilog: str) -> str:
     verilog : str
         As the backend wrote it; what has another form is left as it is.
     """
-    guarded = _CHECK.sub(rf"`ifdef {CHECKS_MACRO}\n\g<0>`endif\n", _SOURCE.sub("", verilog))
+    guarded = _CHECK.sub(rf"`ifdef {CHECKS_MACRO}\n\g<0>`endif\n", _UNWANTED.sub("", verilog))
     return _CLEARED.sub(_loop, guarded)

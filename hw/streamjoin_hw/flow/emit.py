@@ -146,7 +146,7 @@ def verilog_around(params: DesignParams, make_top: Callable[[], Any], name: str)
 
 
 def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> Path:
-    """Write ``streamjoin_top.v``, or for boards ``streamjoin_board.v``, and ``manifest.json``.
+    """Write ``streamjoin_top.v`` (for boards ``streamjoin_board.v``), manifest and C header.
 
     Parameters
     ----------
@@ -169,15 +169,20 @@ def emit_verilog(params: DesignParams, folder: Path, *, board: bool = False) -> 
     """
     source = verilog_source(params, board=board)
     described = json.dumps(manifest(params), indent=2) + "\n"
-    path, beside = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME), folder / MANIFEST_NAME
+    path = folder / (BOARD_VERILOG_NAME if board else VERILOG_NAME)
+    written = {
+        path: source,
+        folder / MANIFEST_NAME: described,
+        folder / contract.HEADER_NAME: contract.c_header(params),
+    }
     with contextlib.ExitStack() as stack:
         storage.recover(folder)
         if folder.exists():  # it may hold other files, which stay
-            drafts = stack.enter_context(storage.new_files([path, beside]))
+            drafts = stack.enter_context(storage.new_files(list(written)))
         else:
             made = stack.enter_context(storage.new_folder(folder, replace=False))
-            drafts = [made / path.name, made / beside.name]
-        for draft, content in zip(drafts, (source, described), strict=True):
+            drafts = [made / each.name for each in written]
+        for draft, content in zip(drafts, written.values(), strict=True):
             draft.write_text(content, encoding="utf-8")
     return path
 

@@ -17,6 +17,7 @@ from streamjoin_common.errors import ToolError
 from streamjoin_hw.flow import toolchain
 from streamjoin_hw.flow.yowasp import environment, program, yosys
 from streamjoin_hw.formal.harness import CLAIMS_FILE, Harness
+from streamjoin_hw.rtl.streams import PAYLOAD
 
 # By name: its type stubs leave it out.
 rtlil: Any = importlib.import_module("amaranth.back.rtlil")
@@ -49,7 +50,9 @@ def _emit(harness: Harness, folder: Path) -> list[str]:
             replaced.enter_context(mock.patch.object(module, each.name, each.make))
         source = rtlil.convert(built, name=TOP, ports=harness.ports)
     (folder / "proof.il").write_text(source)
-    return ["read_rtlil proof.il", f"hierarchy -check -top {TOP}"]
+    # A reset does not reach payloads: they begin with whatever was left in them.
+    free = f"setattr -unset init a:{PAYLOAD}"
+    return ["read_rtlil proof.il", f"hierarchy -check -top {TOP}", free]
 
 
 def write_system(harness: Harness, folder: Path) -> None:

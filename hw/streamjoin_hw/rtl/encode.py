@@ -29,6 +29,7 @@ from streamjoin_hw.rtl.streams import (
     PipeReg,
     View,
     arrival_layout,
+    payload_of,
     r_layout,
     s_layout,
     signal_of,
@@ -194,7 +195,7 @@ class Encoder(Component):
             lo, hi = build(m, index, enable, key, (lo_width, hi_width))
             m.d.comb += [s_body[f"lo{index}"].eq(lo), s_body[f"hi{index}"].eq(hi)]
 
-        arrival = signal_of(arrival_layout(self.params))
+        arrival = payload_of(arrival_layout(self.params))
         with m.If(enable):
             m.d.sync += [
                 arrival.side.eq(side),
@@ -208,7 +209,7 @@ class Encoder(Component):
     def _delayed(m: Module, enable: Signal, value: Value, cycles: int, name: str) -> Value:
         """Carry a value along the pipeline."""
         for stage in range(cycles):
-            register = Signal(len(value), name=f"{name}_{stage + 1}")
+            register = payload_of(len(value), name=f"{name}_{stage + 1}")
             with m.If(enable):
                 m.d.sync += register.eq(value)
             value = register
@@ -221,7 +222,7 @@ class Encoder(Component):
         accepted = Mux(self.i.p.side == SIDE_S, self.time_s, self.time_r)
         length = self._delayed(m, enable, accepted, bound_stages(self.params) - 1, "end_length")
         total = Signal(bits + 1)
-        end = Signal(bits, name="end")
+        end: Signal = payload_of(bits, name="end")
         m.d.comb += total.eq(ts + length)
         with m.If(enable):
             m.d.sync += end.eq(Mux(total[-1] | length.all(), ~Const(0, bits), total[:bits]))
@@ -240,8 +241,8 @@ class Encoder(Component):
         lo_width, hi_width = widths
         minimum, maximum = _LIMITS[term.type]
         number = key.as_signed() if term.type is KeyType.INT32 else key
-        low = Signal(range(-(1 << 33), 1 << 33), name=f"low{index}")
-        high = Signal(range(-(1 << 33), 1 << 33), name=f"high{index}")
+        low = payload_of(range(-(1 << 33), 1 << 33), name=f"low{index}")
+        high = payload_of(range(-(1 << 33), 1 << 33), name=f"high{index}")
         with m.If(enable):
             m.d.sync += [
                 low.eq(number - lo_width.as_signed()),

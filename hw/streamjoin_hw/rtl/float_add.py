@@ -11,7 +11,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_hw.rtl.streams import Component, signal_of
+from streamjoin_hw.rtl.streams import Component, payload_of
 
 QUIET_NAN = 0x7FC00000
 INFINITY_BITS = 0x7F800000
@@ -96,7 +96,7 @@ class FloatAdder(Component):
         large_infinite = large[23:31].all() & ~large[:23].any()
         small_infinite = small[23:31].all() & ~small[:23].any()
         subtract = large[31] ^ small[31]
-        ordered = signal_of(_ORDERED)
+        ordered = payload_of(_ORDERED)
         with m.If(self.enable):
             m.d.sync += [
                 ordered.sign.eq(large[31]),
@@ -122,7 +122,7 @@ class FloatAdder(Component):
         shifted = _shift_right_sticky(addend, ordered.distance[:5], _WIDTH)
         m.d.comb += aligned.eq(Mux(far, ordered.addend.any(), shifted))
         upper = Cat(Const(0, _GUARD), ordered.significand)
-        added = signal_of(_ADDED)
+        added = payload_of(_ADDED)
         with m.If(self.enable):
             m.d.sync += [
                 added.sign.eq(ordered.sign),
@@ -146,7 +146,7 @@ class FloatAdder(Component):
             room.eq(added.exponent - 1),
             left.eq(Mux(leading < room, leading, room)),
         ]
-        normal = signal_of(_NORMAL)
+        normal = payload_of(_NORMAL)
         with m.If(self.enable):
             m.d.sync += [
                 normal.sign.eq(Mux(total.any(), added.sign, added.zero_sign)),
@@ -174,12 +174,15 @@ class FloatAdder(Component):
         total = normal.total
         round_up = total[2] & (total[1] | total[0] | total[3])
         exponent = Mux(total[_WIDTH - 1], normal.exponent, 0)
-        rounded = Signal(31)
-        m.d.comb += rounded.eq(Cat(total[_GUARD : _WIDTH - 1], exponent[:8]) + round_up)
+        rounded, result = Signal(31), payload_of(32)
+        m.d.comb += [
+            rounded.eq(Cat(total[_GUARD : _WIDTH - 1], exponent[:8]) + round_up),
+            self.sum.eq(result),
+        ]
         with m.If(self.enable):
             with m.If(normal.nan):
-                m.d.sync += self.sum.eq(QUIET_NAN)
+                m.d.sync += result.eq(QUIET_NAN)
             with m.Elif(normal.infinite | (normal.exponent >= 255)):
-                m.d.sync += self.sum.eq(Cat(Const(INFINITY_BITS, 31), normal.sign))
+                m.d.sync += result.eq(Cat(Const(INFINITY_BITS, 31), normal.sign))
             with m.Else():
-                m.d.sync += self.sum.eq(Cat(rounded, normal.sign))
+                m.d.sync += result.eq(Cat(rounded, normal.sign))

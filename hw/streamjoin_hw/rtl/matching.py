@@ -22,9 +22,9 @@ from streamjoin_hw.rtl.streams import (
     PipeReg,
     View,
     r_layout,
+    registers_of,
     result_layout,
     s_layout,
-    signal_of,
     slot_layout,
 )
 
@@ -76,7 +76,7 @@ class Serialiser(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the register that holds a word and the choice of its next lane."""
         m = Module()
-        held = signal_of(word_layout(self.params))
+        held = registers_of(word_layout(self.params), "mask", name="held")
         rest = Signal(self.params.lanes)
         met = Signal(self.params.payload_bits)
         for lane in reversed(range(self.params.lanes)):
@@ -165,7 +165,7 @@ class Matcher(Component):
         params, probe_side = self.params, self.probe_side
 
         # Cycle 1: compare.
-        found = signal_of(word_layout(params))
+        found = registers_of(word_layout(params), "mask", name="found")
         for lane in range(params.lanes):
             r_slot, s_slot = self.r_slots[lane], self.s_slots[lane]
             hit_s = self.s_live[lane] & s_slot.valid & self.r_probe.valid

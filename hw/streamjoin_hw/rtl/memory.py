@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.streams import Component, View, signal_of, slot_layout
+from streamjoin_hw.rtl.streams import Component, View, registers_of, signal_of, slot_layout
 
 
 def word_bits(params: DesignParams) -> int:
@@ -126,6 +126,9 @@ class SegmentRing(Component):
         filled_words = Signal(word_bits(self.params) + 1)
         filled_lane = Signal(lane_bits(self.params))
         full, stepped = Signal(), Signal()
+        entered = registers_of(self.slot, "valid", name="entered")
+        oldest = registers_of(self.slot, "valid", name="oldest")
+        m.d.comb += [self.entered.eq(entered), self.oldest.eq(oldest)]
 
         at_last = Signal()
         m.d.comb += at_last.eq((here.word == self.last.word) & (here.lane == self.last.lane))
@@ -138,7 +141,7 @@ class SegmentRing(Component):
 
         m.d.sync += stepped.eq(self.step)
         with m.If(self.step):
-            m.d.sync += [here.eq(after), self.entered.eq(self.enter), full.eq(full | at_last)]
+            m.d.sync += [here.eq(after), entered.eq(self.enter), full.eq(full | at_last)]
             with m.If(~full & (filled_lane == lanes - 1)):
                 m.d.sync += [filled_words.eq(filled_words + 1), filled_lane.eq(0)]
             with m.Elif(~full):
@@ -168,9 +171,9 @@ class SegmentRing(Component):
 
         # A segment of one slot looks ahead at the very slot being written.
         with m.If(stepped):
-            m.d.sync += self.oldest.eq(Mux(at_last & (here.as_value() == 0), self.entered, ahead))
+            m.d.sync += oldest.eq(Mux(at_last & (here.as_value() == 0), entered, ahead))
             with m.If(~full):
-                m.d.sync += self.oldest.valid.eq(0)
+                m.d.sync += oldest.valid.eq(0)
         with m.If(self.clear):
             m.d.sync += [
                 here.eq(0),
@@ -178,7 +181,7 @@ class SegmentRing(Component):
                 filled_lane.eq(0),
                 full.eq(0),
                 stepped.eq(0),
-                self.oldest.valid.eq(0),
-                self.entered.valid.eq(0),
+                oldest.valid.eq(0),
+                entered.valid.eq(0),
             ]
         return m

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import INTERFACE_VERSION, MAGIC, ORDERS, DesignParams, registers
-from streamjoin_hw.rtl.streams import Component
+from streamjoin_hw.rtl.streams import Component, payload_of
 
 ADDRESS_BITS = 12
 """The slave fills one page of 4 KiB."""
@@ -178,7 +178,7 @@ class RegisterFile(Component):
         return m
 
     def _build_read(self, m: Module) -> None:
-        asked, address = Signal(), Signal(ADDRESS_BITS)
+        asked, address = Signal(), payload_of(ADDRESS_BITS)
         # The two halves of the cycle counter are read as one number: low first.
         high = Signal(32)
         m.d.comb += self.arready.eq(~asked)
@@ -200,7 +200,7 @@ class RegisterFile(Component):
 
     def _build_write(self, m: Module) -> None:
         has_address, has_data = Signal(), Signal()
-        address, word, strobe = Signal(ADDRESS_BITS), Signal(32), Signal(4)
+        address, word, strobe = (payload_of(bits) for bits in (ADDRESS_BITS, 32, 4))
         m.d.comb += [self.awready.eq(~has_address), self.wready.eq(~has_data)]
         with m.If(self.awvalid & self.awready):
             m.d.sync += [has_address.eq(1), address.eq(self.awaddr)]

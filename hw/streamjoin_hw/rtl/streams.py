@@ -18,7 +18,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,6 +35,30 @@ else:
 def signal_of(layout: data.Layout, name: str | None = None) -> Any:
     """Make a signal of a layout, named after what it is assigned to."""
     return Signal(layout, name=name, src_loc_at=1)
+
+
+PAYLOAD = "payload"
+"""Attribute of registers without a reset: proofs let them begin with any value."""
+
+
+def payload_of(shape: Any, name: str | None = None) -> Any:
+    """Make registers without a reset, for what counts only where a control bit says so.
+
+    They are most of a design's registers. Reset empties a design by its control bits alone, so that
+    the wires of the reset reach few of its flip-flops.
+    """
+    return Signal(shape, name=name, reset_less=True, attrs={PAYLOAD: 1}, src_loc_at=1)
+
+
+def registers_of(layout: data.StructLayout, *control: str, name: str) -> Any:
+    """Make the registers of a layout: the ``control`` members have a reset, the others none."""
+    parts = [
+        Signal(field.shape, name=f"{name}_{member}")
+        if member in control
+        else payload_of(field.shape, name=f"{name}_{member}")
+        for member, field in layout
+    ]
+    return data.View(layout, Cat(Value.cast(part) for part in parts))
 
 
 def one_of(choices: Sequence[tuple[Value, Any]]) -> Value:
@@ -145,7 +169,7 @@ class PipeReg(Component):
         """Build the stage."""
         m = Module()
         front_valid, spare_valid = Signal(), Signal()
-        front, spare = signal_of(self.shape), signal_of(self.shape)
+        front, spare = payload_of(self.shape), payload_of(self.shape)
         m.d.comb += [
             self.i.ready.eq(~spare_valid),
             self.o.valid.eq(front_valid),

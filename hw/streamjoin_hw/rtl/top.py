@@ -163,7 +163,8 @@ class Top(Component):
         given = self.m_axis_results_tvalid & self.m_axis_results_tready
         m.d.comb += [
             output_stalled.eq(self.m_axis_results_tvalid & ~self.m_axis_results_tready),
-            counters.cycle.eq(design.running | taken),
+            # Until the punctuation is taken, however long it waits.
+            counters.cycle.eq(design.running | taken | self.m_axis_results_tvalid),
             counters.tuple_r.eq(taken & (self.s_axis_tuples_tdest == SIDE_R)),
             counters.tuple_s.eq(taken & (self.s_axis_tuples_tdest == SIDE_S)),
             counters.result.eq(given & result.user[TUser.RESULT]),

@@ -18,10 +18,10 @@ from streamjoin_hw.rtl.memory import SegmentRing, position_layout, word_bits
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
+    payload_of,
     r_layout,
     result_layout,
     s_layout,
-    signal_of,
     slot_layout,
 )
 
@@ -147,7 +147,7 @@ class Core(Component):
             entry.eq(self.index + 1 == self.plan.active),
         ]
         for side, ring in (("r", ring_r), ("s", ring_s)):
-            last = signal_of(position_layout(params), name=f"last_{side}")
+            last = payload_of(position_layout(params), name=f"last_{side}")
             longer = self.index < self.plan[f"longer_{side}"]
             m.d.sync += last.eq(
                 Mux(
@@ -158,7 +158,7 @@ class Core(Component):
             )
             m.d.comb += ring.last.eq(last)
 
-        probe_side = Signal()
+        probe_side = payload_of(1)
         with m.If(command.step_r | command.step_s):
             m.d.sync += probe_side.eq(Mux(command.step_s, SIDE_S, SIDE_R))
         m.d.comb += [

@@ -33,10 +33,11 @@ from streamjoin_hw.rtl.streams import (
     Component,
     PipeReg,
     View,
+    payload_of,
     r_layout,
+    registers_of,
     result_layout,
     s_layout,
-    signal_of,
     slot_layout,
 )
 
@@ -110,7 +111,7 @@ class ScanCore(Component):
 
         # Words of the running scan that were not read yet, and the next one.
         left = Signal(words_bits(params))
-        next_word = Signal(word_bits(params))
+        next_word = payload_of(word_bits(params))
         free, takes = Signal(), Signal()
         m.d.comb += [
             free.eq((left == 0) & ~matcher.hold),
@@ -149,8 +150,11 @@ class ScanCore(Component):
         with m.If(scan):
             m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
 
-        probe_side = Signal()
-        r_probe, s_probe = (signal_of(slot_layout(layout)) for layout in layouts.values())
+        probe_side = payload_of(1)
+        r_probe, s_probe = (
+            registers_of(slot_layout(layout), "valid", name=f"{side}_probe")
+            for side, layout in layouts.items()
+        )
         with m.If(takes):
             m.d.sync += [
                 probe_side.eq(self.i.p.side),

@@ -17,7 +17,9 @@ from streamjoin_hw.rtl.streams import (
     Component,
     View,
     arrival_layout,
+    payload_of,
     r_layout,
+    registers_of,
     s_layout,
     slot_layout,
 )
@@ -208,9 +210,18 @@ class Sequencer(Component):
     def _schedule(self, m: Module, planner: Planner, w: "_Wires") -> None:
         """Build the scan counter and the registers of command and entering tuple."""
         scanning, just_stepped = Signal(), Signal()
-        next_word, last_word = Signal(word_bits(self.params)), Signal(word_bits(self.params))
+        next_word, last_word = (
+            payload_of(word_bits(self.params), name=name) for name in ("next_word", "last_word")
+        )
+        flags = ("step_r", "step_s", "scan", "clear", "arrival")
+        command = registers_of(command_layout(self.params), *flags, name="command")
+        r_entry = registers_of(self.r_entry.shape(), "valid", name="r_entry")
+        s_entry = registers_of(self.s_entry.shape(), "valid", name="s_entry")
         step_r, step_s = Signal(), Signal()
         m.d.comb += [
+            self.command.eq(command),
+            self.r_entry.eq(r_entry),
+            self.s_entry.eq(s_entry),
             w.steppable.eq(~self.held & ~scanning & ~just_stepped),
             step_r.eq(w.push_bubble | (w.arrives & (self.i.p.side == SIDE_R))),
             step_s.eq(w.arrives & (self.i.p.side == SIDE_S)),
@@ -220,11 +231,11 @@ class Sequencer(Component):
         step = step_r | step_s
         m.d.sync += [
             just_stepped.eq(step),
-            self.command.step_r.eq(step_r),
-            self.command.step_s.eq(step_s),
-            self.command.scan.eq(step | more),
-            self.command.scan_word.eq(Mux(scanning, next_word, 0)),
-            self.command.clear.eq(w.clear),
+            command.step_r.eq(step_r),
+            command.step_s.eq(step_s),
+            command.scan.eq(step | more),
+            command.scan_word.eq(Mux(scanning, next_word, 0)),
+            command.clear.eq(w.clear),
         ]
         with m.If(step):
             m.d.sync += [
@@ -239,14 +250,14 @@ class Sequencer(Component):
             r_body = data.View(r_layout(self.params), body[: r_layout(self.params).size])
             s_body = data.View(s_layout(self.params), body[: s_layout(self.params).size])
             m.d.sync += [
-                self.command.arrival.eq(w.arrives),
-                self.command.ts.eq(Mux(self.i.p.side == SIDE_S, s_body.ts, r_body.ts)),
+                command.arrival.eq(w.arrives),
+                command.ts.eq(Mux(self.i.p.side == SIDE_S, s_body.ts, r_body.ts)),
             ]
         m.d.sync += [
-            self.r_entry.valid.eq(w.arrives),
-            self.r_entry.body.eq(body[: r_layout(self.params).size]),
-            self.s_entry.valid.eq(w.arrives),
-            self.s_entry.body.eq(body[: s_layout(self.params).size]),
+            r_entry.valid.eq(w.arrives),
+            r_entry.body.eq(body[: r_layout(self.params).size]),
+            s_entry.valid.eq(w.arrives),
+            s_entry.body.eq(body[: s_layout(self.params).size]),
         ]
 
 

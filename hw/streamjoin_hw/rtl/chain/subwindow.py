@@ -17,7 +17,7 @@ from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import lane_memory, position_layout, word_bits
-from streamjoin_hw.rtl.streams import Component, View, signal_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, signal_of
 from streamjoin_hw.rtl.turn import Turn
 
 
@@ -147,7 +147,7 @@ class SubWindow(Component):
         m.d.sync += self.live.eq(Mux(self.scan, Mux(closed, ~Const(0, lanes), mask), 0))
 
         oldest = signal_of(self.body)
-        expired = signal_of(position_layout(params), name="expired")
+        expired = payload_of(position_layout(params), name="expired")
         read_word = Mux(self.arrive, tail.word, self.scan_word)
         for lane in range(lanes):
             memory = lane_memory(params, self.body)
@@ -163,7 +163,7 @@ class SubWindow(Component):
             with m.If(expired.lane == lane):
                 m.d.comb += oldest.eq(read.data)
         if params.timestamp_bits:
-            expiring, now = Signal(), Signal(params.timestamp_bits)
+            expiring, now = Signal(), payload_of(params.timestamp_bits)
             m.d.sync += [
                 expiring.eq(expire),
                 expired.eq(tail),

@@ -24,7 +24,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import KEY_BITS, DesignParams, TermKind
-from streamjoin_hw.rtl.streams import Component, View, signal_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, signal_of
 
 TAG_BITS = 4
 """A tuple of another key in the same bucket is read in vain once in 16 times."""
@@ -208,8 +208,8 @@ class BucketTable(Component):
         memory: Any = Memory(shape=word, depth=self.params.buckets, init=[])
         m.submodules.memory = memory
         read, write = memory.read_port(), memory.write_port()
-        looked_at = Signal(bucket_bits(self.params))
-        pushed = signal_of(word)
+        looked_at = payload_of(bucket_bits(self.params))
+        pushed = payload_of(word)
         # A bucket that is pushed into while it is looked at again is not in memory yet.
         again = Signal()
         after = signal_of(word)

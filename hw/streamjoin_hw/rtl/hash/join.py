@@ -42,7 +42,9 @@ from streamjoin_hw.rtl.streams import (
     Component,
     View,
     arrival_layout,
+    payload_of,
     r_layout,
+    registers_of,
     result_layout,
     s_layout,
     signal_of,
@@ -128,10 +130,12 @@ class HashJoin(Component):
         m.submodules.matcher = matcher = Matcher(params)
 
         # A tuple's three stages: its bucket's number, the buckets, what the other one names.
-        hashes = signal_of(_stage_layout(params, bucket=bucket_bits(params)))
-        reads = signal_of(_stage_layout(params))
+        hashes = registers_of(
+            _stage_layout(params, bucket=bucket_bits(params)), "valid", "stamp", name="hashes"
+        )
+        reads = registers_of(_stage_layout(params), "valid", name="reads")
         # Positions are counted from the tail; what has left the window lies beyond the span.
-        places = signal_of(
+        places = registers_of(
             _stage_layout(
                 params,
                 link=sequence_bits(params),
@@ -139,7 +143,9 @@ class HashJoin(Component):
                 slots=data.ArrayLayout(ring_bits(params), params.ways),
                 alike=params.ways,
                 behind=1,
-            )
+            ),
+            "valid",
+            name="places",
         )
         for member in _stage_layout(params).members:
             m.d.sync += [reads[member].eq(hashes[member]), places[member].eq(reads[member])]
@@ -291,7 +297,7 @@ class HashJoin(Component):
         """Read from both rings, and compare what was read from the other side's."""
         params = self.params
         r, s = rings
-        was_read, probe = Signal(params.lanes), signal_of(arrival_layout(params))
+        was_read, probe = Signal(params.lanes), payload_of(arrival_layout(params))
         m.d.sync += [was_read.eq(walker.reads), probe.eq(walker.tuple)]
         m.d.comb += [
             r.rows.eq(walker.rows),
@@ -299,7 +305,7 @@ class HashJoin(Component):
             matcher.scan.eq(walker.reads.any()),
             matcher.probe_side.eq(probe.side),
         ]
-        asks_r = Signal()
+        asks_r = payload_of(1)
         m.d.sync += asks_r.eq(walker.tuple.side == SIDE_S)
         for side, ring, name in ((SIDE_R, r, "r"), (SIDE_S, s, "s")):
             slots, live = getattr(matcher, f"{name}_slots"), getattr(matcher, f"{name}_live")

@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.hash.index import ring_bits, sequence_bits
 from streamjoin_hw.rtl.memory import RAM_STYLES
-from streamjoin_hw.rtl.streams import Component, View, signal_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of
 
 
 def lane_bits(params: DesignParams) -> int:
@@ -190,7 +190,7 @@ class Span(Component):
         layout = data.StructLayout({"end": bits})
         m.submodules.ends = memory = _memory(self.params, layout, self.params.ring_tuples)
         write, read = memory.write_port(), memory.read_port()
-        entered, is_new = signal_of(layout), Signal()
+        entered, is_new = payload_of(layout), Signal()
         slot = ring_bits(self.params)
         tail_end, over = Signal(bits), Signal()
         m.d.comb += [

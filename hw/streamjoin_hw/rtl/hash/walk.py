@@ -24,7 +24,7 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.hash.index import ring_bits, sequence_bits
 from streamjoin_hw.rtl.hash.ring import lane_bits, lane_of, row_bits, row_of
-from streamjoin_hw.rtl.streams import Component, View, arrival_layout, signal_of
+from streamjoin_hw.rtl.streams import Component, View, arrival_layout, payload_of
 
 
 def stamp_bits(params: DesignParams) -> int:
@@ -115,7 +115,7 @@ class Walker(Component):
         """Build the list of slots and who reads from it."""
         m = Module()
         ways = self.params.ways
-        task = signal_of(task_layout(self.params))
+        task = payload_of(task_layout(self.params))
         # While the walk may go deeper the list is read from its front; `here` is what is left.
         here, deeper = Signal(ways), Signal()
         active = Signal()
@@ -177,9 +177,9 @@ class Walker(Component):
     def _follow(self, m: Module, task: View, here: Signal, deeper: Signal, steps: Signal) -> None:
         """Append what a link names to the list, two cycles after its tuple was read."""
         params = self.params
-        lane = Signal(max(1, lane_bits(params)))
+        lane = payload_of(max(1, lane_bits(params)))
         awaited, returned = Signal(), Signal()
-        link = Signal(sequence_bits(params))
+        link = payload_of(sequence_bits(params))
         place = Signal(sequence_bits(params))
         leads_on, ends = Signal(), Signal()
         m.d.comb += [

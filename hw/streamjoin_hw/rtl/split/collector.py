@@ -8,7 +8,7 @@ from amaranth.utils import bits_for
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.split.layouts import body_layout
-from streamjoin_hw.rtl.streams import Component, View
+from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 from streamjoin_hw.rtl.turn import Turn
 
 
@@ -94,7 +94,13 @@ class Collector(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the turns and the registers of a batch."""
         m = Module()
-        params, batch = self.params, self.batch
+        params = self.params
+        batch = registers_of(self.batch.shape(), "count", name="batch")
+        enter = payload_of(self.enter.shape())
+        m.d.comb += [self.batch.eq(batch), self.enter.eq(enter)]
+        now = payload_of(params.timestamp_bits)
+        if params.timestamp_bits:
+            m.d.comb += self.now.eq(now)
         probe_layout = body_layout(params, 1 - self.side)
         arrives, is_probe = Signal(), Signal()
         turns = {}
@@ -130,15 +136,13 @@ class Collector(Component):
             with m.If(stores):
                 m.d.sync += [
                     self.store.eq(1),
-                    self.enter.eq(self.i.p.body[: self.enter.shape().size]),
+                    enter.eq(self.i.p.body[: enter.shape().size]),
                 ]
             with m.If(expires):
                 m.d.sync += self.expire.eq(1)
                 if params.timestamp_bits:
-                    entering = body_layout(params, self.side)(
-                        self.i.p.body[: self.enter.shape().size]
-                    )
-                    m.d.sync += self.now.eq(entering.ts)
+                    entering = body_layout(params, self.side)(self.i.p.body[: enter.shape().size])
+                    m.d.sync += now.eq(entering.ts)
         with m.If(self.begin | self.clear):
             m.d.sync += [batch.count.eq(0), self.store.eq(0), self.expire.eq(0)]
         return m

@@ -14,7 +14,7 @@ from streamjoin_common.contract import SIDE_S, DesignParams
 from streamjoin_hw.rtl.memory import lane_bits
 from streamjoin_hw.rtl.split.layouts import row_member, token_layout
 from streamjoin_hw.rtl.split.subwindow import word_bits
-from streamjoin_hw.rtl.streams import Component, View, signal_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 
 IN_FLIGHT = 4
 """Maximum words that still arrive after ``nearly_full`` rises."""
@@ -117,8 +117,7 @@ class Emitter(Component):
         m = Module()
         params = self.params
         active, closing, many = Signal(), Signal(), Signal()
-        payloads = signal_of(self.payloads.shape())
-        count = Signal.like(self.count)
+        payloads, count = payload_of(self.payloads.shape()), payload_of(len(self.count))
         last_probe = Signal()
         m.d.comb += [
             self.take.eq(self.ready_batch & ~active),
@@ -132,12 +131,14 @@ class Emitter(Component):
         next_word, empty, list_ports = self._list(m, params, many)
 
         # What is left of the matches of one probe, `serving`, in the word that is being looked at.
-        rest = signal_of(
+        rest = registers_of(
             data.StructLayout(
                 {"left": params.lanes, "word": word_bits(params), **row_member(params)}
-            )
+            ),
+            "left",
+            name="rest",
         )
-        serving = Signal(params.probes)
+        serving = payload_of(params.probes)
         left = rest.left
         lowest = left & (~left + 1)[: len(left)]
         step, ends, loads = Signal(), Signal(), Signal()
@@ -241,8 +242,8 @@ class Emitter(Component):
         """Build the output register; the stored payload is read from memory beside it."""
         params = self.params
         lowest, step, ends = walk
-        valid, token = Signal(), signal_of(token_layout(params))
-        probing = Signal(params.payload_bits)
+        valid, token = Signal(), payload_of(token_layout(params))
+        probing = payload_of(params.payload_bits)
         stored_side = self.side
         left = rest.left
         m.d.comb += [

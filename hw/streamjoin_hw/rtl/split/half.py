@@ -31,7 +31,7 @@ from streamjoin_hw.rtl.split.collector import Collector, batch_layout
 from streamjoin_hw.rtl.split.emitter import Emitter, hit_layout
 from streamjoin_hw.rtl.split.layouts import ring_words, row_bits, token_layout
 from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
-from streamjoin_hw.rtl.streams import Component, signal_of
+from streamjoin_hw.rtl.streams import Component, payload_of
 
 
 class Half(Component):
@@ -266,8 +266,8 @@ class Half(Component):
         is repeated has been through this.
         """
         params = self.params
-        early = Signal(params.timestamp_bits)
-        leading, dropping = Signal(), Signal()
+        early = payload_of(params.timestamp_bits)
+        leading, dropping = payload_of(1), Signal()
         with m.If(w.begin):
             m.d.sync += [early.eq(collector.now), leading.eq(1)]
         ends = [ring.slots[lane].end for lane in range(params.lanes)]
@@ -300,20 +300,20 @@ class _Wires:
     def __init__(self, params: DesignParams, side: int) -> None:
         self.begin, self.reads = Signal(), Signal()
         # The batch: `waits` until the emitter has taken it, `loaded` once its probes are here.
-        self.batch = signal_of(batch_layout(params, side))
-        self.count = Signal(bits_for(params.probes))
-        self.gone, self.there = Signal(params.probes), Signal(params.probes)
+        self.batch = payload_of(batch_layout(params, side))
+        self.count = payload_of(bits_for(params.probes))
+        self.gone, self.there = payload_of(params.probes), payload_of(params.probes)
         self.probing, self.waits, self.loads, self.loaded = (Signal() for _ in range(4))
         # The words: how many are to be read, the next one, whether it is the first.
-        self.range = signal_of(range_layout(params))
+        self.range = payload_of(range_layout(params))
         self.left = Signal(bits_for(ring_words(params)))
-        self.word, self.first = Signal(word_bits(params)), Signal()
+        self.word, self.first = payload_of(word_bits(params)), payload_of(1)
         # Read a cycle ago.
         self.live, self.old, self.new = (Signal(params.lanes) for _ in range(3))
-        self.scanned, self.scanned_last = Signal(), Signal()
-        self.scanned_word = Signal(word_bits(params))
+        self.scanned, self.scanned_last = Signal(), payload_of(1)
+        self.scanned_word = payload_of(word_bits(params))
         # Compared a cycle ago.
-        self.hit = signal_of(hit_layout(params))
+        self.hit = payload_of(hit_layout(params))
         self.compared, self.compares = Signal(), Signal()
         if params.order == "inner":
-            self.row, self.scanned_row = Signal(row_bits(params)), Signal(row_bits(params))
+            self.row, self.scanned_row = payload_of(row_bits(params)), payload_of(row_bits(params))

@@ -1,0 +1,111 @@
+"""Faults in arithmetic and in parts that all designs share, with tests of these parts alone."""
+
+from tests.hw.mutation import Mutation
+
+from streamjoin_hw.formal.faults import Fault
+
+SPECIAL = "test_fp_add.py::test_special_values_add_as_in_numpy"
+STAGE = "test_streams.py::test_payloads_pass_once_and_in_order[0.6-0.6]"
+
+PART_MUTATIONS = {
+    "stage-loses-its-spare": Mutation(
+        Fault(
+            "rtl.streams",
+            "m.d.sync += front.eq(spare)",
+            "m.d.sync += front.eq(self.i.payload)",
+            "a register stage loses what arrived while its output was stalled",
+        ),
+        STAGE,
+        "assert",
+    ),
+    "stage-overwrites-its-spare": Mutation(
+        Fault(
+            "rtl.streams",
+            "with m.Elif(self.i.valid & ~spare_valid):",
+            "with m.Elif(self.i.valid):",
+            "a full register stage takes what is offered to it",
+        ),
+        STAGE,
+        "assert",
+    ),
+    "serialiser-highest-lane": Mutation(
+        Fault(
+            "rtl.matching",
+            "for lane in reversed(range(self.params.lanes)):",
+            "for lane in range(self.params.lanes):",
+            "a serialiser gives the tuple of the highest lane for that of the lowest",
+        ),
+        "test_core.py::test_a_serialiser_gives_each_match_once_lowest_lane_first[0.0]",
+        "assert",
+    ),
+    "division-of-multiples": Mutation(
+        Fault(
+            "rtl.chain.segments",
+            "fits = trial >= divisor",
+            "fits = trial > divisor",
+            "a quotient without remainder is one too small",
+        ),
+        "test_segments.py::test_the_divider_divides",
+        "assert",
+    ),
+    "longest-segment-always-longer": Mutation(
+        Fault(
+            "rtl.chain.segments",
+            "word.eq(Mux(has_longer, longest,",
+            "word.eq(Mux(1, longest,",
+            "a scan of equal segments reads a word too many",
+        ),
+        "test_segments.py::test_a_plan_adds_up_to_the_windows[3-1-1]",
+        "assert",
+    ),
+    "rounds-ties-up": Mutation(
+        Fault(
+            "rtl.float_add",
+            "total[2] & (total[1] | total[0] | total[3])",
+            "total[2]",
+            "a tie is rounded up and not to even",
+        ),
+        SPECIAL,
+        "gave",
+    ),
+    "subnormal-exponent": Mutation(
+        Fault(
+            "rtl.float_add",
+            "small_exponent = Mux(small_hidden, small[23:31], 1)",
+            "small_exponent = small[23:31]",
+            "a subnormal operand has the exponent 0",
+        ),
+        SPECIAL,
+        "gave",
+    ),
+    "difference-of-equals-is-minus-zero": Mutation(
+        Fault(
+            "rtl.float_add",
+            "added.zero_sign.eq(ordered.sign & ~ordered.subtract)",
+            "added.zero_sign.eq(ordered.sign)",
+            "a number minus itself is -0",
+        ),
+        SPECIAL,
+        "gave",
+    ),
+    "minus-zero-apart": Mutation(
+        Fault(
+            "rtl.encode",
+            "positive = Mux(bits[:31].any(), bits, Const(0, 32))",
+            "positive = bits",
+            "-0 and 0 are two keys",
+        ),
+        "test_encode.py::test_equal_keys_and_only_they_have_equal_codes[float32]",
+        "assert",
+    ),
+    "interval-below-the-type": Mutation(
+        Fault(
+            "rtl.encode",
+            "outside = (low_bits > maximum) | (high_bits < minimum)",
+            "outside = low_bits > maximum",
+            "an interval that ends below the type's range holds its minimum",
+        ),
+        "test_encode.py::test_intervals_hold_exactly_the_keys_that_match[int32]",
+        "assert",
+    ),
+}

@@ -1,0 +1,145 @@
+"""SplitJoin's parts by themselves: a batch, the mergers of one side, the combiner of both."""
+
+import dataclasses
+import random
+from typing import Any
+
+from tests.hw.checks import simulate
+
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.split.collector import Collector
+from streamjoin_hw.rtl.split.combiner import Combiner, sides_kept
+from streamjoin_hw.rtl.split.layouts import body_layout
+from streamjoin_hw.rtl.split.trees import StarMerger
+
+PARAMS = DesignParams(design="splitjoin", cores=4, segment_tuples=2, order="outer")
+
+
+def test_a_star_merger_takes_turns() -> None:
+    merger = StarMerger(PARAMS, 4)
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(merger.o.ready, 1)
+        busy = (0, 1, 3)
+        for k in busy:
+            ctx.set(merger.input(k).payload, {"r_payload": k})
+            ctx.set(merger.input(k).valid, 1)
+        served = []
+        while len(served) < 30:
+            await ctx.tick()
+            assert ctx.get(merger.o.valid)
+            served.append(ctx.get(merger.o.p.r_payload))
+        assert served == [busy[number % 3] for number in range(30)], "not in turns"
+
+    simulate(merger, testbench)
+
+
+def test_the_combiner_has_room_for_as_many_sides_as_it_remembers() -> None:
+    combiner = Combiner(PARAMS)
+    chance = random.Random(5)
+    sides = [chance.randrange(2) for _ in range(3 * sides_kept(PARAMS))]
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(combiner.control.outer, 1)
+        sent, given = 0, []
+        for cycle in range(10 * len(sides)):
+            # Nothing is given before the memory of sides is full.
+            starts = cycle > 2 * sides_kept(PARAMS)
+            for each in (combiner.i0, combiner.i1):
+                ctx.set(each.payload, {"star": 1})
+                ctx.set(each.valid, starts)
+            ctx.set(combiner.o.ready, starts and chance.random() < 0.7)
+            goes = sent < len(sides) and ctx.get(combiner.room)
+            ctx.set(combiner.side, sides[sent] if goes else 0)
+            ctx.set(combiner.arrives, goes)
+            if not starts:
+                assert sent <= sides_kept(PARAMS) + 1, "more sides than it remembers"
+            sent += goes
+            if ctx.get(combiner.o.valid) and ctx.get(combiner.o.ready):
+                given.append(ctx.get(combiner.o.p.side))
+            await ctx.tick()
+            if len(given) == len(sides):
+                break
+        assert given == sides, "not the sides that set out"
+
+    simulate(combiner, testbench)
+
+
+def test_a_star_merger_waits_for_the_lowest_row_of_all() -> None:
+    merger = StarMerger(dataclasses.replace(PARAMS, order="inner"), 2)
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(merger.control, {"outer": 1, "inner": 1, "row_mask": -1})
+        ctx.set(merger.o.ready, 1)
+        ctx.set(merger.i1.payload, {"row": 5})
+        ctx.set(merger.i1.valid, 1)
+        for _ in range(4):
+            await ctx.tick()
+            assert not ctx.get(merger.o.valid), "given before every input offers something"
+        ctx.set(merger.i0.payload, {"row": 3})
+        ctx.set(merger.i0.valid, 1)
+        await ctx.tick()
+        assert ctx.get(merger.o.p.row) == 3
+        ctx.set(merger.i0.payload, {"star": 1})
+        await ctx.tick()
+        assert ctx.get(merger.o.p.row) == 5
+
+    simulate(merger, testbench)
+
+
+def test_the_combiner_keeps_what_it_offers_until_it_is_taken() -> None:
+    combiner = Combiner(dataclasses.replace(PARAMS, order="none"))
+
+    async def testbench(ctx: Any) -> None:
+        for each, payload in ((combiner.i0, 1), (combiner.i1, 2)):
+            ctx.set(each.payload, {"r_payload": payload})
+            ctx.set(each.valid, 1)
+        given = []
+        for _ in range(6):
+            offered = ctx.get(combiner.o.p.r_payload)
+            for ready in (0, 0, 1):
+                ctx.set(combiner.o.ready, ready)
+                assert ctx.get(combiner.o.p.r_payload) == offered, "an offer changed"
+                await ctx.tick()
+            given.append(offered)
+        assert sorted(given) == [1, 1, 1, 2, 2, 2]
+
+    simulate(combiner, testbench)
+
+
+def test_a_batch_knows_what_its_probes_meet_and_the_time_of_what_expires() -> None:
+    params = dataclasses.replace(PARAMS, cores=1, probes=2, timestamp_bits=8)
+    collector = Collector(params, SIDE_R)
+
+    async def testbench(ctx: Any) -> None:
+        async def offer(side: int, time: int, *, full: int = 0) -> bool:
+            body = body_layout(params, side).const({"payload": time, "ts": time}).as_value().value
+            ctx.set(collector.i.payload, {"side": side, "full": full, "body": body})
+            ctx.set(collector.i.valid, 1)
+            accepted = bool(ctx.get(collector.i.ready))
+            await ctx.tick()
+            ctx.set(collector.i.valid, 0)
+            return accepted
+
+        ctx.set(collector.clear, 1)
+        await ctx.tick()
+        ctx.set(collector.clear, 0)
+        assert not ctx.get(collector.waiting)
+        assert await offer(SIDE_S, 1)
+        assert await offer(SIDE_R, 2, full=1)
+        assert not await offer(SIDE_R, 3, full=1), "a second tuple to store"
+        assert await offer(SIDE_S, 4)
+        assert not await offer(SIDE_S, 5), "more probes than a batch holds"
+        for _ in range(3):
+            assert (ctx.get(collector.now), ctx.get(collector.enter.ts)) == (2, 2)
+            await ctx.tick()
+        assert (ctx.get(collector.store), ctx.get(collector.expire)) == (1, 1)
+        assert [ctx.get(probe.ts) for probe in collector.batch.probes] == [1, 4]
+        # The first probe arrived before the change, the second after it.
+        assert (ctx.get(collector.batch.gone), ctx.get(collector.batch.there)) == (0b10, 0b10)
+        ctx.set(collector.begin, 1)
+        await ctx.tick()
+        ctx.set(collector.begin, 0)
+        assert not ctx.get(collector.waiting)
+
+    simulate(collector, testbench)
