@@ -17,10 +17,9 @@ window  equality              16 pairs a tuple      band                  band, 
 2^18    4838  193  142   41   8331  383  273  337   4654  192  153   52
 ======  ====================  ====================  ====================  ====================
 
-Of the indexes ``ibwj-flat`` is the fastest in most cells; ``ibwj-pim`` was 1.23 times as fast at 2^18
-with 16 pairs a tuple. It is so too where an
-equality or a band of one term has up to a thousand pairs a tuple. The branches are where it
-overtakes the scan.
+Of the indexes ``ibwj-flat`` is the fastest in most cells; ``ibwj-pim`` was 1.23 times as fast at
+2^18 with 16 pairs a tuple. It is so too where an equality or a band of one term has up to a
+thousand pairs a tuple. The branches are where it overtakes the scan.
 """
 
 from dataclasses import asdict, dataclass
