@@ -194,7 +194,12 @@ def make_board_environment(pynq: str, versions: tuple[str, ...]) -> None:
             file=sys.stderr,
             flush=True,
         )
-    venv, pins = BOARD_VENVS / pynq, BOARD_PINS / f"constraints-{pynq}.txt"
+    venv = BOARD_VENVS / pynq
+    pins = next(
+        path
+        for name in (f"{pynq}-py{version}", pynq)
+        if (path := BOARD_PINS / f"constraints-{name}.txt").is_file()
+    )
     make_venv(python, venv)
     # PYNQ comes as source: what builds it is pinned too, and has to be there before it.
     blocks = re.findall(r"^[^#\s].*(?:\n[ \t].*)*", pins.read_text(), re.MULTILINE)
@@ -229,7 +234,8 @@ def main() -> None:
         for pynq in sys.argv[2:] or boards:
             if pynq not in boards:
                 fail(f"PYNQ must be one of {', '.join(boards)}, not {pynq}")
-            inputs = ("bootstrap.py", f"tests/board/constraints-{pynq}.txt")
+            pins = sorted(path.name for path in BOARD_PINS.glob(f"constraints-{pynq}*.txt"))
+            inputs = ("bootstrap.py", *(f"tests/board/{name}" for name in pins))
             step = partial(make_board_environment, pynq, boards[pynq])
             once("environment", inputs, step, BOARD_VENVS / pynq)
         return
