@@ -88,7 +88,7 @@ STALLS = {
 }
 """Share of cycles in which the input pauses and in which the output is not ready."""
 
-INPUT_TUPLES = (1, 40, 250, 380)
+INPUT_TUPLES = (1, 40, 280, 430)
 """Tuples of the inputs that follow one another in one scenario: from nearly nothing up."""
 
 DESIGN_TUPLES = 7_000

@@ -77,8 +77,8 @@ MUTATIONS = {
     "late-tuples-are-not-waited-for": Mutation(
         Fault(
             "streamjoin.live.side",
-            "return self.state.newest_us - (self._lateness_us or 0)",
-            "return self.state.newest_us",
+            "return self._book.now.sides[self._number].newest_us - self.late_us",
+            "return self._book.now.sides[self._number].newest_us",
             "a live join goes on before late tuples can have come",
         ),
         "host/test_live.py::test_late_tuples_take_their_place_or_are_counted[0]",

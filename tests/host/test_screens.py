@@ -22,6 +22,7 @@ from streamjoin.cli import (
     calls,
     compare,
     figures,
+    live,
     main,
     rate,
     semistream,
@@ -79,6 +80,12 @@ def of_calls() -> None:
         [{"case": max(CASES, key=len), "systems": systems}],
         {"size": "quick", "threads": 1, "rounds": 3},
     )
+
+
+def of_live() -> None:
+    times = {"p50": 12345.0, "p99": 12345.0, "p99.9": 12345.0, "max": 12345.0}
+    case = {"tuples": 10_000, "tuples_per_s": 1.234e7, "cpu_us": times, "wall_us": times}
+    live._print([case] * 3, 5, 2)
 
 
 def of_rate() -> None:

@@ -299,7 +299,7 @@ ARRAY_MUTATIONS = {
         Fault(
             "flow.compact",
             "return _CLEARED.sub(_loop, guarded)",
-            'return _CLEARED.sub(_loop, _SOURCE.sub("", verilog))',
+            'return _CLEARED.sub(_loop, _UNWANTED.sub("", verilog))',
             "assertions are left where Verilog-2001 does not know them",
         ),
         "test_lint.py::test_verilator_and_yosys_find_nothing_to_complain_of"

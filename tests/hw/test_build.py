@@ -301,7 +301,7 @@ def test_a_tool_that_hangs_is_given_up() -> None:
 
 def ends(process_id: int) -> bool:
     """Return whether a process ends soon, or is only waited for."""
-    for _ in range(200):
+    for _ in range(600):
         try:
             state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
