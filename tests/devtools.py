@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,15 @@ import pytest
 from tests.chromium import browser
 
 DEADLINE_S = 60
+
+START = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+for end, descriptor in zip(ends, (3, 4)):
+    os.dup2(end, descriptor)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Starts a browser, which reads commands from descriptor 3 and writes answers to 4."""
 
 
 class Browser:
@@ -42,10 +52,8 @@ class Browser:
             *("--disable-extensions", "--remote-debugging-pipe", "--hide-scrollbars"),
             f"--user-data-dir={folder / 'profile'}",
         ]
-        # The browser reads descriptor 3 and writes 4.
-        line = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", line, browser(), *flags],
+            [sys.executable, "-SEc", START, str(to_read), str(to_write), browser(), *flags],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -57,6 +65,17 @@ class Browser:
         os.close(to_write)
         self._alarm = time.monotonic() + DEADLINE_S
         self._session: str | None = None
+
+    def __enter__(self) -> "Browser":
+        try:
+            self._attach()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _attach(self) -> None:
+        """Make the one page."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         attached = self.send("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
@@ -64,9 +83,6 @@ class Browser:
             self.send(f"{domain}.enable")
         self.downloads.mkdir()
         self.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
-
-    def __enter__(self) -> "Browser":
-        return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._write)

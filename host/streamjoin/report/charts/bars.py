@@ -76,6 +76,8 @@ def dot_style(result: Result) -> dict[str, Any]:
     colour = sentinel("bad" if wrong else result.tone)
     hollow = bool(result.clock and result.clock.assumed)
     return {
+        "color": colour,
+        "linestyle": "none",
         "marker": "x" if wrong else PLATFORM_MARKERS.get(result.tone, "o"),
         "markersize": 9,
         "markeredgewidth": 2,

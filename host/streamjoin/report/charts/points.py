@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.report import units
-from streamjoin.report.results import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +66,7 @@ class Series:
             "engine": self.result.name,
             "label": self.result.label,
             "ranking": "measured" if self.result.measured else "simulated",
-            "wrong": self.result.verdict is Verdict.WRONG,
+            "verdict": self.result.verdict.value,
             "shown": self.shown,
             "points": [
                 [p.name, [_short(v) for v in p.values], units.spaced(p.said), p.base, p.at]

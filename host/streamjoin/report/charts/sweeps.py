@@ -120,8 +120,8 @@ class Measure:
         Prints it.
     column : str
         Its head in a file, with its unit.
-    best : callable
-        ``max`` or ``min``.
+    best : callable or None
+        ``max`` or ``min``; None where figures relative to the best say nothing.
     replayed : bool or None
         Whether it says something of replays alone (True), of data at rest alone (False), or of
         both.
@@ -134,7 +134,7 @@ class Measure:
     of: Callable[[Result], float | None]
     tick: Callable[[float | None], str]
     column: str
-    best: Callable[[float, float], float] = max
+    best: Callable[[float, float], float] | None = max
     replayed: bool | None = None
     high: float | None = None
 
@@ -214,6 +214,7 @@ MEASURES = (
         _cache_share,
         units.percent,
         "share served by the cache",
+        best=None,
         high=1.0,
     ),
     Measure(
@@ -231,7 +232,7 @@ MEASURES = (
         _loop_ratio,
         units.ratio,
         "cost of a loop, measured by modelled",
-        best=min,
+        best=None,
     ),
 )
 
@@ -304,7 +305,7 @@ def _plotted(
     for result, points in lines:
         for x, y in points:
             at = x, result.measured
-            if y > 0:
+            if y > 0 and measure.best:
                 best[at] = measure.best(best.get(at, y), y)
     names = {value: str(group.workload["name"]) for value, group in sweep.points}
     series = [
@@ -316,7 +317,7 @@ def _plotted(
                     names[x],
                     (x, y),
                     f"{measure.tick(y)} at {sweep.setting} {sweep.tick(x)}",
-                    None if measure.high else best.get((x, result.measured)),
+                    best.get((x, result.measured)),
                 )
                 for x, y in points
             ),

@@ -1,8 +1,6 @@
 // The charts of a report: points under the pointer, axes, files to take away. The page is whole
 // without this script: its charts are drawn, and the script moves their marks by the figures that
 // stand beside each chart. What is shown is in `state`, which page.js sets.
-'use strict';
-
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const make = (name, properties = {}) => Object.assign(document.createElement(name), properties);
 const state = {hidden: new Set(), workload: '', relative: false};
@@ -118,7 +116,7 @@ class Drawing {
     if (!series.shown.length || !value) return;
     value.dataset.value ??= value.textContent;
     const said = series.shown.map(([name, figure]) => name + ratio(figure / base)).join(', ');
-    value.textContent = relative ? (series.wrong ? `wrong: ${said}` : said) : value.dataset.value;
+    value.textContent = relative ? (series.verdict === 'wrong' ? `wrong: ${said}` : said) : value.dataset.value;
   }
 
   drawLine(mark, series, row) {
@@ -223,6 +221,7 @@ class Drawing {
 class Chart {
   constructor(figure) {
     Object.assign(this, JSON.parse(figure.querySelector('.chart-data').textContent));
+    this.figure = figure;
     this.heading = figure.previousElementSibling;
     this.log = this.first === 'log';
     this.drawings = ['wide', 'narrow'].map(
@@ -250,6 +249,8 @@ class Chart {
   draw() {
     hideTip();
     this.drawings.forEach((drawing) => drawing.draw());
+    const empty = !this.series.some(visible);
+    [this.figure, this.heading].forEach((part) => { part.hidden = empty; });
   }
 
   /** The drawing that is seen, with its colours written out. */
@@ -269,10 +270,10 @@ class Chart {
   /** Every point of the engines that are shown, in units. */
   asCsv() {
     const rows = this.series.filter(visible).flatMap((s) => s.points.map(([name, values]) => (
-      this.workload ? [this.workload, s.label, s.ranking, name] : [name, s.label, s.ranking, '']
+      this.workload ? [this.workload, s.label, s.ranking, s.verdict, name] : [name, s.label, s.ranking, s.verdict, '']
     ).concat(values)));
     const quoted = (cell) => (/[",\r\n]/.test(cell) ? `"${String(cell).replaceAll('"', '""')}"` : cell);
-    return [['workload', 'engine', 'ranking', 'point', ...this.columns], ...rows]
+    return [['workload', 'engine', 'ranking', 'verdict', 'point', ...this.columns], ...rows]
       .map((row) => `${row.map(quoted).join(',')}\r\n`).join('');
   }
 }

@@ -1,11 +1,10 @@
 // The page around the charts: sorted tables, engines and workloads to show, figures relative to
 // the best. Follows charts.js.
-'use strict';
-
 class Table {
   constructor(table) {
     // A row and what is said below it move together.
     this.body = table.tBodies[0];
+    this.frame = table.closest('.scroll');
     this.units = [];
     for (const row of this.body.rows) {
       if (row.classList.contains('more')) this.units.at(-1).push(row);
@@ -51,6 +50,8 @@ class Table {
       const hidden = state.hidden.has(engine) || Boolean(workload && state.workload && workload !== state.workload);
       unit.forEach((row) => { row.hidden = hidden; });
     }
+    const parts = [this.frame, ...(this.frame.previousElementSibling?.matches('h4') ? [this.frame.previousElementSibling] : [])];
+    parts.forEach((part) => { part.hidden = this.units.length > 0 && this.units.every(([row]) => row.hidden); });
     for (const head of this.heads.filter((each) => each.dataset.best)) {
       const cells = this.units.map((unit) => this.cell(head, unit)).filter((cell) => cell.dataset.value);
       const sound = cells.filter((cell) => !cell.closest('.wrong, .failed')).map((cell) => Number(cell.dataset.value));
