@@ -243,10 +243,17 @@ def test_only_the_pages_own_script_runs(browser, file):
 def test_controls_fit_a_telephone_and_stay_off_paper(page, file):
     page.open(file, width_px=390, dark=True)
     page.click("#controls summary")
-    page.click("#relative")
-    assert page.run("document.documentElement.scrollWidth") == 390
     assert page.run("document.querySelector('.chooser').getBoundingClientRect().right") <= 390
+    page.click("#relative")
+    assert page.run("relative.ariaPressed") == "true"
+    assert page.run("document.querySelector('#controls details').open") is False
+    assert page.run("document.documentElement.scrollWidth") == 390
     page.open(file, media="print", dark=True)
     assert page.run("document.querySelector('#controls').getClientRects().length") == 0
     assert page.run("document.querySelector('.tools').getClientRects().length") == 0
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(253, 253, 251)"
+    cut = (
+        "[...document.querySelectorAll('.scroll')].filter((s) => s.scrollWidth > s.clientWidth + 1)"
+    )
+    page.open(file, width_px=720, media="print")
+    assert page.run(f"{cut}.length") == 0

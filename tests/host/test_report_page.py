@@ -148,6 +148,8 @@ def test_the_page_says_what_was_run_and_how_to_repeat_it():
     assert "streamjoin compare benchmarks/workloads/small.toml --out runs/small" in text
     for part in ("AMD EPYC", "25 GB", "numba 0.68.1", "abc1234", "2026-11-20 23:30 UTC"):
         assert part in text
+    assert "Java 17.0.15 Rounds 1 to 5 checked rounds for each engine and workload" in text
+    assert "pyspark 4.0.0" in text
 
 
 def test_every_row_of_hardware_names_its_clock_and_whether_it_is_assumed():
@@ -165,6 +167,13 @@ def test_simulated_figures_are_ranked_apart_from_measured_ones():
     assert "Fastest measured that agrees Beside it, simulated Tuples Pairs" in text
     assert "kang, 400 k tuples/s fpga-handshake, 12.5 M tuples/s 100 MHz assumed" in text
     assert "Beside it, simulated" not in text_of(render([samples.run([samples.record()])]))
+
+
+def test_a_board_at_an_assumed_clock_is_not_called_simulated():
+    board = samples.fpga_record(backend="board", clock_source="assumed")
+    text = text_of(render([samples.run([samples.record(), board])]))
+    assert "At an assumed clock, ranked apart" in text
+    assert "Simulated, ranked apart" not in text
 
 
 def test_latencies_of_two_origins_stand_in_two_tables():

@@ -9,7 +9,14 @@ from streamjoin.metrics import PHASES
 from streamjoin.report import units
 from streamjoin.report.charts.bars import PHASE_BARS, phase_shares
 from streamjoin.report.records import PERCENTILES
-from streamjoin.report.results import ORIGINS, Clock, Result, Verdict, WorkloadResults
+from streamjoin.report.results import (
+    ORIGINS,
+    Clock,
+    Result,
+    Verdict,
+    WorkloadResults,
+    ranking_title,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +128,7 @@ def engine_tables(results: Sequence[Result]) -> list[EngineTable]:
                 several = any((r.record.get("rounds") or 0) > 1 for r in mine)
                 made.append(
                     EngineTable(
-                        title="Measured" if measured else "Simulated, ranked apart",
+                        title=ranking_title(mine),
                         latency=f"Latency of a match {words}",
                         throughput="median" if several else "one round",
                         rows=tuple(engine_row(r) for r in mine),

@@ -65,7 +65,7 @@ class Series:
             "index": self.index,
             "engine": self.result.name,
             "label": self.result.label,
-            "ranking": "measured" if self.result.measured else "simulated",
+            "ranking": self.result.ranking,
             "verdict": self.result.verdict.value,
             "shown": self.shown,
             "points": [

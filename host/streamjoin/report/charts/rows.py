@@ -27,7 +27,7 @@ from streamjoin.report.charts.points import (
     ways,
 )
 from streamjoin.report.charts.theme import sentinel
-from streamjoin.report.results import Verdict
+from streamjoin.report.results import Verdict, ranking_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,9 +91,9 @@ def ranked(
 ) -> list[Row]:
     """Rank measured results among themselves, and below them simulated ones likewise."""
     rows = []
-    for measured, section in ((True, "Measured"), (False, "Simulated, ranked apart")):
+    for measured in (True, False):
         chosen = sorted((r for r in results if r.measured == measured), key=rank)
-        rows += [replace(row_of(result), section=section) for result in chosen]
+        rows += [replace(row_of(result), section=ranking_title(chosen)) for result in chosen]
     return rows
 
 

@@ -78,7 +78,8 @@ class Drawing {
     this.middles = this.rows.map(([top, bottom, middle], row) => {
       const shown = visible(series[row]);
       if (top > end) {
-        const any = series.some((s) => s.ranking === series[row].ranking && visible(s));
+        const measured = (each) => each.ranking === 'measured';
+        const any = series.some((s) => measured(s) === measured(series[row]) && visible(s));
         put(`head${row}`, any);
         if (!any) closed += top - end;
       }

@@ -88,6 +88,10 @@ function update() {
   [...charts, ...tables].forEach((each) => each.draw());
 }
 
+document.addEventListener('pointerdown', (event) => {
+  const chooser = controls.querySelector('details');
+  if (!chooser.contains(event.target)) chooser.open = false;
+});
 boxes.forEach((box) => box.addEventListener('change', update));
 select?.addEventListener('change', update);
 all('button[data-check]', controls).forEach((button) => button.addEventListener('click', () => {
