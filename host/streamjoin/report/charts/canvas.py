@@ -255,7 +255,7 @@ def draw_chart(
         with _settings(prefix):
             figure = draw(format_)
             if plotted:
-                boxes[format_.name] = plotted.drawn(figure, format_)
+                boxes[format_.name] = plotted.drawn(figure, format_.name)
             buffer = io.StringIO()
             metadata: dict[str, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
             FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)  # type: ignore[no-untyped-call]

@@ -14,8 +14,8 @@ from streamjoin.report.charts.canvas import (
     new_figure,
     tagged,
 )
-from streamjoin.report.charts.points import Plotted, Point, Series, ways
-from streamjoin.report.charts.rows import Scale, apply_scale, scale_for
+from streamjoin.report.charts.points import Plotted, Point, Scale, Series, ways
+from streamjoin.report.charts.rows import apply_scale, scale_for
 from streamjoin.report.charts.theme import sentinel, series_style
 from streamjoin.report.results import Result, Verdict
 

@@ -17,9 +17,18 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from streamjoin.report.charts.canvas import Format
-    from streamjoin.report.charts.rows import Scale
     from streamjoin.report.results import Result
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A horizontal axis: limits, whether logarithmic, how to print a tick, and its name."""
+
+    low: float
+    high: float
+    log: bool
+    tick: Callable[[float], str]
+    name: str
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ class Plotted:
     first: str = ""
     rows: dict[str, list[tuple[float, float, float]]] = field(default_factory=dict)
 
-    def drawn(self, figure: Figure, format_: Format) -> dict[str, Any]:
+    def drawn(self, figure: Figure, version: str) -> dict[str, Any]:
         """Return where one version's first axes stand in pixels, with its limits and ticks."""
         axes = figure.axes[0]
         box, height = axes.get_window_extent(), figure.get_figheight() * 72
@@ -119,7 +128,7 @@ class Plotted:
             "box": [_short(v) for v in (box.x0, height - box.y1, box.width, box.height)],
             "x": [*map(float, axes.get_xlim()), axes.get_xscale() == "log"],
             "y": [*map(float, axes.get_ylim()), axes.get_yscale() == "log"],
-            "rows": self.rows.get(format_.name),
+            "rows": self.rows.get(version),
             "axes": {
                 name: {
                     "name": scale.name,

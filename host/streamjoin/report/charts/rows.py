@@ -21,6 +21,7 @@ from streamjoin.report.charts.canvas import (
 from streamjoin.report.charts.points import (
     Plotted,
     Point,
+    Scale,
     Series,
     bases,
     log_subdivisions,
@@ -73,17 +74,6 @@ class Row:
         """The value, preceded by the verdict where the result is wrong."""
         wrong = self.result.verdict is Verdict.WRONG
         return f"wrong: {self.value}" if wrong else self.value
-
-
-@dataclass(frozen=True)
-class Scale:
-    """A horizontal axis: limits, whether logarithmic, how to print a tick, and its name."""
-
-    low: float
-    high: float
-    log: bool
-    tick: Callable[[float], str]
-    name: str
 
 
 def ranked(

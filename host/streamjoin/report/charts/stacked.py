@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from streamjoin.report import units
 from streamjoin.report.charts.canvas import Chart, draw_chart
-from streamjoin.report.charts.points import Plotted, Point, Series
-from streamjoin.report.charts.rows import BAR_PX, Row, Scale, draw_rows, headings
+from streamjoin.report.charts.points import Plotted, Point, Scale, Series
+from streamjoin.report.charts.rows import BAR_PX, Row, draw_rows, headings
 from streamjoin.report.charts.theme import sentinel
 
 if TYPE_CHECKING:

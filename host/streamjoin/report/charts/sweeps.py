@@ -11,8 +11,8 @@ from streamjoin.report import units
 from streamjoin.report.charts.bars import loop_costs_us, semi_stream
 from streamjoin.report.charts.canvas import Chart, Format, add_axes, draw_chart, new_figure
 from streamjoin.report.charts.curves import AXIS_PX, PLOT_PX, draw_legend, row_heights_px, style
-from streamjoin.report.charts.points import Plotted, Point, Series, ways
-from streamjoin.report.charts.rows import Scale, apply_scale, scale_for
+from streamjoin.report.charts.points import Plotted, Point, Scale, Series, ways
+from streamjoin.report.charts.rows import apply_scale, scale_for
 from streamjoin.report.charts.theme import sentinel
 from streamjoin.report.results import ORIGINS
 from streamjoin.report.sentences import rounds_said
