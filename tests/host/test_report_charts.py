@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.host import report_samples as samples
 
@@ -14,7 +15,13 @@ from streamjoin.report.charts.bars import (
 )
 from streamjoin.report.charts.curves import progress_chart
 from streamjoin.report.charts.rows import scale_for
-from streamjoin.report.charts.theme import PALETTE, sentinel, series_style, to_variables
+from streamjoin.report.charts.theme import (
+    PALETTE,
+    SERIES_COLOURS,
+    sentinel,
+    series_style,
+    to_variables,
+)
 
 
 def latency_chart(key, results):
@@ -108,11 +115,11 @@ def test_latencies_of_different_origins_have_charts_of_their_own():
 def test_one_round_has_no_median_and_no_whisker():
     records = [samples.record(rounds=1), samples.fpga_record()]
     chart = throughput_chart("key", samples.results_of(samples.run(records)))
-    assert chart.caption == "Bar: one checked round."
+    assert chart.caption == "Dot: one checked round."
     assert "median" not in chart.wide
     chart = throughput_chart("key", samples.results_of(samples.run()))
     assert chart.caption == (
-        "Bar: median of 5 checked rounds, or one checked round; whisker: slowest to fastest round."
+        "Dot: median of 5 checked rounds, or one checked round; whisker: slowest to fastest round."
     )
 
 
@@ -134,7 +141,7 @@ def test_identifiers_differ_between_charts_and_versions():
         for version in (chart.wide, chart.narrow)
         for name in re.findall(r'\bid="([^"]*)"', version)
     ]
-    assert len(found) == len(set(found)) > 100
+    assert len(found) == len(set(found)) > 50
 
 
 def test_dollar_signs_and_markup_in_names_are_plain_text():
@@ -170,8 +177,51 @@ def test_every_palette_name_has_its_own_variable():
 
 
 def test_series_are_told_apart_without_colour_and_with_it():
-    assert len({str(series_style(index)) for index in range(49)}) == 49
-    assert len({series_style(index)[0] for index in range(7)}) == 7
+    assert len({str(series_style(index)) for index in range(60)}) == 60
+    for part in (0, 2):
+        assert len({series_style(index)[part] for index in range(12)}) == 12
+
+
+def oklab(linear):
+    """Colours as lightness and two opponents, in which distances are what the eye sees."""
+    cones = linear @ np.array(
+        [[0.4122, 0.2119, 0.0883], [0.5363, 0.6807, 0.2817], [0.0514, 0.1074, 0.63]]
+    )
+    opponents = [[0.2105, 1.978, 0.0259], [0.7936, -2.4286, 0.7828], [-0.0041, 0.4506, -0.8087]]
+    return np.cbrt(np.clip(cones, 0, None)) @ np.array(opponents)
+
+
+SIGHT = {  # of linear RGB: Machado, Oliveira and Fernandes, 2009, severity 1.0
+    "full": (np.eye(3), 0.14),
+    "protan": ([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]], 0.07),
+    "deutan": ([[0.367, 0.861, -0.228], [0.28, 0.673, 0.047], [-0.012, 0.043, 0.969]], 0.07),
+    "tritan": ([[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]], 0.09),
+}
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_twelve_colours_stay_apart_for_everybody(scheme):
+    def linear(name):
+        srgb = np.array([int(PALETTE[name][scheme][at : at + 2], 16) for at in (1, 3, 5)]) / 255
+        return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+
+    colours = np.array([linear(name) for name in SERIES_COLOURS])
+    assert len(colours) == 12
+    luminance = np.array([0.2126, 0.7152, 0.0722])
+    paper, inks = linear("paper") @ luminance, colours @ luminance
+    contrast = (np.maximum(inks, paper) + 0.05) / (np.minimum(inks, paper) + 0.05)
+    assert contrast.min() > 2.8
+    for sight, (matrix, least) in SIGHT.items():
+        seen = oklab(np.clip(colours @ np.array(matrix).T, 0, 1))
+        apart = np.linalg.norm(seen[:, None] - seen[None], axis=2) + np.eye(12)
+        assert apart.min() > least, sight
+
+
+def test_throughput_is_drawn_as_dots_on_either_axis():
+    for run in (samples.run(), samples.large_run()):
+        chart = throughput_chart("key", samples.results_of(run))
+        for mark in re.findall(r'<g id="key-wide-mark-\d+">(.*?)</g></g>', chart.wide):
+            assert "<use" in mark
 
 
 # ---- several runs -----------------------------------------------------------------------

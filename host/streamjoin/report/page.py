@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -19,12 +20,20 @@ from streamjoin.report.sentences import arrival, join_kind, summarize
 from streamjoin_common import storage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamjoin.report.charts.canvas import Chart
+    from streamjoin.report.results import Result
 
 RUN_PAGE = "report.html"
 """The page in a run's folder, beside its records."""
 
 TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("charts.js", "page.js")
+"""Parts of the page's script, in their order; one module in the page."""
+
+MARKERS = {"cpu": "●", "fpga": "◆", "other": "■"}
+"""Platforms' markers, as the chart of throughput has them."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """What a browser hides or refuses; names from files may hold it."""
@@ -164,7 +173,9 @@ def _readable_time(stamp: str) -> str:
     return f"{match[1]} {match[2]} UTC" if match else stamp
 
 
-ENVIRONMENT = ("cpu", "cores", "memory_bytes", "system", "python", "revision", "load_average")
+ENVIRONMENT = (
+    *("cpu", "cores", "memory_bytes", "system", "python", "java", "revision", "load_average"),
+)
 """What the page says of the machine, where a run knows it."""
 
 
@@ -189,9 +200,28 @@ def _run_view(index: int, title: str, run: dict[str, Any]) -> dict[str, Any]:
         ],
         "engines": len({r.record["engine"] for r in results}),
         "simulates": any(not result.measured for result in results),
+        "rounds": _rounds(results),
         "experiment": run.get("experiment"),
         "sweeps": sweep_charts(f"run{index + 1}", groups),
     }
+
+
+def _rounds(results: Sequence[Result]) -> str | None:
+    """Say how many checked rounds the run's engines had."""
+    counts = sorted({rounds for r in results if (rounds := r.record.get("rounds"))})
+    if not counts:
+        return None
+    said = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{said} checked round{'' if counts[-1] == 1 else 's'} for each engine and workload"
+
+
+def _policy(script: str) -> str:
+    """Return the content security policy: nothing is loaded, and this script alone runs."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
 def render(runs: list[dict[str, Any]]) -> str:
@@ -234,12 +264,17 @@ def render(runs: list[dict[str, Any]]) -> str:
         claim_rule=sentences.claim_rule,
         claim_points=sentences.claim_points,
     )
+    groups = [group_of_results for view in views for group_of_results in view["groups"]]
+    script = "\n".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     return environment.get_template("page.html").render(
+        script=script,
+        policy=_policy(script),
+        markers=MARKERS,
+        engine_names=list(dict.fromkeys(r.name for g in groups for r in g.results)),
+        workload_names=list(dict.fromkeys(str(g.workload["name"]) for g in groups)),
         runs=views,
         titles=titles,
-        verdict=summarize(
-            [group_of_results for view in views for group_of_results in view["groups"]]
-        ),
+        verdict=summarize(groups),
         comparison=tables.comparison([view["groups"] for view in views]) if len(views) > 1 else [],
         definitions=DEFINITIONS,
         records=_records_mark(checked),

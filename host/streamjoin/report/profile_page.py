@@ -9,7 +9,8 @@ import numpy as np
 
 from streamjoin.report import units
 from streamjoin.report.charts.canvas import Chart, Format, add_axes, draw_chart, new_figure
-from streamjoin.report.charts.rows import Scale, apply_scale
+from streamjoin.report.charts.points import Scale
+from streamjoin.report.charts.rows import apply_scale
 from streamjoin.report.charts.theme import sentinel, series_style, variables
 
 if TYPE_CHECKING:

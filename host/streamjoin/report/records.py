@@ -107,7 +107,7 @@ class _Fields:
 def _check_environment(fields: _Fields | None) -> None:
     if fields is None:
         return
-    for name in ("cpu", "system", "python", "revision"):
+    for name in ("cpu", "system", "python", "java", "revision"):
         fields.text(name)
     fields.counts("cores", "memory_bytes")
     fields.numbers("load_average")

@@ -10,9 +10,12 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamjoin.report import units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Verdict(Enum):
@@ -105,6 +108,13 @@ class Result:
         return not self.simulated and not (self.clock and self.clock.assumed)
 
     @property
+    def ranking(self) -> str:
+        """With which others its figures in seconds may be compared."""
+        if self.measured:
+            return "measured"
+        return "simulated" if self.simulated else "at an assumed clock"
+
+    @property
     def is_fpga(self) -> bool:
         """Whether cycles are the measure."""
         return bool(self.record["platform"] == "fpga")
@@ -189,6 +199,15 @@ class WorkloadResults:
         agreeing = [r for r in self.results if r.verdict is Verdict.AGREES and r.throughput]
         ranked = [r for r in agreeing if r.measured == measured]
         return max(ranked, key=lambda r: r.throughput or 0.0, default=None)
+
+
+def ranking_title(results: Iterable[Result]) -> str:
+    """Head a ranking: measured results, or what is not compared with them."""
+    rankings = {result.ranking for result in results}
+    if "measured" in rankings:
+        return "Measured"
+    others = [name for name in ("simulated", "at an assumed clock") if name in rankings]
+    return f"{' or '.join(others).capitalize()}, ranked apart"
 
 
 ORIGINS: dict[str | None, str] = {

@@ -9,7 +9,14 @@ from streamjoin.metrics import PHASES
 from streamjoin.report import units
 from streamjoin.report.charts.bars import PHASE_BARS, phase_shares
 from streamjoin.report.records import PERCENTILES
-from streamjoin.report.results import ORIGINS, Clock, Result, Verdict, WorkloadResults
+from streamjoin.report.results import (
+    ORIGINS,
+    Clock,
+    Result,
+    Verdict,
+    WorkloadResults,
+    ranking_title,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +35,8 @@ class EngineRow:
     """One engine in the main table; ``clock`` is what every figure in seconds depends on.
 
     ``spread`` is the slowest to the fastest round; ``remark`` says what else the clock's source
-    says, and what in the row is a simulator's.
+    says, and what in the row is a simulator's. ``values`` are the figures behind the columns from
+    the throughput to the memory, by which a reader sorts.
     """
 
     name: str
@@ -45,6 +53,13 @@ class EngineRow:
     error: str
     clock: Clock | None
     remark: str
+    values: tuple[float | None, ...]
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """What stands in the columns of ``values``."""
+        measured = (self.throughput, self.spread, *self.latencies)
+        return (*measured, self.pairs, self.threads, self.memory)
 
 
 def _spread_text(record: dict[str, Any], spread: dict[str, float] | None) -> str:
@@ -84,6 +99,12 @@ def engine_row(result: Result) -> EngineRow:
         error=result.error,
         clock=result.clock,
         remark=_clock_remark(result),
+        values=(
+            result.throughput,
+            spread["min"] if spread else None,
+            *(latency.get(name) for name in PERCENTILES),
+            *(record.get(name) for name in ("pairs", "threads", "peak_bytes")),
+        ),
     )
 
 
@@ -107,7 +128,7 @@ def engine_tables(results: Sequence[Result]) -> list[EngineTable]:
                 several = any((r.record.get("rounds") or 0) > 1 for r in mine)
                 made.append(
                     EngineTable(
-                        title="Measured" if measured else "Simulated, ranked apart",
+                        title=ranking_title(mine),
                         latency=f"Latency of a match {words}",
                         throughput="median" if several else "one round",
                         rows=tuple(engine_row(r) for r in mine),
@@ -131,6 +152,7 @@ class HardwareRow:
     clock: Clock | None
     simulation: str
     verdict: str
+    values: tuple[float | None, ...]
 
 
 def _cycles_with_share(part: int | None, whole: int | None) -> str:
@@ -179,12 +201,30 @@ def hardware_rows(results: Sequence[Result]) -> list[HardwareRow]:
                 if result.simulated and wall
                 else units.MISSING,
                 verdict=result.verdict.name.lower(),
+                values=(
+                    cycles,
+                    per_tuple,
+                    record.get("input_stall_cycles"),
+                    record.get("results_backpressure_cycles"),
+                    cycles / result.clock.hz if result.clock and cycles is not None else None,
+                    wall["median"] if result.simulated and wall else None,
+                ),
             )
         )
     return rows
 
 
-def phase_table(results: Sequence[Result]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+@dataclass(frozen=True)
+class PhaseRow:
+    """One engine's phases, as text and as shares."""
+
+    engine: str
+    label: str
+    cells: tuple[str, ...]
+    values: tuple[float, ...]
+
+
+def phase_table(results: Sequence[Result]) -> tuple[list[str], list[PhaseRow]]:
     """Return head and rows of the numbers behind the time breakdown, in ms and share."""
     head = [words for words, _ in PHASE_BARS.parts.values()] + ["sum"]
     rows = []
@@ -198,7 +238,15 @@ def phase_table(results: Sequence[Result]) -> tuple[list[str], list[tuple[str, l
             for phase in PHASES
         ]
         label = f"{result.label} (simulating)" if result.simulated else result.label
-        rows.append((label, [*cells, units.percent(sum(shares.values()))]))
+        whole = sum(shares.values())
+        rows.append(
+            PhaseRow(
+                result.name,
+                label,
+                (*cells, units.percent(whole)),
+                (*(shares[phase] for phase in PHASES), whole),
+            )
+        )
     return head, rows
 
 
@@ -207,8 +255,10 @@ class ComparisonRow:
     """One engine on one workload across runs: medians, and their ratio to the first."""
 
     workload: str
+    engine: str
     label: str
     cells: tuple[str, ...]
+    values: tuple[float | None, ...]
     notes: tuple[str, ...]
     ratios: tuple[str, ...]
     bad: tuple[bool, ...]
@@ -290,8 +340,10 @@ def comparison(groups: Sequence[Sequence[WorkloadResults]]) -> list[ComparisonRo
         rows.append(
             ComparisonRow(
                 workload=name,
+                engine=filled[0][1].name,
                 label=label,
                 cells=tuple(cell[0] for cell in cells),
+                values=tuple(column[1].throughput if column else None for column in columns),
                 notes=tuple(cell[1] for cell in cells),
                 ratios=tuple(ratios),
                 bad=tuple(cell[2] for cell in cells),

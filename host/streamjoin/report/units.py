@@ -129,3 +129,8 @@ def ratio(value: float | None) -> str:
 def plural(value: int, noun: str) -> str:
     """Return a count with its noun: ``1 thread``, ``2 threads``."""
     return f"{exact(value)}{NBSP}{noun}{'' if value == 1 else 's'}"
+
+
+def spaced(text: str) -> str:
+    """Return a text with plain spaces, for files and for those who are read to."""
+    return text.replace(NBSP, " ").replace(THIN, " ")

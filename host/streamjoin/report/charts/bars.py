@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from streamjoin.metrics import PHASES
 from streamjoin.report import units
 from streamjoin.report.charts.canvas import Chart, draw_chart
-from streamjoin.report.charts.rows import BAR_PX, Row, draw_rows, ranked, scale_for
+from streamjoin.report.charts.rows import Row, draw_rows, plotted_rows, ranked, scale_for
 from streamjoin.report.charts.stacked import Paired, Stacked, paired_chart, spoken, stacked_chart
 from streamjoin.report.charts.theme import sentinel
 from streamjoin.report.records import PERCENTILES
@@ -66,29 +66,32 @@ STALL_BARS = Paired(
     ),
     high=1.0,
 )
+PLATFORM_MARKERS = {"cpu": "o", "fpga": "D", "other": "s"}
 LATENCY_MARKERS = {"p50": "o", "p95": "D", "p99": "s", "max": "|"}
 
 
-def bar_style(result: Result) -> dict[str, Any]:
-    """Return how a result's bar is filled: wrong ones crossed, assumed clocks striped."""
-    if result.verdict is Verdict.WRONG:
-        return {
-            "facecolor": "none",
-            "edgecolor": sentinel("bad"),
-            "hatch": "xxx",
-            "linestyle": "--",
-        }
-    style: dict[str, Any] = {"facecolor": sentinel(result.tone), "edgecolor": sentinel("paper")}
-    if result.clock and result.clock.assumed:
-        style["hatch"] = "///"
-    return {**style, "linewidth": 0}
+def dot_style(result: Result) -> dict[str, Any]:
+    """Return how a result's dot is drawn: wrong ones as crosses, assumed clocks hollow."""
+    wrong = result.verdict is Verdict.WRONG
+    colour = sentinel("bad" if wrong else result.tone)
+    hollow = bool(result.clock and result.clock.assumed)
+    return {
+        "color": colour,
+        "linestyle": "none",
+        "marker": "x" if wrong else PLATFORM_MARKERS.get(result.tone, "o"),
+        "markersize": 9,
+        "markeredgewidth": 2,
+        "markeredgecolor": colour,
+        "markerfacecolor": sentinel("paper") if hollow else colour,
+    }
 
 
 def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
-    """Draw bars of the median throughput with whiskers from minimum to maximum.
+    """Draw dots of the median throughput with whiskers from minimum to maximum.
 
-    Returns None if no result has a throughput; measured ones are ranked, fastest first, those
-    without last, and below them simulated ones likewise.
+    Dots, because the length of a bar says nothing on a logarithmic axis. Returns None if no
+    result has a throughput; measured ones are ranked, fastest first, those without last, and
+    below them simulated ones likewise.
     """
 
     def row_of(r: Result) -> Row:
@@ -106,30 +109,43 @@ def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
     def paint(axes: Axes, row: Row, index: int, y: float) -> None:
         spread = row.result.spread("throughput_tuples_per_s")
         assert spread is not None
-        end = max(spread["median"], scale.low)
-        bars = axes.barh(
-            y, end - scale.low, BAR_PX, left=scale.low, zorder=2, **bar_style(row.result)
-        )  # fmt: skip
-        bars[0].set_gid(f"mark-{index}")
-        if row.result.record.get("rounds") == 1:
-            return
-        ends = [max(spread[bound], scale.low) for bound in ("min", "max")]
-        colour = sentinel("ink")
-        axes.plot(ends, [y, y], color=colour, linewidth=1.2, zorder=3)
-        axes.plot(ends, [y, y], "|", color=colour, markersize=8, markeredgewidth=1.2, zorder=3)
+        at = {bound: max(value, scale.low) for bound, value in spread.items()}
+        if row.result.record.get("rounds") != 1:
+            ends, colour = [at["min"], at["max"]], sentinel("ink")
+            axes.plot(ends, [y, y], color=colour, linewidth=1.2, zorder=3)
+            axes.plot(ends, [y, y], "|", color=colour, markersize=8, markeredgewidth=1.2, zorder=3)
+        dots = axes.plot(at["median"], y, zorder=4, clip_on=False, **dot_style(row.result))
+        dots[0].set_gid(f"mark-{index}")
+
+    def figures_of(result: Result) -> list[tuple[str, float]]:
+        spread = result.spread("throughput_tuples_per_s")
+        if not spread or result.record.get("rounds") == 1:
+            return [("one round", spread["median"])] if spread else []
+        names = {"median": "median", "min": "slowest round", "max": "fastest round"}
+        return [(words, spread[bound]) for bound, words in names.items()]
 
     rounds = rounds_said(results)
     alt = f"Throughput in tuples per second, {rounds}: {spoken(rows)}."
-    caption = f"Bar: {rounds}."
+    caption = f"Dot: {rounds}."
     if "median" in rounds:
-        caption = f"Bar: {rounds}; whisker: slowest to fastest round."
+        caption = f"Dot: {rounds}; whisker: slowest to fastest round."
+    plotted = plotted_rows(
+        "throughput (tuples/s)",
+        rows,
+        scale,
+        figures_of,
+        shown=lambda figures: figures[:1],
+        say=units.rate,
+        best=max,
+    )
     return draw_chart(
         key,
         "Throughput",
         caption=caption,
         alt=alt,
         marks=len(spreads),
-        draw=lambda f: draw_rows(f, rows, scale, paint),
+        draw=lambda f: draw_rows(f, rows, scale, paint, plotted),
+        plotted=plotted,
     )
 
 
@@ -184,11 +200,23 @@ def _latency_chart(key: str, since: str, results: Sequence[Result]) -> Chart | N
                 zorder=4,
             )
 
+    def shown(figures: list[tuple[str, float]]) -> list[tuple[str, float]]:
+        return [figure for figure in figures if figure[0] in {"p50", "p99"}]
+
     marks = sum(row.drawn for row in rows)
     alt = f"Latency of matches {since}: {spoken(rows)}."
     caption = (
         "<span class=key>● p50</span> <span class=key>◆ p95</span> "
         "<span class=key>■ p99</span> <span class=key>| max</span>"
+    )
+    plotted = plotted_rows(
+        f"latency {since} (us)",
+        rows,
+        scale,
+        lambda r: list((r.latency_us or {}).items()),
+        shown=shown,
+        say=units.microseconds,
+        best=min,
     )
     return draw_chart(
         key,
@@ -196,7 +224,8 @@ def _latency_chart(key: str, since: str, results: Sequence[Result]) -> Chart | N
         caption=caption,
         alt=alt,
         marks=marks,
-        draw=lambda f: draw_rows(f, rows, scale, paint),
+        draw=lambda f: draw_rows(f, rows, scale, paint, plotted),
+        plotted=plotted,
     )
 
 

@@ -7,6 +7,7 @@ shown at: text stays readable on a telephone because nothing is scaled down to f
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import sys
@@ -22,8 +23,11 @@ from streamjoin_common.storage import cache
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from streamjoin.report.charts.points import Plotted
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,10 @@ NARROW = Format("narrow", 350, 12.5, 11.0)
 
 @dataclass(frozen=True)
 class Chart:
-    """A finished chart: both versions as inline SVG, and how many series are in it."""
+    """A finished chart: both versions as inline SVG, and how many series are in it.
+
+    ``data`` is what the page's script knows of it, as JSON; empty where there is no script.
+    """
 
     key: str
     title: str
@@ -59,6 +66,7 @@ class Chart:
     wide: str
     narrow: str
     marks: int
+    data: str = ""
 
 
 def elide(text: str, characters: int) -> str:
@@ -144,17 +152,60 @@ def put_text(
     )
 
 
+_NAMED = re.compile(r"(?:mark|row|span)-|matplotlib\.axis_")
+"""Groups whose identifiers the page's script or a test looks for."""
+
+
+@contextmanager
+def tagged(figure: Figure, kind: str, index: int) -> Iterator[None]:
+    """Name everything that is drawn inside as parts of one result.
+
+    The page's script moves a ``row`` with its result, and stretches a ``span`` with the axis as
+    well.
+    """
+
+    def artists() -> list[Artist]:
+        inside = [artist for axes in figure.axes for artist in axes.get_children()]
+        return [*figure.get_children(), *inside]
+
+    before = set(map(id, artists()))
+    yield
+    new = [artist for artist in artists() if id(artist) not in before and not artist.get_gid()]
+    for artist in new:
+        artist.set_gid(f"{kind}-{index}-{id_number(artist, new)}")
+
+
+def id_number(artist: Artist, among: list[Artist]) -> int:
+    """Return the position of an artist among others, by identity."""
+    return next(number for number, other in enumerate(among) if other is artist)
+
+
+def _lighter(tag: str, used: set[str]) -> str:
+    """Drop from a tag what a page can do without."""
+    tag = re.sub(r" font-family: [^;\"]*;?", "", tag)
+    tag = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", tag)
+    tag = re.sub(r"(?<=[ \"(])-?\d+\.\d{3,}(?=[ \"\n)])", lambda n: f"{float(n[0]):.2f}", tag)
+    return re.sub(
+        r' id="([^"]*)"', lambda m: m[0] if m[1] in used or _NAMED.match(m[1]) else "", tag
+    )
+
+
 def _inline(svg: str, prefix: str, format_: Format, alt: str, marks: int) -> str:
     """Turn matplotlib's SVG document into an element of the page.
 
-    Declarations, metadata, the document-wide style and namespaces go; identifiers get the
-    chart's prefix, because the page is one document; colours become variables.
+    Declarations, metadata, the document-wide style and namespaces go, and so does what a page
+    can do without: fonts, digits below a hundredth of a pixel, identifiers that nothing refers to.
+    The others get the chart's prefix, because the page is one document; colours become variables.
     """
     body = svg[svg.index("<svg") :].strip()
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     body = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", "", body, flags=re.DOTALL)
     body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
     body = body.replace("xlink:href=", "href=")
+    used = set(re.findall(r'(?:href="|url\()#([^")]*)', body))
+    body = re.sub(r"<[^>]*>", lambda tag: _lighter(tag[0], used), body)
+    body = re.sub(r"\s*\n\s*", lambda m: "\n" if m[0].count("\n") > 1 else " ", body)
+    body = re.sub(r"> <|>\n<", "><", re.sub(r"<g/>", "", body))
     body = re.sub(r'\bid="', f'id="{prefix}-', body)
     body = re.sub(r'href="#', f'href="#{prefix}-', body)
     body = re.sub(r"url\(#", f"url(#{prefix}-", body)
@@ -165,7 +216,7 @@ def _inline(svg: str, prefix: str, format_: Format, alt: str, marks: int) -> str
         f'<svg class="chart {format_.name}" role="img" aria-label="{escape(alt)}" '
         f'data-marks="{marks}" {view[0]}>'
     )
-    return to_variables(re.sub(r"\n\s*\n+", "\n", opening + body[start:]))
+    return to_variables(opening + body[start:])
 
 
 def draw_chart(
@@ -176,6 +227,7 @@ def draw_chart(
     alt: str,
     marks: int,
     draw: Callable[[Format], Figure],
+    plotted: Plotted | None = None,
 ) -> Chart:
     """Draw both versions of a chart.
 
@@ -190,18 +242,23 @@ def draw_chart(
     marks : int
         Artists with an identifier ``mark-...`` that each version holds.
     draw : callable
-        Draws one version into a new figure.
+        Draws one version into a new figure; its first axes are those of the marks.
+    plotted : Plotted, optional
+        The figures behind the chart, for the page's script.
     """
     _choose_cache()
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    versions = []
+    versions, boxes = [], {}
     for format_ in (WIDE, NARROW):
         prefix = f"{key}-{format_.name}"
         with _settings(prefix):
             figure = draw(format_)
+            if plotted:
+                boxes[format_.name] = plotted.drawn(figure, format_.name)
             buffer = io.StringIO()
             metadata: dict[str, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
             FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)  # type: ignore[no-untyped-call]
         versions.append(_inline(buffer.getvalue(), prefix, format_, alt, marks))
-    return Chart(key, title, caption, versions[0], versions[1], marks)
+    data = json.dumps(plotted.described(boxes), separators=(",", ":")) if plotted else ""
+    return Chart(key, title, caption, versions[0], versions[1], marks, data.replace("<", "\\u003c"))

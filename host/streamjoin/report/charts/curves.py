@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamjoin.report import units
-from streamjoin.report.charts.canvas import Chart, Format, add_axes, draw_chart, elide, new_figure
-from streamjoin.report.charts.rows import Scale, apply_scale, scale_for
+from streamjoin.report.charts.canvas import (
+    Chart,
+    Format,
+    add_axes,
+    draw_chart,
+    elide,
+    new_figure,
+    tagged,
+)
+from streamjoin.report.charts.points import Plotted, Point, Scale, Series, ways
+from streamjoin.report.charts.rows import apply_scale, scale_for
 from streamjoin.report.charts.theme import sentinel, series_style
 from streamjoin.report.results import Result, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -66,20 +75,21 @@ def draw_legend(figure: Figure, format_: Format, results: Sequence[Result], top:
         left = (index % columns) * column_px
         y = sum(heights[: index // columns]) + LEGEND_ROW_PX / 2
         colour, dash, marker = style(result)
-        if _points(result):
-            axes.plot([left + 2, left + 30], [y, y], color=colour, linestyle=dash, linewidth=2)
-            axes.plot(left + 16, y, marker, color=colour, markersize=6)
-        name_colour = "bad" if result.verdict.bad else "ink" if _points(result) else "muted"
-        lines = ((_entry(result), name_colour), *result.notes)
-        for line, (text, text_colour) in enumerate(lines):
-            axes.text(
-                left + 38,
-                y + NOTE_PX * line,
-                elide(text, room),
-                fontsize=format_.small_px,
-                color=sentinel(text_colour),
-                va="center_baseline",
-            )
+        with tagged(figure, "row", result.index):
+            if _points(result):
+                axes.plot([left + 2, left + 30], [y, y], color=colour, linestyle=dash, linewidth=2)
+                axes.plot(left + 16, y, marker, color=colour, markersize=6)
+            name_colour = "bad" if result.verdict.bad else "ink" if _points(result) else "muted"
+            lines = ((_entry(result), name_colour), *result.notes)
+            for line, (text, text_colour) in enumerate(lines):
+                axes.text(
+                    left + 38,
+                    y + NOTE_PX * line,
+                    elide(text, room),
+                    fontsize=format_.small_px,
+                    color=sentinel(text_colour),
+                    va="center_baseline",
+                )
 
 
 def _columns(format_: Format, results: Sequence[Result]) -> int:
@@ -164,5 +174,47 @@ def progress_chart(key: str, results: Sequence[Result]) -> Chart | None:
             " Simulated curves, at the clock in the legend, are not ranked with measured ones."
         )
     return draw_chart(
-        key, "Progressiveness", caption=caption, alt=alt, marks=len(curves), draw=draw
+        key,
+        "Progressiveness",
+        caption=caption,
+        alt=alt,
+        marks=len(curves),
+        draw=draw,
+        plotted=_plotted([(r, curves[r.index]) for r in results if r.index in curves], scale),
+    )
+
+
+def _plotted(curves: Sequence[tuple[Result, list[tuple[float, float]]]], scale: Scale) -> Plotted:
+    """Return the points of the curves, and the axis of time in both ways."""
+
+    def make(values: Sequence[float], tick: Callable[[float], str], log: bool) -> Scale:
+        low, high = min(value for value in values if value > 0), max(values)
+        if log == scale.log:
+            return scale
+        name = "time since the start"
+        if log:
+            return Scale(max(low, high / 1000), scale.high, True, tick, f"{name}, log scale")
+        return Scale(0.0, scale.high, False, tick, name)
+
+    series = [
+        Series(
+            result.index,
+            result,
+            tuple(
+                Point("", (ms, share), f"{units.percent(share)} by {units.seconds(ms / 1000)}")
+                for ms, share in points
+            ),
+        )
+        for result, points in curves
+    ]
+    times = [ms for _, points in curves for ms, _ in points]
+    return Plotted(
+        columns=("time (ms)", "share of all matches"),
+        series=series,
+        workload=str(curves[0][0].record["workload"]),
+        along="x",
+        scales=ways(times, [None] * len(times), make, scale.tick)
+        if any(times)
+        else {"linear": scale},
+        first="log" if scale.log else "linear",
     )

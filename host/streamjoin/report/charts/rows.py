@@ -6,13 +6,29 @@ stand above it. No result is dropped: one with nothing to draw has its row and s
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from streamjoin.report.charts.canvas import Format, add_axes, elide, new_figure, put_text
+from streamjoin.report import units
+from streamjoin.report.charts.canvas import (
+    Format,
+    add_axes,
+    elide,
+    new_figure,
+    put_text,
+    tagged,
+)
+from streamjoin.report.charts.points import (
+    Plotted,
+    Point,
+    Scale,
+    Series,
+    bases,
+    log_subdivisions,
+    ways,
+)
 from streamjoin.report.charts.theme import sentinel
-from streamjoin.report.results import Verdict
+from streamjoin.report.results import Verdict, ranking_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +39,6 @@ if TYPE_CHECKING:
     from streamjoin.report.results import Result
 
 AXIS_PX = 56
-TICK_PX = 62
 NOTE_PX = 15
 HEADING_PX = 26
 BAR_PX = 16
@@ -61,25 +76,14 @@ class Row:
         return f"wrong: {self.value}" if wrong else self.value
 
 
-@dataclass(frozen=True)
-class Scale:
-    """A horizontal axis: limits, whether logarithmic, how to print a tick, and its name."""
-
-    low: float
-    high: float
-    log: bool
-    tick: Callable[[float], str]
-    name: str
-
-
 def ranked(
     results: Sequence[Result], row_of: Callable[[Result], Row], rank: Callable[[Result], float]
 ) -> list[Row]:
     """Rank measured results among themselves, and below them simulated ones likewise."""
     rows = []
-    for measured, section in ((True, "Measured"), (False, "Simulated, ranked apart")):
+    for measured in (True, False):
         chosen = sorted((r for r in results if r.measured == measured), key=rank)
-        rows += [replace(row_of(result), section=section) for result in chosen]
+        rows += [replace(row_of(result), section=ranking_title(chosen)) for result in chosen]
     return rows
 
 
@@ -111,13 +115,19 @@ def scale_for(
         Whether to use a logarithmic axis for less than a decade too.
     """
     positive = [value for value in values if value > 0]
-    if not positive:
-        return Scale(0.0, 1.0, False, tick, name)
-    low, high = min(positive), max(positive)
-    if high <= 10 * low and not always_log:
-        return Scale(0.0, 1.04 * high, False, tick, name)
-    # A bar that ended at the axis would be invisible: leave some room below the smallest.
-    return Scale(low / 1.6, high * 1.1, True, tick, f"{name}, log scale")
+    log = bool(positive) and (always_log or max(positive) > 10 * min(positive))
+    return scale_of(values, tick, name, log=log)
+
+
+def scale_of(
+    values: Sequence[float], tick: Callable[[float], str], name: str, *, log: bool
+) -> Scale:
+    """Return an axis for values; a logarithmic one needs a value above 0."""
+    positive = [value for value in values if value > 0]
+    if not log:
+        return Scale(0.0, 1.04 * max(positive) if positive else 1.0, False, tick, name)
+    # A mark at the axis would be a value of 0: leave some room below the smallest.
+    return Scale(min(positive) / 1.6, max(positive) * 1.1, True, tick, f"{name}, log scale")
 
 
 def apply_scale(axes: Axes, scale: Scale, format_: Format) -> None:
@@ -127,14 +137,7 @@ def apply_scale(axes: Axes, scale: Scale, format_: Format) -> None:
     formatter = FuncFormatter(lambda value, _: scale.tick(value))
     if scale.log:
         axes.set_xscale("log")
-        width_px = axes.bbox.width
-        decade_px = width_px / math.log10(scale.high / scale.low)
-        subs: tuple[float, ...] = (1.0,)
-        if decade_px > 3.6 * TICK_PX:
-            subs = (1.0, 2.0, 5.0)
-        elif decade_px > 2.2 * TICK_PX:
-            subs = (1.0, 3.0)
-        ticks = 12 if len(subs) > 1 else max(2, int(width_px / TICK_PX))
+        subs, ticks = log_subdivisions(scale, axes.bbox.width)
         axes.xaxis.set_major_locator(LogLocator(10.0, subs=subs, numticks=ticks))
         axes.xaxis.set_minor_locator(NullLocator())
     else:
@@ -146,11 +149,68 @@ def apply_scale(axes: Axes, scale: Scale, format_: Format) -> None:
     axes.set_xlabel(scale.name, fontsize=format_.small_px, color=sentinel("muted"), labelpad=8)
 
 
+def plotted_rows(
+    column: str,
+    rows: Sequence[Row],
+    scale: Scale,
+    figures_of: Callable[[Result], list[tuple[str, float]]],
+    *,
+    shown: Callable[[list[tuple[str, float]]], list[tuple[str, float]]],
+    say: Callable[[float], str],
+    best: Callable[..., float],
+) -> Plotted:
+    """Return the points of a chart whose rows are ranked by their first figure.
+
+    Parameters
+    ----------
+    column : str
+        Head of the figures in a file, with their unit.
+    rows, scale
+        As they are drawn.
+    figures_of : callable
+        The figures of a result with their names; empty where there is none.
+    shown : callable
+        Which of them stand beside the row.
+    say : callable
+        Prints a figure with its unit.
+    best : callable
+        ``max`` or ``min``.
+    """
+    figures = [figures_of(row.result) if row.drawn else [] for row in rows]
+    firsts = [of[0][1] if of else None for of in figures]
+    best_of = bases([row.result for row in rows], firsts, best)
+    series = [
+        Series(
+            index,
+            row.result,
+            tuple(Point(name, (value,), say(value), base or None) for name, value in of),
+            tuple(("" if len(shown(of)) < 2 else f"{name} ", value) for name, value in shown(of)),
+        )
+        for index, (row, of, base) in enumerate(zip(rows, figures, best_of, strict=True))
+    ]
+    points = [point for each in series for point in each.points]
+    plain = scale.name.removesuffix(", log scale")
+
+    def make(values: Sequence[float], tick: Callable[[float], str], log: bool) -> Scale:
+        name = f"{plain}, relative to the best" if tick is units.ratio else plain
+        return scale_of(values, tick, name, log=log)
+
+    return Plotted(
+        columns=(column,),
+        series=series,
+        workload=str(rows[0].result.record["workload"]),
+        along="x",
+        scales=ways([p.values[0] for p in points], [p.base for p in points], make, scale.tick),
+        first="log" if scale.log else "linear",
+    )
+
+
 def draw_rows(
     format_: Format,
     rows: Sequence[Row],
     scale: Scale,
     paint: Callable[[Axes, Row, int, float], None],
+    plotted: Plotted,
 ) -> Figure:
     """Lay out one row for each result and let ``paint`` fill those that have something.
 
@@ -164,6 +224,8 @@ def draw_rows(
         The horizontal axis.
     paint : callable
         ``paint(axes, row, index, y)`` draws around ``y``, in pixels from the axes' top.
+    plotted : Plotted
+        Learns where the rows stand.
     """
     value_px = max(format_.text_px(len(row.value_text)) for row in rows)
     heads_px = [20.0 + NOTE_PX * len(row.notes) for row in rows]
@@ -188,32 +250,37 @@ def draw_rows(
     axes.set_ylim(height, 0)
     axes.set_yticks([])
     apply_scale(axes, scale, format_)
-    axes.axvline(scale.low, color=sentinel("muted"), linewidth=1, zorder=0.6)
+    axes.axvline(scale.low, color=sentinel("muted"), linewidth=1, zorder=0.6, gid="row-frame")
     top = 0.0
+    places = plotted.rows[format_.name] = []
     for index, (row, heading) in enumerate(zip(rows, headings(rows), strict=True)):
         if heading:
-            axes.axhspan(top, top + HEADING_PX, facecolor=sentinel("paper"), zorder=0.8)
-            put_text(
-                figure,
-                (0, top + HEADING_PX / 2),
-                heading,
-                size_px=format_.small_px,
-                colour="muted",
-                bold=True,
-            )
+            with tagged(figure, "row-head", index):
+                axes.axhspan(top, top + HEADING_PX, facecolor=sentinel("paper"), zorder=0.8)
+                put_text(
+                    figure,
+                    (0, top + HEADING_PX / 2),
+                    heading,
+                    size_px=format_.small_px,
+                    colour="muted",
+                    bold=True,
+                )
             top += HEADING_PX
         middle = top + heights[index] / 2
         label_y = middle - NOTE_PX / 2 * len(row.notes)
         room_px = float(LABEL_PX)
-        if format_.narrow:
-            # Words stand above the drawing here: no grid line may cross them.
-            axes.axhspan(top, top + heads_px[index], facecolor=sentinel("paper"), zorder=0.8)
-            middle = top + heads_px[index] + 4 + BAR_PX / 2
-            label_y, room_px = top + 11, format_.width_px - value_px - 14
-        value_y = label_y if format_.narrow else middle
-        _put_words(figure, format_, row, (label_y, value_y), room_px)
+        with tagged(figure, "row", index):
+            if format_.narrow:
+                # Words stand above the drawing here: no grid line may cross them.
+                axes.axhspan(top, top + heads_px[index], facecolor=sentinel("paper"), zorder=0.8)
+                middle = top + heads_px[index] + 4 + BAR_PX / 2
+                label_y, room_px = top + 11, format_.width_px - value_px - 14
+            value_y = label_y if format_.narrow else middle
+            _put_words(figure, format_, row, (label_y, value_y), room_px)
         if row.drawn:
-            paint(axes, row, index, middle)
+            with tagged(figure, "span", index):
+                paint(axes, row, index, middle)
+        places.append((top, top + heights[index], middle))
         top += heights[index]
     return figure
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from streamjoin.report import units
 from streamjoin.report.charts.canvas import Chart, draw_chart
-from streamjoin.report.charts.rows import BAR_PX, Row, Scale, draw_rows, headings
+from streamjoin.report.charts.points import Plotted, Point, Scale, Series
+from streamjoin.report.charts.rows import BAR_PX, Row, draw_rows, headings
 from streamjoin.report.charts.theme import sentinel
 
 if TYPE_CHECKING:
@@ -149,6 +150,16 @@ def stacked_chart(
                     break
             left += value
 
+    def points_of(result: Result) -> list[Point]:
+        points, left = [], 0.0
+        for part, value in shown.get(result.index, {}).items():
+            if value > 0:
+                said = how.tick(value)
+                points.append(Point(how.parts[part][0], (value,), said, at=left + value / 2))
+            left += value
+        return points
+
+    plotted = _plotted(how, rows, scale, points_of)
     said = []
     for row in rows:
         parts = shown.get(row.result.index, {})
@@ -161,7 +172,8 @@ def stacked_chart(
         caption=" ".join(_swatch(colour, name) for name, colour in how.parts.values()),
         alt=plain(f"{how.said}: {'; '.join(said)}."),
         marks=sum(value > 0 for parts in shown.values() for value in parts.values()),
-        draw=lambda f: draw_rows(f, rows, scale, paint),
+        draw=lambda f: draw_rows(f, rows, scale, paint, plotted),
+        plotted=plotted,
     )
 
 
@@ -198,6 +210,11 @@ def paired_chart(
             )  # fmt: skip
             bars[0].set_gid(f"mark-{index}-{bar}")
 
+    def points_of(result: Result) -> list[Point]:
+        pair = zip(how.parts, shown.get(result.index, ()), strict=False)
+        return [Point(part, (value,), how.tick(value)) for (part, *_), value in pair]
+
+    plotted = _plotted(how, rows, scale, points_of)
     words = (f"{upper} (upper bar)", f"{lower} (lower bar, striped)")
     colours = [colour for _, colour, _ in how.parts]
     return draw_chart(
@@ -206,7 +223,28 @@ def paired_chart(
         caption=" ".join(map(_swatch, colours, words)),
         alt=f"{how.said}: {spoken(rows)}.",
         marks=2 * len(shown),
-        draw=lambda f: draw_rows(f, rows, scale, paint),
+        draw=lambda f: draw_rows(f, rows, scale, paint, plotted),
+        plotted=plotted,
+    )
+
+
+def _plotted(
+    how: Stacked | Paired,
+    rows: Sequence[Row],
+    scale: Scale,
+    points_of: Callable[[Result], list[Point]],
+) -> Plotted:
+    """Return the points of a chart whose axis stays as it is drawn."""
+    series = [
+        Series(index, row.result, tuple(points_of(row.result))) for index, row in enumerate(rows)
+    ]
+    return Plotted(
+        columns=(how.axis,),
+        series=series,
+        workload=str(rows[0].result.record["workload"]),
+        along="x",
+        scales={"linear": scale},
+        first="linear",
     )
 
 

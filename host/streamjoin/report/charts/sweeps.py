@@ -11,6 +11,7 @@ from streamjoin.report import units
 from streamjoin.report.charts.bars import loop_costs_us, semi_stream
 from streamjoin.report.charts.canvas import Chart, Format, add_axes, draw_chart, new_figure
 from streamjoin.report.charts.curves import AXIS_PX, PLOT_PX, draw_legend, row_heights_px, style
+from streamjoin.report.charts.points import Plotted, Point, Scale, Series, ways
 from streamjoin.report.charts.rows import apply_scale, scale_for
 from streamjoin.report.charts.theme import sentinel
 from streamjoin.report.results import ORIGINS
@@ -117,6 +118,10 @@ class Measure:
         The measure of a result, None where it has none.
     tick : callable
         Prints it.
+    column : str
+        Its head in a file, with its unit.
+    best : callable or None
+        ``max`` or ``min``; None where figures relative to the best say nothing.
     replayed : bool or None
         Whether it says something of replays alone (True), of data at rest alone (False), or of
         both.
@@ -128,6 +133,8 @@ class Measure:
     title: str
     of: Callable[[Result], float | None]
     tick: Callable[[float | None], str]
+    column: str
+    best: Callable[[float, float], float] | None = max
     replayed: bool | None = None
     high: float | None = None
 
@@ -178,21 +185,55 @@ def _loop_ratio(result: Result) -> float | None:
 
 
 MEASURES = (
-    Measure("throughput", "Throughput", _throughput, units.rate, replayed=False),
+    Measure(
+        "throughput", "Throughput", _throughput, units.rate, "throughput (tuples/s)", replayed=False
+    ),
     *(
         Measure(
             f"latency-{(origin or 'unknown').replace(' ', '-')}",
             f"p95 latency {words}",
             _latency_us(origin),
             units.microseconds,
+            f"p95 latency {words} (us)",
+            best=min,
             replayed=True,
         )
         for origin, words in ORIGINS.items()
     ),
-    Measure("service", "Service rate", _service_rate, units.rate, replayed=False),
-    Measure("cache", "Share served by the cache", _cache_share, units.percent, high=1.0),
-    Measure("held", "Memory held", _held_bytes, units.memory, replayed=True),
-    Measure("loop", "Cost of a loop, measured by modelled", _loop_ratio, units.ratio),
+    Measure(
+        "service",
+        "Service rate",
+        _service_rate,
+        units.rate,
+        "service rate (tuples/s)",
+        replayed=False,
+    ),
+    Measure(
+        "cache",
+        "Share served by the cache",
+        _cache_share,
+        units.percent,
+        "share served by the cache",
+        best=None,
+        high=1.0,
+    ),
+    Measure(
+        "held",
+        "Memory held",
+        _held_bytes,
+        units.memory,
+        "memory held (bytes)",
+        best=min,
+        replayed=True,
+    ),
+    Measure(
+        "loop",
+        "Cost of a loop, measured by modelled",
+        _loop_ratio,
+        units.ratio,
+        "cost of a loop, measured by modelled",
+        best=None,
+    ),
 )
 
 
@@ -252,7 +293,61 @@ def _chart(key: str, sweep: Sweep, measure: Measure) -> Chart | None:
         alt=alt,
         marks=len(lines),
         draw=draw,
+        plotted=_plotted(sweep, measure, lines),
     )
+
+
+def _plotted(
+    sweep: Sweep, measure: Measure, lines: list[tuple[Result, list[tuple[float, float]]]]
+) -> Plotted:
+    """Return the points of the lines; relative figures are to the best at the same setting."""
+    best: dict[tuple[float, bool], float] = {}
+    for result, points in lines:
+        for x, y in points:
+            at = x, result.measured
+            if y > 0 and measure.best:
+                best[at] = measure.best(best.get(at, y), y)
+    names = {value: str(group.workload["name"]) for value, group in sweep.points}
+    series = [
+        Series(
+            result.index,
+            result,
+            tuple(
+                Point(
+                    names[x],
+                    (x, y),
+                    f"{measure.tick(y)} at {sweep.setting} {sweep.tick(x)}",
+                    best.get((x, result.measured)),
+                )
+                for x, y in points
+            ),
+        )
+        for result, points in lines
+    ]
+    drawn = [point for each in series for point in each.points]
+    measured = [point.values[1] for point in drawn]
+
+    def make(values: Sequence[float], tick: Callable[[float], str], log: bool) -> Scale:
+        positive = [value for value in values if value > 0]
+        if log:
+            return Scale(min(positive) / 1.3, max(positive) * 1.3, True, tick, "")
+        return Scale(0.0, 1.05 * max(values) or 1.0, False, tick, "")
+
+    return Plotted(
+        columns=(sweep.setting, measure.column),
+        series=series,
+        along="" if measure.high else "y",
+        scales={}
+        if measure.high
+        else ways(measured, [point.base for point in drawn], make, measure.tick),
+        first="log" if is_log(measured) else "linear",
+    )
+
+
+def is_log(measured: Sequence[float]) -> bool:
+    """Whether values span more than a decade."""
+    positive = [y for y in measured if y > 0]
+    return bool(positive) and max(positive) > 10 * min(positive)
 
 
 def _caption(sweep: Sweep, measure: Measure) -> str:
@@ -260,7 +355,12 @@ def _caption(sweep: Sweep, measure: Measure) -> str:
     results = [r for _, group in sweep.points for r in group.results if not r.verdict.bad]
     rounds = rounds_said(results, median=measure.name == "throughput")
     values = units.plural(len({value for value, _ in sweep.points}), "value")
-    return f"Each point: {rounds}; {values}."
+    caption = f"Each point: {rounds}; {values}."
+    if len({result.measured for result in results}) > 1:
+        caption += (
+            " Simulated lines, at the clock in the legend, are not ranked with measured ones."
+        )
+    return caption
 
 
 def _scale_x(axes: Axes, format_: Format, values: Sequence[float], sweep: Sweep) -> None:
@@ -287,7 +387,7 @@ def _scale_y(axes: Axes, format_: Format, measured: Sequence[float], measure: Me
     positive = [y for y in measured if y > 0]
     if measure.high is not None:
         axes.set_ylim(0, measure.high)
-    elif positive and max(positive) > 10 * min(positive):
+    elif is_log(measured):
         axes.set_yscale("log")
         axes.set_ylim(min(positive) / 1.3, max(positive) * 1.3)
         axes.yaxis.set_major_locator(LogLocator(10.0, subs=(1.0, 3.0), numticks=9))
