@@ -299,7 +299,7 @@ class SemiStreamEngine(Engine):
         """Return more bytes than all tuples of both sides need."""
         from streamjoin.engines.semi.layout import layout_bytes
 
-        sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]))
+        sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]), store.row_bytes)
         of_row = sizes.record + sizes.value + sizes.entry + 2 * store.read_bytes
         of_stream = sizes.node + sizes.entry
         everything = max(1, job.s.rows) * of_stream + max(1, store.positions) * of_row
