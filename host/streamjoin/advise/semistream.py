@@ -26,8 +26,8 @@ MAX_LOOP_TUPLES = 1e13
 FILTER_BITS = 4
 """Bits of SSBJ's filter for a row of R: the default of knob ``filter_bits``."""
 
-FALSE_POSITIVES = 0.17
-"""Share of the tuples without a row in R that a filter of so many bits keeps, if keys are unique."""
+FALSE_POSITIVES = 0.16
+"""Share of the tuples without a row in R that such a filter keeps, if R's keys are unique."""
 
 NEARLY = 0.999
 """Share of a budget's maximum rate that is enough: longer queues are not worth their latency."""
