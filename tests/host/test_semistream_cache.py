@@ -183,6 +183,23 @@ def test_the_table_of_values_grows_where_most_of_them_stay_and_within_the_budget
     assert hot_pages < even_pages
 
 
+def test_a_directory_that_is_enlarged_again_and_again_loses_no_entry() -> None:
+    rng = np.random.default_rng(16)
+    hand = ByHand(rng.integers(0, 300, 200).tolist(), settings(30_000, ROWS), MAX_TUPLES)
+    while hand.feed.so_far < MAX_TUPLES - 1:
+        hand.push(int(rng.zipf(1.5)) % 400, 7)
+        hand.turn()
+        if rng.random() < 0.2:
+            before = hand.join.tables.shared.directory
+            entries = before[before != kernels.EMPTY].tolist()
+            hand.join.tables._add_entries(int(rng.integers(0, 40)))
+            after = hand.join.tables.shared.directory
+            assert after[after != kernels.EMPTY].tolist() == entries
+    hand.finish()
+    keys = hand.feed.keys[: hand.feed.so_far]
+    assert sorted(hand.pairs.found) == expected(hand.store.keys, keys)
+
+
 def test_a_value_that_needs_very_many_tuples_to_pass_is_cached_once_it_has_them() -> None:
     """As it must with wide rows, narrow tuples and much hysteresis."""
     hot, each = 3, 2 * migration.MAX_NODES
