@@ -97,7 +97,10 @@ class Cache:
         return cycle % self._eviction_cycles
 
     def wanted_pages(self) -> int:
-        """Return the pages that the counting values will need if they pass."""
+        """Return the pages that the counting values will need if they pass.
+
+        Their waiting tuples are those at the begin of the count, which costs no scan.
+        """
         tables = self._tables
         if tables.free_values == len(tables.values):
             return 0
@@ -105,7 +108,7 @@ class Cache:
         if not len(counting):
             return 0
         records = tables.values[counting, NUMBER]
-        passing = self._pass(records, self._waiting()[counting])
+        passing = self._pass(records, tables.values[counting, STATUS] >> USE_SHIFT)
         needed = int(records[passing].sum())
         return min(-(-needed // tables.page_records), self._room_pages())
 

@@ -98,7 +98,8 @@ def nominate(more_than: int, tables: TableArrays) -> int:
         elif counted < threshold:
             continue
         newest = entry & LOW
-        value = new_value(numbers, value_keys, values, arena[newest], U32(COUNTING))
+        status = U32(min(nodes, U64(MAX_USES)) << U64(USE_SHIFT) | U64(COUNTING))
+        value = new_value(numbers, value_keys, values, arena[newest], status)
         arena[newest + U64(2)] |= (value + U64(1)) << VALUE_SHIFT
     return int(denied)
 
