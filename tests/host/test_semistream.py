@@ -134,7 +134,7 @@ def test_a_budget_that_holds_no_partition_and_chunk_is_refused_with_what_would_d
     [
         (0, {"r_bytes": 1 << 16, "kept_bytes": 1 << 16}),
         (1, {"r_bytes": 1 << 16, "s_bytes": 1 << 16}),
-        pytest.param(500, {"r_bytes": 1 << 16}, marks=pytest.mark.slow),
+        pytest.param(500, {"r_bytes": 1 << 16, "kept_bytes": 1 << 16}, marks=pytest.mark.slow),
         (100, {"s_bytes": 1 << 16, "memory_kib": 64, "partition_rows": 1}),
         (500, {"partition_rows": 1 << 24, "memory_kib": 1}),
     ],
