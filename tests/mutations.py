@@ -86,12 +86,32 @@ MUTATIONS = {
     ),
     "cached-value-may-lack-rows": Mutation(
         Fault(
-            "streamjoin.engines.semi.cache",
-            "wrong = cached & (values[:, SEEN] != values[:, RECORDS])",
-            "wrong = cached & (values[:, SEEN] > values[:, RECORDS])",
+            "streamjoin.engines.kernels.semi.migration",
+            "whole[value] = seen == many and",
+            "whole[value] = seen <= many and",
             "a join value stays in the cache when R loses a row of it",
         ),
         "host/test_semistream_cache.py::test_a_row_that_has_left_is_not_met_by_what_comes_cycles_later",
+        "AssertionError",
+    ),
+    "filter-loses-keys": Mutation(
+        Fault(
+            "streamjoin.engines.kernels.semi.steps",
+            "filter_words[word] |= bits",
+            "filter_words[word] = bits",
+            "the filter over R's keys forgets a key when another one falls into the same word",
+        ),
+        "host/test_semistream_filter.py::test_the_filter_changes_no_pair_also_if_r_is_larger_than_it_was_made_for[20000-400-4]",
+        "AssertionError",
+    ),
+    "filter-is-used-after-a-wait": Mutation(
+        Fault(
+            "streamjoin.engines.semi.join",
+            "self.filter.pause()",
+            "pass",
+            "the filter is used though R may have changed while nothing of it was read",
+        ),
+        "host/test_semistream_filter.py::test_after_a_wait_the_filter_is_used_only_once_all_of_r_was_read_again",
         "AssertionError",
     ),
     "row-depends-on-its-part": Mutation(

@@ -134,26 +134,31 @@ class ByHand:
     def state(self, key: int) -> int:
         """State of a join value; FREE where it has none of its own."""
         tables = self.join.tables
-        values = tables.values[tables.value_keys == key]
-        states = values[values[:, kernels.STATE] != kernels.FREE, kernels.STATE]
+        states = tables.states[tables.value_keys == key]
+        states = states[states != kernels.FREE]
         return int(states[0]) if len(states) else kernels.FREE
 
 
 def cached_records(tables: Tables) -> list[list[int]]:
     """Records of all values in the cache: row number and payload words."""
-    numbers, arena, _, _, values, _, _, record_pages, _ = tables.shared
-    joins = (values[:, kernels.STATE] == kernels.CACHED) & (
-        values[:, kernels.SEEN] != kernels.BROKEN
-    )
-    first, count = values[joins, kernels.FIRST], values[joins, kernels.RECORDS]
-    log2, words = int(numbers[kernels.PAGE_RECORDS_LOG2]), int(numbers[kernels.RECORD_WORDS])
-    records = []
-    for start, many in zip(first.tolist(), count.tolist(), strict=True):
-        for number in range(start, start + many):
-            page = int(record_pages[number >> log2])
-            at = page * int(numbers[kernels.PAGE_WORDS]) + (number & ((1 << log2) - 1)) * words
-            records.append(arena[at : at + words].tolist())
-    return records
+    joined_here = kernels.STATE_MASK | kernels.BROKEN
+    chosen = np.flatnonzero((tables.values[:, kernels.STATUS] & joined_here) == kernels.CACHED)
+    return [record for value in chosen.tolist() for record in records_of(tables, value)]
+
+
+def records_of(tables: Tables, value: int) -> list[list[int]]:
+    """Records of a value in the cache: row number and payload words."""
+    numbers, arena, record_pages = tables.numbers, tables.shared.arena, tables.shared.record_pages
+    number, words = int(tables.values[value, kernels.NUMBER]), int(numbers[kernels.RECORD_WORDS])
+    records: list[list[int]] = []
+    while True:
+        page = int(record_pages[number // tables.page_records])
+        at = page * tables.page_words + number % tables.page_records * words
+        head, *payload = arena[at : at + words].tolist()
+        records.append([head & int(kernels.LOW), *payload])
+        if head & int(kernels.LAST):
+            return records
+        number += 1
 
 
 def joined(store: Store, feed: PushFeed, settings: Settings) -> tuple[Pairs, SemiStreamJoin]:
@@ -176,7 +181,7 @@ def expected(r_keys: Words, s_keys: Words) -> list[tuple[int, int]]:
 
 def settings(memory_bytes: int | None = 40_000, rows: int = 16, **more: Any) -> Settings:
     """Small, so that every boundary is met often."""
-    return Settings(memory_bytes, rows, **{"caching": True, **more})
+    return Settings(memory_bytes, rows, **{"caching": True, "filter_rows": 300, **more})
 
 
 def hang(seconds: float) -> Callable[[int], None]:

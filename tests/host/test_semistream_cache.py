@@ -1,14 +1,20 @@
 """A join value is in the cache with all its rows or not at all, whatever comes in which order."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.host.semistream import ByHand, ListStore, PushFeed, expected, joined, settings
+from tests.host.semistream import (
+    ByHand,
+    ListStore,
+    PushFeed,
+    expected,
+    joined,
+    records_of,
+    settings,
+)
 
 from streamjoin.engines.kernels.semi import layout as kernels
 from streamjoin.engines.kernels.semi import migration
@@ -59,30 +65,33 @@ class CacheMachine(RuleBasedStateMachine):
         if not hasattr(self, "join"):
             return
         tables = self.join.tables
-        values: Any = tables.values
-        for value in np.flatnonzero(values[:, kernels.STATE] == kernels.CACHED).tolist():
-            rows = self.records_of(value)
+        for value in np.flatnonzero(tables.states == kernels.CACHED).tolist():
+            rows = [row for row, *_ in records_of(tables, value)]
             assert rows == np.flatnonzero(self.store.keys == tables.value_keys[value]).tolist()
 
     @invariant()
     def every_value_has_one_entry_and_every_tuple_is_counted_once(self) -> None:
         if not hasattr(self, "join"):
             return
-        numbers, arena, directory, value_keys, values = self.join.tables.shared[:5]
-        keys, nodes = [], 0
+        tables = self.join.tables
+        numbers, arena, directory, value_keys = tables.shared[:4]
+        keys, used, nodes = [], [], 0
         for entry in directory[directory != kernels.EMPTY]:
             address = int(entry & kernels.LOW)
             if entry & kernels.SPECIAL:
-                assert values[address, kernels.STATE] != kernels.FREE
                 keys.append(int(value_keys[address]))
-                nodes += int(values[address, kernels.NODES])
+                used.append(address)
             else:
                 keys.append(int(arena[address]))
-                nodes += int(arena[address + 2] & kernels.COUNT_MASK)
+                count = int(arena[address + 2])
+                nodes += count & int(kernels.COUNT_MASK)
+                if count >> int(kernels.VALUE_SHIFT):
+                    used.append((count >> int(kernels.VALUE_SHIFT)) - 1)
+                    assert value_keys[used[-1]] == keys[-1]
         assert len(keys) == len(set(keys)) == numbers[kernels.ENTRIES]
-        assert nodes == self.join.tables.live
-        used = int(np.count_nonzero(values[:, kernels.STATE] != kernels.FREE))
-        assert used + self.join.tables.free_values == len(values)
+        assert nodes == tables.live
+        assert sorted(used) == np.flatnonzero(tables.states != kernels.FREE).tolist()
+        assert len(used) + tables.free_values == len(tables.values)
 
     @invariant()
     def every_page_is_in_one_place(self) -> None:
@@ -90,7 +99,7 @@ class CacheMachine(RuleBasedStateMachine):
             return
         tables = self.join.tables
         numbers, arena = tables.shared[:2]
-        queue, record_pages, free_pages = tables.shared[6:]
+        queue, record_pages, free_pages = tables.shared[5:8]
         indices = int(numbers[kernels.FIRST_PAGE]) + np.arange(tables.node_pages)
         pages = [
             *queue[indices % len(queue)].tolist(),
@@ -101,17 +110,6 @@ class CacheMachine(RuleBasedStateMachine):
         assert set(range(tables.pages)) <= set(pages)
         assert all(page < len(arena) // tables.page_words for page in pages)
         assert (free_pages[: tables.free_pages] < tables.pages).all()
-
-    def records_of(self, value: int) -> list[int]:
-        tables = self.join.tables
-        arena, record_pages = tables.shared[1], tables.shared[7]
-        first = int(tables.values[value, kernels.FIRST])
-        records = []
-        for number in range(first, first + int(tables.values[value, kernels.RECORDS])):
-            page = int(record_pages[number // tables.page_records])
-            within = number % tables.page_records * (tables.record_bytes // 8)
-            records.append(int(arena[page * tables.page_words + within]))
-        return records
 
     def teardown(self) -> None:
         if not hasattr(self, "join"):
@@ -183,6 +181,23 @@ def test_the_table_of_values_grows_where_most_of_them_stay_and_within_the_budget
     assert hot_values >= 150
     assert even_values < 30
     assert hot_pages < even_pages
+
+
+def test_a_directory_that_is_enlarged_again_and_again_loses_no_entry() -> None:
+    rng = np.random.default_rng(16)
+    hand = ByHand(rng.integers(0, 300, 200).tolist(), settings(30_000, ROWS), MAX_TUPLES)
+    while hand.feed.so_far < MAX_TUPLES - 1:
+        hand.push(int(rng.zipf(1.5)) % 400, 7)
+        hand.turn()
+        if rng.random() < 0.2:
+            before = hand.join.tables.shared.directory
+            entries = before[before != kernels.EMPTY].tolist()
+            hand.join.tables._add_entries(int(rng.integers(0, 40)))
+            after = hand.join.tables.shared.directory
+            assert after[after != kernels.EMPTY].tolist() == entries
+    hand.finish()
+    keys = hand.feed.keys[: hand.feed.so_far]
+    assert sorted(hand.pairs.found) == expected(hand.store.keys, keys)
 
 
 def test_a_value_that_needs_very_many_tuples_to_pass_is_cached_once_it_has_them() -> None:

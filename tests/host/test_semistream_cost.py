@@ -22,7 +22,7 @@ from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow
 
 COSTS = Costs(20_000, 0.5, 30_000, 10, 20, 30, 25, 40, 15)
-SIZES = layout_bytes(120, 20)
+SIZES = layout_bytes(120, 20, 120)
 
 
 def zipf_values(count: int, skew: float) -> Values:
@@ -102,7 +102,7 @@ def test_the_best_disk_buffer_is_neither_the_smallest_nor_all_of_the_memory() ->
 def test_the_models_sizes_are_those_of_the_tables(row_bytes: int, stream_bytes: int) -> None:
     from streamjoin.engines.semi.layout import stream_words
 
-    sizes = layout_bytes(row_bytes, stream_bytes)
+    sizes = layout_bytes(row_bytes, stream_bytes, row_bytes)
     words = sizes.row // 8 - 2
     tables = Tables(stream_words(stream_bytes), words, 1 << 16, caching=True)
     assert (tables.node_bytes, tables.record_bytes) == (sizes.node, sizes.record)

@@ -23,6 +23,12 @@ SAMPLE_TUPLES = 1 << 20
 STEPS = 50
 MAX_LOOP_TUPLES = 1e13
 """Maximum stream tuples in the queue that the search tries."""
+FILTER_BITS = 4
+"""Bits of SSBJ's filter for a row of R: the default of knob ``filter_bits``."""
+
+FALSE_POSITIVES = 0.16
+"""Share of the tuples without a row in R that such a filter keeps, if R's keys are unique."""
+
 NEARLY = 0.999
 """Share of a budget's maximum rate that is enough: longer queues are not worth their latency."""
 
@@ -124,9 +130,18 @@ class Model:
         disk = tuples * values.shares * (sizes.node + sizes.entry)
         cache = values.rows * sizes.record + sizes.value + sizes.entry
         cached = (cache < disk) & self.caching
-        memory = float(np.where(cached, cache, disk).sum())
+        held = np.where(cached, cache, disk)
+        memory = float(held.sum())
+        absent = values.rows == 0
+        filter_bytes = values.r_rows * FILTER_BITS / 8
+        spared = float(held[absent].sum()) * (1 - FALSE_POSITIVES)
+        filtered = self.caching and spared > filter_bytes
+        if filtered:
+            memory -= spared - filter_bytes
         partitions = max(1, -(-values.r_rows // self.partition_rows))
         share = float(values.shares[cached].sum())
+        if filtered:
+            share += float(values.shares[absent & ~cached].sum()) * (1 - FALSE_POSITIVES)
         matches = values.shares * values.rows
         a_loop = tuples / partitions
         work = Loop(

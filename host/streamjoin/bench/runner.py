@@ -11,6 +11,7 @@ from streamjoin.bench.experiments import Experiment, Point
 from streamjoin.bench.suites import as_table, check_table, generate
 from streamjoin.bench.workloads import Comparison
 from streamjoin.errors import InputError
+from streamjoin.relations.catalog import MIN_ROW_BYTES
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 
@@ -61,7 +62,7 @@ class Limit:
         if self.against == "store" and "semi_stream" in record:
             metrics, knobs = record["semi_stream"], record["knobs"]
             row_bytes = int(knobs["r_bytes"])
-            how = metrics["store"], row_bytes, int(knobs["kept_bytes"]) or row_bytes
+            how = metrics["store"], row_bytes, int(knobs["kept_bytes"]) or MIN_ROW_BYTES
             rate = self._rate(
                 "bytes read of {}, rows={}, kept={}".format(*how), lambda: limits.store_rate(*how)
             )

@@ -17,6 +17,7 @@ from streamjoin.relations.catalog import store_class
 COMPONENTS = {
     "h_s": "H_S",
     "h_r": "H_R",
+    "filter": "filter",
     "queue": "queue",
     "buffers": "disk buffers",
     "free": "free",
@@ -53,6 +54,7 @@ def metric_rows(metrics: Any) -> list[list[str]]:
         ["R in store", metrics["store"]],
         ["service rate", _service_rate(metrics["service_rate_tuples_per_s"])],
         ["served by the cache", f"{metrics['cache_share']:.1%} of the stream"],
+        *_filter_row(metrics),
         ["memory budget", given],
         ["of it, KiB", ", ".join(by_name) or "nothing"],
         [
@@ -63,6 +65,11 @@ def metric_rows(metrics: Any) -> list[list[str]]:
     if metrics["shed_tuples"]:
         rows.append(["shed", f"{metrics['shed_tuples']} tuples: the result is not complete"])
     return rows
+
+
+def _filter_row(metrics: Any) -> list[list[str]]:
+    share = metrics.get("filter", {}).get("share")
+    return [["left by the filter", f"{share:.1%} of the stream"]] if share else []
 
 
 def _service_rate(rate: float | None) -> str:

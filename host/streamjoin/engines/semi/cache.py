@@ -15,22 +15,23 @@ it refreshes records as it reads their rows, and a value whose rows have changed
 leaves the cache at the end of the cycle.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.semi import migration
 from streamjoin.engines.kernels.semi.layout import (
     ABSENT,
+    BROKEN,
     CACHED,
     COUNTING,
-    FIRST,
     LOADING,
-    NODES,
-    RECORDS,
-    SEEN,
-    SINCE,
-    STATE,
-    USES,
+    MAX_USES,
+    NUMBER,
+    STATE_MASK,
+    STATUS,
+    USE_SHIFT,
     VALUE_BYTES,
 )
 from streamjoin.engines.semi.tables import Tables
@@ -84,74 +85,93 @@ class Cache:
         if phase == PHASE_OUT:
             self._move_in(cycle)
         if cycle % self._eviction_cycles == 0:
-            self._evict(cycle)
+            self._evict()
         if phase == SWITCHING:
             self._decide()
         if phase == INCREMENTING:
             self._nominate()
         self._close_gaps()
 
+    def elapsed(self, cycle: int) -> int:
+        """Return the cycles since the last eviction."""
+        return cycle % self._eviction_cycles
+
     def wanted_pages(self) -> int:
-        """Return the pages that the counting values will need if they pass."""
-        values = self._tables.values
-        if self._tables.free_values == len(values):
+        """Return the pages that the counting values will need if they pass.
+
+        Their waiting tuples are those at the begin of the count, which costs no scan.
+        """
+        tables = self._tables
+        if tables.free_values == len(tables.values):
             return 0
-        counting = values[values[:, STATE] == COUNTING]
-        records = int(counting[self._pass(counting), RECORDS].sum())
-        return min(-(-records // self._tables.page_records), self._room_pages())
+        counting = np.flatnonzero(tables.states == COUNTING)
+        if not len(counting):
+            return 0
+        records = tables.values[counting, NUMBER]
+        passing = self._pass(records, tables.values[counting, STATUS] >> USE_SHIFT)
+        needed = int(records[passing].sum())
+        return min(-(-needed // tables.page_records), self._room_pages())
 
     def counts(self) -> dict[str, int]:
         """Return the join values and records in the cache."""
-        values = self._tables.values
-        cached = values[:, STATE] == CACHED
+        states = self._tables.states
+        cached = states == CACHED
         return {
             "values": int(np.count_nonzero(cached)),
-            "records": int(values[cached, RECORDS].sum()),
-            "absent": int(np.count_nonzero(values[:, STATE] == ABSENT)),
+            "records": int(self._survey()[0][cached].sum()),
+            "absent": int(np.count_nonzero(states == ABSENT)),
         }
+
+    def _survey(self) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
+        """Return the records of every value, and whether this cycle has read exactly its rows."""
+        count = len(self._tables.values)
+        records, whole = np.empty(count, dtype=np.uint32), np.empty(count, dtype=np.bool_)
+        migration.survey(self._tables.shared, records, whole)
+        return records, whole
+
+    def _waiting(self) -> NDArray[np.uint32]:
+        """Return the tuples that wait in H_S, for each value."""
+        nodes = np.zeros(len(self._tables.values), dtype=np.uint32)
+        migration.waiting_nodes(self._tables.shared, nodes)
+        return nodes
 
     def _check_complete(self) -> None:
         """Evict values that differ from R; start a new count of their rows."""
-        values = self._tables.values
-        cached = values[:, STATE] == CACHED
-        wrong = cached & (values[:, SEEN] != values[:, RECORDS])
-        wrong |= (values[:, STATE] == ABSENT) & (values[:, SEEN] != 0)
+        states = self._tables.states
+        wrong = ((states == CACHED) | (states == ABSENT)) & ~self._survey()[1]
         self.broken += self._demote(np.flatnonzero(wrong))
-        self._tables.values[cached, SEEN] = 0
+        migration.begin_cycle(self._tables.shared)
 
     def _move_in(self, cycle: int) -> None:
-        values = self._tables.values
-        loading = values[:, STATE] == LOADING
-        whole = loading & (values[:, SEEN] == values[:, RECORDS])
-        values[whole, STATE] = CACHED
-        values[whole, USES] = values[whole, SEEN] = 0
-        values[whole, SINCE] = cycle
+        """Move loaded values in; they count as used before as often as when it was decided."""
+        values, loading = self._tables.values, self._tables.states == LOADING
+        whole = loading & self._survey()[1]
+        uses = (values[whole, STATUS] >> USE_SHIFT).astype(np.int64)
+        uses = np.minimum(uses * (self.elapsed(cycle) or self._eviction_cycles), MAX_USES)
+        values[whole, STATUS] = uses << USE_SHIFT | CACHED
         self.switched += int(np.count_nonzero(whole))
         self.broken += self._demote(np.flatnonzero(loading & ~whole))
+        migration.begin_cycle(self._tables.shared)
 
-    def _evict(self, cycle: int) -> None:
+    def _evict(self) -> None:
         """Apply the inequality with the counted frequency (lines 42 to 51)."""
-        values = self._tables.values
-        inside = (values[:, STATE] == CACHED) | (values[:, STATE] == ABSENT)
-        inside &= values[:, SINCE] < cycle
-        cycles = np.maximum(1, cycle - values[:, SINCE].astype(np.int64))
-        disk_bytes = values[:, USES] / cycles * self._tables.node_bytes
-        rare = self._cached_bytes(values) >= self._factor * disk_bytes
+        values, states = self._tables.values, self._tables.states
+        inside = (states == CACHED) | (states == ABSENT)
+        uses = values[:, STATUS] >> USE_SHIFT
+        disk_bytes = uses / self._eviction_cycles * self._tables.node_bytes
+        rare = self._cached_bytes(self._survey()[0]) >= self._factor * disk_bytes
         self.evicted += self._demote(np.flatnonzero(inside & rare))
-        kept = np.flatnonzero(inside & ~rare)
-        values[kept, USES] = 0
-        values[kept, SINCE] = cycle
+        values[inside & ~rare, STATUS] &= STATE_MASK | BROKEN
 
     def _decide(self) -> None:
         """Apply the inequality with the counted rows; values that save more memory precede."""
         tables = self._tables
-        values = tables.values
-        counted = np.flatnonzero(values[:, STATE] == COUNTING)
-        passed = counted[self._pass(values[counted])]
-        saving = values[passed, NODES] / values[passed, RECORDS]
-        passed = passed[np.argsort(-saving, kind="stable")]
-        records = values[passed, RECORDS].astype(np.int64)
-        needed = np.cumsum(records)
+        counted = np.flatnonzero(tables.states == COUNTING)
+        records = tables.values[counted, NUMBER].astype(np.int64)
+        nodes = self._waiting()[counted]
+        passed = np.flatnonzero(self._pass(records, nodes))
+        passed = passed[np.argsort(-(nodes[passed] / records[passed]), kind="stable")]
+        needed = np.cumsum(records[passed])
         if not tables.grows:
             room = tables.record_pages_used * tables.page_records - tables.records
             max_records = room + self._room_pages() * tables.page_records
@@ -159,13 +179,12 @@ class Cache:
         wanted = int(needed[-1]) if len(needed) else 0
         given = tables.take_record_pages(wanted)
         fitting = int(np.searchsorted(needed, given, side="right"))
-        chosen = passed[:fitting]
-        values = tables.values
-        values[chosen, STATE] = LOADING
-        values[chosen, SEEN] = 0
-        values[chosen, FIRST] = tables.records + needed[:fitting] - records[:fitting]
-        tables.records += int(needed[fitting - 1]) if fitting else 0
+        passed = passed[:fitting]
+        chosen = counted[passed].astype(np.uint32)
         self._demote(np.setdiff1d(counted, chosen))
+        tables.records = migration.reserve(
+            chosen, records[passed].astype(np.uint32), nodes[passed], tables.records, tables.shared
+        )
         if self._denied and 2 * len(chosen) > len(
             counted
         ):  # more than half passed, so not by chance
@@ -180,14 +199,14 @@ class Cache:
             tables.grow_values(max(self._denied, len(tables.values)))
             self._denied = migration.nominate(int(max_nodes), tables.shared)
 
-    def _pass(self, values: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    def _pass(self, records: NDArray[Any], nodes: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Return which values pass the cache inequality ``n * v_S > sf * m * v_R`` (theorem 2)."""
-        disk_bytes = values[:, NODES].astype(np.int64) * self._tables.node_bytes
-        passes = disk_bytes > self._factor * self._cached_bytes(values)
-        return np.asarray(passes & (values[:, RECORDS] > 0))
+        disk_bytes = nodes.astype(np.int64) * self._tables.node_bytes
+        passes = disk_bytes > self._factor * self._cached_bytes(records)
+        return np.asarray(passes & (records > 0))
 
-    def _cached_bytes(self, values: NDArray[np.uint32]) -> NDArray[np.int64]:
-        return values[:, RECORDS].astype(np.int64) * self._tables.record_bytes + VALUE_BYTES
+    def _cached_bytes(self, records: NDArray[Any]) -> NDArray[np.int64]:
+        return records.astype(np.int64) * self._tables.record_bytes + VALUE_BYTES
 
     def _room_pages(self) -> int:
         """Return the pages that the cache may still take."""
@@ -202,11 +221,11 @@ class Cache:
 
     def _close_gaps(self) -> None:
         tables = self._tables
-        values = tables.values
-        held = np.flatnonzero((values[:, STATE] == CACHED) | (values[:, STATE] == LOADING))
-        used = int(values[held, RECORDS].sum())
+        held = np.flatnonzero((tables.states == CACHED) | (tables.states == LOADING))
+        used = int(self._survey()[0][held].sum())
         if tables.records - used <= MAX_GAPS * tables.records:
             return
-        order = held[np.argsort(values[held, FIRST], kind="stable")].astype(np.uint32)
+        firsts = tables.values[held, NUMBER]
+        order = held[np.argsort(firsts, kind="stable")].astype(np.uint32)
         tables.records = int(migration.compact(order, tables.shared))
         tables.give_back_record_pages()

@@ -49,7 +49,7 @@ _KNOBS = (
     Knob(
         "kept_bytes",
         0,
-        "Bytes of a row kept in memory: key, row number, columns; 0: all.",
+        "Bytes of a row kept in memory; 0: what a result needs, key and row number (16).",
         0,
         1 << 16,
     ),
@@ -201,7 +201,7 @@ class SemiStreamEngine(Engine):
         """Write R to a store of its own."""
         r_keys, s_keys = join_keys(job)
         kind, row_bytes = str(job.knobs["store"]), int(job.knobs["r_bytes"])
-        kept_bytes = int(job.knobs["kept_bytes"]) or row_bytes
+        kept_bytes = int(job.knobs["kept_bytes"]) or MIN_ROW_BYTES
         if not MIN_ROW_BYTES <= kept_bytes <= row_bytes:
             raise InputError(
                 f"kept_bytes must be 0 or from {MIN_ROW_BYTES} to r_bytes, {row_bytes}, "
@@ -212,7 +212,7 @@ class SemiStreamEngine(Engine):
 
     def _warm_up(self, job: Job, store: Store) -> None:
         """Compile the kernels, or load them from the cache, by calling each with nothing to do."""
-        from streamjoin.engines.kernels.semi import expiry, migration, steps
+        from streamjoin.engines.kernels.semi import expiry, filters, migration, steps
         from streamjoin.engines.semi.tables import Tables
 
         tables = Tables(_stream_words(job), store.payload_words, 1 << 16, caching=True)
@@ -222,9 +222,18 @@ class SemiStreamEngine(Engine):
         steps.take(nothing, 0, 0, payload, tables.shared, *outs)
         steps.probe(nothing, nothing, nothing, 0, 0, tables.shared, *outs)
         expiry.expire(0, 0, tables.shared)
-        migration.nominate(0, tables.shared)
-        migration.demote(room[:0].copy(), tables.shared)
-        migration.compact(room[:0].copy(), tables.shared)
+        if self.caching:
+            none, count = room[:0].copy(), len(tables.values)
+            migration.nominate(0, tables.shared)
+            migration.demote(none, tables.shared)
+            migration.compact(none, tables.shared)
+            migration.reserve(none, none, none, 0, tables.shared)
+            migration.waiting_nodes(tables.shared, np.zeros(count, dtype=np.uint32))
+            records, whole = np.zeros(count, dtype=np.uint32), np.zeros(count, dtype=np.bool_)
+            migration.survey(tables.shared, records, whole)
+            migration.begin_cycle(tables.shared)
+            migration.spread(tables.shared)
+            filters.bits_set(tables.shared.filter)
 
     def run(self, job: Job, prepared: Prepared, meter: Meter) -> None:
         """Join, emitting pairs as chunks meet partitions."""
@@ -281,6 +290,8 @@ class SemiStreamEngine(Engine):
             knobs.get("eviction_cycles", 10),
             float(knobs["deadline_s"]),
             knobs["shed_beyond"],
+            store.positions,
+            knobs.get("filter_bits", 0),
         )
 
     @staticmethod
@@ -288,7 +299,7 @@ class SemiStreamEngine(Engine):
         """Return more bytes than all tuples of both sides need."""
         from streamjoin.engines.semi.layout import layout_bytes
 
-        sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]))
+        sizes = layout_bytes(store.row_bytes, int(job.knobs["s_bytes"]), store.row_bytes)
         of_row = sizes.record + sizes.value + sizes.entry + 2 * store.read_bytes
         of_stream = sizes.node + sizes.entry
         everything = max(1, job.s.rows) * of_stream + max(1, store.positions) * of_row
@@ -317,4 +328,5 @@ class Ssbj(SemiStreamEngine):
         *_KNOBS,
         Knob("switching_percent", 100, "Switching factor of the inequality, in percent.", 1, 10000),
         Knob("eviction_cycles", 10, "Cycles between two evictions.", 1, 10000),
+        Knob("filter_bits", 4, "Bits a row of R of the filter over R's keys; 0: none.", 0, 64),
     )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from streamjoin.engines.kernels.semi import expiry, steps
 from streamjoin.engines.kernels.semi.layout import (
     AT,
+    FILTER_WORDS,
     FROM_CACHE,
     FULL_OUTPUT,
     MISSED,
@@ -26,15 +27,17 @@ from streamjoin.engines.kernels.semi.layout import (
     PAGE_NODES,
     POSITION,
     QUOTA,
+    REJECTED,
     WITHIN,
 )
 from streamjoin.engines.semi.cache import Cache
 from streamjoin.engines.semi.cost import Loop
+from streamjoin.engines.semi.filter import KeyFilter, filter_words
 from streamjoin.engines.semi.layout import WORD_BYTES
 from streamjoin.engines.semi.reader import CyclePartition, Reader
 from streamjoin.engines.semi.settings import Feed, Settings
 from streamjoin.engines.semi.tables import NO_LIMIT, Tables
-from streamjoin.engines.semi.tally import Tally, Timed, service_rate
+from streamjoin.engines.semi.tally import Tally, Timed, service_rate, tuples_per_cycle
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter
 from streamjoin.relations import Store
@@ -82,7 +85,10 @@ class SemiStreamJoin:
         self._meter, self._sink = meter, sink
         node_bytes = (NODE_HEADER + feed.words) * WORD_BYTES
         table_bytes = settings.table_bytes(store, node_bytes)
-        self.tables = Tables(feed.words, store.payload_words, table_bytes, settings.caching)
+        bits = settings.filter_bits if settings.caching else 0
+        words = filter_words(settings.filter_rows, bits, table_bytes)
+        self.tables = Tables(feed.words, store.payload_words, table_bytes, settings.caching, words)
+        self.filter = KeyFilter(self.tables)
         self.cache = (
             Cache(self.tables, settings.switching_factor, settings.eviction_cycles)
             if settings.caching
@@ -111,6 +117,7 @@ class SemiStreamJoin:
             while self._feed.arrived() == self._taken:
                 if self._taken == len(self._feed.keys):
                     return False
+                self.filter.pause()
                 self._feed.wait(self._taken)
         if partition.index == 0:
             self._new_cycle()
@@ -148,10 +155,12 @@ class SemiStreamJoin:
         if self.cache is not None:
             with self._timed("migrate"):
                 self.cache.new_cycle(self._cycle)
+                self.filter.new_cycle()
         numbers = self.tables.numbers
         records = float(self.cache.counts()["records"]) if self.cache is not None else 0.0
         point = [self._meter.now_us(), float(self._taken), float(numbers[FROM_CACHE]), records]
         self.tally.curve.append(point)
+        self.tally.cycle_taken.append(self._taken)
         if len(self.tally.curve) > MAX_POINTS:
             self.tally.curve = self.tally.curve[::2]
 
@@ -161,8 +170,8 @@ class SemiStreamJoin:
         while self._chunks and self._chunks[0][0] <= entered:
             _, upto = self._chunks.popleft()
         if upto is not None:
-            cycle = self._cycle if self.cache is not None else 0
-            expiry.expire(upto, cycle, self.tables.shared)
+            elapsed = self.cache.elapsed(self._cycle) if self.cache is not None else -1
+            expiry.expire(upto, elapsed, self.tables.shared)
 
     def _quota(self, partitions: int) -> int:
         """Return the tuples that H_S may take now: the chunk's size."""
@@ -185,7 +194,7 @@ class SemiStreamJoin:
         return Loop(
             tally.rows / loops,
             self._store.read_bytes,
-            float(numbers[FROM_CACHE] + numbers[MISSED]) / loops,
+            float(numbers[FROM_CACHE] + numbers[MISSED] + numbers[REJECTED]) / loops,
             float(numbers[NEXT]) / loops,
             tally.pairs / loops,
             tally.cached_pairs / loops,
@@ -271,6 +280,7 @@ class SemiStreamJoin:
         numbers, tally = self.tables.numbers, self.tally
         metrics = {
             "service_rate_tuples_per_s": service_rate(tally.curve, tally.taken),
+            "tuples_per_cycle": tuples_per_cycle(tally.cycle_taken, tally.taken),
             "cycles": tally.cycles,
             "loops": tally.loops,
             "partitions": tally.partitions,
@@ -293,6 +303,12 @@ class SemiStreamJoin:
                 "switched_values": cache.switched,
                 "evicted_values": cache.evicted,
                 "broken_values": cache.broken,
+                "filter": {
+                    "bytes": int(numbers[FILTER_WORDS]) * WORD_BYTES,
+                    "share": float(numbers[REJECTED]) / max(1, tally.taken),
+                    "used_cycles": self.filter.used_cycles,
+                    "cleared": self.filter.cleared,
+                },
             }
         return metrics
 

@@ -45,7 +45,7 @@ class Sizes:
     row: int
 
 
-def layout_bytes(row_bytes: int, stream_bytes: int) -> Sizes:
+def layout_bytes(row_bytes: int, stream_bytes: int, kept_bytes: int = 0) -> Sizes:
     """Return the bytes of the tables' elements for rows of R and stream tuples of these widths.
 
     Parameters
@@ -54,12 +54,16 @@ def layout_bytes(row_bytes: int, stream_bytes: int) -> Sizes:
         Of a row of R: key and row number take 16.
     stream_bytes : int
         Of a stream tuple: key and row number take :data:`STREAM_HEADER_BYTES`.
+    kept_bytes : int
+        Of a row of R in the cache; 0: key and row number alone.
     """
-    words = max(0, -(-(row_bytes - 2 * WORD_BYTES) // WORD_BYTES))
+    words, kept_words = (
+        max(0, -(-(width - 2 * WORD_BYTES) // WORD_BYTES)) for width in (row_bytes, kept_bytes)
+    )
     return Sizes(
         node=float((NODE_HEADER + stream_words(stream_bytes)) * WORD_BYTES),
         entry=ENTRY_BYTES,
-        record=float((1 + words) * WORD_BYTES),
+        record=float((1 + kept_words) * WORD_BYTES),
         value=float(VALUE_BYTES),
         row=(2 + words) * WORD_BYTES,
     )

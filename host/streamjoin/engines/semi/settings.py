@@ -62,6 +62,9 @@ class Settings:
         Maximum seconds for which the store may fail.
     shed_beyond : int
         Maximum waiting stream tuples; more are dropped and counted. 0 drops none.
+    filter_rows, filter_bits : int
+        Rows of R that SSBJ's filter over R's keys is made for, and its bits for each of them; 0: no
+        filter.
     """
 
     memory_bytes: int | None
@@ -71,6 +74,8 @@ class Settings:
     eviction_cycles: int = 10
     deadline_s: float = 10.0
     shed_beyond: int = 0
+    filter_rows: int = 0
+    filter_bits: int = 4
 
     def table_bytes(self, store: Store, node_bytes: int) -> int | None:
         """Return the bytes that the budget leaves beside two disk buffers.

@@ -7,14 +7,17 @@ from streamjoin.engines.kernels.semi import layout as semistream
 from streamjoin.engines.kernels.semi import migration
 from streamjoin.engines.kernels.semi.layout import (
     ENTRIES,
+    FILTER_WORDS,
     FIRST_PAGE,
     FREE_PAGES,
+    FREE_VALUE,
     FREE_VALUES,
     KEPT_VALUES,
     MAX_ENTRIES,
     NEXT,
     NODE_HEADER,
     NODE_WORDS,
+    NUMBER,
     NUMBERS,
     OLDEST,
     PAGE_LIMIT,
@@ -25,6 +28,8 @@ from streamjoin.engines.kernels.semi.layout import (
     QUOTA,
     RECORD_WORDS,
     SLOTS,
+    STATE_MASK,
+    STATUS,
     VALUE_BYTES,
     VALUE_COLUMNS,
     TableArrays,
@@ -47,8 +52,8 @@ MAX_VALUES_SHARE = 1 / 8
 """Maximum share of a budget for the table of values: a value saves twice its bytes, or it is
 evicted."""
 
-FIXED_BYTES = (semistream.OVERFLOW + 3 + NUMBERS) * WORD_BYTES + 3 * 4
-"""Bytes of the directory, the numbers and the page lists that do not grow with the pages."""
+FIXED_BYTES = (semistream.OVERFLOW + 4 + NUMBERS) * WORD_BYTES + 3 * 4
+"""Bytes of the directory, the numbers, the page lists and the filter that do not grow."""
 
 GROWTH = 1.25
 START_BYTES = 1 << 20
@@ -67,6 +72,8 @@ class Tables:
         The budget; None lets the tables grow as needed.
     caching : bool
         Whether values are needed.
+    filter_words : int
+        64-bit words of the filter over R's keys.
 
     Attributes
     ----------
@@ -84,6 +91,7 @@ class Tables:
         record_payload_words: int,
         memory_bytes: int | None,
         caching: bool,
+        filter_words: int = 0,
     ) -> None:
         node_words, record_words = NODE_HEADER + node_payload_words, 1 + record_payload_words
         self.grows = memory_bytes is None
@@ -91,6 +99,7 @@ class Tables:
         value_count = max(FIRST_VALUES, int(budget * FIRST_VALUES_SHARE) // VALUE_BYTES)
         value_count = value_count if caching else 1
         left = budget - FIXED_BYTES - value_count * (VALUE_BYTES + ENTRY_BYTES)
+        left -= filter_words * WORD_BYTES if memory_bytes is not None else 0
         log2 = page_records_log2(left, node_words, record_words)
         self.page_words = record_words << log2
         self.page_bytes = self.page_words * WORD_BYTES
@@ -117,7 +126,8 @@ class Tables:
         self._lists = [np.empty(0, dtype=np.uint32) for _ in range(3)]
         self._value_keys = np.zeros(0, dtype=np.uint64)
         self._values = np.zeros((0, VALUE_COLUMNS), dtype=np.uint32)
-        self._free_values = np.empty(0, dtype=np.uint32)
+        self._filter = np.zeros(0, dtype=np.uint64)
+        self.resize_filter(filter_words)
         self._directory = np.empty(0, dtype=np.uint64)
         self._add_values(value_count)
         self._add_pages(pages)
@@ -134,16 +144,21 @@ class Tables:
             self._directory,
             self._value_keys,
             self._values,
-            self._free_values,
             queue,
             record_pages,
             free_pages,
+            self._filter,
         )
 
     @property
     def values(self) -> NDArray[np.uint32]:
         """The table of values, a row each."""
         return self._values
+
+    @property
+    def states(self) -> NDArray[np.uint32]:
+        """The values' states."""
+        return np.asarray(self._values[:, STATUS] & STATE_MASK)
 
     @property
     def value_keys(self) -> NDArray[np.uint64]:
@@ -178,10 +193,11 @@ class Tables:
     def components(self) -> dict[str, int]:
         """Return the bytes by component, and those of the arena that are free."""
         lists = sum(pages.nbytes for pages in self._lists)
-        values = self._value_keys.nbytes + self._values.nbytes + self._free_values.nbytes
+        values = self._value_keys.nbytes + self._values.nbytes
         return {
             "h_s": self.node_pages * self.page_bytes + self._directory.nbytes,
             "h_r": self.record_pages_used * self.page_bytes + values,
+            "filter": self._filter.nbytes,
             "queue": lists + self.numbers.nbytes,
             "free": self._arena.nbytes
             - (self.node_pages + self.record_pages_used) * self.page_bytes,
@@ -208,10 +224,10 @@ class Tables:
         elif self.pages == self._arena_pages:
             count = min(count, self._max_values - len(self._values))
             # A page frees the directory entries of its nodes, which may be fewer than its values.
-            wanted = max(
-                -(-count * VALUE_BYTES // self.page_bytes),
-                -(-(count - self._spare_entries) // int(self.numbers[PAGE_NODES])),
-            )
+            entries = self._spare_entries + self.record_pages_used * int(self.numbers[PAGE_NODES])
+            page_bytes = self.page_bytes + int(self.numbers[PAGE_NODES]) * ENTRY_BYTES
+            more_bytes = count * VALUE_BYTES + max(0, count - entries) * ENTRY_BYTES
+            wanted = max(-(-count * VALUE_BYTES // self.page_bytes), int(more_bytes / page_bytes))
             spare = self.pages - self.record_pages_used - MIN_PAGES
             self.pages -= max(0, min(wanted, spare // 2))
             self.numbers[PAGE_LIMIT] = self.pages
@@ -239,12 +255,39 @@ class Tables:
         if (queue[indices] >= self.pages).any():
             return
         given_up = self._arena_pages - self.pages
-        entries = given_up * int(self.numbers[PAGE_NODES])
-        values = min(given_up * self.page_bytes // VALUE_BYTES, entries + self._spare_entries)
-        self._spare_entries -= max(0, values - entries)
-        self.numbers[MAX_ENTRIES] += np.uint64(max(0, values - entries))
+        # Pages of records, too, leave entries unused; with the records their values go.
+        entries = (given_up + self.record_pages_used) * int(self.numbers[PAGE_NODES])
+        spare, freed = self._spare_entries, given_up * self.page_bytes
+        values = freed // VALUE_BYTES
+        if values > entries + spare:  # bytes of the pages become entries, too
+            entry_bytes = (entries + spare) * ENTRY_BYTES - WORD_BYTES
+            values = int((freed + entry_bytes) / (VALUE_BYTES + ENTRY_BYTES))
+        used_spare = max(0, min(spare, values - entries))
+        self._spare_entries -= used_spare
+        self.numbers[MAX_ENTRIES] += np.uint64(used_spare)
         self._arena.resize(self.pages * self.page_words, refcheck=False)
+        self._add_entries(values - entries - spare)
         self._add_values(values)
+
+    def resize_filter(self, words: int) -> None:
+        """Replace the filter by an empty one of so many words; 0: by none."""
+        self._filter = np.zeros(max(1, words), dtype=np.uint64)
+        self.numbers[FILTER_WORDS] = words
+
+    def turn_filter_into_pages(self) -> bool:
+        """Give the filter's bytes to the arena; return False if that must wait for a cycle."""
+        if self.pages != self._arena_pages:
+            return False
+        freed = self._filter.nbytes
+        self.resize_filter(0)
+        if self.grows:
+            return True
+        node_words = int(self.numbers[NODE_WORDS])
+        count = int((freed - 2 * WORD_BYTES) / whole_page_bytes(self.page_words, node_words))
+        if count > 0:
+            self._add_entries(count * int(self.numbers[PAGE_NODES]))
+            self._add_pages(count)
+        return True
 
     def take_record_pages(self, records: int) -> int:
         """Take free pages for ``records`` more records; return for how many there was room."""
@@ -298,11 +341,26 @@ class Tables:
         before = len(self._values)
         self._values.resize((before + count, VALUE_COLUMNS), refcheck=False)
         self._value_keys.resize(before + count, refcheck=False)
-        self._free_values.resize(before + count, refcheck=False)
-        free = self.free_values
-        self._free_values[free : free + count] = np.arange(before + count - 1, before - 1, -1)
+        # The free values are a list: each holds the number of the next one.
+        following = np.arange(before + 1, before + count + 1, dtype=np.uint32)
+        if count:
+            following[-1] = self.numbers[FREE_VALUE]
+            self.numbers[FREE_VALUE] = before
+        self._values[before:, NUMBER] = following
         self.numbers[FREE_VALUES] += np.uint64(count)
         self.numbers[KEPT_VALUES] = (before + count) // 4
+
+    def _add_entries(self, count: int) -> None:
+        """Enlarge the directory, within its own memory, for ``count`` more entries."""
+        more = int(count / LOAD)
+        if more <= 0:
+            return
+        before = len(self._directory)
+        self._directory.resize(before + more, refcheck=False)
+        self._directory[before:] = semistream.EMPTY
+        self.numbers[SLOTS] += np.uint64(more)
+        self.numbers[MAX_ENTRIES] += np.uint64(int(more * LOAD))
+        migration.spread(self.shared)
 
     def _make_directory(self, slots: int) -> None:
         whole = slots + semistream.OVERFLOW + 1

@@ -26,6 +26,8 @@ class Tally:
     cached_pairs: int = 0
     curve: list[list[float]] = field(default_factory=list)
     """At every cycle's start: microseconds, tuples taken, joined in the cache, records cached."""
+    cycle_taken: list[int] = field(default_factory=list)
+    """Tuples taken at the start of every cycle."""
 
 
 class Timed:
@@ -52,3 +54,15 @@ def service_rate(curve: list[list[float]], taken: int) -> float | None:
         return None
     middle, last = curve[len(curve) // 2], curve[-1]
     return (last[1] - middle[1]) / (last[0] - middle[0]) * 1e6
+
+
+def tuples_per_cycle(cycle_taken: list[int], taken: int) -> float | None:
+    """Return the tuples taken in a cycle, from the middle of the run to its last whole cycle.
+
+    Unlike a rate, it does not depend on the machine. None for a run that was too short.
+    """
+    filled = [each for each in cycle_taken if each < taken]
+    if len(filled) < 4:
+        return None
+    middle = len(filled) // 2
+    return (filled[-1] - filled[middle]) / (len(filled) - 1 - middle)

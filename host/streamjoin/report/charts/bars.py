@@ -43,6 +43,7 @@ MEMORY_BARS = Stacked(
     parts={
         "h_s": ("H_S", "probe"),
         "h_r": ("H_R", "build_or_sort"),
+        "filter": ("filter", "other_phase"),
         "queue": ("queue", "merge"),
         "buffers": ("disk buffers", "partition"),
         "free": ("free", "wait"),

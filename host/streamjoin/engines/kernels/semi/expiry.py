@@ -16,15 +16,14 @@ from streamjoin.engines.kernels.semi.layout import (
     FREE_PAGES,
     FREE_VALUES,
     HALF,
-    HEAD,
     KEPT_VALUES,
     LOW,
     MATCHED,
+    MAX_USES,
     MISSING,
     NEXT,
     NEXT_LEFT,
     NODE_WORDS,
-    NODES,
     OLDEST,
     OLDEST_AT,
     OLDEST_LEFT,
@@ -32,12 +31,12 @@ from streamjoin.engines.kernels.semi.layout import (
     PAGE_NODES,
     PAGE_WORDS,
     PAGES_USED,
-    SINCE,
     SLOTS,
     SPECIAL,
-    STATE,
     U32,
     U64,
+    USE_SHIFT,
+    VALUE_SHIFT,
     Codes,
     TableArrays,
     Uint64s,
@@ -50,16 +49,26 @@ from streamjoin.engines.kernels.semi.layout import (
 
 
 @kernel
-def expire(upto: int, cycle: int, tables: TableArrays) -> None:
+def expire(upto: int, elapsed: int, tables: TableArrays) -> None:
     """Delete the oldest nodes up to a sequence number; return emptied pages to the free list.
 
-    A tuple that expires unmatched has shown that R lacks its value. In a cycle above 0, if other
-    tuples of the same value wait, the value is kept as absent: the more tuples wait, the fewer free
+    A tuple that expires unmatched has shown that R lacks its value. If values are kept and other
+    tuples of the same value wait, it is kept as absent: the more tuples wait, the fewer free
     values are required. If no value is free, the count word is marked as missing, and later tuples
     of the value are skipped while the others wait.
+
+    Parameters
+    ----------
+    upto : int
+        Sequence number.
+    elapsed : int
+        Cycles since the last eviction, for which a new value counts as used as now; below 0: no
+        values are kept.
+    tables : TableArrays
+        The tables.
     """
     numbers, arena, directory = tables.numbers, tables.arena, tables.directory
-    value_keys, values, free_values = tables.value_keys, tables.values, tables.free_values
+    value_keys, values = tables.value_keys, tables.values
     queue, free_pages = tables.queue, tables.free_pages
     slots, node_words, page_words = numbers[SLOTS], numbers[NODE_WORDS], numbers[PAGE_WORDS]
     while numbers[OLDEST] < U64(upto):
@@ -80,27 +89,25 @@ def expire(upto: int, cycle: int, tables: TableArrays) -> None:
             if (value_keys[entry & LOW] if entry & SPECIAL else arena[entry & LOW]) == key:
                 break
             slot += U64(1)
-        entry = directory[slot]
-        if entry & SPECIAL:
-            values[entry & LOW, NODES] -= U32(1)
-        else:
-            newest = entry & LOW
-            count = arena[newest + U64(2)]
-            nodes = count & COUNT_MASK
-            missing = cycle > 0 and nodes >= U64(ABSENT_NODES)
+        newest = directory[slot] & LOW
+        count = arena[newest + U64(2)]
+        nodes, value = count & COUNT_MASK, count >> VALUE_SHIFT
+        if nodes > U64(1):
+            missing = elapsed >= 0 and nodes >= U64(ABSENT_NODES) and value == U64(0)
             missing &= count & (MATCHED | MISSING) == U64(0)
             if missing and nodes * numbers[FREE_VALUES] > U64(ABSENT_NODES) * numbers[KEPT_VALUES]:
-                value = new_value(numbers, value_keys, values, free_values, key)
-                values[value, STATE], values[value, SINCE] = U32(ABSENT), U32(cycle)
-                values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes - U64(1))
-                directory[slot] = SPECIAL | tag << HALF | value
-            elif nodes > U64(1):
-                if missing:
-                    count |= MISSING
-                arena[newest + U64(2)] = count - U64(1)
-            else:
-                remove(directory, slots, slot)
-                numbers[ENTRIES] -= U64(1)
+                uses = min(nodes * U64(elapsed), U64(MAX_USES))
+                status = U32(uses << U64(USE_SHIFT) | U64(ABSENT))
+                value = new_value(numbers, value_keys, values, key, status)
+                count |= (value + U64(1)) << VALUE_SHIFT
+            elif missing:
+                count |= MISSING
+            arena[newest + U64(2)] = count - U64(1)
+        elif value != U64(0):
+            directory[slot] = SPECIAL | tag << HALF | (value - U64(1))
+        else:
+            remove(directory, slots, slot)
+            numbers[ENTRIES] -= U64(1)
         numbers[OLDEST] += U64(1)
         numbers[OLDEST_LEFT] -= U64(1)
         numbers[OLDEST_AT] = at + node_words

@@ -6,13 +6,17 @@ free list and return them to it, so that memory moves between the two as the cac
 - A *node* of H_S is a stream tuple: its key, ``row | next << 32`` (``next`` is the address of the
   previous tuple with the same key), a count word, its payload. Nodes are appended and expire in
   that order, so the pages in use, in their order, are the queue Q.
-- A *record* of H_R is a row of R: row number and payload. A record's number gives its page and its
-  offset. The records of a join value have consecutive numbers.
+- A *record* of H_R is a row of R: its head (row number and marks) and its payload. A record's
+  number gives its page and its offset. The records of a join value have consecutive numbers. The
+  head of the last one is marked; that of the first one counts the rows read in this cycle.
 - The *directory* has an entry for each join value in either table: 31 bits of its hash, and the
-  address of its newest node or the number of its *value*. The count word of that node holds the
-  join value's number of nodes. Open addressing, entries ordered by hash, deletion by shifting back.
-- A *value* is a join value with a state of its own: moving into the cache, or in it. It refers to
-  its nodes, so they can still expire after it was moved.
+  address of its newest node or, if it has no node, the number of its *value*. The count word of
+  that node holds the join value's number of nodes, and the number of its value if it has one. Open
+  addressing, entries ordered by hash, deletion by shifting back.
+- A *value* is a join value with a state of its own: moving into the cache, or in it. It takes 16
+  bytes: its key, one number, its state.
+- The *filter* holds all keys of R that were read since it was cleared (see
+  :mod:`streamjoin.engines.kernels.semi.filters`).
 """
 
 from typing import NamedTuple
@@ -48,20 +52,42 @@ MATCHED = U64(1 << 32)
 MISSING = U64(1 << 33)
 """Bit of a count word: a tuple of the join value has met all of R without a match."""
 
+VALUE_SHIFT = U64(34)
+"""The bits of a count word from here on hold the number of the join value's value, plus 1."""
+
+FLAGS = MATCHED | MISSING
+BELOW_VALUE = (U64(1) << VALUE_SHIFT) - U64(1)
+
+LAST = U64(1 << 63)
+"""Bit of a record's head: it is the last one of its join value."""
+
+SEEN_ONE = U64(1 << 32)
+SEEN_MASK = U64(0x7FFFFFFF)
+"""Bits of the first record's head, from bit 32 on: its join value's rows read in this cycle."""
+
 # Columns of the table of values.
-STATE, HEAD, NODES, RECORDS, FIRST, USES, SEEN, SINCE = range(8)
-VALUE_COLUMNS = 8
-VALUE_BYTES = 4 * VALUE_COLUMNS + 8 + 4
-"""Bytes of a value: its columns, its key, its slot in the list of free values."""
+NUMBER, STATUS = range(2)
+"""``NUMBER``: of the first record; of the rows while they are counted; of the next free value."""
+
+VALUE_COLUMNS = 2
+VALUE_BYTES = 4 * VALUE_COLUMNS + 8
+"""Bytes of a value: its columns and its key."""
 
 ABSENT_NODES = 3
 """Minimum waiting tuples of a value without a row in R that justify the value's bytes: they take
 twice as many, as one cycle's count is often chance."""
 
-# States of a value.
+# States of a value: the lower bits of STATUS.
 FREE, COUNTING, LOADING, CACHED, ABSENT = range(5)
-BROKEN = U32(1 << 31)
-"""SEEN of a value whose rows differ from those that were counted."""
+STATE_MASK = U32(7)
+BROKEN = U32(8)
+"""Bit of STATUS: the value's rows differ from those that were counted."""
+
+USE = U32(16)
+"""One use in STATUS: the bits from here on count the tuples since the last eviction."""
+
+USE_SHIFT = 4
+MAX_USES = (1 << 28) - 1
 
 # Indices into the array of numbers that the kernels share.
 (
@@ -91,8 +117,13 @@ BROKEN = U32(1 << 31)
     FREE_VALUES,
     KEPT_VALUES,
     PAGE_LIMIT,
-) = range(26)
-NUMBERS = 26
+    FREE_VALUE,
+    FILTER_WORDS,
+    REJECTS,
+    REJECTED,
+    ADDED,
+) = range(31)
+NUMBERS = 31
 
 # Why a step ended.
 DONE, FULL_OUTPUT, NO_PAGE, NO_ENTRY, AT_QUOTA, NO_VALUE = range(6)
@@ -111,10 +142,10 @@ class TableArrays(NamedTuple):
     value_keys : ndarray of uint64, shape (values,)
         The values' join values.
     values : ndarray of uint32, shape (values, VALUE_COLUMNS)
-    free_values : ndarray of uint32
-        Numbers of free values.
     queue, record_pages, free_pages : ndarray of uint32
         Numbers of the pages of nodes, of the pages of records, and of free pages.
+    filter : ndarray of uint64, shape (words,)
+        Keys of R; ``numbers[FILTER_WORDS]`` is 0 without one.
     """
 
     numbers: Uint64s
@@ -122,17 +153,27 @@ class TableArrays(NamedTuple):
     directory: Uint64s
     value_keys: Uint64s
     values: Values
-    free_values: Codes
     queue: Codes
     record_pages: Codes
     free_pages: Codes
+    filter: Uint64s
+
+
+@inlined
+def _mix(key: np.uint64) -> np.uint64:
+    # Two rounds: the directory keeps upper bits only, and keys may differ in upper bits alone.
+    mixed = (key ^ (key >> U64(32))) * U64(0x9E3779B97F4A7C15)
+    return U64((mixed ^ (mixed >> U64(29))) * U64(0xBF58476D1CE4E5B9))
+
+
+@inlined
+def _tag_of(mixed: np.uint64) -> np.uint64:
+    return U64(mixed >> U64(64 - TAG_BITS))
 
 
 @inlined
 def _hash(key: np.uint64) -> np.uint64:
-    # Two rounds: the directory keeps upper bits only, and keys may differ in upper bits alone.
-    mixed = (key ^ (key >> U64(32))) * U64(0x9E3779B97F4A7C15)
-    return ((mixed ^ (mixed >> U64(29))) * U64(0xBF58476D1CE4E5B9)) >> U64(64 - TAG_BITS)
+    return _tag_of(_mix(key))
 
 
 @inlined
@@ -194,13 +235,19 @@ def remove(directory: Uint64s, slots: np.uint64, slot: np.uint64) -> None:
 
 
 @inlined
+def _value_of(entry: np.uint64, count: np.uint64) -> np.uint64:
+    """Return the number of an entry's value plus 1, or 0; ``count`` is its node's count word."""
+    return (entry & LOW) + U64(1) if entry & SPECIAL else count >> VALUE_SHIFT
+
+
+@inlined
 def new_value(
-    numbers: Uint64s, value_keys: Uint64s, values: Values, free_values: Codes, key: np.uint64
+    numbers: Uint64s, value_keys: Uint64s, values: Values, key: np.uint64, status: np.uint32
 ) -> np.uint64:
-    """Take a free value for a join value and clear its columns; there must be one."""
+    """Take a free value for a join value; there must be one."""
+    value = numbers[FREE_VALUE]
+    numbers[FREE_VALUE] = U64(values[value, NUMBER])
     numbers[FREE_VALUES] -= U64(1)
-    value = U64(free_values[numbers[FREE_VALUES]])
     value_keys[value] = key
-    for column in range(VALUE_COLUMNS):
-        values[value, column] = U32(0)
+    values[value, NUMBER], values[value, STATUS] = U32(0), status
     return value

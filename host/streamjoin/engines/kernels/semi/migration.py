@@ -5,35 +5,46 @@ through R, never within one.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.jit import inlined, kernel
 from streamjoin.engines.kernels.semi.layout import (
+    ABSENT,
+    BELOW_VALUE,
+    BROKEN,
+    CACHED,
     COUNT_MASK,
     COUNTING,
     EMPTY,
     ENTRIES,
-    FIRST,
     FREE,
+    FREE_VALUE,
     FREE_VALUES,
-    HALF,
-    HEAD,
+    LAST,
+    LOADING,
     LOW,
     MATCHED,
-    NODES,
+    MAX_USES,
+    MISSING,
+    NUMBER,
     PAGE_RECORDS_LOG2,
     PAGE_WORDS,
     RECORD_WORDS,
-    RECORDS,
+    SEEN_MASK,
     SLOTS,
     SPECIAL,
-    STATE,
-    TAG_MASK,
+    STATE_MASK,
+    STATUS,
     U32,
     U64,
+    USE_SHIFT,
+    VALUE_SHIFT,
     Codes,
     TableArrays,
     Uint64s,
     _hash,
+    _home,
+    _tag,
     find,
     insert,
     new_value,
@@ -57,7 +68,7 @@ def nominate(more_than: int, tables: TableArrays) -> int:
         Join values that got no free value.
     """
     numbers, arena, directory = tables.numbers, tables.arena, tables.directory
-    value_keys, values, free_values = tables.value_keys, tables.values, tables.free_values
+    value_keys, values = tables.value_keys, tables.values
     fewest = U64(more_than + 1)
     threshold = min(fewest, U64(MAX_NODES))
     having = np.zeros(MAX_NODES + 1, dtype=np.uint64)
@@ -87,41 +98,134 @@ def nominate(more_than: int, tables: TableArrays) -> int:
         elif counted < threshold:
             continue
         newest = entry & LOW
-        value = new_value(numbers, value_keys, values, free_values, arena[newest])
-        values[value, STATE] = U32(COUNTING)
-        values[value, HEAD], values[value, NODES] = U32(newest), U32(nodes)
-        directory[slot] = SPECIAL | (entry & (TAG_MASK << HALF)) | value
+        status = U32(min(nodes, U64(MAX_USES)) << U64(USE_SHIFT) | U64(COUNTING))
+        value = new_value(numbers, value_keys, values, arena[newest], status)
+        arena[newest + U64(2)] |= (value + U64(1)) << VALUE_SHIFT
     return int(denied)
 
 
 @inlined
 def _nominee_nodes(entry: np.uint64, arena: Uint64s) -> np.uint64:
-    """Return the nodes of a plain join value with a row in R; 0 for any other entry."""
+    """Return the nodes of a join value with a row in R and no value; 0 for any other entry."""
     if entry & SPECIAL:  # of an empty slot, too
         return U64(0)
     count = arena[(entry & LOW) + U64(2)]
-    return count & COUNT_MASK if count & MATCHED else U64(0)
+    return count & COUNT_MASK if count & MATCHED and count >> VALUE_SHIFT == U64(0) else U64(0)
 
 
 @kernel
 def demote(chosen: Codes, tables: TableArrays) -> None:
     """Turn values back into plain join values; those without nodes are removed."""
     numbers, arena, directory = tables.numbers, tables.arena, tables.directory
-    value_keys, values, free_values = tables.value_keys, tables.values, tables.free_values
+    value_keys, values = tables.value_keys, tables.values
     slots = numbers[SLOTS]
     for value in chosen:
         tag = _hash(value_keys[value])
         slot = find(directory, slots, arena, value_keys, value_keys[value], tag)
-        if values[value, NODES] == U32(0):
+        entry = directory[slot]
+        if entry & SPECIAL:
             remove(directory, slots, slot)
             numbers[ENTRIES] -= U64(1)
         else:
-            newest = U64(values[value, HEAD])
-            arena[newest + U64(2)] = U64(values[value, NODES]) | MATCHED
-            directory[slot] = tag << HALF | newest
-        values[value, STATE] = U32(FREE)
-        free_values[numbers[FREE_VALUES]] = value
+            at = (entry & LOW) + U64(2)
+            arena[at] = (arena[at] & BELOW_VALUE & ~MISSING) | MATCHED
+        values[value, STATUS] = U32(FREE)
+        values[value, NUMBER] = U32(numbers[FREE_VALUE])
+        numbers[FREE_VALUE] = U64(value)
         numbers[FREE_VALUES] += U64(1)
+
+
+@kernel
+def waiting_nodes(tables: TableArrays, nodes: Codes) -> None:
+    """Write the number of nodes of every value; ``nodes`` is 0 before, and stays for the others."""
+    arena = tables.arena
+    for entry in tables.directory:
+        if entry & SPECIAL == U64(0):
+            count = arena[(entry & LOW) + U64(2)]
+            if count >> VALUE_SHIFT:
+                nodes[(count >> VALUE_SHIFT) - U64(1)] = U32(count & COUNT_MASK)
+
+
+@kernel
+def survey(tables: TableArrays, records: Codes, whole: NDArray[np.bool_]) -> None:
+    """Write the records of every value, and whether this cycle has read exactly these rows.
+
+    For values that are counted, ``records`` are the rows so far; an absent value is whole if no
+    row was read.
+    """
+    numbers, arena, values = tables.numbers, tables.arena, tables.values
+    record_pages = tables.record_pages
+    page_words, record_words = numbers[PAGE_WORDS], numbers[RECORD_WORDS]
+    log2 = numbers[PAGE_RECORDS_LOG2]
+    mask = (U64(1) << log2) - U64(1)
+    for value in range(len(values)):
+        status = values[value, STATUS]
+        state = status & STATE_MASK
+        records[value] = values[value, NUMBER] if state == COUNTING else U32(0)
+        whole[value] = state == ABSENT and status & BROKEN == U32(0)
+        if state in (CACHED, LOADING):
+            number, seen, many = U64(values[value, NUMBER]), U64(0), U64(0)
+            while True:
+                page = U64(record_pages[number >> log2])
+                head = arena[page * page_words + (number & mask) * record_words]
+                if many == U64(0):
+                    seen = (head >> U64(32)) & SEEN_MASK
+                many += U64(1)
+                number += U64(1)
+                if head & LAST:
+                    break
+            records[value] = U32(many)
+            whole[value] = seen == many and status & BROKEN == U32(0)
+
+
+@kernel
+def begin_cycle(tables: TableArrays) -> None:
+    """Start a new count of the rows of every value in the cache."""
+    numbers, arena, values = tables.numbers, tables.arena, tables.values
+    log2 = numbers[PAGE_RECORDS_LOG2]
+    mask = (U64(1) << log2) - U64(1)
+    for value in range(len(values)):
+        if values[value, STATUS] & STATE_MASK == CACHED:
+            number = U64(values[value, NUMBER])
+            page = U64(tables.record_pages[number >> log2])
+            at = page * numbers[PAGE_WORDS] + (number & mask) * numbers[RECORD_WORDS]
+            arena[at] &= LOW | LAST
+
+
+@kernel
+def reserve(chosen: Codes, records: Codes, nodes: Codes, first: int, tables: TableArrays) -> int:
+    """Give consecutive records, from number ``first`` on, to values that will be loaded.
+
+    Parameters
+    ----------
+    chosen, records, nodes : ndarray of uint32
+        Values, and the records and waiting tuples of each.
+    first : int
+        Number of the first record.
+    tables : TableArrays
+        The tables.
+
+    Returns
+    -------
+    int
+        Number of the record after the last one.
+    """
+    numbers, arena, values = tables.numbers, tables.arena, tables.values
+    log2 = numbers[PAGE_RECORDS_LOG2]
+    mask = (U64(1) << log2) - U64(1)
+    number = U64(first)
+    for index in range(len(chosen)):
+        value = chosen[index]
+        uses = min(U64(nodes[index]), U64(MAX_USES))
+        values[value, NUMBER] = U32(number)
+        values[value, STATUS] = U32(uses << U64(USE_SHIFT) | U64(LOADING))
+        end = number + U64(records[index])
+        while number < end:
+            page = U64(tables.record_pages[number >> log2])
+            at = page * numbers[PAGE_WORDS] + (number & mask) * numbers[RECORD_WORDS]
+            number += U64(1)
+            arena[at] = LAST if number == end else U64(0)
+    return int(number)
 
 
 @kernel
@@ -140,18 +244,44 @@ def compact(order: Codes, tables: TableArrays) -> int:
     mask = (U64(1) << log2) - U64(1)
     end = U64(0)
     for value in order:
-        first, many = U64(values[value, FIRST]), U64(values[value, RECORDS])
-        values[value, FIRST] = U32(end)
-        for number in range(first, first + many):
+        number, more = U64(values[value, NUMBER]), True
+        values[value, NUMBER] = U32(end)
+        while more:
+            page = U64(record_pages[number >> log2])
+            source = page * page_words + (number & mask) * record_words
+            more = arena[source] & LAST == U64(0)
             if number != end:
-                page = U64(record_pages[number >> log2])
-                source = page * page_words + (number & mask) * record_words
                 page = U64(record_pages[end >> log2])
                 to = page * page_words + (end & mask) * record_words
                 for word in range(record_words):
                     arena[to + word] = arena[source + word]
+            number += U64(1)
             end += U64(1)
     return int(end)
+
+
+@kernel
+def spread(tables: TableArrays) -> None:
+    """Move the entries of a directory that was enlarged to their slots, within its own memory.
+
+    They are pushed to its end and distributed from there. No slot is needed before it was read: as
+    many entries follow in the result as follow at the end.
+    """
+    directory, slots = tables.directory, tables.numbers[SLOTS]
+    begin = len(directory)
+    for at in range(len(directory) - 1, -1, -1):
+        entry = directory[at]
+        if entry != EMPTY:
+            begin -= 1
+            directory[at] = EMPTY
+            directory[begin] = entry
+    free = U64(0)
+    for at in range(begin, len(directory)):
+        entry = directory[at]
+        directory[at] = EMPTY
+        free = max(free, _home(_tag(entry), slots))
+        directory[free] = entry
+        free += U64(1)
 
 
 @kernel

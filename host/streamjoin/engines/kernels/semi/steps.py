@@ -5,8 +5,10 @@ See :mod:`streamjoin.engines.kernels.semi.layout` for the tables.
 
 from streamjoin.engines.kernels.jit import kernel
 from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
+from streamjoin.engines.kernels.semi.filters import _filter_bits, _filter_word
 from streamjoin.engines.kernels.semi.layout import (
     ABSENT,
+    ADDED,
     AT,
     AT_QUOTA,
     BROKEN,
@@ -16,18 +18,18 @@ from streamjoin.engines.kernels.semi.layout import (
     DONE,
     EMPTY,
     ENTRIES,
-    FIRST,
+    FILTER_WORDS,
     FIRST_PAGE,
-    FREE,
     FREE_PAGES,
     FROM_CACHE,
     FULL_OUTPUT,
     HALF,
-    HEAD,
+    LAST,
     LOADING,
     LOW,
     MATCHED,
     MAX_ENTRIES,
+    MAX_USES,
     MISSED,
     MISSING,
     NEXT,
@@ -37,7 +39,7 @@ from streamjoin.engines.kernels.semi.layout import (
     NO_PAGE,
     NODE_HEADER,
     NODE_WORDS,
-    NODES,
+    NUMBER,
     OLDEST,
     OLDEST_AT,
     OLDEST_LEFT,
@@ -49,21 +51,29 @@ from streamjoin.engines.kernels.semi.layout import (
     POSITION,
     QUOTA,
     RECORD_WORDS,
-    RECORDS,
-    SEEN,
+    REJECTED,
+    REJECTS,
+    SEEN_MASK,
+    SEEN_ONE,
     SLOTS,
     SPECIAL,
-    STATE,
+    STATE_MASK,
+    STATUS,
     U32,
     U64,
-    USES,
+    USE,
+    USE_SHIFT,
+    VALUE_SHIFT,
     WITHIN,
     Codes,
     TableArrays,
     Uint64s,
     _hash,
     _home,
+    _mix,
     _tag,
+    _tag_of,
+    _value_of,
     insert,
 )
 
@@ -113,16 +123,22 @@ def take(
     shared = U64(len(stream_payload)) == stream_words
     position, last = numbers[POSITION], U64(end)
     matches, room = U64(0), U64(len(out_r))
+    filter_words, word_count = tables.filter, numbers[FILTER_WORDS]
+    rejects = numbers[REJECTS] != U64(0)
     status = DONE
     while position < last:
         far, near = position + U64(2 * AHEAD), position + U64(AHEAD)
         far, near = (far if far < last else position), (near if near < last else position)
-        prefetch(directory, _home(_hash(keys[far]), slots))
+        tag = _hash(keys[far])
+        prefetch(directory, _home(tag, slots))
+        if rejects:
+            prefetch(filter_words, _filter_word(tag, word_count))
         entry = directory[_home(_hash(keys[near]), slots)]
         if entry & SPECIAL == U64(0):
             prefetch(arena, entry & LOW)
         key = keys[position]
-        tag = _hash(key)
+        mixed = _mix(key)
+        tag = _tag_of(mixed)
         slot = _home(tag, slots)
         while _tag(directory[slot]) < tag:
             slot += U64(1)
@@ -132,43 +148,50 @@ def take(
                 break
             slot += U64(1)
         entry = directory[slot]
-        value, older, count = U64(0), U64(0), U64(0)
+        older, count = U64(0), U64(0)
         known = _tag(entry) == tag
-        special = known and entry & SPECIAL != U64(0)
-        if special:
-            value = entry & LOW
-            # A value whose rows of R have changed waits for R like any other.
-            state = values[value, STATE] if values[value, SEEN] != BROKEN else U32(FREE)
-            if state == ABSENT:
-                values[value, USES] += U32(1)
+        if known:
+            if entry & SPECIAL:
+                count = ((entry & LOW) + U64(1)) << VALUE_SHIFT
+            else:
+                older = entry & LOW
+                count = arena[older + U64(2)]
+            value = count >> VALUE_SHIFT
+            if value != U64(0):
+                value -= U64(1)
+                # A value whose rows of R have changed waits for R like any other.
+                state = values[value, STATUS] & (STATE_MASK | BROKEN)
+                if state in (ABSENT, CACHED):
+                    if state == CACHED:
+                        done, more = numbers[WITHIN], True
+                        first = U64(values[value, NUMBER])
+                        while more and matches < room:
+                            number = first + done
+                            page = U64(record_pages[number >> log2])
+                            head = arena[page * page_words + (number & mask) * record_words]
+                            out_r[matches] = U32(head & LOW)
+                            out_s[matches] = U32(U64(first_row) + position)
+                            matches += U64(1)
+                            done += U64(1)
+                            more = head & LAST == U64(0)
+                        if more:
+                            numbers[WITHIN] = done
+                            status = FULL_OUTPUT
+                            break
+                        numbers[WITHIN] = U64(0)
+                    if values[value, STATUS] >> U32(USE_SHIFT) < U32(MAX_USES):
+                        values[value, STATUS] += USE
+                    numbers[FROM_CACHE if state == CACHED else MISSED] += U64(1)
+                    position += U64(1)
+                    continue
+            elif count & MISSING:
                 numbers[MISSED] += U64(1)
                 position += U64(1)
                 continue
-            if state == CACHED:
-                done, many = numbers[WITHIN], U64(values[value, RECORDS])
-                upto = min(many, done + room - matches)
-                first = U64(values[value, FIRST])
-                for number in range(first + done, first + upto):
-                    page = U64(record_pages[number >> log2])
-                    at = page * page_words + (number & mask) * record_words
-                    out_r[matches] = U32(arena[at])
-                    out_s[matches] = U32(U64(first_row) + position)
-                    matches += U64(1)
-                if upto < many:
-                    numbers[WITHIN] = upto
-                    status = FULL_OUTPUT
-                    break
-                numbers[WITHIN] = U64(0)
-                values[value, USES] += U32(1)
-                numbers[FROM_CACHE] += U64(1)
-                position += U64(1)
-                continue
-            older, count = U64(values[value, HEAD]), U64(values[value, NODES])
-        elif known:
-            older = entry & LOW
-            count = arena[older + U64(2)]
-            if count & MISSING:
-                numbers[MISSED] += U64(1)
+        elif rejects:
+            bits = _filter_bits(mixed)
+            if filter_words[_filter_word(tag, word_count)] & bits != bits:
+                numbers[REJECTED] += U64(1)
                 position += U64(1)
                 continue
         if numbers[NEXT] >= numbers[QUOTA]:
@@ -199,15 +222,12 @@ def take(
         start = U64(0) if shared else position * stream_words
         for word in range(stream_words):
             arena[at + U64(NODE_HEADER) + word] = stream_payload[start + word]
-        if special:
-            values[value, HEAD], values[value, NODES] = U32(at), U32(count + U64(1))
+        arena[at + U64(2)] = count + U64(1)
+        if known:
+            directory[slot] = tag << HALF | at
         else:
-            arena[at + U64(2)] = count + U64(1)
-            if known:
-                directory[slot] = tag << HALF | at
-            else:
-                insert(directory, slot, tag << HALF | at)
-                numbers[ENTRIES] += U64(1)
+            insert(directory, slot, tag << HALF | at)
+            numbers[ENTRIES] += U64(1)
         numbers[NEXT_AT] += node_words
         numbers[NEXT_LEFT] -= U64(1)
         numbers[NEXT] += U64(1)
@@ -252,15 +272,25 @@ def probe(
     words = record_words - U64(1)
     position, last = numbers[POSITION], U64(len(r_keys))
     matches, room = U64(0), U64(len(out_r))
+    filter_words, word_count = tables.filter, numbers[FILTER_WORDS]
     while position < last:
         far, near = position + U64(2 * AHEAD), position + U64(AHEAD)
         far, near = (far if far < last else position), (near if near < last else position)
-        prefetch(directory, _home(_hash(r_keys[far]), slots))
+        tag = _hash(r_keys[far])
+        prefetch(directory, _home(tag, slots))
+        if word_count:
+            prefetch(filter_words, _filter_word(tag, word_count))
         entry = directory[_home(_hash(r_keys[near]), slots)]
         if entry & SPECIAL == U64(0):
             prefetch(arena, entry & LOW)
         key = r_keys[position]
-        tag = _hash(key)
+        mixed = _mix(key)
+        tag = _tag_of(mixed)
+        if word_count:
+            word, bits = _filter_word(tag, word_count), _filter_bits(mixed)
+            if filter_words[word] & bits != bits:
+                filter_words[word] |= bits
+                numbers[ADDED] += U64(1)
         slot = _home(tag, slots)
         while _tag(directory[slot]) < tag:
             slot += U64(1)
@@ -273,35 +303,48 @@ def probe(
         if _tag(entry) != tag:
             position += U64(1)
             continue
-        source = U64(first) + position * U64(stride)
         left, at = numbers[WITHIN], numbers[AT]
         if left == U64(0):
-            if entry & SPECIAL:
-                value = entry & LOW
-                state = values[value, STATE]
-                left, at = U64(values[value, NODES]), U64(values[value, HEAD])
-                seen = values[value, SEEN]
-                if state == COUNTING:
-                    values[value, RECORDS] += U32(1)
-                elif state == ABSENT or seen >= values[value, RECORDS]:
-                    values[value, SEEN] = BROKEN
-                else:
-                    number = U64(values[value, FIRST]) + U64(seen)
-                    page = U64(record_pages[number >> log2])
-                    to = page * page_words + (number & mask) * record_words
-                    if state == LOADING:
-                        arena[to] = r_rows[position]
-                    if arena[to] == r_rows[position]:
-                        for word in range(words):
-                            arena[to + U64(1) + word] = payload[source + word]
-                        values[value, SEEN] = seen + U32(1)
-                    else:
-                        values[value, SEEN] = BROKEN
-            else:
+            count = U64(0)
+            if entry & SPECIAL == U64(0):
                 at = entry & LOW
                 count = arena[at + U64(2)]
                 left = count & COUNT_MASK
-                arena[at + U64(2)] = left | MATCHED
+                arena[at + U64(2)] = (count | MATCHED) & ~MISSING
+            value = _value_of(entry, count)
+            if value != U64(0):
+                value -= U64(1)
+                status = values[value, STATUS]
+                state = status & STATE_MASK
+                if state == COUNTING:
+                    values[value, NUMBER] += U32(1)
+                elif state == ABSENT:
+                    values[value, STATUS] = status | BROKEN
+                elif status & BROKEN == U32(0):
+                    number = U64(values[value, NUMBER])
+                    page = U64(record_pages[number >> log2])
+                    first_at = page * page_words + (number & mask) * record_words
+                    seen = (arena[first_at] >> HALF) & SEEN_MASK
+                    # The row belongs into the record after the last one that was read, if any.
+                    number += seen
+                    ended = False
+                    if seen != U64(0):
+                        page = U64(record_pages[(number - U64(1)) >> log2])
+                        to = page * page_words + ((number - U64(1)) & mask) * record_words
+                        ended = arena[to] & LAST != U64(0)
+                    to = first_at
+                    if seen != U64(0) and not ended:
+                        page = U64(record_pages[number >> log2])
+                        to = page * page_words + (number & mask) * record_words
+                    if state == LOADING and not ended:
+                        arena[to] = (arena[to] & ~LOW) | (r_rows[position] & LOW)
+                    if ended or arena[to] & LOW != r_rows[position] & LOW:
+                        values[value, STATUS] = status | BROKEN
+                    else:
+                        source = U64(first) + position * U64(stride)
+                        for word in range(words):
+                            arena[to + U64(1) + word] = payload[source + word]
+                        arena[first_at] += SEEN_ONE
         upto = min(left, room - matches)
         for _ in range(upto):
             link = arena[at + U64(1)]
