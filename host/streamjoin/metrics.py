@@ -38,6 +38,9 @@ CURVE_SHARES = 20
 
 LONGEST_SLEEP_S = 3600.0
 
+UNWATCHED_NS = 5_000_000
+"""Nanoseconds of a run before its memory is sampled: a small join is over by then."""
+
 ProgressCallback = Callable[[int, int], None]
 
 
@@ -117,11 +120,20 @@ class Meter:
     _held_bytes: int = 0
     _peak_held_bytes: int = 0
     _memory: ResidentSet | None = None
+    _unwatched: bool = False
     _counters: Counters | None = None
 
-    def start(self) -> None:
-        """Start the run's clock; arrival time 0 is now."""
-        self._memory = ResidentSet()
+    def start(self, small: bool = False) -> None:
+        """Start the run's clock; arrival time 0 is now.
+
+        Parameters
+        ----------
+        small : bool
+            Whether the run is likely to end before its memory can be sampled.
+        """
+        self._memory, self._unwatched = ResidentSet(), True
+        if not small:
+            self._watch()
         self._counters = Counters()
         self._cpu_started_ns = time.process_time_ns()
         self._started_ns = time.perf_counter_ns()
@@ -159,9 +171,16 @@ class Meter:
         try:
             yield
         finally:
-            spent = time.perf_counter_ns() - began
+            ended = time.perf_counter_ns()
             with self._lock:
-                self._phase_ns[name] += spent
+                self._phase_ns[name] += ended - began
+                if self._unwatched and ended - self._started_ns > UNWATCHED_NS:
+                    self._watch()
+
+    def _watch(self) -> None:
+        self._unwatched = False
+        if self._memory is not None:
+            self._memory.watch()
 
     @property
     def phase_ns(self) -> dict[str, int]:

@@ -54,6 +54,7 @@ def test_a_curve_of_any_length_has_few_points() -> None:
     before = threading.active_count()
     with mock.patch.object(memory, "FIRST_STEP_S", 1e-5):
         watched = memory.ResidentSet()
+        watched.watch()
         time.sleep(0.5)
         watched.stop()
     assert 2 < len(watched.curve) <= memory.MAX_POINTS + 1

@@ -26,6 +26,9 @@ OUTPUT_PAIRS = 1 << 20
 MIN_ROOM = 1024
 """Minimum pairs that a buffer must have room for; otherwise a thread gets a new one."""
 
+_PREPARED: set[tuple[object, ...]] = set()
+"""Engines and their knobs whose kernels this process has compiled or loaded."""
+
 
 @dataclass(frozen=True)
 class WindowTuples:
@@ -100,9 +103,12 @@ class IntraWindowEngine(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Compile the kernels, or load them from the cache, by joining a window of one."""
-        one = np.zeros(1, dtype=np.uint32)
-        with Crew(1) as crew:
-            self.join_window(WindowTuples(one, one), crew, job, Meter())
+        prepared = (self.name, *job.knobs.items())
+        if prepared not in _PREPARED:
+            one = np.zeros(1, dtype=np.uint32)
+            with Crew(1) as crew:
+                self.join_window(WindowTuples(one, one), crew, job, Meter())
+            _PREPARED.add(prepared)
         prepare_keys(job.r, job.s, job.predicate)
 
     def run(self, job: Job, prepared: None, meter: Meter) -> None:
