@@ -1,12 +1,29 @@
 """Memory of a run: its growth over time, and the free memory."""
 
+import contextlib
+import itertools
+import mmap
 import os
 import threading
 import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from streamjoin_common.free_memory import SHARE, available_bytes
 
-__all__ = ["SHARE", "ResidentSet", "available_bytes", "input_bytes", "keep_one_arena"]
+__all__ = [
+    "SHARE",
+    "ResidentSet",
+    "available_bytes",
+    "follows",
+    "input_bytes",
+    "joined",
+    "keep_one_arena",
+    "prefer_huge_pages",
+    "reserved",
+]
 
 MAX_POINTS = 200
 FIRST_STEP_S = 0.005
@@ -46,7 +63,7 @@ class ResidentSet:
         self._began_ns = time.perf_counter_ns()
 
     def watch(self) -> None:
-        """Begin to sample the curve: runs of milliseconds go without, a thread takes part of one."""
+        """Begin to sample the curve, which takes a thread: short runs go without."""
         if self._baseline_bytes is not None and self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="memory", daemon=True)
             self._thread.start()
@@ -101,6 +118,64 @@ def _write(path: str, content: bytes) -> None:
         os.write(file, content)
     finally:
         os.close(file)
+
+
+def reserved(count: int, kind: DTypeLike) -> NDArray[Any]:
+    """Return an array of zeros that takes no memory before it is touched, page by page.
+
+    Parameters
+    ----------
+    count : int
+        Elements.
+    kind : dtype
+        Their type.
+    """
+    private = getattr(mmap, "MAP_PRIVATE", None)
+    if private is None or not count:  # Windows
+        return np.zeros(count, kind)
+    size_bytes = count * np.dtype(kind).itemsize
+    pages = mmap.mmap(-1, size_bytes, flags=private | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(pages, kind, count)
+
+
+def prefer_huge_pages(array: NDArray[Any]) -> None:
+    """Take the rest of a reserved array in huge pages (Linux): a 500th of the page faults."""
+    holder = array.base
+    while isinstance(holder, np.ndarray):
+        holder = holder.base
+    if isinstance(holder, memoryview):
+        holder = holder.obj
+    advice = getattr(mmap, "MADV_HUGEPAGE", None)
+    if isinstance(holder, mmap.mmap) and advice is not None:
+        with contextlib.suppress(OSError):  # a kernel without them
+            holder.madvise(advice)
+
+
+def follows(before: NDArray[Any], after: NDArray[Any]) -> bool:
+    """Whether elements lie behind others in the same array."""
+    if before.base is None or before.base is not after.base or before.dtype != after.dtype:
+        return False
+    return _address(after) == _address(before) + before.nbytes and after.strides == before.strides
+
+
+def _address(after: NDArray[Any]) -> int:
+    address: int = after.__array_interface__["data"][0]
+    return address
+
+
+def joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Put parts together, without a copy where each follows the one before in memory."""
+    if not parts:
+        return np.empty(0, np.uint32)
+    first, last = parts[0], parts[-1]
+    holder = first.base
+    if not isinstance(holder, np.ndarray) or not holder.flags.c_contiguous:
+        return np.concatenate(parts)
+    if not all(follows(before, part) for before, part in itertools.pairwise(parts)):
+        return np.concatenate(parts)
+    begin = (_address(first) - _address(holder)) // first.itemsize
+    end = (_address(last) - _address(holder)) // last.itemsize + len(last)
+    return holder.reshape(-1).view(first.dtype)[begin:end]
 
 
 def input_bytes() -> int | None:

@@ -64,7 +64,7 @@ class _SortMerge(LazyEngine):
         sort = _sorter(job)
 
         def work(_thread: int) -> None:
-            emitter = Emitter(meter, window)
+            emitter = Emitter(meter, window, crew.threads == 1)
             # next() on a count is one step of the interpreter: no two threads get the same.
             while (number := next(following)) <= len(splitters):
                 r, s = (self._sorted(side, side.of_range(number), sort, meter) for side in sides)
