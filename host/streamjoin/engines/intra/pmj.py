@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Knob
+from streamjoin.engines.base import Knob, Report
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra.eager import (
     EagerEngine,
@@ -108,6 +108,13 @@ class PmjJm(EagerEngine):
 
     name: ClassVar[str] = "pmj-jm"
     knobs: ClassVar[tuple[Knob, ...]] = (_DELTA,)
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Compile the kernels; a window of one tuple has no runs to merge."""
+        from streamjoin.engines.kernels.intra import merging
+
+        super().prepare(job, report)
+        merging.merge_in_passes(np.zeros(2, dtype=np.uint64), np.arange(3))
 
     def worker(
         self, sides: tuple[Side, Side], emitter: StampedEmitter, crew: Crew, job: Job

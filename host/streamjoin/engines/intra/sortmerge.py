@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Knob
+from streamjoin.engines.base import Knob, Report
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra.lazy import LazyEngine
@@ -56,6 +56,11 @@ class _SortMerge(LazyEngine):
         Knob("ranges", 0, "Key ranges, 0 to fit the input.", 0, 1 << 16),
         Knob("simd", 1, "1 sorts with vector instructions, 0 without.", 0, 1),
     )
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Compile the kernels; a window of one tuple has nothing to merge."""
+        super().prepare(job, report)
+        self._merged(np.zeros(2, dtype=np.uint64), np.arange(3))
 
     def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Divide, sort, merge, join."""
