@@ -75,7 +75,7 @@ def test_mway_reads_its_runs_once_and_mpass_in_passes_of_two(
     for name in ("mway", "mpass"):
         merged.clear()
         assert len(sj.join(keys, keys, on="k", engine=name, knobs={"ranges": 1})) == 1000
-        tuples_moved[name] = sum(merged)
+        tuples_moved[name] = sum(merged[1:])  # the first merge is the preparation's
     assert tuples_moved["mway"] == 2 * 1000  # both streams, once
     assert tuples_moved["mpass"] == 2 * 1000 * 4  # ten runs: 5, 3, 2, 1
 
