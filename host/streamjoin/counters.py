@@ -53,10 +53,9 @@ class Counters:
             file, error = _open(kind, number)
             if error is None:
                 self._files[name] = file
-            elif self.note is None:
+            elif not self._files:  # without the first, no other is tried: each costs a system call
                 self.note = error
-        if self._files:
-            self.note = None
+                break
 
     def stop(self) -> None:
         """Read and close the counters."""

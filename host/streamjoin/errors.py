@@ -6,6 +6,7 @@ that failed.
 
 from streamjoin_common.errors import ArgumentError, InputError, InputWarning, StreamJoinError
 from streamjoin_common.redaction import redacted
+from streamjoin_common.spelling import option
 
 __all__ = [
     "MAX_REASON_CHARACTERS",
@@ -87,3 +88,20 @@ class DeadlineError(StreamJoinError, TimeoutError):
 def in_one_line(error: Exception) -> str:
     """What a library says of its error, within a sentence of ours and without secrets."""
     return redacted(" ".join(str(error).split()))[:MAX_REASON_CHARACTERS]
+
+
+def check_room(count: int, max_pairs: int | None, fitting_pairs: int | None) -> None:
+    """Refuse more pairs than were asked for, or than fit into memory.
+
+    Raises
+    ------
+    TooLargeError
+        Saying which.
+    """
+    if max_pairs is not None and count > max_pairs:
+        asked = f"more than {max_pairs} pairs, the maximum asked for"
+        more = f"allow more with {option('max_pairs', ...)}"
+        raise TooLargeError(asked, NARROWER, IN_PARTS, more)
+    if fitting_pairs is not None and count > fitting_pairs:
+        much = f"more than {fitting_pairs:.2g} pairs, all that the free memory holds"
+        raise TooLargeError(much, NARROWER, IN_PARTS)

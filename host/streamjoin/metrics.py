@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamjoin.counters import Counters
-from streamjoin.errors import IN_PARTS, NARROWER, TooLargeError
-from streamjoin.memory import ResidentSet
+from streamjoin.errors import check_room
+from streamjoin.memory import ResidentSet, follows, joined
 from streamjoin.tuples import Int64s, Pairs, Rows
-from streamjoin_common.spelling import option
 
 if TYPE_CHECKING:
     from streamjoin.engines.job import Job
@@ -38,6 +37,9 @@ CURVE_SHARES = 20
 
 LONGEST_SLEEP_S = 3600.0
 
+UNWATCHED_NS = 5_000_000
+"""Nanoseconds of a run before its memory is sampled: a small join is over by then."""
+
 ProgressCallback = Callable[[int, int], None]
 
 
@@ -54,6 +56,9 @@ SMALL_PAIRS = 1024
 many small batches cost no more than their pairs."""
 
 BLOCK_PAIRS = 4096
+
+MAX_SMALL_KEPT = 64
+"""Maximum small batches that are kept as they are, as they follow the ones before in memory."""
 
 
 class _Block:
@@ -117,11 +122,21 @@ class Meter:
     _held_bytes: int = 0
     _peak_held_bytes: int = 0
     _memory: ResidentSet | None = None
+    _unwatched: bool = False
+    _small_kept: int = 0
     _counters: Counters | None = None
 
-    def start(self) -> None:
-        """Start the run's clock; arrival time 0 is now."""
-        self._memory = ResidentSet()
+    def start(self, small: bool = False) -> None:
+        """Start the run's clock; arrival time 0 is now.
+
+        Parameters
+        ----------
+        small : bool
+            Whether the run is likely to end before its memory can be sampled.
+        """
+        self._memory, self._unwatched = ResidentSet(), True
+        if not small:
+            self._watch()
         self._counters = Counters()
         self._cpu_started_ns = time.process_time_ns()
         self._started_ns = time.perf_counter_ns()
@@ -159,9 +174,16 @@ class Meter:
         try:
             yield
         finally:
-            spent = time.perf_counter_ns() - began
+            ended = time.perf_counter_ns()
             with self._lock:
-                self._phase_ns[name] += spent
+                self._phase_ns[name] += ended - began
+                if self._unwatched and ended - self._started_ns > UNWATCHED_NS:
+                    self._watch()
+
+    def _watch(self) -> None:
+        self._unwatched = False
+        if self._memory is not None:
+            self._memory.watch()
 
     @property
     def phase_ns(self) -> dict[str, int]:
@@ -180,18 +202,23 @@ class Meter:
         s_rows: Rows,
         produced_us: NDArray[np.float64] | float | None = None,
         latency_us: NDArray[np.float64] | None = None,
-    ) -> None:
+    ) -> bool:
         """Add pairs, stamped now unless the engine gives their times.
 
         Parameters
         ----------
         r_rows, s_rows : ndarray, shape (pairs,)
-            Row numbers; kept, not copied, unless they are fewer than :data:`SMALL_PAIRS`.
+            Row numbers; a batch of fewer than :data:`SMALL_PAIRS` may be copied.
         produced_us : float or ndarray of float64, shape (pairs,), optional
             When they, or each of them, were produced, in microseconds since the start, on the
             run's own clock (a device's is its cycles).
         latency_us : ndarray of float64, shape (pairs,), optional
             Each match's latency since ``latency_from``, if the engine measures it itself.
+
+        Returns
+        -------
+        bool
+            Whether the row numbers were kept, not copied.
 
         Raises
         ------
@@ -205,16 +232,28 @@ class Meter:
                 "latency_us must be given if and only if latency_from says from when it is "
                 f"counted, not {self.latency_from!r}"
             )
-        if len(r_rows):
-            stamp = self.now_us() if produced_us is None else produced_us
-            batch = _Batch(r_rows, s_rows, stamp, latency_us)
-            with self._lock:
-                self._pairs += len(r_rows)
-                if len(r_rows) >= SMALL_PAIRS or not self._block.add(batch):
-                    self._close_block()
-                    if len(r_rows) >= SMALL_PAIRS or not self._block.add(batch):
-                        self._batches.append(batch)
-            self.check_room(0)
+        if not len(r_rows):
+            return False
+        stamp = self.now_us() if produced_us is None else produced_us
+        batch = _Batch(r_rows, s_rows, stamp, latency_us)
+        with self._lock:
+            self._pairs += len(r_rows)
+            kept = len(r_rows) >= SMALL_PAIRS or self._goes_on(r_rows)
+            if kept or not self._block.add(batch):
+                self._close_block()
+                kept = kept or not self._block.add(batch)
+                if kept:
+                    self._batches.append(batch)
+        self.check_room(0)
+        return kept
+
+    def _goes_on(self, r_rows: Rows) -> bool:
+        """Whether rows lie behind the last batch's: then few of them are kept, too."""
+        if not self._batches or self._block.used or self._small_kept == MAX_SMALL_KEPT:
+            return False
+        goes_on = follows(self._batches[-1].r_rows, r_rows)
+        self._small_kept += goes_on
+        return goes_on
 
     def check_room(self, pairs: int) -> None:
         """Refuse pairs that an engine still holds, if they would be too many.
@@ -283,10 +322,8 @@ class Meter:
             self._close_block()
         if len(self._batches) == 1:
             return Pairs(self._batches[0].r_rows, self._batches[0].s_rows)
-        nothing: list[Any] = [np.empty(0, dtype=np.uint32)]
         pairs = Pairs(
-            np.concatenate([b.r_rows for b in self._batches] or nothing),
-            np.concatenate([b.s_rows for b in self._batches] or nothing),
+            joined([b.r_rows for b in self._batches]), joined([b.s_rows for b in self._batches])
         )
         start = 0
         for batch in self._batches:  # views: the rows are held once, not twice
@@ -354,23 +391,6 @@ class Meter:
         return np.concatenate(
             [np.broadcast_to(b.produced_us, len(b.r_rows)) for b in self._batches]
         ).astype(np.float64)
-
-
-def check_room(count: int, max_pairs: int | None, fitting_pairs: int | None) -> None:
-    """Refuse more pairs than were asked for, or than fit into memory.
-
-    Raises
-    ------
-    TooLargeError
-        Saying which.
-    """
-    if max_pairs is not None and count > max_pairs:
-        asked = f"more than {max_pairs} pairs, the maximum asked for"
-        more = f"allow more with {option('max_pairs', ...)}"
-        raise TooLargeError(asked, NARROWER, IN_PARTS, more)
-    if fitting_pairs is not None and count > fitting_pairs:
-        much = f"more than {fitting_pairs:.2g} pairs, all that the free memory holds"
-        raise TooLargeError(much, NARROWER, IN_PARTS)
 
 
 def arrival_clock_us(ts: Int64s, start_us: int, speedup: float) -> NDArray[np.float64]:

@@ -36,6 +36,9 @@ from streamjoin_common.suggestions import did_you_mean
 MAX_THREADS = 1024
 """Maximum threads that a user may ask for."""
 
+SMALL_TUPLES = 1 << 16
+"""Tuples of both streams below which memory is sampled only from 5 ms on."""
+
 PACKAGES = (
     "streamjoin",
     "numpy",
@@ -187,7 +190,7 @@ def run(
     fitting_pairs = estimate.check_fits(job)
     prepared = prepared or prepare(engine, job, report)
     meter = Meter(on_progress, fitting_pairs=fitting_pairs, max_pairs=job.max_pairs)
-    meter.start()
+    meter.start(small=job.tuples < SMALL_TUPLES)
     pairs = result = None
     try:
         engine.run(job, prepared.state, meter)

@@ -246,8 +246,9 @@ from streamjoin.engines.kernels.intra import radix
 made = []
 save = jit._Files.save
 jit._Files.save = lambda self, key, payload: (made.append(key), save(self, key, payload))
-out = np.zeros(2000, dtype=np.uint64)
-radix.pack(np.arange(2000, dtype=np.uint32), 0, 2000, out)
+out = np.zeros(4000, dtype=np.uint64)
+ends = np.array([0, 2000])
+radix.key_scatter(np.arange(2000, dtype=np.uint32), 0, 2000, 1, ends, out)
 print(int(out.sum()) == sum((key << 32) + key for key in range(2000)), len(made))
 """
 

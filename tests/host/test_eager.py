@@ -152,7 +152,7 @@ def test_an_error_in_one_thread_ends_the_join_with_it_and_leaves_no_thread(
 
     kernel = {
         "npj": (hashing, "count"),
-        "prj": (radix, "pack"),
+        "prj": (radix, "key_histogram"),
         "mway": (merging, "range_histogram"),
         "mpass": (merging, "range_histogram"),
     }.get(name, (symmetric, "take"))

@@ -10,6 +10,7 @@ from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.intra import prj
 from streamjoin.engines.job import Job
+from streamjoin.engines.kernels.intra import radix
 from streamjoin.tuples import Int64s, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow
@@ -75,3 +76,21 @@ def test_tasks_cover_every_pair_of_a_partition_once(
         assert (met == owed).all()
         given_out = [task for batch in prj._Batches(tasks) for task in batch.tolist()]
         assert sorted(given_out) == sorted(tasks.tolist())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_piece_of_rows_is_moved_to_its_partitions_in_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, bits = int(rng.integers(100, 3000)), int(rng.integers(1, 9))
+    keys = rng.integers(0, rng.integers(1, 5000), rows).astype(np.uint32)
+    counts = np.zeros(1 << bits, dtype=np.int64)
+    radix.key_histogram(keys, 0, rows, bits, counts)
+    offsets = np.cumsum(counts) - counts
+    out = np.zeros(rows, dtype=np.uint64)
+    for first, end in ((0, rows // 3), (rows // 3, rows - 1), (rows - 1, rows)):
+        radix.key_scatter(keys, first, end, bits, offsets, out)
+    partition = (keys * np.uint32(0x9E3779B1)) >> np.uint32(32 - bits)
+    order = np.argsort(partition, kind="stable")
+    packed = (keys.astype(np.uint64) << np.uint64(32)) | np.arange(rows, dtype=np.uint64)
+    assert (out == packed[order]).all()
+    assert (offsets == np.cumsum(counts)).all()

@@ -1,5 +1,6 @@
 """What a run takes, and how it ends when it takes too much or is told to stop."""
 
+import itertools
 import os
 import signal
 import threading
@@ -54,6 +55,7 @@ def test_a_curve_of_any_length_has_few_points() -> None:
     before = threading.active_count()
     with mock.patch.object(memory, "FIRST_STEP_S", 1e-5):
         watched = memory.ResidentSet()
+        watched.watch()
         time.sleep(0.5)
         watched.stop()
     assert 2 < len(watched.curve) <= memory.MAX_POINTS + 1
@@ -188,3 +190,36 @@ def test_one_interrupt_ends_a_run_that_computes(engine: str) -> None:
         thread.join(30)  # one that was just being started ends by itself
     assert not workers()
     assert 0 < emitted[-1] < 15_000**2
+
+
+def test_a_single_thread_emits_neighbours_and_nothing_is_copied() -> None:
+    meter = metrics.Meter()
+    out = memory.reserved(2 * 40_000, np.uint32).reshape(2, 40_000)
+    out[:] = np.arange(80_000).reshape(2, 40_000)
+    cuts = [0, 5000, 5003, 9000, 9001]
+    kept = [
+        meter.emit(out[0, first:end], out[1, first:end], 1.0)
+        for first, end in itertools.pairwise(cuts)
+    ]
+    pairs = meter.pairs()
+    assert all(kept)
+    assert np.shares_memory(pairs.r_rows, out)
+    assert pairs.r_rows.tolist() == list(range(9001))
+    assert pairs.s_rows.tolist() == list(range(40_000, 49_001))
+
+
+@pytest.mark.parametrize("gap", [0, 1])
+def test_parts_are_joined_whether_they_are_neighbours_or_not(gap: int) -> None:
+    held = np.arange(40, dtype=np.uint32).reshape(2, 20)
+    parts = [held[1, 2:5], held[1, 5 + gap : 9], held[1, 9:12]]
+    whole = memory.joined(parts)
+    assert whole.tolist() == np.concatenate(parts).tolist()
+    assert np.shares_memory(whole, held) == (gap == 0)
+
+
+def test_few_small_batches_are_kept_and_many_copied() -> None:
+    meter, out = metrics.Meter(), np.arange(4000, dtype=np.uint32).reshape(2, 2000)
+    meter.emit(out[0, :1500], out[1, :1500], 1.0)
+    kept = [meter.emit(out[0, i : i + 1], out[1, i : i + 1], 1.0) for i in range(1500, 1700)]
+    assert sum(kept) == metrics.MAX_SMALL_KEPT
+    assert meter.pairs().s_rows.tolist() == list(range(2000, 3700))

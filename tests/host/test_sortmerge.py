@@ -1,10 +1,13 @@
 """What is particular to the sort-merge joins: merging, splitters, ranges."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import streamjoin as sj
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
 from streamjoin.engines.intra import sortmerge
@@ -37,6 +40,46 @@ def test_all_runs_are_merged_at_once(lists: list[list[int]]) -> None:
     assert out.tolist() == sorted(tuples.tolist())
 
 
+@pytest.mark.parametrize("runs_count", [1, 2, 3, 8, 13])
+def test_runs_longer_than_the_merge_tree_are_merged_too(runs_count: int) -> None:
+    rng = np.random.default_rng(runs_count)
+    lengths = rng.integers(0, 3 * merging.TREE_TUPLES // runs_count, runs_count)
+    lists = [rng.integers(0, 500, length).tolist() for length in lengths]
+    tuples, bounds = sorted_runs(lists)
+    out = np.empty_like(tuples)
+    merging.merge_many(tuples, bounds, out)
+    right = np.sort(tuples)
+    assert (out == right).all()
+    assert (merging.merge_in_passes(tuples, bounds) == right).all()
+
+
+def test_mway_reads_its_runs_once_and_mpass_in_passes_of_two(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sortmerge, "RUN_TUPLES", 100)
+    keys = {"k": np.random.default_rng(1).permutation(1000).astype(np.int32)}
+    merge_pair, merge_many = merging.merge_pair, merging.merge_many
+    merged: list[int] = []
+
+    def count_pair(runs: Any, *bounds: Any) -> None:
+        merged.append(bounds[3] - bounds[0])
+        merge_pair(runs, *bounds)
+
+    def count_many(runs: Any, bounds: Any, out: Any) -> None:
+        merged.append(int(bounds[-1] - bounds[0]))
+        merge_many(runs, bounds, out)
+
+    monkeypatch.setattr(merging, "merge_pair", count_pair)
+    monkeypatch.setattr(merging, "merge_many", count_many)
+    tuples_moved = {}
+    for name in ("mway", "mpass"):
+        merged.clear()
+        assert len(sj.join(keys, keys, on="k", engine=name, knobs={"ranges": 1})) == 1000
+        tuples_moved[name] = sum(merged[1:])  # the first merge is the preparation's
+    assert tuples_moved["mway"] == 2 * 1000  # both streams, once
+    assert tuples_moved["mpass"] == 2 * 1000 * 4  # ten runs: 5, 3, 2, 1
+
+
 @settings(deadline=None)
 @given(lists=runs)
 @pytest.mark.parametrize("engine", [sortmerge.MWay(), sortmerge.MPass()], ids=lambda e: e.name)
@@ -65,6 +108,7 @@ def test_every_number_of_ranges_gives_the_oracles_result(
     name: str, keys: str, ranges: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streamjoin.engines.intra.window.OUTPUT_PAIRS", 1000)
+    monkeypatch.setattr(sortmerge, "RUN_TUPLES", 300)  # so that small inputs have several runs
     rng = np.random.default_rng(1)
     r, s = (
         Stream(

@@ -97,7 +97,8 @@ def load() -> tuple[Thresholds, Path]:
     InputError
         If the machine's file is damaged.
     """
-    path = calibrated_path() if calibrated_path().is_file() else SHIPPED
+    own = calibrated_path()
+    path = own if own.is_file() else SHIPPED
     try:
         return Thresholds.from_dict(read_json(path)["thresholds"]), path
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

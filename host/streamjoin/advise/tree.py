@@ -124,8 +124,11 @@ def _lazy(features: Features, thresholds: Thresholds, threads: int) -> tuple[str
     return "prj", (low, large, f"no key is more than {heavy:.2%} of a stream: prj")
 
 
-CHOOSING_TUPLES = 1 << 13
-"""Maximum tuples of a stream's sample where the join follows at once: a small part of its time."""
+CHOOSING_TUPLES = (1 << 9, 1 << 13)
+"""Tuples of a stream's sample where the join follows at once, at least and at most."""
+
+CHOOSING_SHARE = 32
+"""One in so many tuples of both streams is the sample between these: a small part of the time."""
 
 
 def advise(job: Job, goal: str | None = None, sample_tuples: int = SAMPLE_TUPLES) -> Advice:
@@ -172,7 +175,9 @@ def choose(job: Job) -> Engine:
     """
     if not job.r.in_memory:
         return catalog.get(SEMI_STREAM)
-    engine = catalog.get(advise(job, sample_tuples=CHOOSING_TUPLES).engine)
+    least, most = CHOOSING_TUPLES
+    sample_tuples = min(max(least, job.tuples // CHOOSING_SHARE), most)
+    engine = catalog.get(advise(job, sample_tuples=sample_tuples).engine)
     if engine.unusable() is None:
         return engine
     return catalog.choose(job.predicate, job.window, job.order)

@@ -115,9 +115,9 @@ class Side:
 class StampedEmitter:
     """Collects one worker's matches of many batches, each with the time of its batch."""
 
-    def __init__(self, meter: Meter, window: WindowTuples) -> None:
+    def __init__(self, meter: Meter, window: WindowTuples, alone: bool) -> None:
         self.meter = meter
-        self._emitter = Emitter(meter, window)
+        self._emitter = Emitter(meter, window, alone)
         self._likely = 4 * window.tuples
         self._renew()
 
@@ -176,7 +176,7 @@ class EagerEngine(IntraWindowEngine):
                 Side(window.r_keys, window.r_ts, share, divided=False),
                 Side(window.s_keys, window.s_ts, share, divided=True),
             )
-            emitter = StampedEmitter(meter, window)
+            emitter = StampedEmitter(meter, window, crew.threads == 1)
             with meter.phase("build_or_sort"):
                 worker = self.worker(sides, emitter, crew, job)
             _pull(sides, worker, crew, job, meter)

@@ -44,6 +44,7 @@ class _SharedTable:
 
     def __init__(self, keys: Codes, load: int, crew: Crew, meter: Meter) -> None:
         self._keys, self._crew, self._meter = keys, crew, meter
+        self._alone = crew.threads == 1
         bits = max(1, (len(keys) // load).bit_length())
         self._shift = 64 - bits
         self._bounds = np.zeros((1 << bits) + 1, dtype=np.uint32)
@@ -66,20 +67,22 @@ class _SharedTable:
 
         for start, stop in self._crew.pieces(first, end):
             with self._meter.phase("build_or_sort"):
-                hashing.count(self._keys, start, stop, self._shift, self._bounds)
+                hashing.count(self._keys, start, stop, self._shift, self._bounds, self._alone)
 
     def _fill(self, first: int, end: int) -> None:
         from streamjoin.engines.kernels import hashing
 
         for start, stop in self._crew.pieces(first, end):
             with self._meter.phase("build_or_sort"):
-                hashing.fill(self._keys, start, stop, self._shift, self._bounds, self._table)
+                hashing.fill(
+                    self._keys, start, stop, self._shift, self._bounds, self._table, self._alone
+                )
 
     def probe(self, window: WindowTuples, first: int, end: int) -> None:
         """Look rows ``first`` to below ``end`` of the probe side up and emit the matches."""
         from streamjoin.engines.kernels import hashing
 
-        emitter = Emitter(self._meter, window)
+        emitter = Emitter(self._meter, window, self._alone)
         for start, stop in self._crew.pieces(first, end):
             state = np.array([start, 0], dtype=np.int64)
             while state[0] < stop:

@@ -4,9 +4,9 @@ A worker buffers tuples of both streams until they are ``delta`` percent of its 
 the window, sorts both subsets into a pair of runs, and joins the pair at once. When the window has
 ended, the runs of each stream are merged and the two results joined. Tuples whose runs were made
 together are skipped, as their pairs were emitted then; the row numbers identify them, since a run
-holds consecutive rows. Merging is done by the vectorised sort, which is faster than a scalar merge.
+holds consecutive rows. Runs are merged in passes that merge two each.
 
-Memory, each worker: 8 bytes for every tuple of its share, R's share being replicated in a group.
+Memory, each worker: 16 bytes for every tuple of its share, R's share being replicated in a group.
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamjoin.engines.base import Knob
+from streamjoin.engines.base import Knob, Report
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra.eager import (
     EagerEngine,
@@ -40,6 +40,7 @@ class _ProgressiveMerge(Worker):
         self._used = [0, 0]
         self._run_first = [0, 0]
         self._cuts: list[list[int]] = [[0], [0]]  # first rows of the runs, by stream
+        self._bounds: list[list[int]] = [[0], [0]]  # and their first tuples
         expected = sum(side.expected for side in sides)
         self._step = max(1, math.ceil(expected * int(job.knobs["delta"]) / 100))
 
@@ -56,18 +57,17 @@ class _ProgressiveMerge(Worker):
         """Make the last pair of runs, merge all, and join across."""
         if self._run_first != self._used:
             self._make_runs()
-        self._meter.holds(sum(self._used) * self._tuples[0].itemsize)
+        self._meter.holds(2 * sum(self._used) * self._tuples[0].itemsize)
         if len(self._cuts[0]) <= 2:  # one pair of runs, or none
             return
+        from streamjoin.engines.kernels.intra import merging
+
         merged: list[Tuples] = []
         for number in (0, 1):
             self._crew.check()
             with self._meter.phase("merge"):
                 tuples = self._tuples[number][: self._used[number]]
-                tuples.sort()
-                merged.append(tuples)
-        from streamjoin.engines.kernels.intra import merging
-
+                merged.append(merging.merge_in_passes(tuples, np.array(self._bounds[number])))
         (r, s), (r_cuts, s_cuts) = merged, (np.array(rows) for rows in self._cuts)
         state = np.array([0, 0, -1], dtype=np.int64)
         emitter = self._emitter
@@ -89,6 +89,7 @@ class _ProgressiveMerge(Worker):
                 run.sort()
                 runs.append(run)
             self._run_first[number] = self._used[number]
+            self._bounds[number].append(self._used[number])
             self._cuts[number].append(self._sides[number].at)
         r, s = runs
         state = np.array([0, 0, -1], dtype=np.int64)
@@ -107,6 +108,13 @@ class PmjJm(EagerEngine):
 
     name: ClassVar[str] = "pmj-jm"
     knobs: ClassVar[tuple[Knob, ...]] = (_DELTA,)
+
+    def prepare(self, job: Job, report: Report) -> None:
+        """Compile the kernels; a window of one tuple has no runs to merge."""
+        from streamjoin.engines.kernels.intra import merging
+
+        super().prepare(job, report)
+        merging.merge_in_passes(np.zeros(2, dtype=np.uint64), np.arange(3))
 
     def worker(
         self, sides: tuple[Side, Side], emitter: StampedEmitter, crew: Crew, job: Job

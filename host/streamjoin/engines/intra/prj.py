@@ -52,8 +52,9 @@ class Prj(LazyEngine):
         partitioner = _Partitioner(crew, meter)
         r, r_bounds = partitioner.divide(window.r_keys, bits)
         s, s_bounds = partitioner.divide(window.s_keys, bits)
-        # A side is scattered from one array into another.
-        meter.holds(r.nbytes + s.nbytes + max(r.nbytes, s.nbytes))
+        # In a second pass, a side is scattered from one array into another.
+        spare_bytes = max(r.nbytes, s.nbytes) if bits > PASS_BITS else 0
+        meter.holds(r.nbytes + s.nbytes + spare_bytes)
         with meter.phase("partition"):
             batches = _Batches(split_tasks(r_bounds, s_bounds, crew.threads))
         joiner = _Joiner(r, s, bits, batches, window, crew, meter)
@@ -73,40 +74,30 @@ class _Partitioner:
 
     def divide(self, keys: Codes, bits: int) -> tuple[Tuples, Int64s]:
         """Return the packed tuples by partition, and the partitions' bounds."""
-        from streamjoin.engines.kernels.intra import radix
-
-        tuples = np.empty(len(keys), dtype=np.uint64)
-
-        def pack(first: int, end: int) -> None:
-            for start, stop in self._crew.pieces(first, end):
-                with self._meter.phase("partition"):
-                    radix.pack(keys, start, stop, tuples)
-
-        self._crew.on_parts(pack, len(keys))
         first_bits = bits if bits <= PASS_BITS else bits // 2
-        tuples, bounds = self._first_pass(tuples, first_bits)
+        tuples, bounds = self._first_pass(keys, first_bits)
         if first_bits == bits:
             return tuples, bounds
         return self._second_pass(tuples, bounds, first_bits, bits - first_bits)
 
-    def _first_pass(self, tuples: Tuples, bits: int) -> tuple[Tuples, Int64s]:
-        """All threads scatter equal parts of the input, each to indices of its own."""
+    def _first_pass(self, keys: Codes, bits: int) -> tuple[Tuples, Int64s]:
+        """All threads pack and scatter equal parts of the input, each to indices of its own."""
         from streamjoin.engines.kernels.intra import radix
 
         threads = self._crew.threads
         counts = np.zeros((threads, 1 << bits), dtype=np.int64)
-        parts = [len(tuples) * part // threads for part in range(threads + 1)]
-        out = np.empty_like(tuples)
+        parts = [len(keys) * part // threads for part in range(threads + 1)]
+        out = np.empty(len(keys), dtype=np.uint64)
 
         def count(part: int) -> None:
             for first, end in self._crew.pieces(parts[part], parts[part + 1]):
                 with self._meter.phase("partition"):
-                    radix.histogram(tuples, first, end, 0, bits, counts[part])
+                    radix.key_histogram(keys, first, end, bits, counts[part])
 
         def move(part: int) -> None:
             for first, end in self._crew.pieces(parts[part], parts[part + 1]):
                 with self._meter.phase("partition"):
-                    radix.scatter(tuples, first, end, 0, bits, offsets[part], out)
+                    radix.key_scatter(keys, first, end, bits, offsets[part], out)
 
         self._crew.each(count, range(threads))
         # By partition, and within it by thread.
@@ -215,7 +206,7 @@ class _Joiner:
         """Take batches until there are none."""
         from streamjoin.engines.kernels.intra import radix
 
-        emitter = Emitter(self.meter, self.window)
+        emitter = Emitter(self.meter, self.window, self.crew.threads == 1)
         for tasks in self.batches:
             with self.meter.phase("build_or_sort"):
                 tuples, bounds_room = radix.table_room(tasks)

@@ -1,9 +1,9 @@
 """Sort-merge joins MWay and MPass: the IaWJ study, section 3.1.
 
-Both streams are divided by key range, each thread dividing an equal part of the input, which gives
-every range one run from each thread. Runs are sorted by NumPy's vectorised sort, merged range by
-range into a global order, and joined in a single pass. MWay merges all runs of a range at once with
-a tree of losers; MPass in successive passes of two.
+Both streams are divided by key range, each thread dividing an equal part of the input. What a range
+gets from a thread is cut into runs that fit a cache. Runs are sorted by NumPy's vectorised sort,
+merged range by range into a global order, and joined in a single pass. MWay merges all runs of a
+range at once, by a tree of merges in the cache; MPass in successive passes of two.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamjoin.engines.base import Knob
+from streamjoin.engines.base import Knob, Report
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.intra.lazy import LazyEngine
@@ -26,8 +26,11 @@ Tuples = NDArray[np.uint64]
 Int64s = NDArray[np.int64]
 Sort = Callable[[Tuples], None]
 
-RANGE_TUPLES = 1 << 16
-"""Target tuples of both streams in a range: half a megabyte, which fits an L2 cache."""
+RANGE_TUPLES = 1 << 18
+"""Target tuples of both streams in a range: two megabytes, about an L2 cache."""
+
+RUN_TUPLES = 1 << 15
+"""Maximum tuples of a run: a quarter of a megabyte, sorted within an L2 cache."""
 
 SAMPLES_PER_RANGE = 32
 
@@ -54,6 +57,11 @@ class _SortMerge(LazyEngine):
         Knob("simd", 1, "1 sorts with vector instructions, 0 without.", 0, 1),
     )
 
+    def prepare(self, job: Job, report: Report) -> None:
+        """Compile the kernels; a window of one tuple has nothing to merge."""
+        super().prepare(job, report)
+        self._merged(np.zeros(2, dtype=np.uint64), np.arange(3))
+
     def join_complete(self, window: WindowTuples, crew: Crew, job: Job, meter: Meter) -> None:
         """Divide, sort, merge, join."""
         with meter.phase("partition"):
@@ -64,7 +72,7 @@ class _SortMerge(LazyEngine):
         sort = _sorter(job)
 
         def work(_thread: int) -> None:
-            emitter = Emitter(meter, window)
+            emitter = Emitter(meter, window, crew.threads == 1)
             # next() on a count is one step of the interpreter: no two threads get the same.
             while (number := next(following)) <= len(splitters):
                 r, s = (self._sorted(side, side.of_range(number), sort, meter) for side in sides)
@@ -74,6 +82,7 @@ class _SortMerge(LazyEngine):
 
     def _sorted(self, side: _Runs, bounds: Int64s, sort: Sort, meter: Meter) -> Tuples:
         """Sort the runs of one range and merge them."""
+        bounds = cut_into_runs(bounds)
         with meter.phase("build_or_sort"):
             for first, end in itertools.pairwise(bounds.tolist()):
                 sort(side.tuples[first:end])
@@ -83,6 +92,15 @@ class _SortMerge(LazyEngine):
     def _merged(self, runs: Tuples, bounds: Int64s) -> Tuples:
         """Return neighbouring sorted runs as one."""
         raise AssertionError("a subclass merges")
+
+
+def cut_into_runs(bounds: Int64s) -> Int64s:
+    """Return bounds of runs of at most :data:`RUN_TUPLES` tuples within the given bounds."""
+    parts = [
+        np.arange(first, end, RUN_TUPLES, dtype=np.int64)
+        for first, end in itertools.pairwise(bounds.tolist())
+    ]
+    return np.concatenate([*parts, bounds[-1:]])
 
 
 def _sorter(job: Job) -> Sort:
@@ -111,14 +129,10 @@ class MWay(_SortMerge):
     def _merged(self, runs: Tuples, bounds: Int64s) -> Tuples:
         from streamjoin.engines.kernels.intra import merging
 
-        if len(bounds) == 2:
+        if len(bounds) <= 2:  # one run, or none
             return runs
         out = np.empty_like(runs)
-        if len(bounds) == 3:
-            first, middle, end = bounds.tolist()
-            merging.merge_two(runs, first, middle, end, out)
-        else:
-            merging.merge_many(runs, bounds, out)
+        merging.merge_many(runs, bounds, out)
         return out
 
 
@@ -130,16 +144,7 @@ class MPass(_SortMerge):
     def _merged(self, runs: Tuples, bounds: Int64s) -> Tuples:
         from streamjoin.engines.kernels.intra import merging
 
-        spare = np.empty_like(runs) if len(bounds) > 2 else runs
-        while len(bounds) > 2:
-            if len(bounds) % 2 == 0:  # an odd run is merged with nothing
-                bounds = np.append(bounds, bounds[-1])
-            for index in range(0, len(bounds) - 1, 2):
-                first, middle, end = bounds[index : index + 3].tolist()
-                merging.merge_two(runs, first, middle, end, spare)
-            runs, spare = spare, runs
-            bounds = bounds[::2]
-        return runs
+        return merging.merge_in_passes(runs, bounds)
 
 
 def _splitters(window: WindowTuples, ranges: int, threads: int) -> Codes:

@@ -17,14 +17,24 @@ from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import encode_keys, prepare_keys
 from streamjoin.engines.job import Job
-from streamjoin.metrics import SMALL_PAIRS, Meter
+from streamjoin.memory import prefer_huge_pages, reserved
+from streamjoin.metrics import Meter
 from streamjoin.tuples import Int64s
 
 OUTPUT_PAIRS = 1 << 20
 """Maximum pairs of a thread's buffer: large enough for huge pages, small enough to flush often."""
 
+RESERVED_PAIRS = 1 << 25
+"""Maximum pairs that a thread of its own reserves room for: 256 MB of addresses."""
+
+HUGE_FROM_PAIRS = 1 << 15
+"""Pairs from which on a buffer's pages are huge: small results would clear more than they fill."""
+
 MIN_ROOM = 1024
 """Minimum pairs that a buffer must have room for; otherwise a thread gets a new one."""
+
+_PREPARED: set[tuple[object, ...]] = set()
+"""Engines and their knobs whose kernels this process has compiled or loaded."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +68,29 @@ class WindowTuples:
 
 
 class Emitter:
-    """Gives one thread a buffer for matches and emits them without a copy."""
+    """Gives one thread a buffer for matches and emits them without a copy.
 
-    def __init__(self, meter: Meter, window: WindowTuples) -> None:
-        self._meter, self._window = meter, window
+    A thread that joins ``alone`` reserves room for all its matches, of which only what is written
+    takes memory: they follow one another, and the result is not put together from parts.
+    """
+
+    def __init__(self, meter: Meter, window: WindowTuples, alone: bool) -> None:
+        self._meter, self._window, self._alone = meter, window, alone
         self._out: Codes = np.empty((2, 0), dtype=np.uint32)
+        self._huge = False
+        self._emitted = 0
 
     def buffer(self, likely: int) -> tuple[Codes, Codes]:
         """Return a buffer for matches, of which about ``likely`` are expected in all."""
         if self._out.shape[1] < MIN_ROOM:
-            self._out = np.empty((2, min(OUTPUT_PAIRS, max(MIN_ROOM, likely))), dtype=np.uint32)
-        return self._out[0], self._out[1]
+            if self._alone:
+                maximum = len(self._window.r_keys) * len(self._window.s_keys) + MIN_ROOM
+                room = min(RESERVED_PAIRS, maximum)
+                self._out, self._huge = reserved(2 * room, np.uint32).reshape(2, room), False
+            else:
+                room = min(OUTPUT_PAIRS, max(MIN_ROOM, likely))
+                self._out = np.empty((2, room), dtype=np.uint32)
+        return self._out[0, :OUTPUT_PAIRS], self._out[1, :OUTPUT_PAIRS]
 
     def emit(
         self, r_rows: Codes, s_rows: Codes, produced_us: NDArray[np.float64] | float | None = None
@@ -78,9 +100,12 @@ class Emitter:
             r_rows += np.uint32(self._window.r_first)
         if self._window.s_first:
             s_rows += np.uint32(self._window.s_first)
-        if len(r_rows) >= SMALL_PAIRS:  # else they are copied, and the buffer is free again
+        if self._meter.emit(r_rows, s_rows, produced_us):  # else the buffer is free again
             self._out = self._out[:, len(r_rows) :]
-        self._meter.emit(r_rows, s_rows, produced_us)
+            self._emitted += len(r_rows)
+        if self._alone and not self._huge and self._emitted >= HUGE_FROM_PAIRS:
+            prefer_huge_pages(self._out)
+            self._huge = True
 
 
 class IntraWindowEngine(Engine):
@@ -100,9 +125,12 @@ class IntraWindowEngine(Engine):
 
     def prepare(self, job: Job, report: Report) -> None:
         """Compile the kernels, or load them from the cache, by joining a window of one."""
-        one = np.zeros(1, dtype=np.uint32)
-        with Crew(1) as crew:
-            self.join_window(WindowTuples(one, one), crew, job, Meter())
+        prepared = (self.name, *job.knobs.items())
+        if prepared not in _PREPARED:
+            one = np.zeros(1, dtype=np.uint32)
+            with Crew(1) as crew:
+                self.join_window(WindowTuples(one, one), crew, job, Meter())
+            _PREPARED.add(prepared)
         prepare_keys(job.r, job.s, job.predicate)
 
     def run(self, job: Job, prepared: None, meter: Meter) -> None:

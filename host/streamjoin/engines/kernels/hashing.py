@@ -2,7 +2,8 @@
 
 ``bounds[bucket]`` is where a bucket begins in ``table`` and ``bounds[bucket + 1]`` where it ends,
 so that a probe reads two memory locations, however many tuples share its key. Any number of threads
-build it at once in two passes, with one atomic step a tuple in each: they count the tuples of each
+build it at once in two passes, with one atomic step a tuple in each (a plain one if a thread is
+alone, as atomic ones wait for one another's cache lines): they count the tuples of each
 bucket, a prefix sum of the counts gives the buckets' ends, and tuples are written from each
 bucket's end downwards.
 """
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamjoin.engines.kernels.atomics import fetch_add
 from streamjoin.engines.kernels.jit import inlined, kernel
-from streamjoin.engines.kernels.prefetch import AHEAD, prefetch
+from streamjoin.engines.kernels.prefetch import AHEAD, prefetch, prefetch_to_write
 
 Codes = NDArray[np.uint32]
 Tuples = NDArray[np.uint64]
@@ -31,7 +32,7 @@ def _bucket(key: np.uint32, shift: np.uint64) -> np.uint64:
 
 
 @kernel
-def count(keys: Codes, first: int, end: int, shift: int, bounds: Codes) -> None:
+def count(keys: Codes, first: int, end: int, shift: int, bounds: Codes, alone: bool) -> None:
     """Count rows ``first`` to below ``end`` by bucket; threads may run it at once.
 
     Parameters
@@ -44,16 +45,23 @@ def count(keys: Codes, first: int, end: int, shift: int, bounds: Codes) -> None:
         64 minus the table's bucket bits.
     bounds : ndarray of uint32, shape (buckets + 1,)
         Zero before.
+    alone : bool
+        Whether no other thread counts.
     """
     down, last = U64(shift), U64(end)
     for row in range(U64(first), last):
         ahead = row + U64(AHEAD)
         prefetch(bounds, _bucket(keys[ahead if ahead < last else row], down))
-        fetch_add(bounds, _bucket(keys[row], down), U32(1))
+        if alone:
+            bounds[_bucket(keys[row], down)] += U32(1)
+        else:
+            fetch_add(bounds, _bucket(keys[row], down), U32(1))
 
 
 @kernel
-def fill(keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: Tuples) -> None:
+def fill(
+    keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: Tuples, alone: bool
+) -> None:
     """Write rows ``first`` to below ``end`` to their buckets; threads may run it at once.
 
     Parameters
@@ -65,13 +73,22 @@ def fill(keys: Codes, first: int, end: int, shift: int, bounds: Codes, table: Tu
         number of rows.
     table : ndarray of uint64, shape (rows,)
         Receives ``key << 32 | row``.
+    alone : bool
+        Whether no other thread writes.
     """
     down, last = U64(shift), U64(end)
     for row in range(U64(first), last):
-        ahead = row + U64(AHEAD)
-        prefetch(bounds, _bucket(keys[ahead if ahead < last else row], down))
+        far, near = row + U64(2 * AHEAD), row + U64(AHEAD)
+        prefetch(bounds, _bucket(keys[far if far < last else row], down))
+        target = bounds[_bucket(keys[near if near < last else row], down)]
+        prefetch_to_write(table, U64(target - U32(1)))
         key = keys[row]
-        behind = fetch_add(bounds, _bucket(key, down), DOWN)
+        bucket = _bucket(key, down)
+        if alone:
+            behind = bounds[bucket]
+            bounds[bucket] = behind - U32(1)
+        else:
+            behind = fetch_add(bounds, bucket, DOWN)
         table[U64(behind - U32(1))] = U64(key) << U64(32) | row
 
 

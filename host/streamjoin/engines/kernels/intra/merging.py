@@ -17,6 +17,9 @@ U32, U64 = np.uint32, np.uint64
 ROW_MASK = U64(0xFFFFFFFF)
 LAST = U64(0xFFFFFFFFFFFFFFFF)
 
+TREE_TUPLES = 1 << 12
+"""Maximum heads of runs that are merged together: two buffers of 32 KiB."""
+
 GUIDE_BITS = 12
 """log2 of the maximum steps into which the keys are cut; for each step the guide names the splitter
 at which the search for a key's range begins."""
@@ -82,11 +85,10 @@ def range_scatter(
         offsets[at] += 1
 
 
-@kernel
-def merge_two(runs: Tuples, first: int, middle: int, end: int, out: Tuples) -> None:
-    """Merge two neighbouring sorted runs into the same indices of ``out``."""
-    left, right, index = U64(first), U64(middle), U64(first)
-    left_end, right_end = U64(middle), U64(end)
+@inlined
+def _merge_rest(
+    runs: Tuples, left: int, left_end: int, right: int, right_end: int, out: Tuples, index: int
+) -> None:
     while left < left_end and right < right_end:
         a, b = runs[left], runs[right]
         take = a <= b
@@ -105,8 +107,70 @@ def merge_two(runs: Tuples, first: int, middle: int, end: int, out: Tuples) -> N
 
 
 @kernel
+def merge_pair(
+    runs: Tuples, first: int, first_end: int, second: int, second_end: int, out: Tuples, at: int
+) -> None:
+    """Merge two sorted runs of an array to index ``at`` of ``out``.
+
+    Both halves of the output are written in turn, for a merge waits for its last comparison: where
+    the second half begins in both runs is found by bisection.
+    """
+    lefts, rights = first_end - first, second_end - second
+    half = (lefts + rights) // 2
+    low, high = max(0, half - rights), min(half, lefts)
+    while low < high:  # how many of the lower half are of the first run
+        taken = (low + high) // 2
+        if runs[U64(first + taken)] < runs[U64(second + half - taken - 1)]:
+            low = taken + 1
+        else:
+            high = taken
+    left, right, index = U64(first), U64(second), U64(at)
+    left_2, right_2, index_2 = U64(first + low), U64(second + half - low), U64(at + half)
+    left_end, right_end = left_2, right_2
+    last_left, last_right = U64(first_end), U64(second_end)
+    while left < left_end and right < right_end and left_2 < last_left and right_2 < last_right:
+        a, b, c, d = runs[left], runs[right], runs[left_2], runs[right_2]
+        take, take_2 = a <= b, c <= d
+        out[index] = a if take else b
+        out[index_2] = c if take_2 else d
+        left += U64(take)
+        right += U64(not take)
+        left_2 += U64(take_2)
+        right_2 += U64(not take_2)
+        index += U64(1)
+        index_2 += U64(1)
+    _merge_rest(runs, left, left_end, right, right_end, out, index)
+    _merge_rest(runs, left_2, last_left, right_2, last_right, out, index_2)
+
+
+def merge_in_passes(runs: Tuples, bounds: Int64s) -> Tuples:
+    """Merge neighbouring sorted runs in passes that merge two each; ``runs`` is overwritten.
+
+    Parameters
+    ----------
+    runs : ndarray of uint64
+        The runs.
+    bounds : ndarray of int64, shape (runs + 1,)
+        First index of each run, and the end of the last.
+    """
+    spare = np.empty_like(runs) if len(bounds) > 2 else runs
+    while len(bounds) > 2:
+        if len(bounds) % 2 == 0:  # an odd run is merged with nothing
+            bounds = np.append(bounds, bounds[-1])
+        for index in range(0, len(bounds) - 1, 2):
+            first, middle, end = bounds[index : index + 3].tolist()
+            merge_pair(runs, first, middle, middle, end, spare, first)
+        runs, spare = spare, runs
+        bounds = bounds[::2]
+    return runs
+
+
+@kernel
 def merge_many(runs: Tuples, bounds: Int64s, out: Tuples) -> None:
-    """Merge neighbouring sorted runs in one pass, with a tree of losers.
+    """Merge neighbouring sorted runs in one pass over memory.
+
+    The heads of all runs, up to a common bound, are merged by a tree of two-way merges whose
+    buffers stay in the cache, as the multi-way merge of Balkesen et al. does; then the next ones.
 
     Parameters
     ----------
@@ -118,41 +182,49 @@ def merge_many(runs: Tuples, bounds: Int64s, out: Tuples) -> None:
         Receives the merged runs at the same indices.
     """
     count = len(bounds) - 1
-    leaves = 1
-    while leaves < count:
-        leaves *= 2
-    nexts = np.zeros(leaves, dtype=np.int64)
-    heads = np.full(leaves, LAST, dtype=np.uint64)
-    live = np.zeros(leaves, dtype=np.bool_)
-    for run in range(count):
-        nexts[run] = bounds[run]
-        live[run] = bounds[run] < bounds[run + 1]
-        if live[run]:
-            heads[run] = runs[bounds[run]]
-    # losers[node] is the run that lost there; a run that ended loses to any other.
-    losers = np.zeros(leaves, dtype=np.int64)
-    winners = np.zeros(2 * leaves, dtype=np.int64)
-    for leaf in range(leaves):
-        winners[leaves + leaf] = leaf
-    for node in range(leaves - 1, 0, -1):
-        a, b = winners[2 * node], winners[2 * node + 1]
-        b_wins = live[b] and (not live[a] or heads[b] < heads[a])
-        winners[node] = b if b_wins else a
-        losers[node] = a if b_wins else b
-    winner = winners[1]
-    for index in range(bounds[0], bounds[count]):
-        out[index] = heads[winner]
-        nexts[winner] += 1
-        live[winner] = nexts[winner] < bounds[winner + 1]
-        if live[winner]:
-            heads[winner] = runs[nexts[winner]]
-        node = (leaves + winner) // 2
-        while node >= 1:
-            other = losers[node]
-            if live[other] and (not live[winner] or heads[other] < heads[winner]):
-                losers[node] = winner
-                winner = other
-            node //= 2
+    share = max(1, TREE_TUPLES // count)
+    nexts, ends = bounds[:-1].copy(), bounds[1:].copy()
+    cuts = np.zeros(count // 2 + 2, dtype=np.int64)
+    source = np.empty(share * count, dtype=np.uint64)
+    target = np.empty(share * count, dtype=np.uint64)
+    at = bounds[0]
+    while at < bounds[count]:
+        highest = LAST
+        for run in range(count):
+            if nexts[run] + share < bounds[run + 1]:
+                highest = min(highest, runs[U64(nexts[run] + share - 1)])
+        for run in range(count):  # no run has more than its share of heads up to the highest
+            low, high = nexts[run], min(nexts[run] + share, bounds[run + 1])
+            while low < high:
+                middle = (low + high) // 2
+                if runs[U64(middle)] <= highest:
+                    low = middle + 1
+                else:
+                    high = middle
+            ends[run] = low
+        pieces = 0
+        for run in range(0, count, 2):
+            other = run + 1 if run + 1 < count else run
+            second = nexts[other] if other > run else ends[run]
+            length = ends[run] - nexts[run] + ends[other] - second
+            into, index = (out, at) if count <= 2 else (source, cuts[pieces])
+            merge_pair(runs, nexts[run], ends[run], second, ends[other], into, index)
+            pieces += 1
+            cuts[pieces] = cuts[pieces - 1] + length
+        total = cuts[pieces]
+        while pieces > 1:
+            merged = 0
+            for piece in range(0, pieces, 2):
+                first, middle = cuts[piece], cuts[piece + 1]
+                end = cuts[min(piece + 2, pieces)]
+                into, index = (out, at) if pieces == 2 else (target, first)
+                merge_pair(source, first, middle, middle, end, into, index)
+                merged += 1
+                cuts[merged] = end
+            source, target, pieces = target, source, merged
+        for run in range(count):
+            nexts[run] = ends[run]
+        at += total
 
 
 @kernel

@@ -17,17 +17,71 @@ Int64s = NDArray[np.int64]
 U32, U64 = np.uint32, np.uint64
 ROW_MASK = U64(0xFFFFFFFF)
 
+LINE_TUPLES = 8
+"""Tuples of a cache line."""
+
 
 @inlined
 def _hash(packed: np.uint64) -> np.uint32:
     return U32(U32(packed >> U64(32)) * U32(0x9E3779B1))
 
 
+@inlined
+def _hash_key(key: np.uint32) -> np.uint32:
+    return U32(key * U32(0x9E3779B1))
+
+
 @kernel
-def pack(keys: Codes, first: int, end: int, out: Tuples) -> None:
-    """Write ``key << 32 | row`` for rows ``first`` to below ``end``."""
+def key_histogram(keys: Codes, first: int, end: int, bits: int, counts: Int64s) -> None:
+    """Count rows ``first`` to below ``end`` by partition: the upper ``bits`` of the hash."""
+    shift = U32(32 - bits)
     for row in range(U64(first), U64(end)):
-        out[row] = U64(keys[row]) << U64(32) | row
+        counts[U64(_hash_key(keys[row]) >> shift)] += 1
+
+
+@kernel
+def key_scatter(keys: Codes, first: int, end: int, bits: int, offsets: Int64s, out: Tuples) -> None:
+    """Pack rows ``first`` to below ``end`` and move them to their partitions.
+
+    A partition's tuples are gathered until they fill a cache line of the output: the lines being
+    filled stay in the cache, and only whole lines touch the output's pages.
+
+    Parameters
+    ----------
+    keys : ndarray of uint32
+        The stream's keys.
+    first, end : int
+        Rows to move.
+    bits : int
+        Radix bits.
+    offsets : ndarray of int64, shape (partitions,)
+        Index of each partition's next tuple; advanced.
+    out : ndarray of uint64
+        Receives ``key << 32 | row``.
+    """
+    shift = U32(32 - bits)
+    lines = np.empty(LINE_TUPLES << bits, dtype=np.uint64)
+    starts = offsets.copy()
+    last = U64(LINE_TUPLES - 1)
+    for row in range(U64(first), U64(end)):
+        key = keys[row]
+        partition = U64(_hash_key(key) >> shift)
+        index = U64(offsets[partition])
+        offsets[partition] = np.int64(index) + 1
+        line, slot = partition * U64(LINE_TUPLES), index & last
+        lines[line + slot] = U64(key) << U64(32) | row
+        if slot == last:
+            base = index - last
+            if np.int64(base) >= starts[partition]:
+                for each in range(U64(LINE_TUPLES)):
+                    out[base + each] = lines[line + each]
+            else:  # its first line is not all its own
+                for each in range(U64(starts[partition]) & last, U64(LINE_TUPLES)):
+                    out[base + each] = lines[line + each]
+    for number in range(len(offsets)):
+        rest = max(starts[number], offsets[number] & ~np.int64(LINE_TUPLES - 1))
+        for index in range(U64(rest), U64(offsets[number])):
+            out[index] = lines[U64(number * LINE_TUPLES) + (index & last)]
 
 
 @kernel
@@ -42,11 +96,7 @@ def histogram(tuples: Tuples, first: int, end: int, skip: int, bits: int, counts
 def scatter(
     tuples: Tuples, first: int, end: int, skip: int, bits: int, offsets: Int64s, out: Tuples
 ) -> None:
-    """Move tuples to their partitions; ``offsets`` holds each one's next index and is advanced.
-
-    Plain stores: at up to 10 bits a pass every partition keeps its own cache line and page, and
-    buffers for write combining do not pay.
-    """
+    """Move tuples to finer partitions; ``offsets`` holds each one's next index and is advanced."""
     shift, left = U32(32 - bits), U32(skip)
     for index in range(U64(first), U64(end)):
         packed = tuples[index]

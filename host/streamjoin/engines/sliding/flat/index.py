@@ -64,7 +64,7 @@ class Output(Protocol):
         """Count the time inside."""
         ...
 
-    def emit(self, r_rows: Rows, s_rows: Rows) -> None:
+    def emit(self, r_rows: Rows, s_rows: Rows) -> object:
         """Add pairs."""
         ...
 

@@ -17,7 +17,7 @@ from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
 from streamjoin.engines.session import Arriving, Fits, Kept, NumberedPairs, Session
 from streamjoin.engines.sliding.flat.index import FlatIndex
-from streamjoin.metrics import check_room
+from streamjoin.errors import check_room
 from streamjoin.tuples import Int64s, Stream, arrival_positions
 
 if TYPE_CHECKING:
