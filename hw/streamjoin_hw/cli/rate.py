@@ -42,7 +42,7 @@ def configure(action: argparse.ArgumentParser) -> None:
     ):
         action.add_argument(flag, metavar="A,B,...", help=help_line)
     action.add_argument(
-        "--tuples", type=int, metavar="COUNT", help="of each run (50000; 20000 where cores scan)"
+        "--tuples", type=int, metavar="COUNT", help="of each run (50000; 20480 where cores scan)"
     )
     action.add_argument("--seed", type=int, default=1, metavar="SEED", help="default 1")
     action.add_argument("--json", action="store_true", help="print JSON")
@@ -113,7 +113,7 @@ def _loads(arguments: argparse.Namespace, params: DesignParams) -> "list[Load]":
     sides = _among("--sides", usual_sides if arguments.sides is None else arguments.sides, SIDES)
     tuples = arguments.tuples
     if tuples is None:
-        tuples = 20_000 if scans else 50_000
+        tuples = 20_480 if scans else 50_000
     if tuples < 1:
         raise UsageError(f"--tuples must be at least 1, not {tuples}")
     return [
