@@ -8,6 +8,8 @@ RANDOM = "test_split.py::test_random_inputs_are_exact_and_in_order"
 LONG = "test_split.py::test_long_passes_over_changing_windows_are_exact"
 TIMES = "test_split.py::test_time_windows_are_exact"
 MASKED = "test_split.py::test_a_masked_core_costs_the_share_that_it_stores"
+QUEUE = "test_split_parts.py::test_a_queue_keeps_order_and_is_as_deep_as_it_says"
+AHEAD = "test_split_parts.py::test_a_half_works_while_the_other_has_more_to_do"
 BATCH = "test_split_parts.py::test_a_batch_knows_what_its_probes_meet_and_the_time_of_what_expires"
 
 SPLIT_MUTATIONS = {
@@ -138,7 +140,7 @@ SPLIT_MUTATIONS = {
             "served.eq(0)",
             "a fork hands a tuple again to who has it already",
         ),
-        "test_split.py::test_a_fork_hands_every_payload_to_every_taker_once[False]",
+        "test_split.py::test_a_fork_hands_every_payload_to_every_taker_once",
         "Error",
     ),
     "split-dropped-expires-again": Mutation(
@@ -268,7 +270,87 @@ SPLIT_MUTATIONS = {
             "front.ready.eq(ready.any())",
             "a fork takes the next tuple before every core has the last one",
         ),
-        "test_split.py::test_a_fork_hands_every_payload_to_every_taker_once[True]",
+        "test_split.py::test_a_fork_hands_every_payload_to_every_taker_once",
         "Error",
+    ),
+    "split-queue-reads-too-early": Mutation(
+        Fault(
+            "rtl.split.queue",
+            "memory.read_port(transparent_for=(write,))",
+            "memory.read_port()",
+            "a payload is read in the cycle in which it is written",
+        ),
+        QUEUE,
+        "not in order",
+    ),
+    "split-queue-lets-by": Mutation(
+        Fault(
+            "rtl.split.queue",
+            "(self.busy | ~self.o.ready)",
+            "~self.o.ready",
+            "a payload is taken to have passed although others are before it",
+        ),
+        QUEUE,
+        "Error",
+    ),
+    "split-queue-written-over": Mutation(
+        Fault(
+            "rtl.split.queue",
+            "self.i.ready.eq(level != self.places)",
+            "self.i.ready.eq(1)",
+            "a full queue takes more",
+        ),
+        QUEUE,
+        "more than it holds",
+    ),
+    "split-queue-goes-round-early": Mutation(
+        Fault(
+            "rtl.split.queue",
+            "start.eq(start + leaves)",
+            "start.eq(Mux(start == self.places - 2, 0, start + leaves))",
+            "the first payload is looked for one place short of the end",
+        ),
+        QUEUE,
+        "Error",
+    ),
+    "split-queued-twice": Mutation(
+        Fault(
+            "rtl.split.array",
+            "queue.i.valid.eq(self.i.valid & room)",
+            "queue.i.valid.eq(self.i.valid)",
+            "a tuple enters one half while the other half has no place for it",
+        ),
+        f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",
+        "Error",
+    ),
+    "split-queues-forgotten": Mutation(
+        Fault(
+            "rtl.split.array",
+            "places = queue_places(params)",
+            "places = 1 + 0 * queue_places(params)",
+            "a half waits for the other",
+        ),
+        AHEAD,
+        "found a place",
+    ),
+    "split-sides-of-the-queued-forgotten": Mutation(
+        Fault(
+            "rtl.split.combiner",
+            "2 * queue_places(params)",
+            "0 * queue_places(params) - 28",
+            "so few sides are remembered that the queues stay empty",
+        ),
+        AHEAD,
+        "found a place",
+    ),
+    "split-queue-not-busy": Mutation(
+        Fault(
+            "rtl.split.array",
+            "queue.busy for queue in queues",
+            "0 & queue.busy for queue in queues",
+            "the design ends an input while results are queued",
+        ),
+        "test_split_parts.py::test_an_array_is_busy_while_results_are_queued",
+        "idle although results are queued",
     ),
 }

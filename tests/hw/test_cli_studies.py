@@ -5,12 +5,15 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.hw.commands import run
 
 from streamjoin_common.contract import ParameterError
+from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
 from streamjoin_hw.formal import prove
+from streamjoin_hw.studies.rate.loads import SIDES, Load, draw, most_comparisons
 
 
 def test_prove_prints_a_table_of_what_holds(
@@ -122,10 +125,15 @@ def test_a_window_or_seed_that_is_none_is_refused(
         (("--windows", "8,x"), "--windows must be integers from 1 up, as in 1,2,4, not 'x'"),
         (("--rates", "-1"), "--rates must be numbers from 0 up, as in 1,2,4, not '-1'"),
         (("--keys", "some"), "--keys must be among uniform, zipf, zipf-both, not 'some'"),
+        (
+            ("--sides", "runs-46"),
+            "--sides must be among alternate, random, runs-64, bursts-1024, r-90, one-sided, not "
+            "'runs-46': did you mean runs-64?",
+        ),
         (("--windows", "8", "--tuples", "0"), "--tuples must be at least 1, not 0"),
         (
-            ("--param", "terms=equi:int32,band:int32"),
-            "--param terms must be one equi term, without timestamps and theta",
+            ("--param", "timestamp_bits=12"),
+            "--param terms must be equi and band, without timestamps and theta",
         ),
     ],
 )
@@ -173,3 +181,42 @@ def test_rates_are_a_row_for_each_load(capsys: pytest.CaptureFixture[str]) -> No
     ]
     assert all(row["cycles_per_tuple"] >= max(1, row["owed_per_tuple"]) for row in rows)
     assert {row["verdict"] for row in rows} == {"exact"}
+
+
+@pytest.mark.parametrize("preset", ["tiny-split", "tiny-band"])
+def test_rates_of_scanning_cores_are_a_row_for_each_order_of_sides(
+    preset: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("rate", "--preset", preset, "--tuples", "1500", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["sides"] for row in rows] == list(SIDES)
+    assert {row["verdict"] for row in rows} == {"exact"}
+    for row in rows:
+        assert row["comparisons_per_cycle"] <= 1.01 * row["at_most"]
+        assert row["at_most"] <= row["peak"]
+    if preset == "tiny-band":
+        # A tuple a step, whatever its side: the closed form but for the way in and out.
+        assert all(row["comparisons_per_cycle"] > 0.95 * row["at_most"] for row in rows)
+
+
+def test_loads_have_the_sides_that_they_name() -> None:
+    for kind, share in SIDES.items():
+        filling, measured = draw(Load(40, 1, "uniform", 4096, 3, kind))
+        assert 0.3 < filling.sides.mean() < 0.7
+        assert abs(np.count_nonzero(measured.sides == 0) / 4096 - share) < 0.03, kind
+        edges = np.count_nonzero(np.diff(measured.sides))
+        exact = {"alternate": 4095, "runs-64": 63, "bursts-1024": 3, "one-sided": 0}
+        assert edges == exact.get(kind, edges)
+
+
+def test_the_most_comparisons_are_what_the_busier_half_or_the_step_allows() -> None:
+    def most(preset: str, sides: str) -> float | None:
+        params = PRESETS[preset]
+        return most_comparisons(params, Load(params.window_capacity, 1, "uniform", 1, 1, sides))
+
+    assert most("pynq-z2", "random") == 2 * 17 * 4 * 8
+    assert most("pynq-z2", "one-sided") == 17 * 4 * 8
+    assert most("pynq-z2", "r-90") == pytest.approx(17 * 4 * 8 / 0.9)
+    assert most("tiny", "one-sided") == most("tiny", "alternate") == 4 * 4
+    assert most("tiny-split", "alternate") == 3 * 8, "a tuple a cycle"
+    assert most("tiny-hash", "random") is None

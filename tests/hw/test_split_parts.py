@@ -4,12 +4,15 @@ import dataclasses
 import random
 from typing import Any
 
+from amaranth.lib import data
 from tests.hw.checks import simulate
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.collector import Collector
 from streamjoin_hw.rtl.split.combiner import Combiner, sides_kept
 from streamjoin_hw.rtl.split.layouts import body_layout
+from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.split.trees import StarMerger
 
 PARAMS = DesignParams(design="splitjoin", cores=4, segment_tuples=2, order="outer")
@@ -143,3 +146,102 @@ def test_a_batch_knows_what_its_probes_meet_and_the_time_of_what_expires() -> No
         assert not ctx.get(collector.waiting)
 
     simulate(collector, testbench)
+
+
+def test_a_queue_keeps_order_and_is_as_deep_as_it_says() -> None:
+    queue = Queue(data.StructLayout({"number": 8}), 8)
+    chance = random.Random(7)
+
+    async def testbench(ctx: Any) -> None:
+        sent, given, offered = 0, [], None
+        for cycle in range(1000):
+            # Now and then it fills up, and empties.
+            ctx.set(queue.i.valid, cycle // 40 % 3 != 2 and chance.random() < 0.8)
+            ctx.set(queue.i.payload, {"number": sent % 251})
+            ctx.set(queue.o.ready, cycle // 40 % 3 != 0 and chance.random() < 0.8)
+            takes = ctx.get(queue.i.valid) and ctx.get(queue.i.ready)
+            assert ctx.get(queue.busy) == (sent > len(given))
+            assert sent - len(given) <= 8, "more than it holds"
+            if ctx.get(queue.i.valid) and sent - len(given) < 8:
+                assert takes, "less than it holds"
+            valid, number = ctx.get(queue.o.valid), ctx.get(queue.o.p.number)
+            assert valid or not ctx.get(queue.i.valid), "a cycle is lost"
+            assert offered is None or (valid and number == offered), "not in order"
+            offered = number if valid and not ctx.get(queue.o.ready) else None
+            if valid and ctx.get(queue.o.ready):
+                assert number == len(given) % 251, "not in order"
+                given.append(number)
+            sent += takes
+            await ctx.tick()
+        assert len(given) > 250
+
+    simulate(queue, testbench)
+
+
+def small_array(order: str, cores: int) -> SplitArray:
+    """Make cores whose pass takes 8 cycles for 2 probes."""
+    shape = {"cores": cores, "segment_tuples": 8, "probes": 2, "window_memory": "bram"}
+    return SplitArray(DesignParams(design="splitjoin", order=order, **shape))
+
+
+async def fill(ctx: Any, array: SplitArray, sides: list[int], *, alike: bool = False) -> int:
+    """Give tuples as fast as they are taken; returns the cycles."""
+    stored, cycles = [0, 0], 0
+    for number, side in enumerate(sides):
+        body = (0 if alike else number) | number << 32
+        tuple_ = {"side": side, "body": body, "full": stored[side] >= 8 * array.params.cores}
+        ctx.set(array.i.payload, tuple_)
+        ctx.set(array.i.valid, 1)
+        while not ctx.get(array.i.ready):
+            await ctx.tick()
+            cycles += 1
+            assert cycles < 3000, "no tuple is taken"
+        stored[side] += 1
+        await ctx.tick()
+        cycles += 1
+    ctx.set(array.i.valid, 0)
+    return cycles
+
+
+async def start(ctx: Any, array: SplitArray) -> None:
+    """Empty the array, with the order that it is built for."""
+    if array.params.order != "none":
+        ctx.set(array.order, 1)
+    ctx.set(array.idle, 1)
+    ctx.set(array.clear, 1)
+    await ctx.tick()
+    ctx.set(array.clear, 0)
+    ctx.set(array.idle, 0)
+
+
+def test_a_half_works_while_the_other_has_more_to_do() -> None:
+    array = small_array("outer", 2)
+
+    async def testbench(ctx: Any) -> None:
+        await start(ctx, array)
+        ctx.set(array.results.ready, 1)
+        ctx.set(array.punctuate, 1)
+        runs = [number // 12 % 2 for number in range(72)]
+        for sides in ([1] * 16 + [0] * 16, runs):
+            taken = cycles = await fill(ctx, array, sides)
+            while ctx.get(array.busy):
+                await ctx.tick()
+                cycles += 1
+        assert taken == len(runs), "not all tuples found a place"
+        # Three runs of each side are 18 passes of 8 cycles in each half, and tuples to store.
+        assert cycles < 265, "a half waits for the other"
+
+    simulate(array, testbench)
+
+
+def test_an_array_is_busy_while_results_are_queued() -> None:
+    array = small_array("none", 1)
+
+    async def testbench(ctx: Any) -> None:
+        await start(ctx, array)
+        await fill(ctx, array, [1, 0, 0, 0, 0], alike=True)
+        await ctx.tick().repeat(60)
+        assert ctx.get(array.results.valid)
+        assert ctx.get(array.busy), "idle although results are queued"
+
+    simulate(array, testbench)

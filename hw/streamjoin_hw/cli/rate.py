@@ -2,13 +2,17 @@
 
 import argparse
 import json
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.contract import DesignParams, TermKind
 from streamjoin_common.errors import UsageError
 from streamjoin_common.suggestions import did_you_mean
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.terminal import built_model, print_table, progress
+
+if TYPE_CHECKING:
+    from streamjoin_hw.studies.rate.loads import Load
 
 USUAL_PRESET = "pynq-z2-hash"
 USUAL_WINDOWS = "256,1024,8192"
@@ -18,15 +22,27 @@ USUAL_KEYS = "uniform,zipf"
 
 def configure(action: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    for flag, default, help_line in (
-        ("--windows", None, f"count windows of both sides in tuples ({USUAL_WINDOWS}, as held)"),
-        ("--rates", USUAL_RATES, "matches that a tuple owes on average"),
-        ("--keys", USUAL_KEYS, "uniform, zipf (R by Zipf's law, S evenly) or zipf-both"),
+    for flag, help_line in (
+        (
+            "--windows",
+            f"count windows of both sides in tuples ({USUAL_WINDOWS}, as held; "
+            "all that is held where cores scan)",
+        ),
+        ("--rates", f"matches that a tuple owes on average ({USUAL_RATES}; 1 where cores scan)"),
+        (
+            "--keys",
+            f"uniform, zipf (R by Zipf's law, S evenly) or zipf-both ({USUAL_KEYS}; uniform where "
+            "cores scan)",
+        ),
+        (
+            "--sides",
+            "alternate, random, runs-64, bursts-1024, r-90 or one-sided (random; all where cores "
+            "scan)",
+        ),
     ):
-        shown = help_line if default is None else f"{help_line} ({default})"
-        action.add_argument(flag, default=default, metavar="A,B,...", help=shown)
+        action.add_argument(flag, metavar="A,B,...", help=help_line)
     action.add_argument(
-        "--tuples", type=int, default=50_000, metavar="COUNT", help="of each run (50000)"
+        "--tuples", type=int, metavar="COUNT", help="of each run (50000; 20480 where cores scan)"
     )
     action.add_argument("--seed", type=int, default=1, metavar="SEED", help="default 1")
     action.add_argument("--json", action="store_true", help="print JSON")
@@ -34,46 +50,29 @@ def configure(action: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure each load and print a row for each window and kind of keys."""
-    from streamjoin_hw.studies.rate.loads import KEYS, Load, measure
+    from streamjoin_hw.studies.rate.loads import measure, most_comparisons
+    from streamjoin_hw.studies.synth.record import max_comparisons
 
     params = design_from(arguments.preset or USUAL_PRESET, arguments.param)
-    check_terms(params)
-    capacity = params.window_capacity
-    usual = [word for word in _words(USUAL_WINDOWS) if int(word) <= capacity] or [str(capacity)]
-    asked = usual if arguments.windows is None else _words(arguments.windows)
-    windows = [int(_number("--windows", string, 1, whole=True)) for string in asked]
-    for window in windows:
-        if window > params.window_capacity:
-            raise UsageError(
-                f"--windows must be at most {capacity}, which the design holds, not {window}"
-            )
-    rates = [_number("--rates", string, 0) for string in _words(arguments.rates)]
-    kinds = _words(arguments.keys)
-    for kind in kinds:
-        if kind not in KEYS:
-            near = did_you_mean(kind, KEYS)
-            raise UsageError(f"--keys must be among {', '.join(KEYS)}, not {kind!r}{near}")
-    if arguments.tuples < 1:
-        raise UsageError(f"--tuples must be at least 1, not {arguments.tuples}")
+    check_terms(params, bands=True)
+    loads = _loads(arguments, params)
     folder = built_model(params)
-    loads = [
-        Load(window, rate, kind, arguments.tuples, arguments.seed)
-        for window in windows
-        for kind in kinds
-        for rate in rates
-    ]
     rows: list[dict[str, Any]] = []
     with progress("measuring", len(loads), hidden_below=2) as report:
         for done, load in enumerate(loads, start=1):
             measured = measure(params, folder, load)
+            most = most_comparisons(params, load)
             rows.append(
                 {
                     "window": load.window,
                     "keys": load.keys,
+                    "sides": load.sides,
                     "match_rate": load.match_rate,
                     "owed_per_tuple": round(measured.owed, 3),
                     "cycles_per_tuple": round(measured.cycles, 3),
                     "comparisons_per_cycle": round(load.window / measured.cycles, 1),
+                    "at_most": None if most is None else round(most, 1),
+                    "peak": max_comparisons(params),
                     "seed": load.seed,
                     "verdict": "exact",
                 }
@@ -83,21 +82,74 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(rows))
     else:
         columns = tuple(name.replace("_", " ") for name in rows[0])
-        cells = [tuple(map(str, row.values())) for row in rows]
-        print_table(columns, cells, {*columns} - {"keys", "verdict"})
+        cells = [tuple("-" if cell is None else str(cell) for cell in row.values()) for row in rows]
+        print_table(columns, cells, {*columns} - {"keys", "sides", "verdict"})
     return 0
 
 
-def check_terms(params: DesignParams) -> None:
+def _loads(arguments: argparse.Namespace, params: DesignParams) -> "list[Load]":
+    """Read what is to be measured."""
+    from streamjoin_hw.studies.rate.loads import KEYS, SIDES, Load
+
+    scans = params.design != "splitjoin-hash"
+    capacity = params.window_capacity
+    usual = [word for word in _words(USUAL_WINDOWS) if int(word) <= capacity] or [str(capacity)]
+    if scans:
+        usual = [str(capacity)]
+    asked = usual if arguments.windows is None else _words(arguments.windows)
+    windows = [int(_number("--windows", string, 1, whole=True)) for string in asked]
+    for window in windows:
+        if window > capacity:
+            raise UsageError(
+                f"--windows must be at most {capacity}, which the design holds, not {window}"
+            )
+    usual_rates, usual_keys = ("1", "uniform") if scans else (USUAL_RATES, USUAL_KEYS)
+    rates = [
+        _number("--rates", string, 0)
+        for string in _words(usual_rates if arguments.rates is None else arguments.rates)
+    ]
+    kinds = _among("--keys", usual_keys if arguments.keys is None else arguments.keys, KEYS)
+    usual_sides = ",".join(SIDES) if scans else "random"
+    sides = _among("--sides", usual_sides if arguments.sides is None else arguments.sides, SIDES)
+    tuples = arguments.tuples
+    if tuples is None:
+        tuples = 20_480 if scans else 50_000
+    if tuples < 1:
+        raise UsageError(f"--tuples must be at least 1, not {tuples}")
+    return [
+        Load(window, rate, kind, tuples, arguments.seed, each)
+        for window in windows
+        for kind in kinds
+        for rate in rates
+        for each in sides
+    ]
+
+
+def _among(flag: str, string: str, names: Iterable[str]) -> list[str]:
+    """Read a list of names."""
+    words = _words(string)
+    for word in words:
+        if word not in names:
+            near = did_you_mean(word, names)
+            raise UsageError(f"{flag} must be among {', '.join(names)}, not {word!r}{near}")
+    return words
+
+
+def check_terms(params: DesignParams, *, bands: bool = False) -> None:
     """Refuse a design that the loads are not made for.
 
     Raises
     ------
     UsageError
-        If its predicate is not one equality of keys.
+        If its predicate is not one equality of keys or, with ``bands``, of equalities and bands.
     """
+    plain = not params.timestamp_bits and params.theta is None
+    if bands:
+        if not plain:
+            raise UsageError("--param terms must be equi and band, without timestamps and theta")
+        return
     (kind, *others) = [term.kind for term in params.terms]
-    if others or kind is not TermKind.EQUI or params.timestamp_bits or params.theta is not None:
+    if others or kind is not TermKind.EQUI or not plain:
         raise UsageError("--param terms must be one equi term, without timestamps and theta")
 
 

@@ -3,10 +3,11 @@
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import data, stream
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 
 from streamjoin_hw.formal.harness import Harness
+from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.streams import PipeReg
 from streamjoin_hw.rtl.trees import Merger, MergeTree
 
@@ -248,3 +249,24 @@ class FifoPassage(Passage):
             fifo.r_en.eq(sink.ready),
         ]
         return [source], sink, fifo.level
+
+
+class QueuePassage(Passage):
+    """The queue of SplitJoin's halves, with few places, and the register stage behind it."""
+
+    PLACES = 4
+
+    def __init__(self) -> None:
+        super().__init__(1, self.PLACES + 2)
+
+    def parts(self, m: Module) -> tuple[list[Any], Any, Any]:
+        """Make the queue between two streams."""
+        m.submodules.dut = queue = Queue(ITEM, self.PLACES)
+        m.submodules.behind = behind = PipeReg(ITEM)
+        wiring.connect(m, queue.o, behind.i)
+        m.d.comb += [
+            queue.i.valid.eq(self.free(1, "i_valid")),
+            queue.i.payload.eq(self.free(ITEM.size, "i_payload")),
+            behind.o.ready.eq(self.free(1, "o_ready")),
+        ]
+        return [queue.i], behind.o, queue.busy | behind.busy

@@ -9,7 +9,13 @@ from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.formal.lookup import Lookup
 from streamjoin_hw.formal.meeting import ArrayMeeting
 from streamjoin_hw.formal.packets import GroupPassage, PacketPassage
-from streamjoin_hw.formal.passage import FifoPassage, MergerPassage, PipeRegPassage, TreePassage
+from streamjoin_hw.formal.passage import (
+    FifoPassage,
+    MergerPassage,
+    PipeRegPassage,
+    QueuePassage,
+    TreePassage,
+)
 from streamjoin_hw.formal.paths import Around, Path
 from streamjoin_hw.formal.ring import RingMemory
 from streamjoin_hw.formal.soft_reset import SoftReset
@@ -177,6 +183,13 @@ EARLY_GONE = Fault(
     "a probe misses what expires after it",
 )
 
+QUEUE_JUMPER = Fault(
+    "rtl.split.queue",
+    "(self.busy | ~self.o.ready)",
+    "~self.o.ready",
+    "a payload is taken to have passed although others are before it",
+)
+
 PROOFS = {
     "pipe-reg-paths": Proof(
         "the register stage cuts every path",
@@ -233,6 +246,13 @@ PROOFS = {
         FULL_FIFO,
         quick_depth=10,
         depth=18,
+    ),
+    "queue-passage": Proof(
+        "a queue of SplitJoin's halves loses and invents nothing",
+        QueuePassage,
+        QUEUE_JUMPER,
+        quick_depth=7,
+        depth=16,
     ),
     **{
         f"ring-{lanes}": Proof(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,7 +16,8 @@ from streamjoin_hw.rtl.core_array import (
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.split.combiner import Combiner, combined_layout
 from streamjoin_hw.rtl.split.core import SplitCore, split_core_members
-from streamjoin_hw.rtl.split.layouts import row_bits
+from streamjoin_hw.rtl.split.layouts import row_bits, token_layout
+from streamjoin_hw.rtl.split.queue import Queue, queue_places
 from streamjoin_hw.rtl.split.trees import CollectionTree, DistributionTree, control_layout
 from streamjoin_hw.rtl.streams import Component, signal_of
 
@@ -91,9 +92,11 @@ class SplitArray(Component):
         """Put the cores between the trees."""
         m = Module()
         params = self.params
-        m.submodules.spread = spread = DistributionTree(
-            ordered_layout(params), params.cores, params.merge_arity
+        left, right = (
+            DistributionTree(ordered_layout(params), params.cores, params.merge_arity)
+            for _ in range(2)
         )
+        m.submodules.left_spread, m.submodules.right_spread = left, right
         m.submodules.r_tree = r_tree = CollectionTree(params)
         m.submodules.s_tree = s_tree = CollectionTree(params)
         m.submodules.combiner = combiner = Combiner(params)
@@ -104,7 +107,8 @@ class SplitArray(Component):
             members = split_core_members(params)
             core: Any = CoreInstance(members) if self.by_reference else SplitCore(params)
             m.submodules[f"core{index}"] = core
-            wiring.connect(m, spread.output(index), core.i)
+            wiring.connect(m, left.output(index), core.left)
+            wiring.connect(m, right.output(index), core.right)
             wiring.connect(m, core.r_results, r_tree.input(index))
             wiring.connect(m, core.s_results, s_tree.input(index))
             m.d.comb += [
@@ -115,18 +119,9 @@ class SplitArray(Component):
             ]
             cores.append(core)
 
-        # A tuple sets out once its side can be remembered.
-        m.d.comb += [
-            spread.i.payload.eq(self.i.payload),
-            spread.i.valid.eq(self.i.valid & combiner.room),
-            self.i.ready.eq(spread.i.ready & combiner.room),
-            combiner.side.eq(self.i.p.side),
-            combiner.arrives.eq(self.i.valid & self.i.ready),
-        ]
         for tree in (r_tree, s_tree, combiner):
             m.d.comb += tree.control.eq(control)
-        wiring.connect(m, r_tree.o, combiner.i0)
-        wiring.connect(m, s_tree.o, combiner.i1)
+        queues = self._queues(m, ((left, right), (r_tree, s_tree)), combiner)
 
         # Stars end here unless they are wanted.
         out = combiner.o
@@ -138,11 +133,50 @@ class SplitArray(Component):
             self.held.eq(registered_or(m, [core.hold for core in cores])),
         ]
         cores_busy = registered_or(m, [core.busy for core in cores])
-        trees_busy = spread.busy | r_tree.busy | s_tree.busy | combiner.busy
+        trees_busy = left.busy | right.busy | r_tree.busy | s_tree.busy | combiner.busy
+        trees_busy |= Cat(*(queue.busy for queue in queues)).any()
         m.d.sync += self.busy.eq(cores_busy | trees_busy)
         if params.timestamp_bits:
             m.d.comb += self.evicted.eq(registered_sum(m, [core.evicted for core in cores]))
         return m
+
+    def _queues(
+        self, m: Module, trees: tuple[tuple[Any, Any], tuple[Any, Any]], combiner: Combiner
+    ) -> list[Queue]:
+        """Queue tuples in front of each half's tree, and what it gives in front of the combiner.
+
+        So a half works while the other has more to do. No queue waits for another of its kind: the
+        side that is due has all its tuples, since every tuple enters both queues at once, and its
+        results are taken.
+        """
+        params, (spreads, collections) = self.params, trees
+        places = queue_places(params)
+        tuples, results = (
+            [Queue(layout, places, params.window_memory) for _ in range(2)]
+            for layout in (ordered_layout(params), token_layout(params))
+        )
+        for name, made in (("tuples", tuples), ("results", results)):
+            for number, queue in enumerate(made):
+                m.submodules[f"{name}{number}"] = queue
+        # A tuple sets out once its side can be remembered.
+        room = combiner.room & tuples[0].i.ready & tuples[1].i.ready
+        for queue, spread in zip(tuples, spreads, strict=True):
+            m.d.comb += [
+                queue.i.payload.eq(self.i.payload),
+                queue.i.valid.eq(self.i.valid & room),
+            ]
+            wiring.connect(m, queue.o, spread.i)
+        m.d.comb += [
+            self.i.ready.eq(room),
+            combiner.side.eq(self.i.p.side),
+            combiner.arrives.eq(self.i.valid & self.i.ready),
+        ]
+        for queue, tree, taker in zip(
+            results, collections, (combiner.i0, combiner.i1), strict=True
+        ):
+            wiring.connect(m, tree.o, queue.i)
+            wiring.connect(m, queue.o, taker)
+        return [*tuples, *results]
 
     def _settings(self, m: Module) -> tuple[Any, Signal, Signal]:
         """Keep what is set for an input: order, whether to give stars, masked cores."""

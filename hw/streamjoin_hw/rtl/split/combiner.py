@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.split.layouts import token_layout
+from streamjoin_hw.rtl.split.queue import queue_places
 from streamjoin_hw.rtl.split.trees import control_layout
 from streamjoin_hw.rtl.streams import Component
 
@@ -29,8 +30,8 @@ def combined_layout(params: DesignParams) -> data.StructLayout:
 
 
 def sides_kept(params: DesignParams) -> int:
-    """Count the arrivals whose side the combiner remembers: twice what the cores hold."""
-    return 32 + 4 * params.probes
+    """Count the arrivals whose side the combiner remembers: twice what cores and queues hold."""
+    return 32 + 4 * params.probes + 2 * queue_places(params)
 
 
 class Combiner(Component):

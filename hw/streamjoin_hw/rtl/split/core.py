@@ -9,7 +9,6 @@ from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.split.half import Half
 from streamjoin_hw.rtl.split.layouts import token_layout
-from streamjoin_hw.rtl.split.trees import Fork
 from streamjoin_hw.rtl.streams import Component
 
 
@@ -18,7 +17,8 @@ def split_core_members(params: DesignParams) -> dict[str, wiring.Member]:
     return {
         "index": In(bits_for(params.cores - 1)),
         **{name: In(1) for name in ("clear", "masked", "ordered")},
-        "i": In(stream.Signature(ordered_layout(params))),
+        "left": In(stream.Signature(ordered_layout(params))),
+        "right": In(stream.Signature(ordered_layout(params))),
         "r_results": Out(stream.Signature(token_layout(params))),
         "s_results": Out(stream.Signature(token_layout(params))),
         "hold": Out(1),
@@ -43,7 +43,8 @@ class SplitCore(Component):
         Empty it; needed once before the first tuple.
     masked, ordered : In(1)
         See :class:`~streamjoin_hw.rtl.split.half.Half`.
-    i : In(stream.Signature(ordered_layout(params)))
+    left, right : In(stream.Signature(ordered_layout(params)))
+        All tuples in arrival order, for each half in its own time.
     r_results, s_results : Out(stream.Signature(token_layout(params)))
         Matches of arriving R tuples, of arriving S tuples.
     hold : Out(1)
@@ -58,7 +59,8 @@ class SplitCore(Component):
     clear: Signal
     masked: Signal
     ordered: Signal
-    i: stream.Interface
+    left: stream.Interface
+    right: stream.Interface
     r_results: stream.Interface
     s_results: stream.Interface
     hold: Signal
@@ -70,14 +72,13 @@ class SplitCore(Component):
         super().__init__(split_core_members(params))
 
     def elaborate(self, _platform: object) -> Module:
-        """Hand every tuple to both halves."""
+        """Put the halves side by side."""
         m = Module()
-        m.submodules.fork = fork = Fork(ordered_layout(self.params), 2, buffered=False)
         m.submodules.left_region = left = Half(self.params, SIDE_S)
         m.submodules.right_region = right = Half(self.params, SIDE_R)
-        wiring.connect(m, wiring.flipped(self.i), fork.i)
-        for k, half in enumerate((left, right)):
-            wiring.connect(m, fork.output(k), half.i)
+        wiring.connect(m, wiring.flipped(self.left), left.i)
+        wiring.connect(m, wiring.flipped(self.right), right.i)
+        for half in (left, right):
             m.d.comb += [
                 half.index.eq(self.index),
                 half.clear.eq(self.clear),

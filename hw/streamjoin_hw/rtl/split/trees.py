@@ -15,8 +15,7 @@ from streamjoin_hw.rtl.trees import MergeTree, tree_levels
 class Fork(Component):
     """Hand every payload to several takers, each in its own time.
 
-    Throughput 1 payload a cycle if all takers are ready. Latency 1 cycle, or none if it is not
-    ``buffered``: then its ``ready`` follows those of the takers.
+    Throughput 1 payload a cycle if all takers are ready. Latency 1 cycle.
 
     Parameters
     ----------
@@ -24,8 +23,6 @@ class Fork(Component):
         Layout of the payload.
     outputs : int
         Takers, at least 1.
-    buffered : bool
-        Have a register stage in front.
 
     Members
     -------
@@ -38,10 +35,9 @@ class Fork(Component):
     i: stream.Interface
     busy: Signal
 
-    def __init__(self, layout: data.Layout, outputs: int, *, buffered: bool = True) -> None:
+    def __init__(self, layout: data.Layout, outputs: int) -> None:
         self.layout = layout
         self.outputs = outputs
-        self.buffered = buffered
         super().__init__(
             {
                 "i": In(stream.Signature(layout)),
@@ -58,12 +54,10 @@ class Fork(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the register stage and a bit for each taker that was served already."""
         m = Module()
-        front: Any = self.i
-        if self.buffered:
-            m.submodules.front = stage = PipeReg(self.layout)
-            wiring.connect(m, wiring.flipped(self.i), stage.i)
-            m.d.comb += self.busy.eq(stage.busy)
-            front = stage.o
+        m.submodules.front = stage = PipeReg(self.layout)
+        wiring.connect(m, wiring.flipped(self.i), stage.i)
+        m.d.comb += self.busy.eq(stage.busy)
+        front = stage.o
         served, ready = Signal(self.outputs), Signal(self.outputs)
         for k in range(self.outputs):
             each = self.output(k)

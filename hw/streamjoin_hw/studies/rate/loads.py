@@ -1,10 +1,11 @@
 """Loads of a known match rate and skew, and what a design makes of them.
 
-Both windows are full when the measurement begins. Tuples of R and S arrive in random turn, one
-offered in every cycle, and every result is taken at once. Every result is checked, and so is their
-order where the design promises one.
+Both windows are full when the measurement begins. Tuples of R and S arrive in random turn or in
+another, one offered in every cycle, and every result is taken at once. Every result is checked, and
+so is their order where the design promises one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
+from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType, active_cores
 from streamjoin_hw.sim.bulk import Chunk, Owed, SlidingJoin
 from streamjoin_hw.sim.model import Model, ModelError
 from streamjoin_hw.sim.order import ArrivalOrder
+from streamjoin_hw.sim.testing import step_cycles
 
 KEYS = ("uniform", "zipf", "zipf-both")
 """How keys are drawn from the domain: evenly; R by Zipf's law (exponent 1) and S evenly, so that a
 tuple still owes the match rate on average; both by Zipf's law, so that it owes far more."""
+
+SIDES = {
+    "alternate": 0.5,
+    "random": 0.5,
+    "runs-64": 0.5,
+    "bursts-1024": 0.5,
+    "r-90": 0.9,
+    "one-sided": 1.0,
+}
+"""How the sides of the measured tuples follow each other, and the share of the more frequent one:
+in turn; at random, evenly; 64 or 1,024 of a side, then of the other; at random, 90 % of R; R alone.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,8 @@ class Load:
         Tuples of both sides that are measured.
     seed : int
         Source of randomness.
+    sides : str
+        One of :data:`SIDES`; tuples that fill the windows have random sides.
     """
 
     window: int
@@ -46,13 +62,16 @@ class Load:
     keys: str
     tuples: int
     seed: int
+    sides: str = "random"
 
 
 @dataclass(frozen=True)
 class Rate:
     """What a run gave: results and cycles for each tuple.
 
-    ``cycles`` runs from the first measured tuple's acceptance to the last result's handover.
+    ``cycles`` runs from the first measured tuple's acceptance to the last result's handover. Where
+    cores scan it runs from acceptance to acceptance, without the first fifth of the tuples: what
+    waits in queues is then about as much in the beginning as in the end.
     """
 
     owed: float
@@ -67,6 +86,37 @@ def _ranks(rng: np.random.Generator, domain: int, count: int, zipf: bool) -> Any
     return np.searchsorted(weights, rng.random(count) * weights[-1], side="right")
 
 
+def _sides(rng: np.random.Generator, kind: str, count: int) -> npt.NDArray[np.uint8]:
+    """Draw the sides of the measured tuples."""
+    name, _, length = kind.partition("-")
+    if name in ("runs", "bursts", "alternate"):
+        numbers = np.arange(count) // int(length or 1) % 2
+    else:
+        numbers = np.where(rng.random(count) < SIDES[kind], SIDE_R, SIDE_S)
+    return numbers.astype(np.uint8)
+
+
+def most_comparisons(params: DesignParams, load: Load) -> float | None:
+    """Return the comparisons a cycle that a scanning design cannot exceed under a load.
+
+    A chain compares one tuple in each step. A half of SplitJoin compares ``probes`` tuples of one
+    side in each pass; the side that more tuples are of cannot be faster than its half.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design; None is returned for one with an index.
+    load : Load
+        The input.
+    """
+    if params.design == "splitjoin-hash":
+        return None
+    cycles = step_cycles(params, load.window, active_cores(params, load.window, load.window))
+    if params.design == "splitjoin":
+        return min(1.0, params.probes / (cycles * SIDES[load.sides])) * load.window
+    return load.window / cycles
+
+
 def _scattered(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
     """Spread numbers over all 32-bit keys, each to one of its own."""
     bits = numbers.astype(np.uint32)
@@ -75,13 +125,19 @@ def _scattered(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
     return bits
 
 
-def draw(load: Load) -> tuple[Chunk, Chunk]:
-    """Draw the tuples that fill the windows, and those that are measured."""
+def draw(load: Load, types: Sequence[KeyType] = (KeyType.INT32,)) -> tuple[Chunk, Chunk]:
+    """Draw the tuples that fill the windows, and those that are measured.
+
+    All key columns, ``types`` of them, hold the same number, so that bands of width 0 match where
+    equalities do.
+    """
     rng = np.random.default_rng(load.seed)
     # Enough that both windows are full, although sides are drawn at random.
     filling = 2 * load.window + 8 * int(np.sqrt(2 * load.window)) + 16
     count = filling + load.tuples
     sides = rng.integers(0, 2, count, np.uint8)
+    if load.sides != "random":
+        sides[filling:] = _sides(rng, load.sides, load.tuples)
     rows = np.where(sides == SIDE_S, np.cumsum(sides == SIDE_S), np.cumsum(sides == SIDE_R)) - 1
     domain = max(1, round(load.window / load.match_rate)) if load.match_rate else load.window
     numbers = np.empty(count, np.int64)
@@ -90,7 +146,11 @@ def draw(load: Load) -> tuple[Chunk, Chunk]:
         zipf = load.keys == "zipf-both" or (load.keys == "zipf" and side == SIDE_R)
         drawn = _ranks(rng, domain, int(mine.sum()), zipf)
         numbers[mine] = drawn if load.match_rate else 2 * drawn + side
-    keys = _scattered(numbers)[:, None]
+    columns = {
+        whole: _scattered(numbers) if whole else numbers.astype(np.float32).view(np.uint32)
+        for whole in {kind is not KeyType.FLOAT32 for kind in types}
+    }
+    keys = np.stack([columns[kind is not KeyType.FLOAT32] for kind in types], axis=1)
     payloads, times = rows.astype(np.uint32), np.zeros(count, np.uint32)
     return Chunk(sides, keys, payloads, times).cut(filling)
 
@@ -101,7 +161,7 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
     Parameters
     ----------
     params : DesignParams
-        The design; its first term an equality, its only one.
+        The design; its terms equalities and bands, without timestamps.
     folder : Path
         What :func:`streamjoin_hw.flow.build.build_model` returned.
     load : Load
@@ -117,7 +177,8 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
     results = first = last = 0
     with Model(params, folder) as model:
         model.set_registers({"window_r": load.window, "window_s": load.window})
-        for chunk, is_last in zip(draw(load), (False, True), strict=True):
+        chunks = draw(load, [term.type for term in params.terms])
+        for chunk, is_last in zip(chunks, (False, True), strict=True):
             order.take(chunk)
             accepted = np.empty(len(chunk.sides), np.int64)
             pieces = list(model.feed(chunk, last=is_last, accepted=accepted, max_cycles=1 << 40))
@@ -128,8 +189,17 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
             owed.update(expected, received)
             if is_last:
                 results = len(expected)
-                first, last = int(accepted[0]), max(int(p.stamps[-1]) for p in pieces if p.cycles)
+                first, last = (
+                    int(accepted[0]),
+                    max(int(p.stamps[-1]) for p in pieces if len(p.stamps)),
+                )
     wrong = owed.difference() or order.fault
     if wrong:
-        raise ModelError(f"window {load.window}, {load.keys} keys, seed {load.seed}: {wrong}")
-    return Rate(results / load.tuples, (last - first) / load.tuples)
+        raise ModelError(
+            f"window {load.window}, {load.keys} keys, {load.sides} sides, seed {load.seed}: {wrong}"
+        )
+    cycles = (last - first) / load.tuples
+    if params.design != "splitjoin-hash" and load.tuples > 1:
+        begin = load.tuples // 5
+        cycles = int(accepted[-1] - accepted[begin]) / (load.tuples - 1 - begin)
+    return Rate(results / load.tuples, cycles)
