@@ -129,12 +129,20 @@ def reserved(count: int, kind: DTypeLike) -> NDArray[Any]:
         Elements.
     kind : dtype
         Their type.
+
+    Raises
+    ------
+    MemoryError
+        If the process may not have so many addresses.
     """
     private = getattr(mmap, "MAP_PRIVATE", None)
     if private is None or not count:  # Windows
         return np.zeros(count, kind)
     size_bytes = count * np.dtype(kind).itemsize
-    pages = mmap.mmap(-1, size_bytes, flags=private | mmap.MAP_ANONYMOUS)
+    try:
+        pages = mmap.mmap(-1, size_bytes, flags=private | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no room for {size_bytes} bytes: {error}") from None
     return np.frombuffer(pages, kind, count)
 
 

@@ -1,14 +1,17 @@
 """What is particular to the parallel radix join: passes, splits, regular and skewed keys."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.host.cases import Case, hard_cases
 
+import streamjoin as sj
 from streamjoin import oracle, run, verify
 from streamjoin.engines import catalog
-from streamjoin.engines.intra import prj
+from streamjoin.engines.intra import prj, window
 from streamjoin.engines.job import Job
 from streamjoin.engines.kernels.intra import radix
 from streamjoin.tuples import Int64s, Stream
@@ -94,3 +97,19 @@ def test_every_piece_of_rows_is_moved_to_its_partitions_in_order(seed: int) -> N
     packed = (keys.astype(np.uint64) << np.uint64(32)) | np.arange(rows, dtype=np.uint64)
     assert (out == packed[order]).all()
     assert (offsets == np.cumsum(counts)).all()
+
+
+@pytest.mark.parametrize("engine", ["npj", "prj", "mway"])
+def test_a_process_of_few_addresses_writes_its_pairs_in_parts(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(count: int, kind: Any) -> Any:
+        raise MemoryError
+
+    keys = {"k": np.arange(4000) % 40}
+    right = sj.join(keys, keys, on="k", engine=engine)
+    monkeypatch.setattr(window, "reserved", refuse)
+    monkeypatch.setattr(window, "OUTPUT_PAIRS", 5000)
+    again = sj.join(keys, keys, on="k", engine=engine, check=True)
+    assert len(again) == len(right) == 4000 * 100
+    assert again.metrics["digest"] == right.metrics["digest"]

@@ -83,14 +83,19 @@ class Emitter:
     def buffer(self, likely: int) -> tuple[Codes, Codes]:
         """Return a buffer for matches, of which about ``likely`` are expected in all."""
         if self._out.shape[1] < MIN_ROOM:
-            if self._alone:
-                maximum = len(self._window.r_keys) * len(self._window.s_keys) + MIN_ROOM
-                room = min(RESERVED_PAIRS, maximum)
-                self._out, self._huge = reserved(2 * room, np.uint32).reshape(2, room), False
-            else:
-                room = min(OUTPUT_PAIRS, max(MIN_ROOM, likely))
-                self._out = np.empty((2, room), dtype=np.uint32)
+            self._out, self._huge = self._new(likely), False
         return self._out[0, :OUTPUT_PAIRS], self._out[1, :OUTPUT_PAIRS]
+
+    def _new(self, likely: int) -> Codes:
+        maximum = len(self._window.r_keys) * len(self._window.s_keys) + MIN_ROOM
+        if self._alone and maximum > HUGE_FROM_PAIRS:
+            room = min(RESERVED_PAIRS, maximum)
+            try:
+                return reserved(2 * room, np.uint32).reshape(2, room)
+            except MemoryError:  # addresses are limited: parts, as of several threads, need fewer
+                self._alone = False
+        room = min(OUTPUT_PAIRS, maximum, max(MIN_ROOM, likely))
+        return np.empty((2, room), dtype=np.uint32)
 
     def emit(
         self, r_rows: Codes, s_rows: Codes, produced_us: NDArray[np.float64] | float | None = None
