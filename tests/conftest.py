@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.devtools import Browser
 from tests.host.postgres import server
 
 from streamjoin.bench import compare
@@ -108,3 +109,10 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if request.param == "postgres":
         monkeypatch.setenv("STREAMJOIN_POSTGRES", request.getfixturevalue("postgres"))
     return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all pages of a worker."""
+    with Browser(tmp_path_factory.mktemp("browser")) as started:
+        yield started

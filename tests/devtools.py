@@ -8,6 +8,7 @@ import base64
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.chromium import browser
 
 DEADLINE_S = 60
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 START = """
 import fcntl, os, sys
@@ -29,6 +30,14 @@ for end, descriptor in zip(ends, (3, 4)):
 os.execv(sys.argv[3], sys.argv[3:])
 """
 """Starts a browser, which reads commands from descriptor 3 and writes answers to 4."""
+
+
+def browser() -> str:
+    """Path of the browser; without one the test fails, because set-up installs it."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.fail(f"none of {', '.join(BROWSERS)} is on the path; type  make setup")
+    return found
 
 
 class Browser:
@@ -133,6 +142,7 @@ class Browser:
         dark: bool = False,
         media: str = "",
         script: bool = True,
+        still: bool = False,
     ) -> None:
         """Open a page and wait until it is there."""
         self.send("Emulation.setScriptExecutionDisabled", value=not script)
@@ -140,14 +150,24 @@ class Browser:
             "Emulation.setDeviceMetricsOverride",
             width=width_px, height=900, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.send("Emulation.setEmulatedMedia", media=media, features=scheme)
+        wishes = [
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+            {"name": "prefers-reduced-motion", "value": "reduce" if still else "no-preference"},
+        ]
+        self.send("Emulation.setEmulatedMedia", media=media, features=wishes)
         self.send("Page.navigate", url=file.as_uri())
         while True:
             message = self._message()
             self._heed(message)
             if message.get("method") == "Page.loadEventFired":
                 return
+
+    def measure(self, page: str, script: str, folder: Path, width_px: int, **how: bool) -> Any:
+        """Open a page and return what a script at its end put, as JSON, into ``#measured``."""
+        file = folder / "measured.html"
+        file.write_text(page.replace("</body>", f"{script}</body>"), encoding="utf-8")
+        self.open(file, width_px=width_px, **how)
+        return json.loads(self.run("document.getElementById('measured').textContent"))
 
     def run(self, script: str) -> Any:
         """Return the value of an expression in the page."""

@@ -6,7 +6,6 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from tests.devtools import Browser
 from tests.host import report_samples as samples
 
 from streamjoin.report import render
@@ -38,12 +37,6 @@ def swept_run():
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with Browser(tmp_path_factory.mktemp("browser")) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def file(tmp_path_factory):
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(render([swept_run()]), encoding="utf-8")
@@ -51,12 +44,12 @@ def file(tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, file):
+def page(chromium, file):
     """The page as it is opened; it must end without an error of its script."""
-    browser.errors.clear()
-    browser.open(file)
-    yield browser
-    assert browser.errors == []
+    chromium.errors.clear()
+    chromium.open(file)
+    yield chromium
+    assert chromium.errors == []
 
 
 def text(page, selector):
@@ -85,14 +78,14 @@ def drawing(page):
     return page.run(f"document.querySelector({WIDE!r}).innerHTML")
 
 
-def test_without_scripting_the_page_is_whole_and_has_no_controls(browser, file):
-    browser.open(file, script=False)
+def test_without_scripting_the_page_is_whole_and_has_no_controls(chromium, file):
+    chromium.open(file, script=False)
     seen = "!!document.querySelector({!r}).getClientRects().length"
-    assert browser.run(seen.format(WIDE)) is True
-    assert browser.run(seen.format(ENGINES)) is True
+    assert chromium.run(seen.format(WIDE)) is True
+    assert chromium.run(seen.format(ENGINES)) is True
     for control in ("#controls", ".tools"):
-        assert browser.run(seen.format(control)) is False
-    assert browser.run("document.querySelectorAll('th button, [tabindex=\"0\"] svg').length") == 0
+        assert chromium.run(seen.format(control)) is False
+    assert chromium.run("document.querySelectorAll('th button, [tabindex=\"0\"] svg').length") == 0
 
 
 def test_a_point_under_the_pointer_says_engine_figure_and_workload(page):
@@ -231,14 +224,14 @@ def test_a_chart_is_taken_away_as_svg_and_its_data_as_csv(page):
     assert figures["fpga-handshake", "one round"] == ("simulated", "agrees", 12_500_000)
 
 
-def test_only_the_pages_own_script_runs(browser, file):
-    browser.open(file)
-    browser.run(
+def test_only_the_pages_own_script_runs(chromium, file):
+    chromium.open(file)
+    chromium.run(
         "document.body.append(Object.assign(document.createElement('script'),"
         "{textContent: 'window.foreign = 1'}))"
     )
-    assert browser.run("window.foreign === undefined") is True
-    assert any("Content Security Policy" in error for error in browser.errors)
+    assert chromium.run("window.foreign === undefined") is True
+    assert any("Content Security Policy" in error for error in chromium.errors)
 
 
 def test_controls_fit_a_telephone_and_stay_off_paper(page, file):

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests import chromium
+from tests import devtools
 from tests.host import report_samples as samples
 
 from streamjoin.report import render
@@ -69,7 +69,7 @@ parent.document.body.append(measured);
 """
 
 
-def measure(page, folder, width_px, *, dark=False):
+def measured_in(chromium, page, folder, width_px, *, dark=False):
     """Open a page in headless Chromium and return what its measuring script found."""
     # The page runs its own scripts alone, and the measuring one is none of them.
     policy = r'<meta http-equiv="Content-Security-Policy"[^>]*>'
@@ -315,8 +315,10 @@ def test_several_runs_are_set_side_by_side():
 
 
 @pytest.mark.parametrize(("width_px", "dark"), [(390, False), (390, True), (1280, False)])
-def test_a_reader_finds_nothing_to_complain_about(tmp_path, width_px, dark):
-    measured = measure(render([samples.mixed_run(), samples.run()]), tmp_path, width_px, dark=dark)
+def test_a_reader_finds_nothing_to_complain_about(chromium, tmp_path, width_px, dark):
+    measured = measured_in(
+        chromium, render([samples.mixed_run(), samples.run()]), tmp_path, width_px, dark=dark
+    )
     assert problems(measured) == []
     assert measured["width"] == width_px
     assert measured["paper"] == ("rgb(21, 24, 27)" if dark else "rgb(253, 253, 251)")
@@ -325,9 +327,9 @@ def test_a_reader_finds_nothing_to_complain_about(tmp_path, width_px, dark):
 
 
 @pytest.mark.parametrize("width_px", [390, 1280])
-def test_many_engines_with_long_names_stay_readable(tmp_path, width_px):
+def test_many_engines_with_long_names_stay_readable(chromium, tmp_path, width_px):
     page = render([samples.large_run()])
-    assert problems(measure(page, tmp_path, width_px)) == []
+    assert problems(measured_in(chromium, page, tmp_path, width_px)) == []
     # Nineteen engines on one workload; a page of several is to stay below 1 MB.
     assert len(page.encode()) < 450_000
     scripts = [file.stat().st_size for file in TEMPLATES.glob("*.js")]
@@ -340,15 +342,15 @@ def tables_of(measured, label):
 
 
 @pytest.mark.parametrize("sample", [samples.mixed_run, samples.large_run])
-def test_the_tables_fit_a_wide_window_without_scrolling(tmp_path, sample):
-    measured = measure(render([sample()]), tmp_path, 1280)
+def test_the_tables_fit_a_wide_window_without_scrolling(chromium, tmp_path, sample):
+    measured = measured_in(chromium, render([sample()]), tmp_path, 1280)
     fitting = [*tables_of(measured, "Engines on"), *tables_of(measured, "Workloads at")]
     assert len(fitting) > 1
     assert [table["hidden"] for table in fitting] == [0] * len(fitting)
 
 
-def test_a_narrow_window_shows_workload_verdict_and_fastest(tmp_path):
-    measured = measure(render([samples.second_oracle_run()]), tmp_path, 390)
+def test_a_narrow_window_shows_workload_verdict_and_fastest(chromium, tmp_path):
+    measured = measured_in(chromium, render([samples.second_oracle_run()]), tmp_path, 390)
     (glance,) = tables_of(measured, "Workloads at")
     assert glance["heads"][:3] == ["Workload", "Checked", "Fastest measured that agrees"]
     assert glance["tallest"] <= 90
@@ -390,14 +392,14 @@ def short_of_a_row(page):
         (short_of_a_row, r"Engines on band-uniform: measured.*: 1 of 2 rows are there"),
     ],
 )
-def test_the_measurement_notices_a_faulty_page(tmp_path, fault, complaint):
+def test_the_measurement_notices_a_faulty_page(chromium, tmp_path, fault, complaint):
     page = render([samples.run()])
     assert fault(page) != page
-    found = problems(measure(fault(page), tmp_path, 1280))
+    found = problems(measured_in(chromium, fault(page), tmp_path, 1280))
     assert any(re.fullmatch(complaint, sentence) for sentence in found), found
 
 
 def test_without_a_browser_the_test_says_what_to_type(monkeypatch):
     monkeypatch.setenv("PATH", str(Path(__file__).parent))
     with pytest.raises(pytest.fail.Exception, match="type  make setup"):
-        chromium.browser()
+        devtools.browser()

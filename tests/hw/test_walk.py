@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests import chromium
-from tests.hw.test_cli import run
+from tests.devtools import Browser
+from tests.hw.commands import run
 
 from streamjoin_common.contract import DesignParams, active_cores
 from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
@@ -152,7 +152,7 @@ parent.document.body.append(measured);
 
 @pytest.mark.parametrize(("width_px", "dark"), [(400, True), (900, False)])
 def test_the_arrow_keys_walk_through_the_recording(
-    tmp_path: Path, width_px: int, dark: bool
+    chromium: Browser, tmp_path: Path, width_px: int, dark: bool
 ) -> None:
     recording = recorded("tiny")
     page = walk_page(recording)
@@ -186,13 +186,15 @@ def test_the_arrow_keys_walk_through_the_recording(
             assert shown["fills"][side] == f"{stored} of {data['windows'][side]} "
 
 
-def test_nothing_moves_by_itself_where_motion_is_unwelcome(tmp_path: Path) -> None:
+def test_nothing_moves_by_itself_where_motion_is_unwelcome(
+    chromium: Browser, tmp_path: Path
+) -> None:
     page = walk_page(recorded("band"))
-    seen = chromium.measure(page, MEASURE, tmp_path, 400, "--force-prefers-reduced-motion")
+    seen = chromium.measure(page, MEASURE, tmp_path, 400, still=True)
     assert (seen["playing"], seen["button"], seen["pace"]) == (False, "play", "0s")
 
 
-def test_a_long_chain_scrolls_and_the_page_does_not(tmp_path: Path) -> None:
+def test_a_long_chain_scrolls_and_the_page_does_not(chromium: Browser, tmp_path: Path) -> None:
     params = DesignParams(cores=8, segment_tuples=4)
     rng = np.random.default_rng(SEED)
     page = walk_page(record(testing.random_workload(params, rng, 30, windows=(32, 32))))
