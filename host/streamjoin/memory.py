@@ -21,9 +21,13 @@ __all__ = [
     "input_bytes",
     "joined",
     "keep_one_arena",
+    "own",
     "prefer_huge_pages",
     "reserved",
 ]
+
+MAX_COPIED = 1 << 22
+"""Bytes from which on a part of a reserved array is kept as it is: a copy takes too long."""
 
 MAX_POINTS = 200
 FIRST_STEP_S = 0.005
@@ -159,6 +163,14 @@ def prefer_huge_pages(array: NDArray[Any]) -> None:
             holder.madvise(advice)
 
 
+def own(array: NDArray[Any]) -> NDArray[Any]:
+    """Copy a small part of a reserved array: it would keep the addresses of the whole."""
+    holder = array.base
+    while isinstance(holder, np.ndarray):
+        holder = holder.base
+    return array.copy() if isinstance(holder, memoryview) and array.nbytes < MAX_COPIED else array
+
+
 def follows(before: NDArray[Any], after: NDArray[Any]) -> bool:
     """Whether elements lie behind others in the same array."""
     if before.base is None or before.base is not after.base or before.dtype != after.dtype:
@@ -173,8 +185,8 @@ def _address(after: NDArray[Any]) -> int:
 
 def joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
     """Put parts together, without a copy where each follows the one before in memory."""
-    if not parts:
-        return np.empty(0, np.uint32)
+    if len(parts) < 2:
+        return parts[0] if parts else np.empty(0, np.uint32)
     first, last = parts[0], parts[-1]
     holder = first.base
     if not isinstance(holder, np.ndarray) or not holder.flags.c_contiguous:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamjoin.counters import Counters
 from streamjoin.errors import check_room
-from streamjoin.memory import ResidentSet, follows, joined
+from streamjoin.memory import ResidentSet, follows, joined, own
 from streamjoin.tuples import Int64s, Pairs, Rows
 
 if TYPE_CHECKING:
@@ -320,10 +320,9 @@ class Meter:
         """Everything emitted, in the order of emission."""
         with self._lock:
             self._close_block()
-        if len(self._batches) == 1:
-            return Pairs(self._batches[0].r_rows, self._batches[0].s_rows)
         pairs = Pairs(
-            joined([b.r_rows for b in self._batches]), joined([b.s_rows for b in self._batches])
+            own(joined([b.r_rows for b in self._batches])),
+            own(joined([b.s_rows for b in self._batches])),
         )
         start = 0
         for batch in self._batches:  # views: the rows are held once, not twice

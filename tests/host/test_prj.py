@@ -1,5 +1,6 @@
 """What is particular to the parallel radix join: passes, splits, regular and skewed keys."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,3 +114,16 @@ def test_a_process_of_few_addresses_writes_its_pairs_in_parts(
     again = sj.join(keys, keys, on="k", engine=engine, check=True)
     assert len(again) == len(right) == 4000 * 100
     assert again.metrics["digest"] == right.metrics["digest"]
+
+
+def test_small_results_do_not_keep_the_addresses_that_were_reserved() -> None:
+    def addresses() -> int:
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmSize:")[2].split()[0])
+
+    keys = {"k": np.arange(40_000)}
+    sj.join(keys, keys, on="k", engine="npj")
+    before_kb = addresses()
+    kept = [sj.join(keys, keys, on="k", engine="npj") for _ in range(4)]
+    assert {len(each) for each in kept} == {40_000}
+    assert addresses() - before_kb < 200_000

@@ -205,6 +205,8 @@ def _pull(sides: tuple[Side, Side], worker: Worker, crew: Crew, job: Job, meter:
         if not pulled:
             nexts = [due for due in (side.next_us() for side in sides) if due is not None]
             crew.sleep_until_us(meter, (min(nexts) - start_us) / speedup)
+        elif sides[0].ended and sides[1].ended:
+            return
         elif worker.pause_us and not any(side.behind for side in sides):
             crew.sleep_until_us(meter, meter.now_us() + worker.pause_us)
 
