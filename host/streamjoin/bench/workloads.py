@@ -8,9 +8,11 @@ from typing import Any
 from streamjoin.errors import InputError, MismatchError
 from streamjoin.sequence import Request
 from streamjoin_common.documents import DocumentError, read_json
+from streamjoin_common.installed import shipped
 from streamjoin_common.language.arrivals import Arrivals
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window, parse_window
+from streamjoin_common.suggestions import did_you_mean
 
 DEFAULT_ROUNDS = 5
 MAX_ROUNDS = 1000
@@ -147,8 +149,9 @@ def read_workload(folder: Path, engines: tuple[str, ...], threads: int) -> Compa
     try:
         plain = read_json(path)
     except FileNotFoundError:
+        near = "" if folder.exists() else did_you_mean(str(folder), shipped.names(shipped.SUITES))
         raise InputError(
-            f"{folder}: there is no workload.json; make one with  streamjoin data"
+            f"{folder}: there is no workload.json{near}; make one with  streamjoin data"
         ) from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None

@@ -69,7 +69,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence, with what was probably meant."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+        super().__init__(*given, **{"allow_abbrev": False, **named})  # --r is not --rounds
         self.set_defaults(parser=self)  # that of the verb, after parsing
         self._given: list[str] | None = None
 

@@ -31,6 +31,8 @@ from streamjoin_common.screen import columns, table_lines
 from streamjoin_common.spelling import option
 
 DEFAULT_DATA = Path("runs/workloads")
+
+OF_SUITE = "a suite, which names its own: change a copy of its file, or name a workload's folder"
 """Where a suite's workloads are made."""
 
 
@@ -225,12 +227,14 @@ def compare(
     elif not isinstance(r, str | Path):
         raise InputError("compare takes a workload's folder or suite, or both inputs, r and s")
     elif (suite := shipped.suite(Path(r))).suffix == ".toml":
-        _refuse("a suite: it names its own", how=kind != "inner", engines=names, window=window)
-        _refuse("a suite: it names its own", on=on, band=band, **given)
+        _refuse(OF_SUITE, how=kind != "inner", engines=names, window=window)
+        _refuse(OF_SUITE, on=on, band=band, **given)
         title, comparisons = read_suite(suite, Path(data), cores)
     else:
         _refuse("a workload's folder: give both inputs, r and s", **given)
-        only = changed(read_workload(Path(r), names or _no_engines(), cores), on, band, window)
+        if not names and Path(r).is_dir():  # else the path is what is wrong
+            _no_engines()
+        only = changed(read_workload(Path(r), names, cores), on, band, window)
         title, comparisons = only.name, [replace(only, how=kind)]
     if rounds is not None:
         comparisons = [replace(each, rounds=rounds) for each in comparisons]
