@@ -8,12 +8,12 @@ import base64
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class Browser:
     def __init__(self, folder: Path) -> None:
         self.downloads = folder / "downloads"
         self.errors: list[str] = []
-        self._number, self._rest = 0, b""
+        self._number, self._completed, self._rest = 0, 0, b""
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
         flags = [
@@ -85,13 +85,16 @@ class Browser:
 
     def _attach(self) -> None:
         """Make the one page."""
+        self.downloads.mkdir()
+        self.send(
+            "Browser.setDownloadBehavior",
+            behavior="allow", downloadPath=str(self.downloads), eventsEnabled=True,
+        )  # fmt: skip
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         attached = self.send("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.send(f"{domain}.enable")
-        self.downloads.mkdir()
-        self.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(self.downloads))
 
     def __exit__(self, *_: object) -> None:
         os.close(self._write)
@@ -102,7 +105,8 @@ class Browser:
 
     def _message(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
-            if time.monotonic() > self._alarm:
+            left_s = max(0.0, self._alarm - time.monotonic())
+            if not select.select([self._read], [], [], left_s)[0]:
                 pytest.fail(f"Chromium did not answer within {DEADLINE_S} s")
             received = os.read(self._read, 1 << 20)
             if not received:
@@ -112,8 +116,10 @@ class Browser:
         return dict(json.loads(message))
 
     def _heed(self, message: dict[str, Any]) -> None:
-        """Keep what a page complains about."""
+        """Keep what a page complains about, and what it has given away."""
         told = message.get("params", {})
+        if message.get("method") == "Browser.downloadProgress" and told["state"] == "completed":
+            self._completed += 1
         if message.get("method") == "Runtime.exceptionThrown":
             self.errors.append(str(told["exceptionDetails"].get("exception", told)))
         if message.get("method") == "Log.entryAdded" and told["entry"]["level"] == "error":
@@ -206,9 +212,11 @@ class Browser:
 
     def downloaded(self, name: str) -> str:
         """Wait for a file that the page gives away, and return its text."""
-        file = self.downloads / name
-        wait_for(file.is_file)
-        return file.read_text(encoding="utf-8")
+        self._alarm = time.monotonic() + DEADLINE_S
+        while not self._completed:
+            self._heed(self._message())
+        self._completed -= 1
+        return (self.downloads / name).read_text(encoding="utf-8")
 
     def screenshot(self, file: Path, *, whole: bool = True) -> None:
         """Write what the page looks like, as PNG."""
@@ -219,12 +227,3 @@ class Browser:
         """Print the page."""
         printed = self.send("Page.printToPDF", printBackground=False)
         file.write_bytes(base64.b64decode(printed["data"]))
-
-
-def wait_for(there: Callable[[], bool]) -> None:
-    """Wait until something is there."""
-    until = time.monotonic() + DEADLINE_S
-    while not there():
-        if time.monotonic() > until:
-            pytest.fail(f"nothing came within {DEADLINE_S} s")
-        time.sleep(0.02)

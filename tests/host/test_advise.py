@@ -153,7 +153,8 @@ MEETS_MANY = sliding.SlidingFeatures(10**6, 10**6, 10**5, 1, 1e-4, 1)
 def test_every_leaf_of_the_tree_of_sliding_windows_is_reached(
     changes: dict[str, float], threads: int, engine: str
 ) -> None:
-    chosen, reasons = sliding.walk(replace(MEETS_MANY, **changes), threads)  # type: ignore[arg-type]
+    features = replace(MEETS_MANY, **changes)  # type: ignore[arg-type]  # fields by name
+    chosen, reasons = sliding.walk(features, threads)
     assert chosen == engine
     assert reasons
 

@@ -4,8 +4,10 @@ import csv
 import io
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
+from tests import devtools
 from tests.host import report_samples as samples
 
 from streamjoin.report import render
@@ -251,3 +253,9 @@ def test_controls_fit_a_telephone_and_stay_off_paper(page, file):
     )
     page.open(file, width_px=720, media="print")
     assert page.run(f"{cut}.length") == 0
+
+
+def test_without_a_browser_the_test_says_what_to_type(monkeypatch):
+    monkeypatch.setenv("PATH", str(Path(__file__).parent))
+    with pytest.raises(pytest.fail.Exception, match="type  make setup"):
+        devtools.browser()

@@ -2,10 +2,8 @@
 
 import html
 import re
-from pathlib import Path
 
 import pytest
-from tests import devtools
 from tests.host import report_samples as samples
 
 from streamjoin.report import render
@@ -397,9 +395,3 @@ def test_the_measurement_notices_a_faulty_page(chromium, tmp_path, fault, compla
     assert fault(page) != page
     found = problems(measured_in(chromium, fault(page), tmp_path, 1280))
     assert any(re.fullmatch(complaint, sentence) for sentence in found), found
-
-
-def test_without_a_browser_the_test_says_what_to_type(monkeypatch):
-    monkeypatch.setenv("PATH", str(Path(__file__).parent))
-    with pytest.raises(pytest.fail.Exception, match="type  make setup"):
-        devtools.browser()

@@ -142,7 +142,7 @@ def test_after_a_wait_the_filter_is_used_only_once_all_of_r_was_read_again() -> 
         pass
     assert hand.join.tables.numbers[kernels.REJECTS] == 1
     hand.finish()
-    hand.feed.wait = lambda taken: hand.push(77, 1)  # type: ignore[method-assign]
+    hand.feed.wait = lambda taken: hand.push(77, 1)  # type: ignore[method-assign]  # of one object
     hand.store.keys[3] = 77  # while the join waits
     hand.turn()
     assert hand.join.tables.numbers[kernels.REJECTS] == 0

@@ -53,11 +53,11 @@ def package(distribution: str, purpose: str, extra: str, module: str | None = ""
 
     def check() -> Finding:
         try:
-            found = module is None or importlib.util.find_spec(module or distribution) is not None
-            version = metadata.version(distribution) if found else ""
+            works = module is None or importlib.util.find_spec(module or distribution) is not None
+            version = metadata.version(distribution) if works else ""
         except (ImportError, ValueError):
-            found, version = False, ""
-        return Finding(distribution, found, version or "no", purpose, extra=extra)
+            works, version = False, ""
+        return Finding(distribution, works, version or "no", purpose, extra=extra)
 
     return check
 

@@ -27,10 +27,10 @@ def complete(
     def completer(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
         before, comma, _last = prefix.rpartition(",") if listed else ("", "", prefix)
         taken = set(before.split(","))
-        found = [before + comma + value for value in values(parsed_args) if value not in taken]
+        choices = [before + comma + value for value in values(parsed_args) if value not in taken]
         if files:
-            found += _paths(prefix)
-        return found
+            choices += _paths(prefix)
+        return choices
 
     action.completer = completer  # type: ignore[attr-defined]  # as argcomplete has it
 

@@ -44,7 +44,7 @@ class Tables(NamedTuple):
 class DataFrameEngine(Engine):
     """A data frame library's own inner join on keys (and window numbers)."""
 
-    library: ClassVar[str]
+    package: ClassVar[str]
     capabilities: ClassVar[Capabilities] = Capabilities(
         predicates=frozenset({"equi"}),
         windows=frozenset({"all", "tumbling"}),
@@ -54,10 +54,10 @@ class DataFrameEngine(Engine):
 
     def unusable(self) -> str | None:
         """Say so where the library is not installed."""
-        if find_spec(self.library):
+        if find_spec(self.package):
             return None
-        extra = "" if self.library == "pyarrow" else "'streamjoin[yardsticks]'"
-        return f"{self.library} is not installed: type pip install {extra or self.library}"
+        extra = "" if self.package == "pyarrow" else "'streamjoin[yardsticks]'"
+        return f"{self.package} is not installed: type pip install {extra or self.package}"
 
     def prepare(self, job: Job, report: Report) -> Tables:
         """Make the native tables, and count the pairs of their join."""
@@ -97,7 +97,7 @@ class Polars(DataFrameEngine):
     """Polars' own inner join, in memory or streaming: an outside yardstick."""
 
     name: ClassVar[str] = "polars"
-    library: ClassVar[str] = "polars"
+    package: ClassVar[str] = "polars"
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("streaming", 1, "1 joins with the streaming engine, 0 in memory.", 0, 1),
     )
@@ -125,7 +125,7 @@ class PyArrow(DataFrameEngine):
     """pyarrow's own hash join: an outside yardstick."""
 
     name: ClassVar[str] = "pyarrow"
-    library: ClassVar[str] = "pyarrow"
+    package: ClassVar[str] = "pyarrow"
     capabilities: ClassVar[Capabilities] = replace(DataFrameEngine.capabilities, parallel=True)
 
     def table(self, columns: dict[str, Any]) -> Any:
@@ -151,7 +151,7 @@ class Pandas(DataFrameEngine):
     """pandas' own merge: an outside yardstick."""
 
     name: ClassVar[str] = "pandas"
-    library: ClassVar[str] = "pandas"
+    package: ClassVar[str] = "pandas"
 
     def table(self, columns: dict[str, Any]) -> Any:
         """Make a data frame."""
