@@ -132,6 +132,11 @@ MISTAKES = {
     "a speed of no replay": (["--on", "k", "--speedup", "2"], {}, "add --arrival replay, or drop"),
     "a backend of another kind": (["--on", "k", "--backend", "model"], {}, "has no backend"),
     "an unknown flag": (["--on", "k", "--colour"], {}, "unrecognized arguments: --colour"),
+    "a flag that begins like others": (
+        ["--on", "k", "--th", "1"],
+        {},
+        "unrecognized arguments: --th",
+    ),
     "a threads that is no number": (["--threads", "two"], {}, "invalid int value: 'two'"),
     "a promise beyond the engine's": (
         ["--on", "k", "--order", "outer"],

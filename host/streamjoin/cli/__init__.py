@@ -110,15 +110,8 @@ class Parser(argparse.ArgumentParser):
     def _unknown_flag(self) -> str | None:
         """Return the first flag of a verb that it does not have."""
         flags = [flag for action in self._actions for flag in action.option_strings]
-        return next(
-            (
-                word
-                for word in self._given or ()
-                if word.startswith("--")
-                and not any(flag.startswith(word.partition("=")[0]) for flag in flags)
-            ),
-            None,
-        )
+        words = [word.partition("=")[0] for word in self._given or () if word.startswith("--")]
+        return next((word for word in words if word not in flags), None)
 
     def _meant(self, message: str) -> str:
         """Say what was probably meant by an unknown verb, value or flag."""
