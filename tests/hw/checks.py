@@ -59,7 +59,7 @@ class Kept:
     def __init__(self, component: Any, testbenches: int) -> None:
         self.component = component
         self._testbenches: Sequence[Callable[[Any], Any]] = ()
-        self._fresh = True
+        self._state = "new"
         self._simulator = Simulator(component)
         self._simulator.add_clock(CLOCK_S)
         for k in range(testbenches):
@@ -73,12 +73,13 @@ class Kept:
 
     def simulate(self, *testbenches: Callable[[Any], Any]) -> None:
         """Run test benches on the component as it is at first until all have ended."""
-        assert self._fresh, "a run before this one failed"
-        self._fresh = False
+        assert self._state != "running", "a run before this one failed"
+        if self._state == "ended":
+            self._simulator.reset()
+        self._state = "running"
         self._testbenches = testbenches
         self._simulator.run()
-        self._simulator.reset()
-        self._fresh = True
+        self._state = "ended"
 
 
 def pauses(seed: int, share: float) -> Iterator[bool]:
