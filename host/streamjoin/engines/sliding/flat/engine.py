@@ -145,7 +145,8 @@ class FlatJoin(Engine):
         """Compile the kernels, or load them from the cache, by joining one tuple with another."""
         if job.predicate.kind == "equi":
             prepare_keys(job.r, job.s, job.predicate)
-        r, s = (each.take(np.arange(min(1, each.rows))) for each in (job.r, job.s))
+        # Views: of a copy, which can be written, the kernels would have another type.
+        r, s = (each.slice(0, min(1, each.rows)) for each in (job.r, job.s))
         few = replace(job, r=r, s=s, carried=(0, 0), arrival="instant", max_pairs=None)
         for threads in {1, job.threads}:
             self._run(replace(few, threads=threads), Meter(), 0)
