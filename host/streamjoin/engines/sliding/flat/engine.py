@@ -20,8 +20,6 @@ Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from streamjoin.engines.arrivals import batches, max_live
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import Crew
@@ -36,6 +34,8 @@ from streamjoin_common.language.predicates import Band
 from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from streamjoin.engines.kernels.flat.plans import Times
 
 MIN_SHARED = 1 << 11
