@@ -192,8 +192,18 @@ def test_the_axis_is_logarithmic_or_linear(page):
 def test_figures_are_relative_to_the_best_of_their_ranking(page):
     page.click("#relative")
     assert page.run("relative.ariaPressed") == "true"
-    assert text(page, "#controls [role=status]").startswith("Figures are relative to the best of")
+    assert text(page, "#controls [role=status]").startswith("1 x is the best of a ranking or table")
     assert column(page, 2) == ["0.5 x", "1 x", "1.5 x"]
+    assert column(page, 3) == ["0.45 x .. 0.6 x", "0.9 x .. 1.2 x", "1.35 x .. 1.8 x"]
+    assert page.run(
+        f"document.querySelector({ENGINES + ' [data-column]:nth-child(3) button'!r}).title"
+    ).translate(PLAIN).startswith("1 x is 800 k of npj")
+    page.click("#controls summary")
+    page.click("#controls input[value=npj]")  # the best, hidden, stays the measure
+    assert column(page, 2) == ["0.5 x", "1.5 x"]
+    assert text(page, "#controls [role=status]").endswith(", those of hidden engines too.")
+    page.click("#controls input[value=npj]")
+    page.click("#controls summary")
     values = f"[...document.querySelectorAll({WIDE + ' text'!r})].map((t) => t.textContent)"
     shown = [each.translate(PLAIN) for each in page.run(values)]
     assert {"wrong: 1.5 x", "1 x", "0.5 x"} <= set(shown)
@@ -204,6 +214,7 @@ def test_figures_are_relative_to_the_best_of_their_ranking(page):
     assert text(page, "#tip").split("\n")[1] == "median 1.2 M tuples/s, 1.5 x the best"
     page.click("#relative")
     assert column(page, 2) == ["400 k", "800 k", "1.2 M"]
+    assert column(page, 3)[0] == "360 k .. 480 k"
     assert "800 k" in [each.translate(PLAIN) for each in page.run(values)]
 
 
