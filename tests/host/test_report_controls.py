@@ -195,9 +195,13 @@ def test_figures_are_relative_to_the_best_of_their_ranking(page):
     assert text(page, "#controls [role=status]").startswith("1 x is the best of a ranking or table")
     assert column(page, 2) == ["0.5 x", "1 x", "1.5 x"]
     assert column(page, 3) == ["0.45 x .. 0.6 x", "0.9 x .. 1.2 x", "1.35 x .. 1.8 x"]
-    assert page.run(
-        f"document.querySelector({ENGINES + ' [data-column]:nth-child(3) button'!r}).title"
-    ).translate(PLAIN).startswith("1 x is 800 k of npj")
+    assert (
+        page.run(
+            f"document.querySelector({ENGINES + ' [data-column]:nth-child(3) button'!r}).title"
+        )
+        .translate(PLAIN)
+        .startswith("1 x is 800 k of npj")
+    )
     page.click("#controls summary")
     page.click("#controls input[value=npj]")  # the best, hidden, stays the measure
     assert column(page, 2) == ["0.5 x", "1.5 x"]
@@ -255,6 +259,8 @@ def test_controls_fit_a_telephone_and_stay_off_paper(page, file):
     assert page.run("relative.ariaPressed") == "true"
     assert page.run("document.querySelector('#controls details').open") is False
     assert page.run("document.documentElement.scrollWidth") == 390
+    beyond = "getComputedStyle(document.querySelector('.scroll')).backgroundAttachment"
+    assert page.run(beyond) == "local, local, scroll, scroll"  # shadows of what is beyond an edge
     page.open(file, media="print", dark=True)
     assert page.run("document.querySelector('#controls').getClientRects().length") == 0
     assert page.run("document.querySelector('.tools').getClientRects().length") == 0
@@ -264,6 +270,7 @@ def test_controls_fit_a_telephone_and_stay_off_paper(page, file):
     )
     page.open(file, width_px=720, media="print")
     assert page.run(f"{cut}.length") == 0
+    assert page.run(beyond) == "scroll"
 
 
 def test_without_a_browser_the_test_says_what_to_type(monkeypatch):
