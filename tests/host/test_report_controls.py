@@ -229,6 +229,8 @@ def test_a_chart_is_taken_away_as_svg_and_its_data_as_csv(page):
     root = ET.fromstring(drawn)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "var(--" not in drawn
+    assert 'class="k' not in drawn  # the page's classes are written out
+    assert "stroke-width: 1.2" in drawn
     assert "npj" in "".join(root.itertext())
     rows = list(csv.reader(io.StringIO(page.downloaded(f"{THROUGHPUT}.csv"))))
     assert rows[0] == [
