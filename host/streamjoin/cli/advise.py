@@ -39,7 +39,11 @@ class AdviseVerb:
         options.add_arrivals(parser)
         cores = os.cpu_count() or 1
         parser.add_argument("--threads", type=int, default=cores, help=f"default {cores}")
-        parser.add_argument("--arrival", choices=("replay", "instant"))
+        parser.add_argument(
+            "--arrival",
+            choices=("replay", "instant"),
+            help="default: replay where there are arrival times; that of join is instant",
+        )
         parser.add_argument("--speedup", type=float, default=1.0, help="of the replay")
         parser.add_argument("--goal", choices=GOALS, help="default: latency where tuples arrive")
         parser.add_argument(
