@@ -6,11 +6,8 @@ states of one implementation.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
-import cocotb
-from cocotb.triggers import RisingEdge
+from sim_tests.ports import Ports
 
 from streamjoin_common.contract import SIDE_R, DesignParams, TUser, active_cores, registers
 from streamjoin_hw.sim.testing import Workload
@@ -88,8 +85,6 @@ class Coverage:
 
     Parameters
     ----------
-    dut : handle
-        The simulated top level.
     params : DesignParams
         What it was built from.
 
@@ -101,59 +96,46 @@ class Coverage:
         One of :data:`STATES`, as of the last clock edge.
     """
 
-    def __init__(self, dut: Any, params: DesignParams) -> None:
-        self.dut = dut
+    def __init__(self, params: DesignParams) -> None:
         self.bins: Counter[str] = Counter()
         self.state = "waiting"
         (status,) = (each for each in registers(params) if each.name == "status")
         self._masks = {each.name: 1 << each.bit for each in status.fields}
         self._in_reset = True
-        cocotb.start_soon(self._watch())
 
-    def _state(self, status: int, offered: bool) -> str:
-        punctuation = int(self.dut.m_axis_results_tuser.value) >> TUser.PUNCTUATION & 1
-        if offered and punctuation:
+    def _state(self, ports: Ports) -> str:
+        if ports.m_axis_results_tvalid and ports.result()[1] >> TUser.PUNCTUATION & 1:
             return "ending"
-        if status & self._masks["window_error"]:
+        if ports.get_status & self._masks["window_error"]:
             return "refusing"
-        if status & self._masks["draining"]:
+        if ports.get_status & self._masks["draining"]:
             return "draining"
-        if self.dut.running.value == 1:
+        if ports.running:
             return "running"
-        return "waiting" if status & self._masks["idle"] else "ending"
+        return "waiting" if ports.get_status & self._masks["idle"] else "ending"
 
-    def _facts(self) -> Iterator[str]:
+    def step(self, ports: Ports) -> None:
         """Look at one cycle."""
-        dut = self.dut
-        if not int(dut.aresetn.value):
+        bins = self.bins
+        if not ports.aresetn:
             if not self._in_reset:
-                yield f"{self.state}, reset"
+                bins[f"{self.state}, reset"] += 1
             self._in_reset = True
             return
-        if self._in_reset or dut.restart.value != 0:
+        if self._in_reset or ports.restart:
             # The first cycle after a reset still shows the state of before.
             self._in_reset = False
             return
-        status = int(dut.get_status.value)
-        offered = dut.m_axis_results_tvalid.value == 1
-        state = self.state = self._state(status, offered)
-        if dut.s_axis_tuples_tvalid.value == 1:
-            given = "taken" if dut.s_axis_tuples_tready.value == 1 else "stalls"
-        else:
-            given = "idle"
-        yield f"{state}, input {given}"
-        taken = "idle"
-        if offered:
-            taken = "taken" if dut.m_axis_results_tready.value == 1 else "stalls"
-        yield f"{state}, output {taken}"
-        if status & self._masks["held"]:
-            yield f"{state}, scan held"
-            yield f"scan held, output {taken}"
-        if dut.soft_reset.value == 1:
-            yield f"{state}, soft reset"
-
-    async def _watch(self) -> None:
-        edge = RisingEdge(self.dut.aclk)
-        while True:
-            await edge
-            self.bins.update(self._facts())
+        state = self.state = self._state(ports)
+        given = taken = "idle"
+        if ports.s_axis_tuples_tvalid:
+            given = "taken" if ports.s_axis_tuples_tready else "stalls"
+        bins[f"{state}, input {given}"] += 1
+        if ports.m_axis_results_tvalid:
+            taken = "taken" if ports.m_axis_results_tready else "stalls"
+        bins[f"{state}, output {taken}"] += 1
+        if ports.get_status & self._masks["held"]:
+            bins[f"{state}, scan held"] += 1
+            bins[f"scan held, output {taken}"] += 1
+        if ports.soft_reset:
+            bins[f"{state}, soft reset"] += 1

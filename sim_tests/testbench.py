@@ -1,8 +1,8 @@
 """The test bench: clock, reset, streams, registers, scoreboard for one design.
 
-Runs inside the simulator. Stream endpoints are our own, a coroutine each that looks at every
-clock edge, so that they can check the stream's rules as well; registers are reached by
-cocotbext-axi's master, which is an independent reading of AXI4-Lite.
+Runs inside the simulator. Stream endpoints are our own and look at every clock edge, so that they
+can check the stream's rules as well; the ports are read once an edge for all of them. Registers are
+reached by cocotbext-axi's master, which is an independent reading of AXI4-Lite.
 """
 
 import random
@@ -15,6 +15,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 from sim_tests.coverage import Coverage, bins_of
+from sim_tests.ports import Ports
 
 from streamjoin_common import contract
 from streamjoin_common.contract import DesignParams, TUser
@@ -47,98 +48,87 @@ class StreamSource:
     """Offers beats on ``s_axis_tuples`` and keeps each until it is taken."""
 
     def __init__(self, dut: Any) -> None:
-        self.dut = dut
+        self.valid = dut.s_axis_tuples_tvalid
+        self.fields = (
+            dut.s_axis_tuples_tdata,
+            dut.s_axis_tuples_tdest,
+            dut.s_axis_tuples_tlast,
+        )
         self.waiting: deque[tuple[int, int, int]] = deque()
         self.pauses = never()
         self.beats_taken = 0
         self.stalls_seen = 0
-        dut.s_axis_tuples_tvalid.value = 0
-        dut.s_axis_tuples_tdata.value = 0
-        dut.s_axis_tuples_tdest.value = 0
-        dut.s_axis_tuples_tlast.value = 0
-        self.task = cocotb.start_soon(self._drive())
+        self.offered = False
+        self._offer((0, 0, 0), False)
 
-    async def _drive(self) -> None:
-        dut = self.dut
-        edge = RisingEdge(dut.aclk)
-        offered = False
-        while True:
-            await edge
-            if not int(dut.aresetn.value):
-                offered = False
-                dut.s_axis_tuples_tvalid.value = 0
-                continue
-            if offered and dut.s_axis_tuples_tready.value == 1:
-                self.beats_taken += 1
-                offered = False
-                self.waiting.popleft()
-                if not self.waiting:
-                    dut.s_axis_tuples_tvalid.value = 0
-            elif offered:
-                self.stalls_seen += 1
-            if not offered and self.waiting:
-                if next(self.pauses):
-                    dut.s_axis_tuples_tvalid.value = 0
-                else:
-                    data, dest, last = self.waiting[0]
-                    dut.s_axis_tuples_tdata.value = data
-                    dut.s_axis_tuples_tdest.value = dest
-                    dut.s_axis_tuples_tlast.value = last
-                    dut.s_axis_tuples_tvalid.value = 1
-                    offered = True
+    def _offer(self, beat: tuple[int, int, int], offered: bool) -> None:
+        for handle, value in zip(self.fields, beat, strict=True):
+            handle.value = value
+        self.valid.value = int(offered)
+        self.offered = offered
+
+    def step(self, ports: Ports) -> None:
+        """Do what a clock edge asks for."""
+        if not ports.aresetn:
+            self.valid.value = 0
+            self.offered = False
+            return
+        if self.offered and ports.s_axis_tuples_tready:
+            self.beats_taken += 1
+            self.offered = False
+            self.waiting.popleft()
+            if not self.waiting:
+                self.valid.value = 0
+        elif self.offered:
+            self.stalls_seen += 1
+        if not self.offered and self.waiting:
+            if next(self.pauses):
+                self.valid.value = 0
+            else:
+                self._offer(self.waiting[0], True)
 
     def withdraw(self) -> None:
         """Forget what waits and what is on offer, as before a reset."""
-        self.task.cancel()
         self.waiting.clear()
-        self.dut.s_axis_tuples_tvalid.value = 0
-        self.task = cocotb.start_soon(self._drive())
+        self.valid.value = 0
+        self.offered = False
 
 
 class StreamSink:
     """Takes beats from ``m_axis_results`` and checks that each stays until it is taken."""
 
     def __init__(self, dut: Any) -> None:
-        self.dut = dut
+        self.ready = dut.m_axis_results_tready
         self.beats: deque[tuple[int, int, int]] = deque()
         self.pauses = never()
         self.stalls_seen = 0
-        dut.m_axis_results_tready.value = 0
-        self.task = cocotb.start_soon(self._take())
+        self.takes = False
+        self.kept: tuple[int, int, int] | None = None
+        self.ready.value = 0
 
-    def _offered(self) -> tuple[int, int, int]:
-        return (
-            int(self.dut.m_axis_results_tdata.value),
-            int(self.dut.m_axis_results_tuser.value),
-            int(self.dut.m_axis_results_tlast.value),
-        )
-
-    async def _take(self) -> None:
-        dut = self.dut
-        edge = RisingEdge(dut.aclk)
-        ready = False
-        kept: tuple[int, int, int] | None = None
-        while True:
-            await edge
-            if not int(dut.aresetn.value):
-                kept = None
-                ready = False
-                dut.m_axis_results_tready.value = 0
-                continue
-            if dut.m_axis_results_tvalid.value == 1:
-                beat = self._offered()
-                assert kept in (None, beat), f"an offered result changed from {kept} to {beat}"
-                kept = None if ready else beat
-                if ready:
-                    self.beats.append(beat)
-                else:
-                    self.stalls_seen += 1
+    def step(self, ports: Ports) -> None:
+        """Do what a clock edge asks for."""
+        if not ports.aresetn:
+            self.kept = None
+            self.takes = False
+            self.ready.value = 0
+            return
+        if ports.m_axis_results_tvalid:
+            beat = ports.result()
+            assert self.kept in (None, beat), (
+                f"an offered result changed from {self.kept} to {beat}"
+            )
+            self.kept = None if self.takes else beat
+            if self.takes:
+                self.beats.append(beat)
             else:
-                assert kept is None, f"an offered result was withdrawn: {kept}"
-            wanted = not next(self.pauses)
-            if wanted != ready:
-                ready = wanted
-                dut.m_axis_results_tready.value = int(ready)
+                self.stalls_seen += 1
+        else:
+            assert self.kept is None, f"an offered result was withdrawn: {self.kept}"
+        wanted = not next(self.pauses)
+        if wanted != self.takes:
+            self.takes = wanted
+            self.ready.value = int(wanted)
 
 
 class Testbench:
@@ -168,7 +158,18 @@ class Testbench:
         self.sink = StreamSink(dut)
         self.offsets = {each.name: each.offset for each in contract.registers(params)}
         self.tally: Counter[str] = Counter()
-        self.coverage = Coverage(dut, params)
+        self.coverage = Coverage(params)
+        self.ports = Ports(dut)
+        cocotb.start_soon(self._step())
+
+    async def _step(self) -> None:
+        edge = RisingEdge(self.dut.aclk)
+        while True:
+            await edge
+            self.ports.read()
+            self.coverage.step(self.ports)
+            self.source.step(self.ports)
+            self.sink.step(self.ports)
 
     async def reset(self, cycles: int = 2) -> None:
         """Hold the reset for some cycles; what was on its way is forgotten."""

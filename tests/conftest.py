@@ -36,6 +36,16 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+FIRST = ("tests/datagen/", "tests/spark/", "tests/test_board.py", "sim_tests/")
+"""What begins first: Spark, whose session is then one worker's, and the longest single tests."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first what should not be shared out late; the others stay in their order."""
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+
 def pytest_collection_finish() -> None:
     """Take what is imported out of the collector's sight: every measured run collects first."""
     gc.collect()
