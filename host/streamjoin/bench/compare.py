@@ -40,6 +40,8 @@ SHOWN = (
     "results_backpressure_cycles",
     "input_stall_cycles",
     "semi_stream",
+    "stages_us",
+    "processing_latency_us",
 )
 
 ShowProgress = Callable[[str], AbstractContextManager[ProgressCallback]]

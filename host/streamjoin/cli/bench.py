@@ -21,7 +21,7 @@ from streamjoin.cli.terminal import (
 )
 from streamjoin.report.results import Result
 from streamjoin.report.run_folder import check_run_folder, write_run
-from streamjoin.report.sentences import claim_said
+from streamjoin.report.sentences import claim_published, claim_said
 from streamjoin.run import check_options
 from streamjoin_common.installed.completing import complete
 from streamjoin_common.storage import check_writable
@@ -189,7 +189,8 @@ def _print_claims(claims: list[dict[str, Any]]) -> None:
         return
     for claim in claims:
         print_paragraph(f"published: {claim['text']}")
-        print_paragraph(f"{claim['published']:.3g} x there; here {claim_said(claim)}", 4)
+        verdict = f"{claim['verdict']}: " if "verdict" in claim else ""
+        print_paragraph(f"{verdict}{claim_published(claim)} there; here {claim_said(claim)}", 4)
 
 
 VERB = BenchVerb()
