@@ -186,7 +186,7 @@ class Claim:
         Returns
         -------
         dict
-            ``text``, ``figures``, ``published``, ``says``, ``of``, ``by``; ``verdict``; ``here``,
+            ``text``, ``figures``, ``published``, ``says``, ``of``, ``by``, ``divided``; ``verdict``; ``here``,
             the figure that stands for all points, their ``min`` and ``max`` (None where there is
             none); and ``points``: of each its ``point``, that of the divisor, ``over`` (the same
             where nothing is divided), its ``ratio``, whether it ``holds`` there, and the ``best``
@@ -206,6 +206,7 @@ class Claim:
             "says": self.says,
             "of": self.of,
             "by": self.by,
+            "divided": bool(self.over),
             "verdict": self.verdict(ratios),
             "here": RULES[self.by](ratios) if ratios else None,
             "min": min(ratios, default=None),

@@ -192,8 +192,8 @@ def arrival(workload: dict[str, Any]) -> str:
 
 
 def _unit(claim: Mapping[str, Any]) -> str:
-    """Return what stands behind a claim's figures: a share is not a ratio of two."""
-    return "" if claim["of"].endswith("_share") else " x"
+    """Return what stands behind a claim's figures: nothing where they are no ratios."""
+    return " x" if claim.get("divided", True) else ""
 
 
 def claim_published(claim: Mapping[str, Any]) -> str:

@@ -1,0 +1,46 @@
+"""Every figure of the papers has a command or a reason; experiments cite what there is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from streamjoin.bench import experiments, figures
+from streamjoin.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def listed() -> tuple[figures.Paper, ...]:
+    return figures.papers()
+
+
+def test_all_figures_with_measurements_are_listed(listed: tuple[figures.Paper, ...]) -> None:
+    counts = {paper.key: len(paper.figures) for paper in listed}
+    assert counts == {"iawj": 23, "handshake": 5, "pimtree": 23, "splitjoin": 7, "ssbj": 12}
+    shown = [figure for paper in listed for figure in paper.figures if not figure.why]
+    assert len(shown) >= 60
+
+
+def test_every_claim_of_a_paper_says_in_which_figure_it_stands() -> None:
+    for name in experiments.names():
+        for claim in experiments.read(name, "full").claims:
+            for figure in re.findall(r"figure (\d+)", claim.text):
+                assert any(re.search(rf" {figure}[a-f]?$", cited) for cited in claim.figures), claim
+            assert claim.figures, (name, claim.text)
+
+
+def test_a_figure_is_shown_or_explained_and_not_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = figures.LIST.read_text()
+    path = tmp_path / "figures.toml"
+    monkeypatch.setattr(figures, "LIST", path)
+    for old, new, sentence in (
+        ('"4a" = { shows', '"4c" = { shows', "there is no figure 'ssbj 4a' in"),
+        ('"9" = {', '"9" = { why = "x",', "iawj 9 must be shown, or why says why it is not"),
+        ('"11d" = {', '"11e" = { shows = "x" }\n"11d" = {', "pimtree 11e must be shown"),
+    ):
+        assert old in text
+        path.write_text(text.replace(old, new))
+        with pytest.raises(InputError, match=sentence):
+            figures.papers()
