@@ -186,11 +186,10 @@ class Claim:
         Returns
         -------
         dict
-            ``text``, ``figures``, ``published``, ``says``, ``of``, ``by``, ``divided``; ``verdict``; ``here``,
-            the figure that stands for all points, their ``min`` and ``max`` (None where there is
-            none); and ``points``: of each its ``point``, that of the divisor, ``over`` (the same
-            where nothing is divided), its ``ratio``, whether it ``holds`` there, and the ``best``
-            of several engines.
+            ``text``, ``figures``, ``published``, ``says``, ``of``, ``by``, ``divided``;
+            ``verdict``; ``here``, the figure that stands for all points, their ``min`` and ``max``
+            (None where there is none); and ``points``: of each its ``point``, that of the divisor,
+            ``over``, its ``ratio``, whether it ``holds`` there, and the ``best`` of several engines.
         """
         mine = [each for each in records if each["family"] == self.workload]
         groups: dict[str, list[Record]] = {}
