@@ -1,11 +1,14 @@
 """Every figure of the papers has a command or a reason; experiments cite what there is."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from tests.host import report_samples as samples
 
 from streamjoin.bench import experiments, figures
+from streamjoin.cli import main
 from streamjoin.errors import InputError
 
 
@@ -44,3 +47,29 @@ def test_a_figure_is_shown_or_explained_and_not_both(
         path.write_text(text.replace(old, new))
         with pytest.raises(InputError, match=sentence):
             figures.papers()
+
+
+def test_claims_are_judged_by_stored_records_without_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(experiments, "names", lambda: ["handshake-band"])
+    assert main(["bench", "claims"]) == 2
+    assert "runs/bench has no run with claims at size quick" in capsys.readouterr().err
+    records = [
+        samples.record(
+            "handshake",
+            family="simd",
+            settings={"simd": simd},
+            throughput_tuples_per_s=samples.spread(100.0 * (1 + 2 * simd)),
+        )
+        for simd in (0, 1)
+    ]
+    run = tmp_path / "runs/bench/handshake-band-quick"
+    run.mkdir(parents=True)
+    (run / "records.json").write_text(json.dumps(samples.run(records=records)))
+    assert main(["bench", "claims", "--out", "claims.md"]) == 0
+    told = capsys.readouterr()
+    assert "4 claims: 1 holds in part, 3 not measured" in told.err
+    assert re.search(r"handshake 15 +4 x +3\.00 x +holds in part +handshake-band", told.out)
+    assert "| handshake 15 | handshake join, section 5.3" in (tmp_path / "claims.md").read_text()

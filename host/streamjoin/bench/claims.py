@@ -189,7 +189,7 @@ class Claim:
             ``text``, ``figures``, ``published``, ``says``, ``of``, ``by``, ``divided``;
             ``verdict``; ``here``, the figure that stands for all points, their ``min`` and ``max``
             (None where there is none); and ``points``: of each its ``point``, that of the divisor,
-            ``over``, its ``ratio``, whether it ``holds`` there, and the ``best`` of several engines.
+            ``over``, its ``ratio``, whether it ``holds`` there, and the ``best`` of several.
         """
         mine = [each for each in records if each["family"] == self.workload]
         groups: dict[str, list[Record]] = {}
