@@ -8,7 +8,7 @@ import pytest
 from tests.host import report_samples as samples
 
 from streamjoin.bench import experiments, figures
-from streamjoin.cli import main
+from streamjoin.cli import bench, main
 from streamjoin.errors import InputError
 
 
@@ -47,6 +47,26 @@ def test_a_figure_is_shown_or_explained_and_not_both(
         path.write_text(text.replace(old, new))
         with pytest.raises(InputError, match=sentence):
             figures.papers()
+
+
+def test_all_experiments_run_though_one_cannot(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+
+    def run(_args: object, name: str, _threads: int) -> int:
+        ran.append(name)
+        if name == "b":
+            raise InputError("a package is missing")
+        return 0
+
+    monkeypatch.setattr(bench, "_run", run)
+    monkeypatch.setattr(experiments, "names", lambda: ["a", "b", "c"])
+    assert main(["bench", "all"]) == 1
+    assert ran == ["a", "b", "c"]
+    assert "b: a package is missing" in capsys.readouterr().err
+    assert main(["bench", "all", "--out", "x"]) == 2
+    assert ran == ["a", "b", "c"]
 
 
 def test_claims_are_judged_by_stored_records_without_a_run(

@@ -19,7 +19,7 @@ from streamjoin.cli.terminal import (
     say,
     si,
 )
-from streamjoin.errors import InputError
+from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.report import claims as claims_page
 from streamjoin.report.records import RECORDS_FILE, read_records
 from streamjoin.report.results import Result
@@ -36,6 +36,7 @@ examples:
   streamjoin bench iawj-micro --size quick
   streamjoin bench calls --size full
   streamjoin bench live
+  streamjoin bench all --size quick
   streamjoin bench claims --size full --out claims.md
 
 claims judges what was published by the records of the runs in runs/bench, without running anything.
@@ -59,9 +60,13 @@ class BenchVerb:
         """Add the verb's flags."""
         parser.epilog = EPILOG
         name = parser.add_argument(
-            "name", metavar="NAME", help="list, claims, calls, live, an experiment, or a TOML file"
+            "name",
+            metavar="NAME",
+            help="list, all, claims, calls, live, an experiment, or a TOML file",
         )
-        complete(name, lambda _: ["list", "claims", *OWN_TABLES, *experiments.names()], files=True)
+        complete(
+            name, lambda _: ["list", "all", "claims", *OWN_TABLES, *experiments.names()], files=True
+        )
         parser.add_argument("--size", choices=experiments.SIZES, default="quick")
         parser.add_argument(
             "--threads",
@@ -88,28 +93,44 @@ class BenchVerb:
         check_options(threads=threads, speedup=1.0, order="none", arrival="instant")
         if args.name in OWN_TABLES:
             return OWN_TABLES[args.name](args)
-        experiment = experiments.read(args.name, args.size)
-        runner.check(experiment, args.size)
-        out = args.out or RUNS / f"{experiment.name}-{args.size}"
-        check_run_folder(out, say, force=args.force)
-        words = ["streamjoin", "bench", args.name, "--size", args.size]
-        command = shlex.join([*words, "--threads", str(threads), "--out", str(out)])
-        check_writable(args.data)
-        say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
-        try:
-            records = runner.run_experiment(
-                experiment, runner.RunFolders(out, args.data, threads), command, progress, say
-            )
-        except KeyboardInterrupt:
-            say(f"finished points are kept in {out}; to go on, type {command}")
-            raise
-        page = write_run(records, out, say)
-        if args.json:
-            print_json(records)
-        else:
-            _print(records)
-        say(f"the page is {page}")
-        return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
+        if args.name != "all":
+            return _run(args, args.name, threads)
+        if args.out is not None:
+            raise InputError(f"all experiments write to {RUNS}: drop --out {args.out}")
+        status = 0
+        for name in experiments.names():
+            try:
+                status = max(status, _run(args, name, threads))
+            except StreamJoinError as error:  # one that lacks a package does not end the others
+                say(f"{name}: {error}")
+                status = 1
+        return status
+
+
+def _run(args: argparse.Namespace, name: str, threads: int) -> int:
+    """Run one experiment; 1 if any result is wrong or missing."""
+    experiment = experiments.read(name, args.size)
+    runner.check(experiment, args.size)
+    out = args.out or RUNS / f"{experiment.name}-{args.size}"
+    check_run_folder(out, say, force=args.force)
+    words = ["streamjoin", "bench", name, "--size", args.size]
+    command = shlex.join([*words, "--threads", str(threads), "--out", str(out)])
+    check_writable(args.data)
+    say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
+    try:
+        records = runner.run_experiment(
+            experiment, runner.RunFolders(out, args.data, threads), command, progress, say
+        )
+    except KeyboardInterrupt:
+        say(f"finished points are kept in {out}; to go on, type {command}")
+        raise
+    page = write_run(records, out, say)
+    if args.json:
+        print_json(records)
+    else:
+        _print(records)
+    say(f"the page is {page}")
+    return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -178,7 +199,7 @@ def _claims(args: argparse.Namespace) -> int:
 
 def _print(records: dict[str, Any]) -> None:
     baseline = records["experiment"]["baseline"]
-    serves = any("semi_stream" in record for record in records["records"])
+    serves = any(record.get("semi_stream") for record in records["records"])
     figures.print_apart(records, partial(_print_results, baseline, serves))
     _print_claims(records["experiment"]["claims"])
 
