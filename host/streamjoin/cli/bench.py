@@ -39,7 +39,8 @@ examples:
   streamjoin bench all --size quick
   streamjoin bench claims --size full --out claims.md
 
-claims judges what was published by the records of the runs in runs/bench, without running anything.
+claims judges what was published by the records of the runs in runs/bench,
+without running anything.
 An interrupted run goes on where it was when the same command is typed again.
 """
 
@@ -48,7 +49,7 @@ OWN_TABLES = {"calls": calls.run, "live": live.run}
 """Benchmarks of their own kind, by name."""
 
 
-RUNS = Path("runs/bench")
+RUNS, DATA = Path("runs/bench"), Path("runs/workloads")
 
 
 class BenchVerb:
@@ -79,7 +80,7 @@ class BenchVerb:
             metavar="RUN",
             help="default runs/bench/NAME-SIZE; claims: a page in Markdown",
         )
-        parser.add_argument("--data", type=Path, default=Path("runs/workloads"), metavar="DIR")
+        parser.add_argument("--data", type=Path, default=DATA, metavar="DIR")
         parser.add_argument("--force", action="store_true", help=FORCE_HELP)
         parser.add_argument("--json", action="store_true", help="print the records as JSON")
 
@@ -114,6 +115,7 @@ def _run(args: argparse.Namespace, name: str, threads: int) -> int:
     out = args.out or RUNS / f"{experiment.name}-{args.size}"
     check_run_folder(out, say, force=args.force)
     words = ["streamjoin", "bench", name, "--size", args.size]
+    words += ["--data", str(args.data)] if args.data != DATA else []
     command = shlex.join([*words, "--threads", str(threads), "--out", str(out)])
     check_writable(args.data)
     say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
