@@ -3,24 +3,17 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import pytest
 
-from streamjoin import verify
-from streamjoin.bench import compare, experiments, points, runner
+from streamjoin.bench import experiments, points, runner
 from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.intra.npj import Npj
 from streamjoin.errors import InputError
-from streamjoin.sequence import Request
-from streamjoin.tuples import Pairs
-from streamjoin_common.language.predicates import Predicate
-from streamjoin_common.language.windows import AllWindow, CountWindow
 
 LITTLE = """
 title = "A little one"
@@ -345,25 +338,6 @@ def test_a_wrong_experiment_is_refused_in_a_sentence(
 def test_an_unknown_experiment_is_told_with_those_there_are() -> None:
     with pytest.raises(InputError, match="no experiment 'x'; there is iawj-knobs"):
         experiments.read("x", "quick")
-
-
-def test_points_on_the_same_data_share_one_right_result(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rows = np.arange(10)
-    computed = mock.Mock(return_value=verify.Expected(Pairs(rows, rows), "oracle"))
-    monkeypatch.setattr(compare.verify, "expected", computed)
-    ask = Request(predicate=Predicate.parse("k", None), window=AllWindow())
-    wider = replace(ask, window=CountWindow(3, 4))
-    for kept, times in ((100, 3), (10, 4), (0, 5)):
-        monkeypatch.setattr(compare, "MAX_KEPT_PAIRS", kept)
-        computed.reset_mock()
-        right = compare.RightResults()
-        for folder, request in (("a", ask), ("a", ask), ("b", ask), ("a", wider), ("a", ask)):
-            asked: Any = mock.Mock(folder=folder, request=request)
-            found, _ = right.of(asked, mock.Mock(), mock.Mock())
-            assert found is computed.return_value
-        assert computed.call_count == times
 
 
 def test_a_folder_of_something_else_is_left_alone(little: Path, data: Path) -> None:
