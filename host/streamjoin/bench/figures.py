@@ -120,6 +120,7 @@ def page() -> str:
         f"{len(claims)} claims of the papers are decided by",
         "[a rule](../how-to/own-experiment.md#keys-of-claim) when an experiment is run. Sizes are "
         "scaled to one machine everywhere.",
+        "`streamjoin data stock --seed 1 --out runs/workloads/stock` makes that workload.",
     ]
     for paper in listed:
         lines += ["", f"## {paper.title}", "", "| figure | shows | command | claims | differs |"]
