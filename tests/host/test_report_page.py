@@ -200,17 +200,24 @@ def test_a_claim_names_its_points():
         {"point": "memory=128", "over": "memory=1", "ratio": 2.5},
     ]
     claim = {"text": "twice as fast", "published": 2.0, "of": "service_rate", "by": "max"}
-    claim |= {"here": 2.5, "min": 1.5, "max": 2.5, "points": points}
-    alone = {**claim, "here": 1.5, "max": 1.5, "points": points[:1]}
+    claim |= {"here": 2.5, "min": 1.5, "max": 2.5, "points": points, "verdict": "holds"}
+    alone = {
+        **claim,
+        "says": "about",
+        "verdict": "holds in part",
+        "here": 1.5,
+        "max": 1.5,
+        "points": points[:1],
+    }
     none = {**claim, "here": None, "min": None, "max": None, "points": []}
     about = {"name": "x", "source": "y", "limit": "z", "claims": [claim, alone, none]}
     text = text_of(render([samples.run(experiment=about)]))
     assert (
-        "twice as fast 2 x 2.50 x service rate maximum of 2 points, 1.50 to 2.50 x "
+        "twice as fast 2 x 2.50 x holds service rate maximum of 2 points, 1.50 to 2.50 x "
         "memory=64 1.50 x; memory=128 over memory=1 2.50 x"
     ) in text
-    assert "twice as fast 2 x 1.50 x service rate memory=64 " in text
-    assert "twice as fast 2 x no point service rate" in text
+    assert "twice as fast about 2 x 1.50 x holds in part service rate memory=64 " in text
+    assert "twice as fast 2 x no point holds service rate" in text
 
 
 def test_the_page_names_whoever_gave_the_right_result():

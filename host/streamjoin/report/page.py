@@ -265,6 +265,7 @@ def render(runs: list[dict[str, Any]]) -> str:
         memory=units.memory,
         significant=units.significant,
         rate=units.rate,
+        claim_published=sentences.claim_published,
         claim_figure=sentences.claim_figure,
         claim_rule=sentences.claim_rule,
         claim_points=sentences.claim_points,
