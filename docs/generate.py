@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin import cli
+from streamjoin.bench import figures
 from streamjoin.engines import catalog
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_hw.cli.options import design_parameters
@@ -163,6 +164,7 @@ PAGES = {
     "reference/knobs.md": knobs_page,
     "reference/parameters.md": parameters_page,
     "reference/cli.md": cli_page,
+    "results/figures.md": figures.page,
 }
 """Pages by their paths in ``docs/``."""
 
@@ -170,7 +172,9 @@ PAGES = {
 def main() -> None:
     """Write every page."""
     for name, page in PAGES.items():
-        (Path(__file__).parent / name).write_text(page())
+        path = Path(__file__).parent / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(page())
         sys.stdout.write(f"docs/{name}\n")
 
 

@@ -1,7 +1,7 @@
 """The errors that every package's own derive from, and the warnings.
 
-An error carries the exit status of the command line: 2 for bad input or usage, 1 for a run
-that failed.
+An error carries the exit status of the command line: 2 for bad input or usage and for what is
+not installed, 1 for a run that failed.
 """
 
 
@@ -26,7 +26,13 @@ class UsageError(InputError):
 
 
 class ToolError(StreamJoinError, RuntimeError):
-    """A tool is missing or failed; the message says what to type."""
+    """A tool failed; the message says what to type."""
+
+
+class MissingToolError(ToolError):
+    """A tool is missing; the message says what to type."""
+
+    exit_status = 2
 
 
 class InputWarning(UserWarning):

@@ -13,10 +13,32 @@ def nearest(given: object, known: Iterable[str]) -> str | None:
     'splitjoin'
     >>> nearest("KEY", ["key", "ts"])
     'key'
+    >>> nearest("prk", ["prj", "spark"])
+    'prj'
+    >>> nearest("pmj", ["prj", "pmj-jm"])
+    'pmj-jm'
+    >>> nearest("--r", ["--force", "--order"])
     """
-    by_lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(str(given)[:100].lower(), by_lower, 1)
-    return by_lower[near[0]] if near else None
+    bare = {name.lower().lstrip("-"): name for name in known}  # dashes make no flag alike
+    typed = str(given)[:100].lower().lstrip("-")
+    alike = difflib.get_close_matches(typed, bare, len(bare)) if bare else []
+    if not alike:
+        return None
+    return bare[min(alike, key=lambda name: (not name.startswith(typed), _edits(typed, name)))]
+
+
+def _edits(given: str, name: str) -> int:
+    """Count the letters to insert, drop or replace, and the neighbours to swap."""
+    before, above = [0] * (len(name) + 1), list(range(len(name) + 1))
+    for row, letter in enumerate(given, start=1):
+        current = [row]
+        for column, other in enumerate(name, start=1):
+            edits = min(above[column] + 1, current[-1] + 1, above[column - 1] + (letter != other))
+            if row > 1 < column and letter == name[column - 2] and given[row - 2] == other:
+                edits = min(edits, before[column - 2] + 1)
+            current.append(edits)
+        before, above = above, current
+    return above[-1]
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:

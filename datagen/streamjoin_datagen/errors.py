@@ -14,6 +14,12 @@ class GenerationError(StreamJoinError, RuntimeError):
     """Writing a workload failed for a reason outside the request."""
 
 
+class MissingError(GenerationError):
+    """A program that Spark or a generator needs is not there."""
+
+    exit_status = 2
+
+
 def require(ok: bool, name: str, requirement: str, value: object) -> None:
     """Raise :class:`SpecError` with one sentence unless ``ok``."""
     if not ok:

@@ -21,7 +21,10 @@ from streamjoin_datagen.params import SPECS, make_spec
 from streamjoin_datagen.spec import WorkloadSpec
 
 _OURS = ("kind", "seed", "name", "params")
-_COMPARISON = ("window", "how", "engines", "rounds", "threads", "arrival", "speedup", "knobs")
+_COMPARISON = (
+    *("window", "how", "order", "engines", "rounds"),
+    *("threads", "arrival", "speedup", "knobs"),
+)
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 

@@ -1,7 +1,7 @@
 """Errors that a user meets: each is one sentence, and also the built-in that fits.
 
-An error carries the exit status of the command line: 2 for bad input or usage, 1 for a run
-that failed.
+An error carries the exit status of the command line: 2 for bad input or usage and for what is
+not installed, 1 for a run that failed.
 """
 
 from streamjoin_common.errors import ArgumentError, InputError, InputWarning, StreamJoinError

@@ -190,6 +190,7 @@ def run(
     fitting_pairs = estimate.check_fits(job)
     prepared = prepared or prepare(engine, job, report)
     meter = Meter(on_progress, fitting_pairs=fitting_pairs, max_pairs=job.max_pairs)
+    compiled_before = compiling.total()
     meter.start(small=job.tuples < SMALL_TUPLES)
     pairs = result = None
     try:
@@ -200,6 +201,8 @@ def run(
             meter.check_room(max(0, len(result.pairs) - len(pairs)))
     finally:
         meter.stop()
+    if report is not None and compiling.total() > compiled_before:
+        report("kernels were compiled during the run, within its time: the next run is faster")
     if pairs is None or result is None:
         pairs = meter.pairs()
         result = kinds.Result(pairs, None)

@@ -257,8 +257,9 @@ def _finished(query: Any) -> None:
 @contextlib.contextmanager
 def _session(args: argparse.Namespace) -> Iterator["Session"]:
     from streamjoin.errors import InputError
-    from streamjoin_datagen.session import spark_session
+    from streamjoin_datagen.session import check_installed, spark_session
 
+    check_installed()
     if args.threads is not None and args.threads < 1:
         raise InputError(f"--threads must be at least 1, not {args.threads}")
     wrong = next((setting for setting in args.conf if not setting.partition("=")[2]), None)

@@ -20,6 +20,7 @@ from streamjoin.errors import UnavailableError
 from streamjoin.inputs.conversion import check_known
 from streamjoin.metrics import Meter
 from streamjoin.tuples import Stream
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import AllWindow
 from streamjoin_common.storage import TemporaryFolder
@@ -83,7 +84,7 @@ class SparkEngine(Engine):
     def unusable(self) -> str | None:
         """Say so where PySpark or Java is missing."""
         if not find_spec("pyspark"):
-            return "PySpark is not installed: type pip install 'streamjoin[datagen]'"
+            return not_installed("pyspark")
         from streamjoin_datagen.errors import GenerationError
         from streamjoin_datagen.session.java import find_java
 

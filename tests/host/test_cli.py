@@ -279,6 +279,15 @@ def test_an_unknown_verb_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> 
     assert "did you mean join?" in said
 
 
+def test_flags_of_join_are_named_where_a_verb_takes_folders(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", "--r", "a", "--s", "b"])
+    assert stopped.value.code == 2
+    assert "--r: --r and --s are flags of join and advise; see" in capsys.readouterr().err
+
+
 def test_the_bare_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main([])

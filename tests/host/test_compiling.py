@@ -4,10 +4,18 @@ import itertools
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from streamjoin.engines import compiling
+from streamjoin import run
+from streamjoin.engines import catalog, compiling
+from streamjoin.engines.job import Job
+from streamjoin.engines.kernels.flat import bands, joining, plans, sharing
+from streamjoin.tuples import Stream
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import parse_window
 
 JOIN = """
 import sys
@@ -51,3 +59,37 @@ def test_long_compilations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         "compiling kernels, which are kept for later runs",
         "compiling kernels: 3 so far, 12 s",
     ]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_on_columns_of_a_file_compiles_nothing_after_its_preparation(threads: int) -> None:
+    keys, ts = np.arange(3000) % 50, np.arange(3000)
+    for column in (keys, ts):
+        column.flags.writeable = False  # as those that Arrow lends
+    r = Stream({"key": keys}, ts, "r")
+    engine = catalog.get("ibwj-flat")
+    for terms in ({"on": "key"}, {"band": "key=key:1:1"}):
+        job = Job(r, r, Predicate.parse(**terms), parse_window("count:10"), threads=threads)
+        job = run.complete(engine, job, {})
+        prepared = run.prepare(engine, job)
+        kernels = (plans.plan, joining.join_alone, sharing.join_shared, bands.code_points)
+        before = [list(kernel.signatures) for kernel in kernels]
+        run.run(engine, job, prepared=prepared)
+        assert [list(kernel.signatures) for kernel in kernels] == before
+
+
+def test_what_a_run_compiles_itself_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = catalog.get("kang")
+    stream = Stream({"key": np.arange(3)}, np.arange(3), "r")
+    job = Job(stream, stream, Predicate.parse("key"), parse_window("count:10"))
+    job, said, join = run.complete(engine, job, {}), [], engine.run
+
+    def joining_late(*given: Any) -> None:
+        compiling.begins()
+        join(*given)
+
+    run.run(engine, job, report=said.append)
+    monkeypatch.setattr(engine, "run", joining_late)
+    assert said == []
+    run.run(engine, job, report=said.append)
+    assert said == ["kernels were compiled during the run, within its time: the next run is faster"]

@@ -1,6 +1,7 @@
 """What helps before anything is joined: doctor, completion, what was probably meant."""
 
 import json
+import shutil
 import subprocess
 import sys
 from importlib import import_module, metadata
@@ -129,7 +130,13 @@ def test_a_shell_completes_verbs_flags_and_values(tmp_path: Path) -> None:
 def test_every_shell_gets_its_script(capsys: pytest.CaptureFixture[str]) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert cli.main(["completion", shell]) == 0
-        assert "streamjoin" in capsys.readouterr().out
+        script = capsys.readouterr().out
+        assert "streamjoin" in script
+        if shutil.which(shell):
+            subprocess.run([shell, "-n"], input=script, text=True, timeout=60, check=True)
+        if shell == "zsh":
+            assert script.splitlines()[0].startswith("#compdef")
+            assert "|| { autoload -Uz compinit && compinit -i }" in script.splitlines()[1]
 
 
 MEANT = (

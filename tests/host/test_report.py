@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.host import report_samples as samples
 
+from streamjoin.cli import main
 from streamjoin.errors import StreamJoinError
 from streamjoin.report import RecordsError, read_records, units, write_report
 from streamjoin.report.records import check_run
@@ -179,6 +180,27 @@ def test_the_page_replaces_the_old_one_and_leaves_nothing_beside_it(tmp_path):
     write_report([folder], out)
     assert out.read_text(encoding="utf-8").rstrip().endswith("</html>")
     assert [path.name for path in out.parent.iterdir()] == ["report.html"]
+
+
+def test_a_page_of_some_workloads(tmp_path, capsys):
+    names = ["band-uniform", "other"]
+    run = samples.run(
+        [samples.record(workload=n) for n in names], [samples.workload(n) for n in names]
+    )
+    folder, out = write(tmp_path / "run", run), tmp_path / "other.html"
+    verb = ["report", str(folder)]
+    assert main([*verb, "--workload", "other", "-o", str(out)]) == 0
+    assert "band-uniform" not in out.read_text(encoding="utf-8")
+    capsys.readouterr()
+    for given, sentence in (
+        (
+            ["--workload", "othr", "-o", str(out)],
+            "no run has a workload 'othr': did you mean other?",
+        ),
+        (["--workload", "other"], "-o PAGE.html is needed with --workload"),
+    ):
+        assert main([*verb, *given]) == 2
+        assert sentence in capsys.readouterr().err
 
 
 def test_a_bad_run_leaves_the_old_page_as_it_was(tmp_path):

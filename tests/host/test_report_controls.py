@@ -192,8 +192,22 @@ def test_the_axis_is_logarithmic_or_linear(page):
 def test_figures_are_relative_to_the_best_of_their_ranking(page):
     page.click("#relative")
     assert page.run("relative.ariaPressed") == "true"
-    assert text(page, "#controls [role=status]").startswith("Figures are relative to the best of")
+    assert text(page, "#controls [role=status]").startswith("1 x is the best of a ranking or table")
     assert column(page, 2) == ["0.5 x", "1 x", "1.5 x"]
+    assert column(page, 3) == ["0.45 x .. 0.6 x", "0.9 x .. 1.2 x", "1.35 x .. 1.8 x"]
+    assert (
+        page.run(
+            f"document.querySelector({ENGINES + ' [data-column]:nth-child(3) button'!r}).title"
+        )
+        .translate(PLAIN)
+        .startswith("1 x is 800 k of npj")
+    )
+    page.click("#controls summary")
+    page.click("#controls input[value=npj]")  # the best, hidden, stays the measure
+    assert column(page, 2) == ["0.5 x", "1.5 x"]
+    assert text(page, "#controls [role=status]").endswith(", those of hidden engines too.")
+    page.click("#controls input[value=npj]")
+    page.click("#controls summary")
     values = f"[...document.querySelectorAll({WIDE + ' text'!r})].map((t) => t.textContent)"
     shown = [each.translate(PLAIN) for each in page.run(values)]
     assert {"wrong: 1.5 x", "1 x", "0.5 x"} <= set(shown)
@@ -204,6 +218,7 @@ def test_figures_are_relative_to_the_best_of_their_ranking(page):
     assert text(page, "#tip").split("\n")[1] == "median 1.2 M tuples/s, 1.5 x the best"
     page.click("#relative")
     assert column(page, 2) == ["400 k", "800 k", "1.2 M"]
+    assert column(page, 3)[0] == "360 k .. 480 k"
     assert "800 k" in [each.translate(PLAIN) for each in page.run(values)]
 
 
@@ -214,6 +229,8 @@ def test_a_chart_is_taken_away_as_svg_and_its_data_as_csv(page):
     root = ET.fromstring(drawn)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "var(--" not in drawn
+    assert 'class="k' not in drawn  # the page's classes are written out
+    assert "stroke-width: 1.2" in drawn
     assert "npj" in "".join(root.itertext())
     rows = list(csv.reader(io.StringIO(page.downloaded(f"{THROUGHPUT}.csv"))))
     assert rows[0] == [
@@ -244,6 +261,8 @@ def test_controls_fit_a_telephone_and_stay_off_paper(page, file):
     assert page.run("relative.ariaPressed") == "true"
     assert page.run("document.querySelector('#controls details').open") is False
     assert page.run("document.documentElement.scrollWidth") == 390
+    beyond = "getComputedStyle(document.querySelector('.scroll')).backgroundAttachment"
+    assert page.run(beyond) == "local, local, scroll, scroll"  # shadows of what is beyond an edge
     page.open(file, media="print", dark=True)
     assert page.run("document.querySelector('#controls').getClientRects().length") == 0
     assert page.run("document.querySelector('.tools').getClientRects().length") == 0
@@ -253,6 +272,7 @@ def test_controls_fit_a_telephone_and_stay_off_paper(page, file):
     )
     page.open(file, width_px=720, media="print")
     assert page.run(f"{cut}.length") == 0
+    assert page.run(beyond) == "scroll"
 
 
 def test_without_a_browser_the_test_says_what_to_type(monkeypatch):

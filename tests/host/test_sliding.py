@@ -66,7 +66,10 @@ def case_of(seed: int, engine: Engine) -> Job:
         arrival=str(rng.choice(["instant", "replay"], p=[0.8, 0.2])),
         speedup=float(rng.choice([1.0, 0.3])),
     )
-    return run.complete(engine, asked, {"batch": int(rng.choice([1, 3, 17, 256, 4096]))})
+    knobs: dict[str, int | str] = {"batch": int(rng.choice([1, 3, 17, 256, 4096]))}
+    if any(knob.name == "simd" for knob in engine.knobs):
+        knobs["simd"] = int(rng.integers(2))
+    return run.complete(engine, asked, knobs)
 
 
 @pytest.mark.usefixtures("_any_schedule")

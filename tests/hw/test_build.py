@@ -283,7 +283,7 @@ def test_a_missing_program_is_named_with_what_to_type(
     which = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name: None if name in alike else which(name))
     sentence = rf"^{missing.replace('+', '.')} is needed to build simulation models: type  sudo "
-    with pytest.raises(toolchain.ToolError, match=sentence + "apt-get install"):
+    with pytest.raises(toolchain.MissingToolError, match=sentence + "apt-get install"):
         toolchain.compiler()
 
 

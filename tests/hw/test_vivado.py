@@ -283,7 +283,7 @@ def test_the_verb_builds_and_says_in_a_sentence_what_is_missing(
     assert capsys.readouterr().out == f"{tmp_path / 'made' / 'streamjoin.bit'}\n"
     assert main([*words, str(tmp_path / "made")]) == 2
     monkeypatch.setenv("PATH", "/nowhere")
-    assert main([*words, str(tmp_path / "other")]) == 1
+    assert main([*words, str(tmp_path / "other")]) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said.endswith("install it and source its settings64.sh")
     assert main(["hw", "bitstream", "--board", "x", "--out", str(tmp_path / "other")]) == 2

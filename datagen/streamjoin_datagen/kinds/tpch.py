@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_datagen.errors import require
 from streamjoin_datagen.spec import MAX_RATE_PER_S, WorkloadSpec
 
@@ -58,12 +59,8 @@ class TpchOrdersSpec(WorkloadSpec):
         """Say what must be installed first."""
         from streamjoin_datagen.kinds.tpchgen import find_program
 
-        if find_program() is None:
-            return (
-                "tpchgen-cli is not installed, which tpch-orders needs: "
-                "type pip install 'streamjoin[datagen]'"
-            )
-        return None
+        found = find_program() is not None
+        return None if found else not_installed("tpchgen-cli", needed_by="tpch-orders")
 
     def rows(self, stream: str) -> int:
         """Rows of stream ``"r"`` or ``"s"``."""

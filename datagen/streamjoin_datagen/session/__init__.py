@@ -1,5 +1,11 @@
 """Spark sessions: lean, quiet, and nothing left behind."""
 
-from streamjoin_datagen.session.spark import Session, is_running, shared_session, spark_session
+from streamjoin_datagen.session.spark import (
+    Session,
+    check_installed,
+    is_running,
+    shared_session,
+    spark_session,
+)
 
-__all__ = ["Session", "is_running", "shared_session", "spark_session"]
+__all__ = ["Session", "check_installed", "is_running", "shared_session", "spark_session"]

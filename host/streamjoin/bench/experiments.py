@@ -5,8 +5,9 @@ table of ``quick`` and ``full``, one for each size. A ``[[workload]]`` may hold 
 of lists by the path of what they replace (``threads``, ``"params.rate"``,
 ``"knobs.prj.radix_bits"``): every combination is a point; a table in a list sets several things at
 once and is called by its first.
-And it says its ``title``, ``source`` and ``limit``, and ``against`` which measured limit the
-engines are held: ``memory`` (the default), ``comparisons`` or ``store``, the scan of a store.
+It may also name the published ``figures`` that it repeats. And an experiment says its ``title``,
+``source`` and ``limit``, and ``against`` which measured limit the engines are held: ``memory`` (the
+default), ``comparisons`` or ``store``, the scan of a store.
 """
 
 import hashlib
@@ -44,12 +45,15 @@ class Point:
         What was swept, with this point's values.
     table : mapping
         The complete workload table, as a suite has it.
+    figures : tuple of str
+        Published figures that it repeats, as ``"ssbj 5a"``.
     """
 
     label: str
     family: str
     settings: Mapping[str, Any]
     table: Mapping[str, Any]
+    figures: tuple[str, ...] = ()
 
     @property
     def data_key(self) -> str:
@@ -187,6 +191,7 @@ def _points(table: Any, where: str) -> list[Point]:
         raise InputError(f"{where}: must be a table at each size, not {table!r:.40}")
     sweep = table.pop("sweep", {})
     family = table.pop("name", None)
+    cited = claims.names_of(table.pop("figures", []), f"{where}: figures", "a list as ['ssbj 5a']")
     if not isinstance(family, str):
         raise InputError(f"{where}: name must be a string, not {family!r}")
     if not isinstance(sweep, dict) or not all(
@@ -203,7 +208,7 @@ def _points(table: Any, where: str) -> list[Point]:
                 _put(completed, path.split("."), one, f"{where}: sweep {path}")
             settings[setting] = next(iter(together.values()))
         short = [f"{setting.rpartition('.')[2]}={value}" for setting, value in settings.items()]
-        points.append(Point(" ".join([family, *short]), family, settings, completed))
+        points.append(Point(" ".join([family, *short]), family, settings, completed, cited))
     return points
 
 

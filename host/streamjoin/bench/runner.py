@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, limits, points
-from streamjoin.bench.compare import ShowProgress, compare_one, document
+from streamjoin.bench.compare import RightResults, ShowProgress, compare_one, document
 from streamjoin.bench.experiments import Experiment, Point
 from streamjoin.bench.suites import as_table, check_table, generate
 from streamjoin.bench.workloads import Comparison
@@ -124,7 +124,7 @@ def run_experiment(
     storage.write_text(suite, experiments.suite_text(experiment.name, experiment.points))
     keys = list(dict.fromkeys(point.data_key for point in experiment.points))
     folders = dict(zip(keys, generate(suite, run_at.data), strict=True))
-    limit = Limit(experiment.against)
+    limit, right = Limit(experiment.against), RightResults()
     workloads, records = [], []
     said: set[str] = set()
     files: set[Path] = set()
@@ -144,7 +144,7 @@ def run_experiment(
         if content is None:
             say(progress)
             comparison = replace(as_table(point.table, folder, run_at.threads), name=point.label)
-            content = _measure(comparison, point, limit, show, once)
+            content = _measure(comparison, point, (limit, right), show, once)
             if all(record["status"] == "ok" for record in content["records"]):
                 kept.write(content)
         else:
@@ -168,11 +168,12 @@ def run_experiment(
 def _measure(
     comparison: Comparison,
     point: Point,
-    limit: "Limit",
+    known: tuple[Limit, RightResults],
     show: ShowProgress,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    workload, records = compare_one(comparison, show, say)
+    limit, right = known
+    workload, records = compare_one(comparison, show, say, right)
     workload |= {"family": point.family, "settings": dict(point.settings)}
     for record in records:
         record |= {"family": point.family, "settings": dict(point.settings)}

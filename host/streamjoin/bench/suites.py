@@ -79,6 +79,7 @@ def as_table(table: Mapping[str, Any], folder: Path, threads: int) -> Comparison
         speedup=table.get("speedup", 1.0),
         knobs=table.get("knobs", {}),
         how=table.get("how", "inner"),
+        order=table.get("order", "none"),
     )
 
 
@@ -90,6 +91,7 @@ _TABLE_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "engines": (list, "a list of names"),
     "window": (str, "a string"),
     "how": (str, "a string"),
+    "order": (str, "a string"),
     "rounds": (int, "an integer"),
     "threads": (int, "an integer"),
     "arrival": (str, "a string"),
@@ -135,7 +137,7 @@ def _check_values(table: Mapping[str, Any], where: str) -> None:
         run.check_options(
             threads=table.get("threads", 1),
             speedup=table.get("speedup", 1.0),
-            order="none",
+            order=table.get("order", "none"),
             arrival=table.get("arrival", "instant"),
         )
     except InputError as error:

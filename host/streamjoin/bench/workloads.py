@@ -50,6 +50,8 @@ class Comparison:
         Parameters of generated data.
     how : str
         The kind of join.
+    order : str
+        The order of the results.
     arrivals : Arrivals, optional
         The arrival columns; by default ``ts``.
     lateness_us : int, optional
@@ -80,6 +82,7 @@ class Comparison:
     seed: int | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     how: str = "inner"
+    order: str = "none"
     arrivals: Arrivals | None = None
     lateness_us: int | None = None
 
@@ -104,6 +107,7 @@ class Comparison:
             speedup=self.speedup,
             max_pairs=self.max_pairs,
             how=self.how,
+            order=self.order,
         )
 
     def check_rows(self, r_rows: int, s_rows: int) -> None:

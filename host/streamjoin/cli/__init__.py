@@ -57,6 +57,9 @@ PACKAGES = (
 )
 """Of this project: that one of their modules is missing is no user's mistake."""
 
+FLAGS_OF_JOIN = ("--r", "--s")
+"""Flags for files, which are not given to verbs that take a workload's folder."""
+
 EPILOG = """\
 example:
   streamjoin data band --param duration_s=2 --seed 7 --out runs/workloads/band
@@ -119,6 +122,8 @@ class Parser(argparse.ArgumentParser):
         if choice:
             return did_you_mean(choice[1], re.findall(r"[^\s,']+", choice[2]))
         unknown = re.search(r"unrecognized arguments: (--[^\s=]+)", message)
+        if unknown and unknown[1] in FLAGS_OF_JOIN:
+            return f": {' and '.join(FLAGS_OF_JOIN)} are flags of join and advise"
         flags = [flag for action in self._actions for flag in action.option_strings]
         return did_you_mean(unknown[1], flags) if unknown else ""
 
@@ -258,9 +263,10 @@ def _known(error: Exception, verb: str | None) -> tuple[str, int] | None:
             return None
         if package in sys.stdlib_module_names:
             return f"{package} is a module of Python that this Python does not have: repair it", 1
-        extra = EXTRAS.get(verb or "")
-        what = f"'streamjoin[{extra}]'" if extra else package
-        return f"{package} is not installed, which {verb} needs: type pip install {what}", 2
+        from streamjoin_common.installed.checks import not_installed
+
+        extra = EXTRAS.get(verb or "", "")
+        return not_installed(package, needed_by=verb or "streamjoin", extra=extra), 2
     if isinstance(error, MemoryError):
         detail = f" ({' '.join(str(error).split())[:200]})" if str(error) else ""
         return f"the memory is exhausted{detail}: join a part of the input at a time", 1
@@ -352,7 +358,9 @@ def _load(name: str) -> Any:
         package = (getattr(error, "name", None) or "streamjoin").partition(".")[0]
         if package not in PACKAGES:
             raise  # as when it is missed later
-        _complain(f"{name} is not installed: type pip install 'streamjoin[{EXTRAS[name]}]'")
+        from streamjoin_common.installed.checks import not_installed
+
+        _complain(not_installed(name, extra=EXTRAS[name]))
         sys.exit(2)
 
 

@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.advise import GOALS, Advice, thresholds
+from streamjoin.api import as_window
 from streamjoin.bench.workloads import read_workload
 from streamjoin.cli import options, semistream
 from streamjoin.cli.terminal import print_json, print_paragraph, print_table, progress, say
+from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.verbs import advice as advice_of
 
 EPILOG = """\
 examples:
   streamjoin advise runs/workloads/equi --window all
+  streamjoin advise --r r.parquet --s s.parquet --on key --window count:500
   streamjoin advise --calibrate      measures this machine, some minutes
   streamjoin advise runs/workloads/equi --rate 1e6 --store raw
                                      memory that meshjoin and ssbj need
@@ -30,11 +33,17 @@ class AdviseVerb:
         """Add the verb's flags."""
         parser.epilog = EPILOG
         parser.add_argument("what", type=Path, metavar="DIR", nargs="?", help="a workload folder")
-        parser.add_argument("--window", help="instead of the workload's own")
+        options.add_inputs(parser, sampled=True)
         options.add_predicate(parser)
+        parser.add_argument("--window", help="default that of the workload; of files, all")
+        options.add_arrivals(parser)
         cores = os.cpu_count() or 1
         parser.add_argument("--threads", type=int, default=cores, help=f"default {cores}")
-        parser.add_argument("--arrival", choices=("replay", "instant"))
+        parser.add_argument(
+            "--arrival",
+            choices=("replay", "instant"),
+            help="default: replay where there are arrival times; that of join is instant",
+        )
         parser.add_argument("--speedup", type=float, default=1.0, help="of the replay")
         parser.add_argument("--goal", choices=GOALS, help="default: latency where tuples arrive")
         parser.add_argument(
@@ -51,15 +60,20 @@ class AdviseVerb:
             return _calibrate(args)
         if args.calibrate_stores:
             return semistream.calibrate(args)
-        if args.what is None:
-            raise InputError("name a workload folder, as runs/workloads/equi, or --calibrate")
+        if (args.r is None) != (args.s is None):
+            given, other = ("--r", "--s") if args.s is None else ("--s", "--r")
+            raise InputError(f"{given} is one of two inputs: add {other} FILE")
+        if "-" in (args.r, args.s):
+            raise InputError("advise reads a sample of files, not standard input: name a file")
+        if (args.what is None) == (args.r is None):
+            raise InputError(
+                "name a workload folder, as runs/workloads/equi, or two files with --r and --s, or "
+                "--calibrate"
+            )
         if semistream.asked(args):
-            workload = read_workload(args.what, ("oracle",), args.threads)
-            workload = options.on_workload(args, workload)
-            job = advice_of.job_of(workload, args.arrival, args.speedup)
-            return semistream.forecast(job, args)
+            return semistream.forecast(_job(args), args)
         advice = advice_of.advise(
-            args.what,
+            *([args.r, args.s] if args.what is None else [args.what]),
             on=args.on,
             band=args.band,
             window=args.window,
@@ -67,6 +81,8 @@ class AdviseVerb:
             arrival=args.arrival,
             speedup=args.speedup,
             goal=args.goal,
+            ts=args.ts,
+            ts_unit=args.ts_unit,
         )
         _, path = thresholds.load()
         own = path != thresholds.SHIPPED
@@ -76,6 +92,18 @@ class AdviseVerb:
         else:
             _print(advice, source)
         return 0
+
+
+def _job(args: argparse.Namespace) -> Job:
+    """Read the workload or the two inputs."""
+    if args.what is None:
+        return advice_of.job_between(
+            args.r, args.s, options.predicate(args), as_window(args.window),
+            ts=args.ts, ts_unit=args.ts_unit,
+            threads=args.threads, arrival=args.arrival, speedup=args.speedup,
+        )  # fmt: skip
+    workload = read_workload(args.what, ("oracle",), args.threads)
+    return advice_of.job_of(options.on_workload(args, workload), args.arrival, args.speedup)
 
 
 def _plain(advice: Advice, source: str) -> dict[str, Any]:
@@ -102,8 +130,8 @@ def _print(advice: Advice, source: str) -> None:
 def _calibrate(args: argparse.Namespace) -> int:
     from streamjoin.bench.calibrate import calibrate
 
-    if args.what is not None:
-        raise InputError("--calibrate measures the machine and takes no workload folder")
+    if args.what is not None or args.r is not None or args.s is not None:
+        raise InputError("--calibrate measures the machine and takes no workload folder or file")
     with progress("calibrating") as on_progress:
         document = calibrate(args.threads, on_progress)
     path = thresholds.calibrated_path()

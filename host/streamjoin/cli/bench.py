@@ -19,10 +19,14 @@ from streamjoin.cli.terminal import (
     say,
     si,
 )
+from streamjoin.errors import InputError, StreamJoinError
+from streamjoin.report import claims as claims_page
+from streamjoin.report.records import RECORDS_FILE, read_records
 from streamjoin.report.results import Result
 from streamjoin.report.run_folder import check_run_folder, write_run
-from streamjoin.report.sentences import claim_said
+from streamjoin.report.sentences import claim_figure, claim_published, claim_said
 from streamjoin.run import check_options
+from streamjoin_common import storage
 from streamjoin_common.installed.completing import complete
 from streamjoin_common.storage import check_writable
 
@@ -32,13 +36,20 @@ examples:
   streamjoin bench iawj-micro --size quick
   streamjoin bench calls --size full
   streamjoin bench live
+  streamjoin bench all --size quick
+  streamjoin bench claims --size full --out claims.md
 
+claims judges what was published by the records of the runs in runs/bench,
+without running anything.
 An interrupted run goes on where it was when the same command is typed again.
 """
 
 
 OWN_TABLES = {"calls": calls.run, "live": live.run}
 """Benchmarks of their own kind, by name."""
+
+
+RUNS, DATA = Path("runs/bench"), Path("runs/workloads")
 
 
 class BenchVerb:
@@ -50,17 +61,26 @@ class BenchVerb:
         """Add the verb's flags."""
         parser.epilog = EPILOG
         name = parser.add_argument(
-            "name", metavar="NAME", help="list, calls, live, an experiment, or a TOML file"
+            "name",
+            metavar="NAME",
+            help="list, all, claims, calls, live, an experiment, or a TOML file",
         )
-        complete(name, lambda _: ["list", *OWN_TABLES, *experiments.names()], files=True)
+        complete(
+            name, lambda _: ["list", "all", "claims", *OWN_TABLES, *experiments.names()], files=True
+        )
         parser.add_argument("--size", choices=experiments.SIZES, default="quick")
         parser.add_argument(
             "--threads",
             type=int,
             help="default: all processors; calls and live: 1, and CPU time is shown",
         )
-        parser.add_argument("--out", type=Path, metavar="RUN", help="default runs/bench/NAME-SIZE")
-        parser.add_argument("--data", type=Path, default=Path("runs/workloads"), metavar="DIR")
+        parser.add_argument(
+            "--out",
+            type=Path,
+            metavar="RUN",
+            help="default runs/bench/NAME-SIZE; claims: a page in Markdown",
+        )
+        parser.add_argument("--data", type=Path, default=DATA, metavar="DIR")
         parser.add_argument("--force", action="store_true", help=FORCE_HELP)
         parser.add_argument("--json", action="store_true", help="print the records as JSON")
 
@@ -69,31 +89,50 @@ class BenchVerb:
         threads = (os.cpu_count() or 1) if args.threads is None else args.threads
         if args.name == "list":
             return _list(args)
+        if args.name == "claims":
+            return _claims(args)
         check_options(threads=threads, speedup=1.0, order="none", arrival="instant")
         if args.name in OWN_TABLES:
             return OWN_TABLES[args.name](args)
-        experiment = experiments.read(args.name, args.size)
-        runner.check(experiment, args.size)
-        out = args.out or Path("runs/bench") / f"{experiment.name}-{args.size}"
-        check_run_folder(out, say, force=args.force)
-        words = ["streamjoin", "bench", args.name, "--size", args.size]
-        command = shlex.join([*words, "--threads", str(threads), "--out", str(out)])
-        check_writable(args.data)
-        say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
-        try:
-            records = runner.run_experiment(
-                experiment, runner.RunFolders(out, args.data, threads), command, progress, say
-            )
-        except KeyboardInterrupt:
-            say(f"finished points are kept in {out}; to go on, type {command}")
-            raise
-        page = write_run(records, out, say)
-        if args.json:
-            print_json(records)
-        else:
-            _print(records)
-        say(f"the page is {page}")
-        return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
+        if args.name != "all":
+            return _run(args, args.name, threads)
+        if args.out is not None:
+            raise InputError(f"all experiments write to {RUNS}: drop --out {args.out}")
+        status = 0
+        for name in experiments.names():
+            try:
+                status = max(status, _run(args, name, threads))
+            except StreamJoinError as error:  # one that lacks a package does not end the others
+                say(f"{name}: {error}")
+                status = 1
+        return status
+
+
+def _run(args: argparse.Namespace, name: str, threads: int) -> int:
+    """Run one experiment; 1 if any result is wrong or missing."""
+    experiment = experiments.read(name, args.size)
+    runner.check(experiment, args.size)
+    out = args.out or RUNS / f"{experiment.name}-{args.size}"
+    check_run_folder(out, say, force=args.force)
+    words = ["streamjoin", "bench", name, "--size", args.size]
+    words += ["--data", str(args.data)] if args.data != DATA else []
+    command = shlex.join([*words, "--threads", str(threads), "--out", str(out)])
+    check_writable(args.data)
+    say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
+    try:
+        records = runner.run_experiment(
+            experiment, runner.RunFolders(out, args.data, threads), command, progress, say
+        )
+    except KeyboardInterrupt:
+        say(f"finished points are kept in {out}; to go on, type {command}")
+        raise
+    page = write_run(records, out, say)
+    if args.json:
+        print_json(records)
+    else:
+        _print(records)
+    say(f"the page is {page}")
+    return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -116,9 +155,53 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
+def _claims(args: argparse.Namespace) -> int:
+    """Judge every claim by the records of the runs that there are; nothing is run."""
+    judged, missing = [], []
+    for name in experiments.names():
+        experiment = experiments.read(name, args.size)
+        folder = RUNS / f"{name}-{args.size}"
+        if not experiment.claims:
+            continue
+        if not (folder / RECORDS_FILE).is_file():
+            missing.append(name)
+            continue
+        run = read_records(folder)
+        held = [claim.held(run["records"]) for claim in experiment.claims]
+        judged.append(claims_page.Judged(name, run, held))
+    if missing:
+        say(f"{RUNS} has no run at size {args.size} of {', '.join(missing)}")
+    if not judged:
+        raise InputError(
+            f"{RUNS} has no run with claims at size {args.size}: type  streamjoin bench iawj-real "
+            f"--size {args.size}"
+        )
+    command = shlex.join(["streamjoin", "bench", "claims", "--size", args.size])
+    if args.out is not None:
+        storage.write_text(args.out, claims_page.page(judged, f"{command} --out PAGE"))
+        say(f"the page is {args.out}")
+    if args.json:
+        print_json([{"experiment": each.experiment, "claims": each.claims} for each in judged])
+        return 0
+    rows = [
+        [
+            ", ".join(claim["figures"]),
+            claim_published(claim),
+            claim_figure(claim),
+            claim["verdict"],
+            each.experiment,
+        ]
+        for each in judged
+        for claim in each.claims
+    ]
+    print_table(["figure", "there", "here", "verdict", "experiment"], rows, {"there", "here"})
+    say(claims_page.counted(judged))
+    return 0
+
+
 def _print(records: dict[str, Any]) -> None:
     baseline = records["experiment"]["baseline"]
-    serves = any("semi_stream" in record for record in records["records"])
+    serves = any(record.get("semi_stream") for record in records["records"])
     figures.print_apart(records, partial(_print_results, baseline, serves))
     _print_claims(records["experiment"]["claims"])
 
@@ -189,7 +272,8 @@ def _print_claims(claims: list[dict[str, Any]]) -> None:
         return
     for claim in claims:
         print_paragraph(f"published: {claim['text']}")
-        print_paragraph(f"{claim['published']:.3g} x there; here {claim_said(claim)}", 4)
+        verdict = f"{claim['verdict']}: " if "verdict" in claim else ""
+        print_paragraph(f"{verdict}{claim_published(claim)} there; here {claim_said(claim)}", 4)
 
 
 VERB = BenchVerb()

@@ -14,7 +14,6 @@ from streamjoin.engines import catalog
 from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.outputs import STREAMED, SUFFIXES, write
-from streamjoin.relations import KINDS
 from streamjoin.relations.source import source
 from streamjoin.relations.stream import StoredStream
 from streamjoin.sequence import Request
@@ -38,17 +37,6 @@ example:
 """
 
 
-FILE_HELP = (
-    "a Parquet file or folder, Arrow IPC or CSV, a pattern as 'a/*.parquet', or - for Arrow IPC or "
-    "CSV on standard input"
-)
-R_HELP = (
-    f"R: {FILE_HELP}; or, for a semi-stream join, a relation in a store that is read there: "
-    "KIND:LOCATION[:TABLE], as sqlite:planes.db:planes or postgres:postgresql://host/db:planes "
-    f"(kinds: {', '.join(KINDS)})"
-)
-
-
 class JoinVerb:
     """Runs one engine on one input."""
 
@@ -61,8 +49,7 @@ class JoinVerb:
             "--engine", default="auto", help="a name of streamjoin engines, or auto (default)"
         )
         options.complete_engines(engine, "auto")
-        parser.add_argument("--r", required=True, metavar="FILE|STORE", help=R_HELP)
-        parser.add_argument("--s", required=True, metavar="FILE", help=f"S: {FILE_HELP}")
+        options.add_inputs(parser)
         options.add_predicate(parser)
         parser.add_argument(
             "--window",

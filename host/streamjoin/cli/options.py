@@ -5,6 +5,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from streamjoin.errors import InputError
+from streamjoin.relations import KINDS as STORES
 from streamjoin_common.installed.completing import complete
 from streamjoin_common.language.arrivals import UNITS
 from streamjoin_common.language.kinds import KINDS
@@ -16,6 +17,26 @@ if TYPE_CHECKING:
 
 
 FORCE_HELP = "write the run into a folder that holds something else, which stays"
+
+FILE_HELP = "a Parquet file or folder, Arrow IPC or CSV, a pattern as 'a/*.parquet'"
+PIPED_HELP = ", or - for Arrow IPC or CSV on standard input"
+STORE_HELP = (
+    "; or, for a semi-stream join, a relation in a store that is read there: KIND:LOCATION[:TABLE],"
+    " as sqlite:planes.db:planes or postgres:postgresql://host/db:planes "
+    f"(kinds: {', '.join(STORES)})"
+)
+
+
+def add_inputs(parser: argparse.ArgumentParser, *, sampled: bool = False) -> None:
+    """Add ``--r`` and ``--s``; where a sample is enough they may lack, and are no pipes."""
+    file = FILE_HELP if sampled else FILE_HELP + PIPED_HELP
+    for flag, metavar, more in (("r", "FILE|STORE", STORE_HELP), ("s", "FILE", "")):
+        parser.add_argument(
+            f"--{flag}",
+            required=not sampled,
+            metavar=metavar,
+            help=f"{flag.upper()}: {file}{more}",
+        )
 
 
 def add_predicate(parser: argparse.ArgumentParser) -> None:

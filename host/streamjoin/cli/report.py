@@ -10,6 +10,7 @@ EPILOG = """\
 examples:
   streamjoin report runs/small
   streamjoin report runs/before runs/after -o both.html
+  streamjoin report runs/large --workload band -o band.html
 """
 
 
@@ -25,6 +26,13 @@ class ReportVerb:
         parser.add_argument(
             "-o", "--out", type=Path, metavar="PAGE", help="default, for one run: its report.html"
         )
+        parser.add_argument(
+            "--workload",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="show this workload alone, into -o PAGE; may be repeated",
+        )
 
     def run(self, args: argparse.Namespace) -> int:
         """Write the page."""
@@ -32,12 +40,14 @@ class ReportVerb:
         from streamjoin.report import RUN_PAGE, write_report
 
         out = args.out
+        if out is None and args.workload:
+            raise InputError("-o PAGE.html is needed with --workload: a run's own page shows all")
         if out is None:
             if len(args.runs) > 1 or not args.runs[0].is_dir():
                 raise InputError("-o PAGE.html is needed, save for the folder of one run")
             out = args.runs[0] / RUN_PAGE
         check_target(out, (".html",), "-o")
-        write_report(args.runs, out)
+        write_report(args.runs, out, args.workload)
         say(f"the page is {out}")
         return 0
 

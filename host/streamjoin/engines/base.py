@@ -17,6 +17,7 @@ from streamjoin.engines.job import ARRIVALS, Job
 from streamjoin.engines.session import Session
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import Meter
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.order import ORDERS, Order
 from streamjoin_common.suggestions import did_you_mean
 
@@ -103,7 +104,7 @@ class Knob:
 
 def without_numba() -> str | None:
     """Return why compiled kernels cannot run here, or None if they can."""
-    return None if find_spec("numba") else "Numba is not installed: type pip install numba"
+    return None if find_spec("numba") else not_installed("numba")
 
 
 class Engine(ABC):

@@ -49,8 +49,17 @@ def reported(report: Callable[[str], None]) -> Iterator[None]:
         _count.reset(token)
 
 
+_total = [0]
+
+
+def total() -> int:
+    """Return how many kernels this process has compiled so far, in any thread."""
+    return _total[0]
+
+
 def begins() -> None:
     """Note that a kernel is compiled, as the cache does not hold it."""
+    _total[0] += 1
     count = _count.get()
     if count is not None:
         count.one()

@@ -11,6 +11,7 @@ from streamjoin.inputs.files import arrow
 from streamjoin.relations import batches
 from streamjoin.relations.base import Projection, Words
 from streamjoin.relations.checks import OWN_TABLE, check_magic, choose_table, no_positions, quoted
+from streamjoin_common.installed.checks import not_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +40,7 @@ class DuckDbStore(batches.SelectingStore):
 
     def __init__(self, location: Path, projection: Projection, table: str | None = None) -> None:
         if not find_spec("duckdb"):
-            raise UnavailableError("DuckDB is not installed: type pip install 'streamjoin[stores]'")
+            raise UnavailableError(not_installed("duckdb", extra="stores"))
         self._connection: Any = None
         super().__init__(location, projection, table)
 

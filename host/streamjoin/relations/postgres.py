@@ -26,6 +26,7 @@ from streamjoin.relations.base import Projection, Words
 from streamjoin.relations.checks import check_density, choose_table, enough_rows, quoted
 from streamjoin.relations.server_address import Address, is_address
 from streamjoin_common.documents import DocumentError, read_toml
+from streamjoin_common.installed.checks import not_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -44,7 +45,7 @@ CONNECT_S = 5
 MAX_CONNECT_S = 20
 """Maximum seconds for all of them."""
 
-NO_DRIVER = "ADBC is not installed: type pip install 'streamjoin[stores]'"
+NO_DRIVER = not_installed("adbc-driver-postgresql")
 
 
 class PostgresStore(batches.SelectingStore):

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from streamjoin.report import sentences, tables, units
 from streamjoin.report.charts import bars as charts
 from streamjoin.report.charts import curves
+from streamjoin.report.charts.shared import share_styles
 from streamjoin.report.charts.sweeps import sweep_charts
 from streamjoin.report.charts.theme import variables
 from streamjoin.report.records import RecordsError, check_run, read_records
 from streamjoin.report.results import WorkloadResults, group
 from streamjoin.report.sentences import arrival, join_kind, summarize
 from streamjoin_common import storage
+from streamjoin_common.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -173,6 +175,9 @@ def _readable_time(stamp: str) -> str:
     return f"{match[1]} {match[2]} UTC" if match else stamp
 
 
+DRAWN = "<!-- the styles of the drawings -->"
+"""Where they go."""
+
 ENVIRONMENT = (
     *("cpu", "cores", "memory_bytes", "system", "python", "java", "revision", "load_average"),
 )
@@ -260,13 +265,14 @@ def render(runs: list[dict[str, Any]]) -> str:
         memory=units.memory,
         significant=units.significant,
         rate=units.rate,
+        claim_published=sentences.claim_published,
         claim_figure=sentences.claim_figure,
         claim_rule=sentences.claim_rule,
         claim_points=sentences.claim_points,
     )
     groups = [group_of_results for view in views for group_of_results in view["groups"]]
     script = "\n".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    return environment.get_template("page.html").render(
+    page = environment.get_template("page.html").render(
         script=script,
         policy=_policy(script),
         markers=MARKERS,
@@ -281,7 +287,9 @@ def render(runs: list[dict[str, Any]]) -> str:
         claim_measures=sentences.CLAIM_MEASURES,
         light=variables(dark=False),
         dark=variables(dark=True),
+        drawn=DRAWN,
     )
+    return share_styles(page, DRAWN)
 
 
 def _records_mark(runs: list[dict[str, Any]]) -> str:
@@ -318,7 +326,16 @@ def complete_page(folder: Path) -> Path | None:
     return page
 
 
-def write_report(paths: list[Path], out: Path) -> None:
+def _only(run: dict[str, Any], workloads: Sequence[str]) -> dict[str, Any]:
+    """Return a run with some of its workloads."""
+    return {
+        **run,
+        "workloads": [each for each in run["workloads"] if each["name"] in workloads],
+        "records": [each for each in run["records"] if each["workload"] in workloads],
+    }
+
+
+def write_report(paths: list[Path], out: Path, workloads: Sequence[str] = ()) -> None:
     """Read runs and write their page, whole or not at all.
 
     Parameters
@@ -327,15 +344,24 @@ def write_report(paths: list[Path], out: Path) -> None:
         Run folders or their ``records.json``.
     out : Path
         The HTML file; its folder is made where it is missing.
+    workloads : sequence of str
+        Names of those that the page shows; by default all.
 
     Raises
     ------
     RecordsError
-        If a run cannot be read or is not of the stated form; nothing is written then.
+        If no run has a workload of a given name, or a run cannot be read or is not of the stated
+        form; nothing is written then.
     StorageError
         If the page cannot be written where it is wanted.
     """
-    write_page(render([read_records(path) for path in paths]), out)
+    runs = [read_records(path) for path in paths]
+    known = dict.fromkeys(str(each["name"]) for run in runs for each in run["workloads"])
+    for name in workloads:
+        if name not in known:
+            near = did_you_mean(name, known) or f": there is {', '.join(known)}"
+            raise RecordsError(f"no run has a workload {name!r}{near}")
+    write_page(render([_only(run, workloads) if workloads else run for run in runs]), out)
 
 
 def write_page(page: str, out: Path) -> None:

@@ -217,6 +217,8 @@ def check_run(run: object, source: str) -> dict[str, Any]:
         claim.choice("of", tuple(CLAIM_MEASURES), required=True)
         claim.numbers("published", required=True)
         claim.choice("by", tuple(CLAIM_RULES), required=True)
+        claim.text("says")
+        claim.text("verdict")
         claim.numbers("here", "min", "max")
         for number, point in enumerate(claim.list("points", required=True)):
             at = _Fields(source, f"{claim.path}.points[{number}]", point)

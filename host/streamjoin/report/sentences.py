@@ -23,6 +23,21 @@ CLAIM_MEASURES = {
     "throughput": "throughput",
     "service_rate": "service rate",
     "latency": "95th percentile of latency",
+    "median_latency": "median of latency",
+    "half": "time to half of the matches",
+    "cpu": "CPU time",
+    "memory": "memory of tables and buffers",
+    "peak": "peak memory",
+    "l1d_misses": "misses of the L1 data cache",
+    "partition": "time to partition",
+    "build": "time to build or sort",
+    "merge": "time to merge",
+    "probe": "time to probe",
+    "wait_share": "share of the time spent waiting",
+    "merge_share": "share of the time spent merging",
+    "cpu_share": "share of the processors' time",
+    "cache_share": "share of the tuples joined in the cache",
+    "model_share": "computed by measured time of a loop, or its inverse, the smaller",
 }
 CLAIM_RULES = {"median": "median", "max": "maximum", "min": "minimum"}
 
@@ -176,16 +191,27 @@ def arrival(workload: dict[str, Any]) -> str:
     return ""
 
 
+def _unit(claim: Mapping[str, Any]) -> str:
+    """Return what stands behind a claim's figures: nothing where they are no ratios."""
+    return " x" if claim.get("divided", True) else ""
+
+
+def claim_published(claim: Mapping[str, Any]) -> str:
+    """Return the published figure: ``at most 0.16 x``."""
+    says = claim.get("says", "at least")
+    return ("" if says == "at least" else f"{says} ") + f"{claim['published']:.3g}{_unit(claim)}"
+
+
 def claim_figure(claim: Mapping[str, Any]) -> str:
-    """Return the ratio that stands for all points, or that there is none."""
-    return "no point" if claim["here"] is None else f"{claim['here']:.2f} x"
+    """Return the figure that stands for all points, or that there is none."""
+    return "no point" if claim["here"] is None else f"{claim['here']:.2f}{_unit(claim)}"
 
 
 def claim_rule(claim: Mapping[str, Any]) -> str:
     """Say what the ratio is of: ``median of 4 points, 1.80 to 2.70 x``; empty for one point."""
     if len(claim["points"]) < 2:
         return ""
-    spread = f"{claim['min']:.2f} to {claim['max']:.2f} x"
+    spread = f"{claim['min']:.2f} to {claim['max']:.2f}{_unit(claim)}"
     return f"{CLAIM_RULES[claim['by']]} of {len(claim['points'])} points, {spread}"
 
 
@@ -195,7 +221,9 @@ def claim_points(claim: Mapping[str, Any]) -> str:
     named = []
     for at in claim["points"]:
         over = f" over {at['over']}" if at["over"] != at["point"] else ""
-        named.append(f"{at['point']}{over}" + (f" {at['ratio']:.2f} x" if several else ""))
+        best = f" ({' over '.join(at['best'])})" if at.get("best") else ""
+        ratio = f" {at['ratio']:.2f}{_unit(claim)}" if several else ""
+        named.append(f"{at['point']}{over}{best}{ratio}")
     return "; ".join(named)
 
 

@@ -36,7 +36,8 @@ class EngineRow:
 
     ``spread`` is the slowest to the fastest round; ``remark`` says what else the clock's source
     says, and what in the row is a simulator's. ``values`` are the figures behind the columns from
-    the throughput to the memory, by which a reader sorts.
+    the throughput to the memory, by which a reader sorts; beside the slowest round's stands
+    ``fastest_round``, None where there was one round only.
     """
 
     name: str
@@ -54,6 +55,7 @@ class EngineRow:
     clock: Clock | None
     remark: str
     values: tuple[float | None, ...]
+    fastest_round: float | None
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -105,6 +107,7 @@ def engine_row(result: Result) -> EngineRow:
             *(latency.get(name) for name in PERCENTILES),
             *(record.get(name) for name in ("pairs", "threads", "peak_bytes")),
         ),
+        fastest_round=spread["max"] if spread and record.get("rounds") != 1 else None,
     )
 
 

@@ -15,6 +15,7 @@ from streamjoin.results import lookups
 from streamjoin.results.lookups import Lookup
 from streamjoin.results.shown import as_html, as_text
 from streamjoin.tuples import Int64s, Rows, whole
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.kinds import R_ONLY
 from streamjoin_common.language.selections import Chosen, Selection
 
@@ -307,6 +308,4 @@ def _require(package: str) -> Any:
     try:
         return import_module(package)
     except ModuleNotFoundError:
-        raise UnavailableError(
-            f"{package} is not installed: type pip install 'streamjoin[yardsticks]'"
-        ) from None
+        raise UnavailableError(not_installed(package)) from None

@@ -14,9 +14,10 @@ from streamjoin.errors import InputError
 from streamjoin.sequence import Request
 from streamjoin.verbs.workload import Columns, changed, listed
 from streamjoin_common.arguments import with_hints
-from streamjoin_common.language.arrivals import Arrivals
+from streamjoin_common.language.arrivals import Arrivals, Unit
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import Window
+from streamjoin_common.spelling import argument
 from streamjoin_common.suggestions import did_you_mean
 
 
@@ -48,6 +49,8 @@ def advise(
     arrival: Arrival | None = None,
     speedup: float = 1.0,
     goal: Goal | None = None,
+    ts: str | None = None,
+    ts_unit: Unit | None = None,
 ) -> Advice: ...
 
 
@@ -64,6 +67,8 @@ def advise(
     arrival: Arrival | None = None,
     speedup: float = 1.0,
     goal: Goal | None = None,
+    ts: str | None = None,
+    ts_unit: Unit | None = None,
 ) -> Advice:
     """Name the engine that suits a workload, with the reasons.
 
@@ -81,6 +86,8 @@ def advise(
         Of the replay.
     goal : str, optional
         ``"throughput"`` or ``"latency"``; by default latency where tuples arrive.
+    ts, ts_unit : str, optional
+        Of both inputs, as ``sj.join`` takes them; a workload has its own.
 
     Returns
     -------
@@ -107,18 +114,41 @@ def advise(
     if s is None:
         if not isinstance(r, str | Path):
             raise InputError("advise takes a workload's folder, or both inputs, r and s")
+        if ts is not None or ts_unit is not None:
+            name = "ts" if ts is not None else "ts_unit"
+            raise InputError(f"{argument(name)} is of both inputs; a workload has its own: drop it")
         workload = read_workload(Path(r), ("oracle",), cores)
         return advise_job(job_of(changed(workload, on, band, window), arrival, speedup), goal)
-    chosen = as_window(window)
+    predicate = Predicate.parse(listed(on), listed(band))
+    inputs = job_between(
+        r, s, predicate, as_window(window),
+        ts=ts, ts_unit=ts_unit, threads=cores, arrival=arrival, speedup=speedup,
+    )  # fmt: skip
+    return advise_job(inputs, goal)
+
+
+def job_between(
+    r: object,
+    s: object,
+    predicate: Predicate,
+    window: Window,
+    *,
+    ts: str | None,
+    ts_unit: str | None,
+    threads: int,
+    arrival: Arrival | None,
+    speedup: float,
+) -> Job:
+    """Read two inputs, to be asked about."""
     request = Request(
-        predicate=Predicate.parse(listed(on), listed(band)),
-        window=chosen,
-        arrivals=Arrivals.parse(window=chosen),
-        threads=cores,
+        predicate=predicate,
+        window=window,
+        arrivals=Arrivals.parse(ts, ts_unit, window),
+        threads=threads,
         arrival=arrival,
         speedup=speedup,
     )
-    return advise_job(_at_rest(request.take(r, s), arrival), goal)
+    return _at_rest(request.take(r, s), arrival)
 
 
 def job_of(workload: Comparison, arrival: Arrival | None, speedup: float) -> Job:

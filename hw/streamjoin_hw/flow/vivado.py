@@ -14,7 +14,7 @@ from typing import Any
 
 from streamjoin_common import contract
 from streamjoin_common.contract import INTERFACE_VERSION, DesignParams, input_word_bits
-from streamjoin_common.errors import ToolError, UsageError
+from streamjoin_common.errors import MissingToolError, ToolError, UsageError
 from streamjoin_common.installed import shipped
 from streamjoin_common.storage import new_folder
 from streamjoin_hw.flow.emit import MANIFEST_NAME, emit_verilog, source_revision, tool_versions
@@ -112,7 +112,7 @@ def vivado_bitstream(
         raise ToolError("bitstreams are built in a checkout of the source, not from a package")
     vivado = shutil.which("vivado")
     if vivado is None:
-        raise ToolError(
+        raise MissingToolError(
             f"a bitstream for {board} needs Vivado 2022.1 or newer on the path, from AMD: install "
             "it and source its settings64.sh"
         )

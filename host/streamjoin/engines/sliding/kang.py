@@ -9,7 +9,7 @@ from typing import ClassVar
 from streamjoin.engines.arrivals import batches
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.job import Job
-from streamjoin.engines.sliding.scanning import Ranges, Scanner, compile_scan
+from streamjoin.engines.sliding.scanning import SIMD, Ranges, Scanner, compile_scan
 from streamjoin.metrics import Meter
 
 
@@ -26,6 +26,7 @@ class Kang(Engine):
     )
     knobs: ClassVar[tuple[Knob, ...]] = (
         Knob("batch", 1024, "Arrivals that are joined before results are emitted.", 1, 1 << 20),
+        SIMD,
     )
 
     def unusable(self) -> str | None:
@@ -40,7 +41,9 @@ class Kang(Engine):
         """Scan the opposite window for every tuple in arrival order."""
         with meter.phase("partition"):
             ranges = Ranges.of(job)
-            scanner = Scanner(ranges.codes, ranges.codes, ranges.longest)
+            scanner = Scanner(
+                ranges.codes, ranges.codes, ranges.longest, simd=bool(job.knobs["simd"])
+            )
         meter.holds(ranges.bytes)
         for r_rows, s_rows in batches(job, meter, int(job.knobs["batch"])):
             with meter.phase("build_or_sort"):

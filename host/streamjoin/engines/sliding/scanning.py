@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamjoin.engines.arrivals import scan_ranges
+from streamjoin.engines.base import Knob
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.encode import OffsetCodes, encode_offsets
 from streamjoin.engines.job import Job
@@ -102,6 +103,8 @@ class Scanner:
         Codes by row, and by slot.
     longest : int
         Maximum slots that an arrival meets.
+    simd : bool
+        Whether blocks are tested with vector instructions before their tuples are.
 
     Attributes
     ----------
@@ -111,7 +114,9 @@ class Scanner:
         Stride, offset of R, offset of S: the row of a slot is ``slot * stride + offset``.
     """
 
-    def __init__(self, arriving: OffsetCodes, stored: OffsetCodes, longest: int) -> None:
+    def __init__(
+        self, arriving: OffsetCodes, stored: OffsetCodes, longest: int, *, simd: bool = True
+    ) -> None:
         from streamjoin.engines.kernels.sliding import scan
 
         self._kernels = scan
@@ -119,13 +124,14 @@ class Scanner:
         self.rows_of = (1, 0, 0)
         self._work = scan.work_for(len(arriving.r), longest)
         self._out = np.empty((3, OUTPUT_PAIRS), dtype=np.uint32)
-        self._count = 0
+        self._count, self._simd = 0, simd
         self._pieces = max(1, CALL_COMPARISONS // (scan.PIECE_ARRIVALS * max(longest, 1)))
 
     def begin(self, arrivals: "Arrivals") -> None:
         """Take the next arrivals."""
         self._arrivals, self._count = arrivals, len(arrivals.rows)
         self._work.state[:] = 0
+        self._work.state[self._kernels.SCALAR] = not self._simd
 
     @property
     def done(self) -> bool:
@@ -152,6 +158,9 @@ class Scanner:
         # Copying the few results keeps the large buffer for the next call.
         arrivals, r_rows, s_rows = (column[:count].copy() for column in self._out)
         return arrivals, r_rows, s_rows
+
+
+SIMD = Knob("simd", 1, "1 tests tuples with vector instructions, 0 one by one.", 0, 1)
 
 
 def compile_scan() -> None:

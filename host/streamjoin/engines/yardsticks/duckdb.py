@@ -15,6 +15,7 @@ from streamjoin.errors import EngineError
 from streamjoin.inputs.files import arrow
 from streamjoin.inputs.strings import Strings
 from streamjoin.metrics import Meter
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.predicates import Equi, Term
 from streamjoin_common.language.windows import (
     AllWindow,
@@ -41,9 +42,7 @@ class DuckDb(Engine):
 
     def unusable(self) -> str | None:
         """Say so where DuckDB is not installed."""
-        if find_spec("duckdb"):
-            return None
-        return "DuckDB is not installed: type pip install 'streamjoin[yardsticks]'"
+        return None if find_spec("duckdb") else not_installed("duckdb")
 
     def prepare(self, job: Job, report: Report) -> Any:
         """Copy the columns into native tables, and return the connection that holds them."""

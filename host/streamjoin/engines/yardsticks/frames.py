@@ -17,6 +17,7 @@ from streamjoin.engines.base import Capabilities, Engine, Knob, Report
 from streamjoin.engines.encode import encode_keys
 from streamjoin.engines.job import Job
 from streamjoin.metrics import Meter
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.windows import TumblingWindow
 
 
@@ -54,10 +55,7 @@ class DataFrameEngine(Engine):
 
     def unusable(self) -> str | None:
         """Say so where the library is not installed."""
-        if find_spec(self.package):
-            return None
-        extra = "" if self.package == "pyarrow" else "'streamjoin[yardsticks]'"
-        return f"{self.package} is not installed: type pip install {extra or self.package}"
+        return None if find_spec(self.package) else not_installed(self.package)
 
     def prepare(self, job: Job, report: Report) -> Tables:
         """Make the native tables, and count the pairs of their join."""

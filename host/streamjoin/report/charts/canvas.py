@@ -190,6 +190,44 @@ def _lighter(tag: str, used: set[str]) -> str:
     )
 
 
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_CLIP = re.compile(
+    rf'<clipPath id="(\w+)">\s*<rect x="({_NUMBER})" y="({_NUMBER})" width="({_NUMBER})" '
+    rf'height="({_NUMBER})"/>\s*</clipPath>'
+)
+_CLIPPED = re.compile(
+    r'<path d="(?P<path>[^"]*)" clip-path="url\(#(?P<of_path>\w+)\)"'
+    r'|<g clip-path="url\(#(?P<of_marks>\w+)\)">(?P<marks>(?:\s*<use [^>]*/>)+)'
+)
+CLIP_SLACK_PX = 1.0
+"""Pixels beyond a clipping rectangle at which nothing that is seen is cut off."""
+
+
+def _without_idle_clips(body: str) -> str:
+    """Drop the clipping of what lies inside its rectangle: that is most of the text of a chart."""
+    rectangles = {found[1]: tuple(map(float, found.groups()[1:])) for found in _CLIP.finditer(body)}
+
+    def unclipped(found: re.Match[str]) -> str:
+        if found["path"] is not None:
+            clip, numbers = found["of_path"], re.findall(_NUMBER, found["path"])
+        else:
+            clip = found["of_marks"]
+            numbers = re.findall(rf' [xy]="({_NUMBER})"', found["marks"])
+        x, y, width, height = rectangles.get(clip, (0.0, 0.0, -1e9, -1e9))
+        inside = all(
+            -CLIP_SLACK_PX <= float(number) - (y if index % 2 else x)
+            <= (height if index % 2 else width) + CLIP_SLACK_PX
+            for index, number in enumerate(numbers)
+        )  # fmt: skip
+        return found[0].replace(f' clip-path="url(#{clip})"', "", 1) if inside else found[0]
+
+    body = _CLIPPED.sub(unclipped, body)
+    for clip in rectangles:
+        if f"url(#{clip})" not in body:
+            body = re.sub(rf'<clipPath id="{clip}">.*?</clipPath>', "", body, flags=re.DOTALL)
+    return re.sub(r"<defs>\s*</defs>", "", body)
+
+
 def _inline(svg: str, prefix: str, format_: Format, alt: str, marks: int) -> str:
     """Turn matplotlib's SVG document into an element of the page.
 
@@ -204,6 +242,7 @@ def _inline(svg: str, prefix: str, format_: Format, alt: str, marks: int) -> str
     body = body.replace("xlink:href=", "href=")
     used = set(re.findall(r'(?:href="|url\()#([^")]*)', body))
     body = re.sub(r"<[^>]*>", lambda tag: _lighter(tag[0], used), body)
+    body = _without_idle_clips(body)
     body = re.sub(r"\s*\n\s*", lambda m: "\n" if m[0].count("\n") > 1 else " ", body)
     body = re.sub(r"> <|>\n<", "><", re.sub(r"<g/>", "", body))
     body = re.sub(r'\bid="', f'id="{prefix}-', body)

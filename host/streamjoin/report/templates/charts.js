@@ -262,6 +262,10 @@ class Chart {
     all('[style*="display: none"]', copy).forEach((part) => part.remove());
     const attributes = {xmlns: 'http://www.w3.org/2000/svg', width, height};
     Object.entries(attributes).forEach(([name, value]) => copy.setAttribute(name, value));
+    all('[class]', copy).forEach((part) => {
+      part.style.cssText = `${styles.get(part.getAttribute('class'))}; ${part.style.cssText}`;
+      part.removeAttribute('class');
+    });
     copy.style.cssText = 'font-family: system-ui, sans-serif; background: var(--paper); overflow: visible';
     const root = getComputedStyle(document.documentElement);
     return new XMLSerializer().serializeToString(copy)
@@ -278,6 +282,10 @@ class Chart {
       .map((row) => `${row.map(quoted).join(',')}\r\n`).join('');
   }
 }
+
+/** What the drawings' classes stand for. */
+const styles = new Map([...document.getElementById('drawn').sheet.cssRules].map(
+  (rule) => [rule.selectorText.split('.').at(-1), rule.style.cssText]));
 
 function save(name, type, text) {
   const link = make('a', {href: URL.createObjectURL(new Blob([text], {type})), download: name});

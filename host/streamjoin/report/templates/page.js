@@ -52,16 +52,30 @@ class Table {
     }
     const parts = [this.frame, ...(this.frame.previousElementSibling?.matches('h4') ? [this.frame.previousElementSibling] : [])];
     parts.forEach((part) => { part.hidden = this.units.length > 0 && this.units.every(([row]) => row.hidden); });
-    for (const head of this.heads.filter((each) => each.dataset.best)) {
-      const cells = this.units.map((unit) => this.cell(head, unit)).filter((cell) => cell.dataset.value);
-      const sound = cells.filter((cell) => !cell.closest('.wrong, .failed')).map((cell) => Number(cell.dataset.value));
-      const best = Math[head.dataset.best](...sound.filter((value) => value > 0));
-      for (const cell of cells) {
-        if (!this.texts.has(cell)) this.texts.set(cell, cell.textContent);
-        const relative = state.relative && Number.isFinite(best);
-        cell.textContent = relative ? ratio(cell.dataset.value / best) : this.texts.get(cell);
-      }
+    for (const head of this.heads) {
+      // Rounds are relative to the best median, which is another column's.
+      const ranked = head.dataset.of ? this.heads.find((each) => each.dataset.column === head.dataset.of) : head;
+      if (ranked.dataset.best) this.relate(head, ranked);
     }
+  }
+
+  /** Show a column's figures as they are, or divided by the best of the column that ranks it. */
+  relate(head, ranked) {
+    const cells = (of) => this.units.map((unit) => this.cell(of, unit)).filter((cell) => cell.dataset.value);
+    const sound = cells(ranked).filter((cell) => !cell.closest('.wrong, .failed') && cell.dataset.value > 0);
+    const figure = (cell) => Number(cell.dataset.value);
+    const better = (a, b) => (ranked.dataset.best === 'max' ? figure(b) > figure(a) : figure(b) < figure(a));
+    const best = sound.length ? sound.reduce((a, b) => (better(a, b) ? b : a)) : null;
+    for (const cell of cells(head)) {
+      if (!this.texts.has(cell)) this.texts.set(cell, cell.textContent);
+      const {value, high} = cell.dataset;
+      const [low, top] = [value, high ?? value].map((each) => best && ratio(each / figure(best)));
+      const said = low === top ? low : `${low} .. ${top}`;
+      const relative = state.relative && best && (head === ranked || high);
+      cell.textContent = relative ? said : this.texts.get(cell);
+    }
+    const named = best && `1 × is ${this.texts.get(best) ?? best.textContent} of ${best.closest('tr').dataset.engine}`;
+    head.querySelector('button').title = state.relative && named ? named : '';
   }
 }
 
@@ -84,7 +98,7 @@ function update() {
   controls.querySelector('summary').textContent = `Engines: ${state.hidden.size ? `${shown} of ${boxes.length}` : 'all'}`;
   relative.ariaPressed = String(state.relative);
   controls.querySelector('[role=status]').textContent = state.relative
-    ? 'Figures are relative to the best of their ranking that is not wrong.' : '';
+    ? `1 × is the best of a ranking or table: the highest throughput, the shortest time, the least memory of all results that are not wrong${state.hidden.size ? ', those of hidden engines too' : ''}.` : '';
   [...charts, ...tables].forEach((each) => each.draw());
 }
 

@@ -30,8 +30,9 @@ _LANES, _PROBES = U64(vectors.LANES), U64(vectors.PROBES)
 _s_1, _s_2 = vectors.s_met_by_r_1, vectors.s_met_by_r_2
 _r_1, _r_2 = vectors.r_met_by_s_1, vectors.r_met_by_s_2
 
-BEGIN, END, ARRIVAL, HIT = range(4)
-"""Indices into a scan's state: the piece's arrivals, the one being written, its next block."""
+BEGIN, END, ARRIVAL, HIT, SCALAR = range(5)
+"""Indices into a scan's state: the piece's arrivals, the one being written, its next block; and
+whether the first pass is left out, so that every tuple is tested without vector instructions."""
 
 
 class Arrivals(NamedTuple):
@@ -65,7 +66,7 @@ def work_for(terms: int, longest: int) -> Work:
         np.zeros(PIECE_ARRIVALS, dtype=np.int64),
         np.empty((PIECE_ARRIVALS, longest // BLOCK_TUPLES + 2), dtype=np.uint32),
         np.zeros(PIECE_ARRIVALS, dtype=np.int64),
-        np.zeros(4, dtype=np.int64),
+        np.zeros(5, dtype=np.int64),
     )
 
 
@@ -201,6 +202,19 @@ def _note(
 
 
 @kernel
+def _note_all(arrivals: Arrivals, work: Work) -> None:
+    """Note for each of the piece's tuples every block of its range."""
+    blocks, noted, state = work.blocks, work.noted, work.state
+    for arrival in range(U64(state[BEGIN]), U64(state[END])):
+        number = arrival - U64(state[BEGIN])
+        block = U64(arrivals.firsts[arrival])
+        while block < U64(arrivals.ends[arrival]):
+            blocks[number, U64(noted[number])] = U32(block)
+            noted[number] += 1
+            block += _BLOCK
+
+
+@kernel
 def passes(codes: Codes, probes: NDArray[np.uint32], two_terms: bool, times: int) -> int:
     """Compare one group of probes with the same tuples ``times`` times, to time the bare test.
 
@@ -245,7 +259,8 @@ def scan(
     arrivals : Arrivals
         The arriving tuples.
     work : Work
-        From :func:`work_for`; its state is zero at first, and is set to zero for other arrivals.
+        From :func:`work_for`; its state is zero at first, and is set to zero for other arrivals,
+        but for ``state[SCALAR]``.
         ``state[ARRIVAL]`` is ``len(rows)`` when all is done.
     out : ndarray of uint32, shape (3, room)
         Receives each result's arrival, row of R, row of S: by arrival, ascending within.
@@ -297,5 +312,8 @@ def scan(
         state[BEGIN] = state[END]
         state[END] = min(state[BEGIN] + PIECE_ARRIVALS, count)
         noted[:] = 0
-        _note(arriving, stored, arrivals, False, work)
-        _note(arriving, stored, arrivals, True, work)
+        if state[SCALAR]:
+            _note_all(arrivals, work)
+        else:
+            _note(arriving, stored, arrivals, False, work)
+            _note(arriving, stored, arrivals, True, work)

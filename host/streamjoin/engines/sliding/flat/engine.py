@@ -20,8 +20,6 @@ Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from streamjoin.engines.arrivals import batches, max_live
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
 from streamjoin.engines.crew import Crew
@@ -36,6 +34,8 @@ from streamjoin_common.language.predicates import Band
 from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from streamjoin.engines.kernels.flat.plans import Times
 
 MIN_SHARED = 1 << 11
@@ -145,7 +145,8 @@ class FlatJoin(Engine):
         """Compile the kernels, or load them from the cache, by joining one tuple with another."""
         if job.predicate.kind == "equi":
             prepare_keys(job.r, job.s, job.predicate)
-        r, s = (each.take(np.arange(min(1, each.rows))) for each in (job.r, job.s))
+        # Views: of a copy, which can be written, the kernels would have another type.
+        r, s = (each.slice(0, min(1, each.rows)) for each in (job.r, job.s))
         few = replace(job, r=r, s=s, carried=(0, 0), arrival="instant", max_pairs=None)
         for threads in {1, job.threads}:
             self._run(replace(few, threads=threads), Meter(), 0)
