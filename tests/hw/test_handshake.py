@@ -8,7 +8,13 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
 
-from streamjoin_common.contract import DesignParams, TUser
+from streamjoin_common.contract import (
+    DesignParams,
+    TUser,
+    order_codes,
+    splitters_of,
+    used_buckets,
+)
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.rtl.core_array import registered_or
 from streamjoin_hw.rtl.join import Join
@@ -31,6 +37,26 @@ async def set_up(ctx: Any, join: Join, workload: Workload) -> None:
     ctx.set(join.windows_written, 1)
     await ctx.tick()
     ctx.set(join.windows_written, 0)
+    await load_splitters(ctx, join, workload)
+
+
+async def load_splitters(ctx: Any, join: Join, workload: Workload) -> None:
+    """Divide the buckets of an ordered index by the tuples of an input."""
+    params, windows = workload.params, (workload.window_r, workload.window_s)
+    term = params.indexed_term
+    if params.design != "splitjoin-index" or term is None:
+        return
+    for side in (0, 1):
+        keys = [each.keys[term] for each in workload.arrivals if each.side == side]
+        codes = order_codes(keys, params.terms[term].type)
+        used = used_buckets(params, windows[side])
+        ctx.set(join.splitter_side, side)
+        for number, value in enumerate(splitters_of(codes, params.buckets, used), 1):
+            ctx.set(join.splitter_number, number)
+            ctx.set(join.splitter_value, value)
+            ctx.set(join.splitter_load, 1)
+            await ctx.tick()
+            ctx.set(join.splitter_load, 0)
 
 
 def beats_of(workload: Workload) -> list[dict[str, Any]]:

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from streamjoin_common import contract
 from streamjoin_common.contract import (
     LIBRARY_NAME,
+    SIDE_R,
+    SIDE_S,
     DesignParams,
     RunState,
     SjmRun,
@@ -181,6 +183,24 @@ class Model:
         self.set_registers(
             {"window_r": workload.window_r, "window_s": workload.window_s, **workload.registers}
         )
+        windows = (workload.window_r, workload.window_s)
+        self.load_splitters(windows, chunk_of(self.params, workload.arrivals))
+
+    def load_splitters(self, windows: tuple[int, int], *chunks: Chunk) -> None:
+        """Divide the buckets of an ordered index by the tuples of chunks, each side by its own.
+
+        Does nothing with another design; the design must be empty.
+        """
+        term = self.params.indexed_term
+        if self.params.design != "splitjoin-index" or term is None:
+            return
+        for side in (SIDE_R, SIDE_S):
+            keys = [key for each in chunks for key in each.keys[each.sides == side, term].tolist()]
+            codes = contract.order_codes(keys, self.params.terms[term].type)
+            used = contract.used_buckets(self.params, windows[side])
+            self.write("splitter_index", side << 16 | 1)
+            for splitter in contract.splitters_of(codes, self.params.buckets, used):
+                self.write("splitter", splitter)
 
     def set_registers(self, values: dict[str, int]) -> None:
         """Write registers by name."""

@@ -275,7 +275,7 @@ def step_cycles(params: DesignParams, opposite: int, active: int) -> int:
 
     With an index: of one tuple, as long as it owes no more than a match.
     """
-    if params.design == "splitjoin-hash":
+    if params.has_index:
         return 1
     longest = -(-opposite // active)
     minimum = 1 if params.stores_in_turn else 2
