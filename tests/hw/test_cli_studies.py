@@ -126,7 +126,8 @@ def test_a_window_or_seed_that_is_none_is_refused(
         (("--rates", "-1"), "--rates must be numbers from 0 up, as in 1,2,4, not '-1'"),
         (
             ("--keys", "some"),
-            "--keys must be among uniform, zipf, zipf-both, gauss, shifting, one, reference, not 'some'",
+            "--keys must be among uniform, zipf, zipf-both, gauss, shifting, one, reference, "
+            "not 'some'",
         ),
         (
             ("--sides", "runs-46"),

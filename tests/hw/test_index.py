@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from amaranth.hdl import Signal
-from tests.hw.checks import give, pauses, simulate, spread
-from tests.hw.test_handshake import STALLS, beats_of, run_inputs, set_up
+from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
+from tests.hw.test_handshake import STALLS, beats_of, load_splitters, run_inputs, set_up
 
 from streamjoin_common.contract import (
     DesignParams,
@@ -23,10 +23,18 @@ from streamjoin_common.contract import (
 )
 from streamjoin_common.contract.presets import BAND, EQUI, REFERENCE_BAND
 from streamjoin_hw.rtl.index.ages import Ages
+from streamjoin_hw.rtl.index.half import Half
 from streamjoin_hw.rtl.index.occupancy import Occupancy
 from streamjoin_hw.rtl.index.splitters import Splitters, search_cycles
 from streamjoin_hw.rtl.join import Join
-from streamjoin_hw.sim.testing import random_workload
+from streamjoin_hw.rtl.streams import r_layout
+from streamjoin_hw.sim.testing import (
+    Arrival,
+    Workload,
+    difference,
+    random_workload,
+    reference,
+)
 
 SEED = 47
 FLOATS = (Term(TermKind.BAND, KeyType.FLOAT32),)
@@ -79,6 +87,66 @@ def test_windows_of_any_size_and_any_skew_are_exact(windows: tuple[int, int], do
         SHAPES["nearly no room"], rng, 100, domain=domain, windows=windows, widths=6
     )
     run_inputs(SHAPES["nearly no room"], [workload], 0.0, 0.1)
+
+
+def test_one_key_everywhere_overflows_nothing() -> None:
+    """Every tuple of a window matches, and the output crawls."""
+    rng = np.random.default_rng(SEED)
+    params = design(12, 2, 16, payload_bits=8)
+    workload = random_workload(params, rng, 50, domain=1, windows=(12, 12))
+    run_inputs(params, [workload], 0.0, 0.6)
+
+
+def as_float(number: float) -> int:
+    return int(np.float32(number).view(np.uint32))
+
+
+def test_a_float_that_rounds_away_is_looked_for() -> None:
+    """Sums that are rounded to a far key, infinite widths, splitters between all of these keys."""
+    params = design(15, 4, 16, terms=FLOATS)
+    numbers = [1e8, 1e8 + 8, -1e8, 4.0, -4.0, 4.5, 1e-45, 0.0, np.inf, -np.inf, 3e38]
+    rng = random.Random(SEED)
+    workloads = []
+    for low, high in ((1e8, 1e8), (-np.inf, np.inf), (np.inf, -np.inf), (0.0, 1e-45)):
+        keys = [rng.choice(numbers) for _ in range(40)]
+        arrivals = [
+            Arrival(number % 2, (as_float(key),), number // 2) for number, key in enumerate(keys)
+        ]
+        bands = {"band_lo0": as_float(low), "band_hi0": as_float(high)}
+        workloads.append(Workload(params, arrivals, 15, 11, bands))
+    run_inputs(params, workloads, 0.0, 0.0)
+
+
+def test_widths_and_splitters_hold_for_a_whole_input() -> None:
+    """Both are written again while an input runs, in the middle of its tuples."""
+    params = design(12, 4, 8)
+    rng = np.random.default_rng(SEED)
+    workloads = [random_workload(params, rng, 40, domain=40, windows=(12, 12)) for _ in range(2)]
+    for workload, high in zip(workloads, (6, 9), strict=True):
+        workload.bands.update(band_lo0=0, band_hi0=high)
+    join = Join(params)
+    expected = [pair for workload in workloads for pair in reference(workload)]
+
+    async def source(ctx: Any) -> None:
+        for workload in workloads:
+            await ctx.tick().until(join.idle)
+            await set_up(ctx, join, workload)
+            beats = beats_of(workload)
+            await give(ctx, join.i, beats[:20], pauses(SEED, 0.0))
+            ctx.set(join.band, {"lo0": 50, "hi0": 50})
+            other = random_workload(params, rng, 40, domain=900, windows=(12, 12))
+            await load_splitters(ctx, join, other)
+            await give(ctx, join.i, beats[20:], pauses(SEED, 0.0))
+            await ctx.tick().until(join.drained)
+
+    async def sink(ctx: Any) -> None:
+        beats = await take(ctx, join.o, len(expected) + 2, pauses(SEED, 0.0), patience=400)
+        mask = (1 << params.payload_bits) - 1
+        pairs = [(beat & mask, beat >> params.payload_bits & mask) for beat in beats]
+        assert difference([*expected, (0, 0), (0, 0)], pairs) == ""
+        await nothing_more(ctx, join.o)
+
+    simulate(join, source, sink)
 
 
 def test_a_shift_of_the_keys_leaves_nothing_behind() -> None:
@@ -185,6 +253,61 @@ def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
                 used[gone] &= ~its_slot
 
     simulate(occupancy, bench)
+
+
+@pytest.mark.parametrize("ways", [2, 4])
+def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(ways: int) -> None:
+    """Random errands; phases in which nearly all tuples are of one bucket, or of any."""
+    params = design(27, 2 * ways, 16, ways=ways)
+    half = Half(params, r_layout(params))
+    rng = random.Random(SEED)
+
+    async def errand(ctx: Any, stores: bool, word: int, extent: int) -> list[int]:
+        """Run an errand; return the tuples that it shows."""
+        ctx.set(half.errand, {"stores": stores, "word": word, "extent": extent})
+        ctx.set(half.start, 1)
+        await ctx.tick()
+        ctx.set(half.start, 0)
+        shown = []
+        for _ in range(params.buckets + 4):
+            ctx.set(half.hold, rng.random() < 0.2)
+            scans, done = ctx.get(half.scan), ctx.get(half.done)
+            await ctx.tick()
+            if scans:
+                live = ctx.get(half.live)
+                lanes = [lane for lane in range(params.lanes) if live >> lane & 1]
+                shown += [ctx.get(half.tuples[lane]).payload for lane in lanes]
+            if done:
+                return shown
+        raise AssertionError("an errand does not end")
+
+    async def bench(ctx: Any) -> None:
+        await ctx.tick().until(~half.clearing)
+        held: deque[tuple[int, int]] = deque()  # bucket, payload
+        hot = None
+        for number in range(400):
+            if number % 40 == 0:
+                hot = rng.choice([None, rng.randrange(params.buckets)])
+            window = 27 if number < 200 else 5
+            bucket = rng.randrange(params.buckets)
+            if hot is not None and rng.random() < 0.9:
+                bucket = hot
+            if rng.random() < 0.7:
+                ctx.set(half.enter.payload, number)
+                ctx.set(half.full, len(held) >= window)
+                await errand(ctx, True, bucket, 0)
+                if len(held) >= window:
+                    held.popleft()
+                held.append((bucket, number))
+            else:
+                extent = rng.choice([0, 0, 1, 6, params.buckets - 1])
+                shown = await errand(ctx, False, bucket, extent)
+                assert len(shown) == len(set(shown)), "a tuple is shown twice"
+                assert set(shown) <= {payload for _, payload in held}, "an expired tuple is shown"
+                asked = {p for b, p in held if (b - bucket) % params.buckets <= extent}
+                assert asked <= set(shown), "a tuple is missing"
+
+    simulate(half, bench)
 
 
 @pytest.mark.parametrize(("window", "length"), [(1, 6), (3, 40), (8, 5), (8, 90)])
