@@ -4,8 +4,6 @@ from tests.hw.mutation import Mutation
 
 from streamjoin_hw.formal.faults import Fault
 
-_RANDOM = "test_index.py::test_random_inputs_are_exact_and_in_order"
-_WINDOWS = "test_index.py::test_windows_of_any_size_and_any_skew_are_exact"
 _WORDS = "test_index.py::test_a_word_shows_what_was_stored_and_what_has_expired_before"
 _SEARCH = "test_index.py::test_a_code_lies_in_the_bucket_that_its_splitters_say"
 _HALF = "test_index.py::test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once"
@@ -51,16 +49,6 @@ INDEX_MUTATIONS = {
         ),
         _WORDS,
         "assert",
-    ),
-    "not-emptied": Mutation(
-        Fault(
-            "rtl.index.occupancy",
-            "leaves.en.eq(self.clearing | goes)",
-            "leaves.en.eq(goes)",
-            "an input sees the tuples of the one before",
-        ),
-        f"{_RANDOM}[one slot a word-0.0-0.0]",
-        "Error",
     ),
     "splitter-itself-above": Mutation(
         Fault(
@@ -181,16 +169,6 @@ INDEX_MUTATIONS = {
         ),
         "test_index.py::test_one_key_everywhere_overflows_nothing",
         "a result FIFO overflowed",
-    ),
-    "half-waits-for-nobody": Mutation(
-        Fault(
-            "rtl.index.join",
-            "starts.eq(queue.r_rdy & r.done & s.done)",
-            "starts.eq(queue.r_rdy & r.done)",
-            "a tuple is taken up while the one before is still compared",
-        ),
-        f"{_WINDOWS}[windows3-1]",
-        "Error",
     ),
     "queue-too-short": Mutation(
         Fault(

@@ -8,13 +8,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
 
-from streamjoin_common.contract import (
-    DesignParams,
-    TUser,
-    order_codes,
-    splitters_of,
-    used_buckets,
-)
+from streamjoin_common.contract import DesignParams, TUser
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.rtl.core_array import registered_or
 from streamjoin_hw.rtl.join import Join
@@ -42,16 +36,9 @@ async def set_up(ctx: Any, join: Join, workload: Workload) -> None:
 
 async def load_splitters(ctx: Any, join: Join, workload: Workload) -> None:
     """Divide the buckets of an ordered index by the tuples of an input."""
-    params, windows = workload.params, (workload.window_r, workload.window_s)
-    term = params.indexed_term
-    if params.design != "splitjoin-index" or term is None:
-        return
-    for side in (0, 1):
-        keys = [each.keys[term] for each in workload.arrivals if each.side == side]
-        codes = order_codes(keys, params.terms[term].type)
-        used = used_buckets(params, windows[side])
+    for side, values in enumerate(workload.splitters):
         ctx.set(join.splitter_side, side)
-        for number, value in enumerate(splitters_of(codes, params.buckets, used), 1):
+        for number, value in enumerate(values, 1):
             ctx.set(join.splitter_number, number)
             ctx.set(join.splitter_value, value)
             ctx.set(join.splitter_load, 1)

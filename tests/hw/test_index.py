@@ -84,7 +84,7 @@ def test_windows_of_any_size_and_any_skew_are_exact(windows: tuple[int, int], do
     """From one key for all, which fills every slot but one, to none twice."""
     rng = np.random.default_rng([SEED, *windows, domain])
     workload = random_workload(
-        SHAPES["nearly no room"], rng, 100, domain=domain, windows=windows, widths=6
+        SHAPES["nearly no room"], rng, 60, domain=domain, windows=windows, widths=6
     )
     run_inputs(SHAPES["nearly no room"], [workload], 0.0, 0.1)
 
@@ -285,7 +285,7 @@ def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(ways:
         await ctx.tick().until(~half.clearing)
         held: deque[tuple[int, int]] = deque()  # bucket, payload
         hot = None
-        for number in range(400):
+        for number in range(300):
             if number % 40 == 0:
                 hot = rng.choice([None, rng.randrange(params.buckets)])
             window = 27 if number < 200 else 5

@@ -25,7 +25,7 @@ from streamjoin_common.contract import (
 )
 from streamjoin_common.errors import StreamJoinError
 from streamjoin_hw.sim.bulk import Chunk
-from streamjoin_hw.sim.testing import Arrival, Workload
+from streamjoin_hw.sim.testing import Arrival, Workload, splitters
 
 
 def packed(params: DesignParams, chunk: Chunk) -> npt.NDArray[np.uint8]:
@@ -191,16 +191,15 @@ class Model:
 
         Does nothing with another design; the design must be empty.
         """
-        term = self.params.indexed_term
-        if self.params.design != "splitjoin-index" or term is None:
-            return
-        for side in (SIDE_R, SIDE_S):
-            keys = [key for each in chunks for key in each.keys[each.sides == side, term].tolist()]
-            codes = contract.order_codes(keys, self.params.terms[term].type)
-            used = contract.used_buckets(self.params, windows[side])
+        term = self.params.indexed_term or 0
+        r, s = (
+            [key for each in chunks for key in each.keys[each.sides == side, term].tolist()]
+            for side in (SIDE_R, SIDE_S)
+        )
+        for side, values in enumerate(splitters(self.params, windows, (r, s))):
             self.write("splitter_index", side << 16 | 1)
-            for splitter in contract.splitters_of(codes, self.params.buckets, used):
-                self.write("splitter", splitter)
+            for value in values:
+                self.write("splitter", value)
 
     def set_registers(self, values: dict[str, int]) -> None:
         """Write registers by name."""
