@@ -126,12 +126,16 @@ class Half(Component):
         active = Signal()
         errand = registers_of(errand_layout(params), name="errand")
         # The first of the words that are looked at now, and how far it is behind the errand's.
-        word, offset = payload_of(bits), payload_of(bits)
+        word, offset, further = payload_of(bits), payload_of(bits), Signal(bits)
         steps, finishes = Signal(), Signal()
         m.d.comb += [
             self.done.eq(~active | finishes),
             occupancy.look.eq(
-                Mux(self.start, self.errand.word, Mux(steps & ~finishes, word + ways, word))
+                Mux(
+                    self.start,
+                    self.errand.word,
+                    Mux(steps & ~finishes, errand.word + further, word),
+                )
             ),
             occupancy.clear.eq(self.clear),
             ages.clear.eq(self.clear),
@@ -141,7 +145,7 @@ class Half(Component):
         with m.If(finishes):
             m.d.sync += active.eq(0)
         with m.Elif(steps):
-            m.d.sync += [word.eq(word + ways), offset.eq(offset + ways)]
+            m.d.sync += [word.eq(errand.word + further), offset.eq(further)]
         with m.If(self.start):
             m.d.sync += [
                 active.eq(1),
@@ -182,13 +186,16 @@ class Half(Component):
             arrives.eq(active & errand.stores & place.slot.any()),
             self.displaced.eq(arrives & (distance != 0)),
         ]
+        self._store(m, (occupancy, words, ages), arrives, place)
+        spread = self._stretch(m, (occupancy, ages), spreads[0], (errand.word, offset, distance))
+        around = self._skip(m, (spread, ages.round), active & errand.stores, offset, further)
         # From a register: words and offset do not settle together in Amaranth's simulator.
         no_slot = Signal()
-        m.d.sync += no_slot.eq(active & errand.stores & ~arrives & (offset | (ways - 1)).all())
-        m.d.comb += Assert(~no_slot, "the index has no slot for a tuple")
-        self._store(m, (occupancy, words, ages), arrives, place)
-        self._stretch(m, (occupancy, ages), spreads[0], (errand.word, offset, distance))
+        m.d.sync += no_slot.eq(
+            active & errand.stores & ~arrives & around & (offset | (ways - 1)).all()
+        )
         m.d.comb += [
+            Assert(~no_slot, "the index has no slot for a tuple"),
             steps.eq((active & errand.stores) | self.scan),
             finishes.eq(arrives | (self.scan & ((offset | (ways - 1)) >= last))),
         ]
@@ -242,12 +249,13 @@ class Half(Component):
         parts: tuple[Occupancy, Ages],
         first: View,
         where: tuple[Value, Value, Value],
-    ) -> None:
-        """Put down in its bucket how far a tuple is displaced."""
+    ) -> View:
+        """Put down in its bucket how far a tuple is displaced; return the spread of before."""
         occupancy, ages = parts
         bucket, offset, distance = where
         layout = spread_layout(self.params)
-        kept, spread, after = payload_of(layout), signal_of(layout), signal_of(layout)
+        kept, after = payload_of(layout), signal_of(layout)
+        spread: View = signal_of(layout)
         now = ages.round
         is_same, is_last = spread.round == now, (spread.round + 1)[: len(now)] == now
         with m.If(offset == 0):
@@ -260,7 +268,31 @@ class Half(Component):
             occupancy.stretch.eq(self.displaced),
             occupancy.bucket.eq(bucket),
             occupancy.spread.eq(after),
+            after.latest.eq(distance),
         ]
+        return spread
+
+    def _skip(
+        self, m: Module, known: tuple[View, Value], stores: Value, offset: Signal, further: Signal
+    ) -> Signal:
+        """Say which words are next; return whether a search has come around.
+
+        A search that finds the first words full goes on where the bucket's last tuple was
+        displaced to: what lies behind is the oldest, as the slots of a bucket are taken in turn. It
+        comes around at the end of the spread, and then tries every word.
+        """
+        ways, (spread, now) = self.params.ways, known
+        around: Signal = payload_of(1)
+        latest = spread.latest & ~(ways - 1)
+        skips = (offset == 0) & (latest > ways)
+        at_end = ~around & (offset != 0) & ((offset | (ways - 1)) >= _reach(spread, now))
+        m.d.comb += further.eq(offset + ways)
+        with m.If(stores & skips):
+            m.d.comb += further.eq(latest)
+        with m.Elif(stores & at_end):
+            m.d.comb += further.eq(ways)
+        m.d.sync += around.eq(Mux(offset == 0, ~skips, around | at_end))
+        return around
 
 
 def _from(first: Value, banks: list[Value]) -> list[Value]:

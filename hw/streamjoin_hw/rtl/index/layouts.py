@@ -65,6 +65,7 @@ def spread_layout(params: DesignParams) -> data.StructLayout:
 
     ``now``, of those stored in ``round``; ``before``, of those of the round before. A round ends
     when all tuples of the round before have expired: what is in the window is of these two.
+    ``latest``, of the one that was displaced last: the tuples behind it are the next to expire.
     """
     bits = word_bits(params)
-    return data.StructLayout({"round": ROUND_BITS, "now": bits, "before": bits})
+    return data.StructLayout({"round": ROUND_BITS, "now": bits, "before": bits, "latest": bits})
