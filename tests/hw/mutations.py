@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.hw.array_mutations import ARRAY_MUTATIONS
 from tests.hw.hash_mutations import HASH_MUTATIONS
+from tests.hw.index_mutations import INDEX_MUTATIONS
 from tests.hw.part_mutations import PART_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.split_mutations import SPLIT_MUTATIONS
@@ -20,6 +21,7 @@ from streamjoin_hw.formal.faults import applied
 MUTATIONS = {
     **ARRAY_MUTATIONS,
     **HASH_MUTATIONS,
+    **INDEX_MUTATIONS,
     **PART_MUTATIONS,
     **PORT_MUTATIONS,
     **SPLIT_MUTATIONS,

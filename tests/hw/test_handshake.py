@@ -32,6 +32,19 @@ async def set_up(ctx: Any, join: Join, workload: Workload) -> None:
     ctx.set(join.windows_written, 1)
     await ctx.tick()
     ctx.set(join.windows_written, 0)
+    await load_splitters(ctx, join, workload)
+
+
+async def load_splitters(ctx: Any, join: Join, workload: Workload) -> None:
+    """Divide the buckets of an ordered index by the tuples of an input."""
+    for side, values in enumerate(workload.splitters):
+        ctx.set(join.splitter_side, side)
+        for number, value in enumerate(values, 1):
+            ctx.set(join.splitter_number, number)
+            ctx.set(join.splitter_value, value)
+            ctx.set(join.splitter_load, 1)
+            await ctx.tick()
+            ctx.set(join.splitter_load, 0)
 
 
 def beats_of(workload: Workload) -> list[dict[str, Any]]:
