@@ -67,7 +67,7 @@ def test_a_mistake_about_proofs_is_one_sentence(words: tuple[str, ...], sentence
 def test_latency_prints_measurements_beside_closed_forms(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ("latency", "--cores", "3", "--param", "segment_tuples=4", "--param", "lanes=2")
+    words = ("latency", "--cores", "2", "--param", "segment_tuples=4", "--param", "lanes=2")
     assert run(*words, "--param", "payload_bits=16", "--json") == 0
     step, fast, split = json.loads(capsys.readouterr().out)
     assert [row["variant"] for row in (step, fast, split)] == ["step", "fast", "splitjoin"]
@@ -76,7 +76,7 @@ def test_latency_prints_measurements_beside_closed_forms(
     assert run(*words, "--param", "payload_bits=16", "--variant", "fast") == 0
     _, heading, _, row = capsys.readouterr().out.splitlines()
     assert heading.startswith("variant")
-    assert row.split()[:3] == ["fast", "3", "12"]
+    assert row.split()[:3] == ["fast", "2", "8"]
 
 
 def test_latency_that_differs_from_its_closed_form_is_exit_status_1(
