@@ -18,14 +18,15 @@ from tests.hw.split_mutations import SPLIT_MUTATIONS
 
 from streamjoin_hw.formal.faults import applied
 
-MUTATIONS = {
-    **ARRAY_MUTATIONS,
-    **HASH_MUTATIONS,
-    **INDEX_MUTATIONS,
-    **PART_MUTATIONS,
-    **PORT_MUTATIONS,
-    **SPLIT_MUTATIONS,
-}
+TABLES = (
+    ARRAY_MUTATIONS,
+    HASH_MUTATIONS,
+    INDEX_MUTATIONS,
+    PART_MUTATIONS,
+    PORT_MUTATIONS,
+    SPLIT_MUTATIONS,
+)
+MUTATIONS = {name: mutation for table in TABLES for name, mutation in table.items()}
 
 PRELOADED = [
     "amaranth.sim",
