@@ -199,8 +199,8 @@ class WorkloadResults:
     def fastest(self) -> Result | None:
         """The measured result of the highest throughput among those that agree.
 
-        It is that of whole calls where all of them have it. None for a replay: its throughput is the
-        rate at which tuples arrive.
+        It is that of whole calls where all of them have it. None for a replay: its throughput
+        is the rate at which tuples arrive.
         """
         return self._fastest(measured=True)
 

@@ -4,7 +4,8 @@ Native tables of the user's join columns and of row numbers are made before the 
 DuckDB's are; the measured time covers joining and materialising both row numbers, a whole call
 making the tables too. Integers of two widths become the wider one first, as these libraries ask
 for; only where no type of theirs holds both columns' values are these codes. The threads of
-Polars are those of its pool, all cores unless ``POLARS_MAX_THREADS`` says otherwise before Python starts.
+Polars are those of its pool, all cores unless ``POLARS_MAX_THREADS`` says otherwise before
+Python starts.
 """
 
 from abc import abstractmethod
