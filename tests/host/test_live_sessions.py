@@ -12,7 +12,8 @@ import pytest
 import streamjoin as sj
 from streamjoin.engines.sliding.flat import live as flat_live
 from streamjoin.engines.sliding.flat.index import FlatIndex
-from streamjoin.live import quick, rounds
+from streamjoin.live import kept as kept_rounds
+from streamjoin.live import quick
 from streamjoin.live.payload import Rows
 from streamjoin.tuples import Pairs
 
@@ -111,7 +112,7 @@ def test_a_call_that_fails_anywhere_leaves_the_windows_as_they_were(
         (FlatIndex, "join_few"),
         (FlatIndex, "_emit"),
         (flat_live._Pairs, "numbered"),
-        (rounds, "Matches"),
+        (kept_rounds, "Matches"),
     ]
     with sj.StreamJoiner(on="k", engine="ibwj-flat") as joiner:
         for at in range(0, len(keys), 30):

@@ -19,6 +19,7 @@ from streamjoin.tuples import Int64s, Stream
 
 if TYPE_CHECKING:
     from streamjoin.engines.session import Kept, Session
+    from streamjoin.live.ledger import Ledger, Settled
     from streamjoin.live.matches import Matches
 
 
@@ -108,6 +109,10 @@ class Progress(NamedTuple):
         The engine's session.
     kept : Kept or None
         What the windows of the session hold.
+    ledger : Ledger or None
+        Beside a session, for kinds of join but ``inner``: who has met whom.
+    settled : Settled or None
+        What is decided of it.
     """
 
     rounds: int
@@ -119,6 +124,8 @@ class Progress(NamedTuple):
     opened: bool = False
     session: "Session | None" = None
     kept: "Kept | None" = None
+    ledger: "Ledger | None" = None
+    settled: "Settled | None" = None
 
 
 class Now(NamedTuple):
