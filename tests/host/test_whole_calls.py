@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import streamjoin as sj
+from streamjoin.engines.intra import window
 from streamjoin.engines.yardsticks import duckdb, frames
 from streamjoin.report.page import render
 
@@ -75,6 +76,19 @@ def test_a_whole_call_takes_no_less_than_the_part_within_it():
     assert page.index("Whole call<br>tuples/s") < page.index("Its part, tuples/s")
     assert "Fastest measured that agrees, whole call" in page
     assert shown.index("whole call") < shown.index("tuples/s")
+
+
+def test_threads_are_those_that_worked(monkeypatch):
+    keys = {"k": np.arange(9000), "ts": np.repeat([0, 10**6], [8000, 1000])}
+    monkeypatch.setattr(window, "MIN_SHARED", 15_000)
+    for asked, worked in (("all", 2), ("tumbling:1s", 2), ("tumbling:10ms", 2)):
+        result = sj.join(keys, keys, on="k", window=asked, engine="npj", threads=2, check=True)
+        assert result.metrics["threads"] == worked
+    monkeypatch.setattr(window, "MIN_SHARED", 20_000)
+    for engine in ("npj", "prj", "mpass", "shj-jm", "pmj-jb"):
+        metrics = sj.join(keys, keys, on="k", engine=engine, threads=2, check=True).metrics
+        assert metrics["threads"] == 1, engine
+        assert sum(metrics["phases_ms"].values()) < 1.5e3 * metrics["wall_s"]
 
 
 def test_a_round_takes_the_inputs_anew_and_a_replay_has_no_whole_call(tmp_path):
