@@ -51,7 +51,7 @@ def test_rows_and_times_are_those_of_the_whole_and_sessions_are_kept(how: Any) -
                 if following and rng.random() < 0.2:
                     joiner.advance(int(min(following)))
                 found += joiner.results()
-                opened |= joiner._book.now.progress.ledger is not None
+                opened |= joiner._book.now.progress.settled is not None
             joiner.end()
             found += joiner.results()
             assert not joiner._rounds.owes
@@ -94,8 +94,8 @@ def test_a_call_that_fails_leaves_no_marks(monkeypatch: pytest.MonkeyPatch) -> N
                 ):
                     good = getattr(where, name)
 
-                    def failing(*given: Any, good: Any = good) -> Any:
-                        good(*given)
+                    def failing(*given: Any, good: Any = good, **named: Any) -> Any:
+                        good(*given, **named)
                         raise KeyboardInterrupt
 
                     with monkeypatch.context() as patch:

@@ -7,6 +7,7 @@ import numpy as np
 
 from streamjoin.engines.session import Arriving, Fits
 from streamjoin.live.held import Held, Now, Progress, State
+from streamjoin.live.ledger import Ledger
 from streamjoin.live.matches import Matches
 from streamjoin.live.payload import Payload, RowSource
 from streamjoin.live.side import after
@@ -63,15 +64,16 @@ def settled_kept(
     ready: tuple[Held | None, Held | None],
     arriving: tuple[Arriving | None, Arriving | None],
     fits: Fits,
+    *,
     limits: Limits,
+    ledger: Ledger,
 ) -> tuple[Now, int]:
     """As :func:`joined_kept`, for the other kinds of join; a round may have no arrivals."""
     states, progress, stamped = now
     session, kept = progress.session, progress.kept
-    ledger, settled = progress.ledger, progress.settled
+    settled = progress.settled
     assert session is not None
     assert kept is not None
-    assert ledger is not None
     assert settled is not None
     numbered = None
     if arriving != (None, None):
@@ -104,7 +106,6 @@ def settled_kept(
         True,
         session,
         kept,
-        ledger,
         settled,
     )
     left = [

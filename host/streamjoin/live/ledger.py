@@ -7,16 +7,15 @@ them as it has arrivals, pairs, and tuples whose window is over. What a round de
 kept one's are of a call that failed, and are removed by the next.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamjoin.engines import kinds
 from streamjoin.engines.arrivals import first_live
 from streamjoin.engines.kinds import NEVER
 from streamjoin.engines.session import NumberedPairs
-from streamjoin.live.held import Held
+from streamjoin.live.held import NOTHING, Alone, Held, Settled
 from streamjoin.live.undecided import Limits
 from streamjoin.tuples import NO_ROW, Int64s
 from streamjoin_common.language.kinds import R_ONLY, R_UNMATCHED, S_UNMATCHED
@@ -27,54 +26,6 @@ MIN_ROOM = 1 << 10
 
 ROOM = 2
 """Room for each tuple that is not decided."""
-
-
-class Alone(NamedTuple):
-    """Rows of one side alone.
-
-    Attributes
-    ----------
-    serials, numbers, ts : ndarray of int64
-        The tuples: those of the stream that were joined before each, what results call them, and
-        their arrival times.
-    times : ndarray of int64
-        The rows' times.
-    """
-
-    serials: Int64s
-    numbers: Int64s
-    ts: Int64s
-    times: Int64s
-
-    def take(self, which: NDArray[Any]) -> "Alone":
-        """Return some rows."""
-        return Alone(*(column[which] for column in self))
-
-
-NOTHING = Alone(*(np.empty(0, dtype=np.int64) for _ in range(4)))
-
-
-class Settled(NamedTuple):
-    """What a round has decided.
-
-    Attributes
-    ----------
-    first, end : tuple of int
-        Serial numbers of the first tuples of R and of S that are not decided, and of the next ones.
-    last : int
-        The round: marks up to it count.
-    owed : tuple of Alone
-        Rows of R and of S that are certain, and wait for their time.
-    """
-
-    first: tuple[int, int]
-    end: tuple[int, int]
-    last: int
-    owed: tuple[Alone, Alone] = (NOTHING, NOTHING)
-
-    def needed(self, side: int, first: int) -> int:
-        """Return the first serial number whose row may be looked up, at most ``first``."""
-        return min(first, self.first[side], int(self.owed[side].serials.min(initial=NEVER)))
 
 
 class Joined(NamedTuple):

@@ -94,6 +94,7 @@ class Rounds:
         self._engine, self._asked, (self._r, self._s) = engine, asked, sides
         self._book, self.ended = book, False
         self._prepared, self._promise = False, "none"
+        self._ledger: Ledger | None = None
         self._words = (False, False)
         self._types_of: tuple[Any, Any, Any] = (None, None, None)
         self._fitting: tuple[float, Fits] = (-1.0, NO_LIMITS)
@@ -124,17 +125,15 @@ class Rounds:
         r, s = (
             state._replace(waiting=(), window=None, owed=None, payload=None) for state in now.sides
         )
-        progress = now.progress._replace(
-            opened=True, session=None, kept=None, ledger=None, settled=None
-        )
+        progress = now.progress._replace(opened=True, session=None, kept=None, settled=None)
         self._book.now = Now((r, s), progress, now.stamped)
 
     @property
     def owes(self) -> bool:
         """Whether rows of one side alone are still to come."""
         progress = self._book.now.progress
-        if progress.ledger is not None and progress.settled is not None:
-            return progress.ledger.owes(progress.settled)
+        if self._ledger is not None and progress.settled is not None:
+            return self._ledger.owes(progress.settled)
         return self._r.owes(self._asked.how) or self._s.owes(self._asked.how)
 
     def next(self) -> deque[Matches] | None:
@@ -203,8 +202,8 @@ class Rounds:
         )
         progress = progress._replace(opened=True, session=session, kept=session.kept)
         if self._asked.how != "inner":
-            ledger = Ledger(self._asked.how, self._asked.window, held)
-            progress = progress._replace(ledger=ledger, settled=ledger.begun)
+            self._ledger = Ledger(self._asked.how, self._asked.window, held)
+            progress = progress._replace(settled=self._ledger.begun)
         self._promise = self._engine.promise(job)
         self._book.now = Now((r_state, s_state), progress, stamped)
         return True
@@ -219,8 +218,11 @@ class Rounds:
         if self._asked.how == "inner":
             now, pairs = joined_kept(self._book.now, ready, arriving, fits)
         else:
-            limits = self._limits(self._promise, ready)
-            now, pairs = settled_kept(self._book.now, ready, arriving, fits, limits)
+            limits, ledger = self._limits(self._promise, ready), self._ledger
+            assert ledger is not None
+            now, pairs = settled_kept(
+                self._book.now, ready, arriving, fits, limits=limits, ledger=ledger
+            )
         # All slow steps are done: an interrupt before leaves the round undone, after leaves it
         # done.
         self._book.now = now

@@ -1,10 +1,9 @@
 """Codes of the values of a live join, which are chosen anew where values leave their range."""
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from streamjoin.engines.sliding.flat.live import Buffers
+from streamjoin.engines.sliding.flat.buffers import Buffers
 
 CODE_BITS = 32
 
@@ -18,7 +17,7 @@ class Equalities:
         self.mixed, self.lowest, self.highest = terms > 1, 1 << 63, -(1 << 63)
         self.checked = self.mixed
 
-    def code(self, buffers: "Buffers", side: int, first: int, end: int) -> bool:
+    def code(self, buffers: Buffers, side: int, first: int, end: int) -> bool:
         """Code rows; return whether all have to be coded anew."""
         live = _kernels()
         lowest, highest = live.code_equal(
@@ -45,7 +44,7 @@ class BandCodes:
         self._base, self._top, self._shift = 0, -1, 0
         self.checked = False
 
-    def code(self, buffers: "Buffers", side: int, first: int, end: int) -> bool:
+    def code(self, buffers: Buffers, side: int, first: int, end: int) -> bool:
         """Code rows; return whether all have to be coded anew, as these are out of range."""
         live = _kernels()
         lowest, highest = live.reach_of(
