@@ -5,11 +5,14 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.host import report_samples as samples
 
 import streamjoin as sj
 from streamjoin.engines.intra import window
 from streamjoin.engines.yardsticks import duckdb, frames
+from streamjoin.report.charts.sweeps import sweep_charts
 from streamjoin.report.page import render
+from streamjoin.report.results import group
 
 R_KEYS = np.array([7_000_000_007, -5, 12, 12, 3], dtype=np.int64)
 S_KEYS = np.array([12, 7_000_000_007, 9], dtype=np.int64)
@@ -112,3 +115,17 @@ def test_a_round_takes_the_inputs_anew_and_a_replay_has_no_whole_call(tmp_path):
     assert replayed.ok
     assert replayed.records["records"][0]["total_s"] is None
     assert "Whole call<br>" not in render([replayed.records])
+
+
+def test_sweeps_draw_whole_calls_before_the_part():
+    records = []
+    for threads in (1, 2, 3):
+        name = f"w{threads}"
+        more = {"family": "f", "settings": {"threads": threads}}
+        total = {"total_s": samples.spread(0.2 / threads), "total_cpu_s": samples.spread(0.2)}
+        own = samples.workload(name, **more)
+        records.append((own, samples.record("npj", workload=name, **more, **total)))
+    run = samples.run([record for _, record in records], [workload for workload, _ in records])
+    titles = [chart.title for chart in sweep_charts("k", group(run))]
+    assert "Whole call" in titles[0]
+    assert any("Throughput" in title for title in titles[1:])
