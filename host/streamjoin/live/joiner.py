@@ -231,7 +231,8 @@ class StreamJoiner:
             batch = side.read(data)
             if batch.rows:  # a batch without rows does not even set types
                 self._keep(side, batch)
-                if side.form is None and self._asked.how == "inner":
+                kept = self._book.now.progress.session is not None
+                if side.form is None and (kept or self._asked.how == "inner"):
                     side.learn(data, batch)
 
     def _keep(self, side: Side, batch: Batch) -> None:

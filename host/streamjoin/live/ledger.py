@@ -123,12 +123,11 @@ class Ledger:
         firsts, rows = list(before.first), []
         for side in range(2):
             new, firsts[side] = self._alone(side, before.first[side], ends[side], pairs, limits)
-            rows.append(Alone(*map(np.concatenate, zip(before.owed[side], new, strict=True))))
-        out = [each.times <= limits.rows_us for each in rows]
-        owed = [each.take(~of) for each, of in zip(rows, out, strict=True)]
-        alone = _in_place(*(each.take(of) for each, of in zip(rows, out, strict=True)))
+            rows.append(_both(before.owed[side], new))
+        (r, r_owed), (s, s_owed) = (_divided(each, limits.rows_us) for each in rows)
+        alone = _in_place(r, s)
         joined = alone if self.how in R_ONLY else _merged(pairs, alone, limits.order)
-        after = Settled((firsts[0], firsts[1]), (ends[0], ends[1]), self._last, (owed[0], owed[1]))
+        after = Settled((firsts[0], firsts[1]), (ends[0], ends[1]), self._last, (r_owed, s_owed))
         return joined, after
 
     def _begin(self, before: Settled) -> None:
@@ -179,10 +178,27 @@ class Ledger:
         return Alone(first + new, numbers[new], ts[new], times), first + gone
 
 
+def _both(first: Alone, second: Alone) -> Alone:
+    if not len(first.serials) or not len(second.serials):
+        return first if len(first.serials) else second
+    return Alone(*map(np.concatenate, zip(first, second, strict=True)))
+
+
+def _divided(rows: Alone, until_us: int) -> tuple[Alone, Alone]:
+    """Return the rows of up to a time, and the others."""
+    out = rows.times <= until_us
+    return (rows, NOTHING) if out.all() else (rows.take(out), rows.take(~out))
+
+
 def _in_place(r: Alone, s: Alone) -> Joined:
     """Order rows of one side alone by time, R before S, then by arrival."""
+    if len(r.serials) + len(s.serials) < 2:
+        one, no_row = (r, s)[len(s.serials)], np.full(len(r.serials) + len(s.serials), NO_ROW)
+        if one is r:
+            return Joined((r.serials, no_row), (r.numbers, no_row), r.times)
+        return Joined((no_row, s.serials), (no_row, s.numbers), s.times)
     of_s = np.repeat([False, True], [len(r.serials), len(s.serials)])
-    both = Alone(*map(np.concatenate, zip(r, s, strict=True)))
+    both = _both(r, s)
     order = np.lexsort((both.numbers, both.ts, of_s, both.times))
     both, of_s = both.take(order), of_s[order]
     return Joined(
