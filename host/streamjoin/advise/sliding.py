@@ -94,11 +94,13 @@ class SlidingFeatures:
         ]
 
 
-def measure(job: Job) -> SlidingFeatures:
-    """Measure a workload on a sample."""
+def measure(job: Job, sample_tuples: int = SAMPLE_TUPLES) -> SlidingFeatures:
+    """Measure a workload on a sample of at most so many tuples of each stream."""
     rng = np.random.default_rng(0)
     r_rows, s_rows = (
-        np.unique(rng.integers(0, stream.rows, SAMPLE_TUPLES)) if stream.rows else np.empty(0, int)
+        np.unique(rng.integers(0, stream.rows, min(stream.rows, sample_tuples)))
+        if stream.rows
+        else np.empty(0, int)
         for stream in (job.r, job.s)
     )
     r_first, r_end = met_by_r(job.r.ts[r_rows], job.s.ts, job.window)
