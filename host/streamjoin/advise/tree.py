@@ -149,7 +149,7 @@ def advise(job: Job, goal: str | None = None, sample_tuples: int = SAMPLE_TUPLES
         The engine, reasons and features.
     """
     if not covers(job):
-        met = sliding.measure(job)
+        met = sliding.measure(job, min(sliding.SAMPLE_TUPLES, sample_tuples // 2))
         engine, reasons = sliding.walk(met, job.threads)
         return Advice(engine, reasons, met, "throughput")
     features = measure(job, sample_tuples)
