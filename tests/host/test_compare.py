@@ -106,7 +106,8 @@ def test_a_wrong_engine_is_shown_as_wrong_and_exits_1(
     )
     run = tmp_path / "run"
     flags = ["--engines", "npj,kang", "--out", str(run), "--rounds", "1"]
-    monkeypatch.setattr(Kang, "knobs", (Kang.knobs[0].__class__("batch", 50, "small"),))
+    batch, *others = Kang.knobs
+    monkeypatch.setattr(Kang, "knobs", (batch.__class__("batch", 50, "small"), *others))
     assert main(["compare", str(workload), *flags]) == 1
     good, bad = records_of(run)["records"]
     assert (good["status"], good["checked"]) == ("ok", True)
