@@ -257,7 +257,10 @@ def test_an_engine_that_cannot_run_here_says_why(
     monkeypatch.setattr("streamjoin.engines.base.find_spec", lambda _: None)
     assert main(["engines", "kang"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "usable here no: Numba is not installed: type pip install numba" in shown
+    assert (
+        "usable here no: Numba is not installed, which every compiled engine needs: type pip"
+        in shown
+    )
 
 
 @pytest.mark.parametrize(

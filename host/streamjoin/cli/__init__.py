@@ -42,7 +42,7 @@ OTHER_VERBS = {
     "data": "generates or imports a workload with Spark",
     "spark-join": "joins files of any size on Spark, one machine or a cluster",
     "spark-stream": "joins streams of files on Spark as they arrive, exactly once",
-    "hw": "the hardware side: verilog, manifest, model, simulate",
+    "hw": "the hardware designs: simulate, animate, synthesize, prove, build bitstreams",
 }
 
 EXTRAS = {"hw": "hw", "data": "datagen", "spark-join": "datagen", "spark-stream": "datagen"}

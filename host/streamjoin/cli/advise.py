@@ -45,7 +45,12 @@ class AdviseVerb:
             help="default: replay where there are arrival times; that of join is instant",
         )
         parser.add_argument("--speedup", type=float, default=1.0, help="of the replay")
-        parser.add_argument("--goal", choices=GOALS, help="default: latency where tuples arrive")
+        parser.add_argument(
+            "--goal",
+            choices=GOALS,
+            help="default: latency for a replay of an equality under windows all and tumbling, "
+            "else throughput; other joins, as of sliding windows, know throughput alone",
+        )
         parser.add_argument(
             "--calibrate",
             action="store_true",
