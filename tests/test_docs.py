@@ -244,6 +244,23 @@ def test_the_generated_pages_are_what_the_code_says() -> None:
         assert (ROOT / "docs" / name).read_text() == page(), f"{name}: type  make docs"
 
 
+@pytest.mark.parametrize("words", [["join"], ["compare"], ["advise"], ["hw", "synth"]])
+def test_help_says_of_every_flag_what_the_reference_says(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit):
+        parse([*words, "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text()
+    section = re.split(rf"^#+ streamjoin {' '.join(words)}$", page, flags=re.MULTILINE)[1]
+    rows = re.findall(r"^\| `(.*)` \| (.*) \|$", re.split(r"^##", section, flags=re.M)[0], re.M)
+    assert len(rows) > 10
+    for flag, meaning in rows:
+        assert meaning.replace("\\|", "|"), flag
+        assert meaning.replace("\\|", "|") in shown, flag
+
+
 def test_the_reference_of_python_has_every_public_name() -> None:
     page = (ROOT / "docs" / "reference" / "python.md").read_text()
     shown = {path.rpartition(".")[2] for path in re.findall(r"auto\w+:: ([\w.]+)", page)}

@@ -68,11 +68,25 @@ example:
 """
 
 
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Writes a flag's meaning and, where the words do not say it, its default."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        words = action.help or ""
+        unsaid = action.nargs == 0 or action.default in (None, False, argparse.SUPPRESS, [], "")
+        return words if unsaid or "default" in words else f"{words}; default %(default)s"
+
+    def meaning(self, action: argparse.Action) -> str:
+        """Return what help says of a flag, in one line."""
+        return " ".join(self._expand_help(action).split()) if action.help else ""
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence, with what was probably meant."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **{"allow_abbrev": False, **named})  # --r is not --rounds
+        own = {"allow_abbrev": False, "formatter_class": HelpFormatter}
+        super().__init__(*given, **{**own, **named})  # --r is not --rounds
         self.set_defaults(parser=self)  # that of the verb, after parsing
         self._given: list[str] | None = None
 
@@ -329,16 +343,13 @@ def _parser(arguments: list[str]) -> Parser:
         prog="streamjoin",
         description="Stream joins on multicore CPUs and FPGAs that give the same exact answer.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, help="show the version")
     parser.add_argument("--debug", action="store_true", help="show a traceback with an error")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     chosen = _verb(arguments)
     for name, summary in {**OWN_VERBS, **OTHER_VERBS}.items():
-        sub = verbs.add_parser(
-            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        sub = verbs.add_parser(name, help=summary)
         if name == chosen:  # only the chosen verb's module is imported
             verb = _load(name)
             sub.description = verb.help
