@@ -8,7 +8,8 @@ SEED ?= 0
 BOARD ?= pynq-z2
 BIN := .venv/bin
 WORKERS ?= 3
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
+# Hundreds of processes import what the first one compiled: bytecode is kept, whatever is set.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help setup setup-tests compare bench test test-all check fmt lint stress sim formal verilog synth \
 	bitstream report docs setup-docs site wheel clean

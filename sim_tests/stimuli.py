@@ -72,12 +72,22 @@ DESIGNS = {
         ways=4,
         lead_tuples=16,
     ),
+    "index-4": DesignParams(
+        design="splitjoin-index",
+        cores=1,
+        segment_tuples=20,
+        lanes=8,
+        terms=REFERENCE_BAND,
+        buckets=16,
+        ways=4,
+        timestamp_bits=20,
+    ),
     "theta-3": DesignParams(
         cores=3, segment_tuples=6, lanes=3, terms=POINT, theta=Theta.of(near), forward="fast"
     ),
 }
 """Three counts of cores for both predicates; lanes that divide the segment and that do not; the
-low-latency variant; time windows; SplitJoin in each order; the design that looks tuples up; a
+low-latency variant; time windows; SplitJoin in each order; the designs that look tuples up; a
 predicate of one's own."""
 
 STALLS = {
@@ -92,7 +102,7 @@ INPUT_TUPLES = (1, 40, 280, 430)
 """Tuples of the inputs that follow one another in one scenario: from nearly nothing up."""
 
 DESIGN_TUPLES = 7_000
-"""Minimum tuples for each design; 15 designs make more than 10^5."""
+"""Minimum tuples for each design; 16 designs make more than 10^5."""
 
 
 def inputs(params: DesignParams, salt: int) -> list[Workload]:

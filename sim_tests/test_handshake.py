@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 SCENARIOS = len(STALLS) + 13
 
-QUICK = ("equi-4", "band-4", "fast-5", "time-3", "split-5", "hash-4", "theta-3")
+QUICK = ("band-4", "fast-5", "time-3", "split-5", "hash-4", "theta-3")
 """Designs that are always simulated: every kind of core, predicate, window and order; the others
 are smaller, or further points of these."""
 

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from streamjoin_common import contract
-from streamjoin_common.contract import DesignParams, KeyType, ParameterError, Term, TermKind, Theta
+from streamjoin_common.contract import (
+    DesignParams,
+    KeyType,
+    ParameterError,
+    Term,
+    TermKind,
+    Theta,
+    parse_term,
+)
 from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
 
 BASE = DesignParams(cores=4, segment_tuples=8, lanes=2, terms=REFERENCE_BAND)
@@ -141,7 +149,8 @@ def test_fields_of_a_register_do_not_overlap() -> None:
         ),
         (
             {"design": "spread"},
-            "design must be one of handshake, splitjoin, splitjoin-hash, not 'spread'",
+            "design must be one of handshake, splitjoin, splitjoin-hash, splitjoin-index, "
+            "not 'spread'",
         ),
         (
             {"cores": 1024, "segment_tuples": 65536},
@@ -174,6 +183,37 @@ def test_a_parameter_that_an_index_cannot_have_is_named(
 ) -> None:
     with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$"):
         dataclasses.replace(HASH, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"cores": 2}, "cores must be 1 for splitjoin-index, not 2"),
+        ({"order": "inner"}, "order must be none in the design splitjoin-index, not 'inner'"),
+        ({"lanes": 3}, "lanes must be a multiple of ways = 2 for splitjoin-index, not 3"),
+        ({"ways": 3}, "ways must be 2, 4 or 8 for splitjoin-index, not 3"),
+        (
+            {"buckets": 12},
+            "buckets must be a power of two from 2 * ways = 4 to 65536 for splitjoin-index, not 12",
+        ),
+        (
+            {"segment_tuples": 32},
+            "segment_tuples must be below buckets * lanes / ways = 32 for splitjoin-index, not 32",
+        ),
+        (
+            {"terms": (parse_term("key:int32"),), "theta": Theta("own", "00")},
+            "terms must hold a band or equi term for splitjoin-index, not key:int32",
+        ),
+    ],
+)
+def test_a_parameter_that_an_ordered_index_cannot_have_is_named(
+    changes: dict[str, Any], sentence: str
+) -> None:
+    index = DesignParams(
+        design="splitjoin-index", cores=1, segment_tuples=31, lanes=4, ways=2, buckets=16
+    )
+    with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}$"):
+        dataclasses.replace(index, **changes)
 
 
 @pytest.mark.parametrize(

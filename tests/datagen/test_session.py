@@ -73,21 +73,23 @@ def test_every_port_is_on_the_loopback_interface(session: Session) -> None:
 
 ENDED = """
 import builtins, logging, os, signal, sys
-from streamjoin_datagen.session import spark_session
+from streamjoin_datagen.session import shared_session, spark_session
 before = dict(os.environ), list(sys.path)
-for failure in [*(getattr(builtins, name) for name in sys.argv[1:]), None]:
+for failure in [getattr(builtins, name) for name in sys.argv[1:]]:
     try:
         with spark_session(1) as session:
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
             frame = session.spark.range(10).mapInArrow(lambda batches: batches, "id long")
             assert len(session.run(frame.collect)) == 10
-            if failure:
-                raise failure
+            raise failure
     except (KeyboardInterrupt, SystemExit, ValueError) as error:
         assert type(error) is failure
     del frame  # PySpark tells Java of objects that are gone
     assert (dict(os.environ), list(sys.path)) == before
 assert (logging.root.handlers, logging.root.filters) == ([], [])
+session = shared_session(1)
+assert (session.threads, session.spark.range(9).count()) == (1, 9)
+assert shared_session(1) is session
 """
 
 
@@ -96,7 +98,7 @@ assert (logging.root.handlers, logging.root.filters) == ([], [])
     [["KeyboardInterrupt"], pytest.param(["SystemExit", "ValueError"], marks=pytest.mark.slow)],
     ids=" ".join,
 )
-def test_a_session_that_ends_or_fails_leaves_nothing_and_another_can_follow(
+def test_a_session_that_fails_leaves_nothing_and_a_shared_one_can_follow(
     failures: list[str], tmp_path: Path
 ) -> None:
     folders = {name: tmp_path / name for name in ("home", "cwd", "tmp")}
@@ -138,12 +140,12 @@ for threads in map(int, sys.argv[1:]):
 """
 
 
-@pytest.mark.parametrize("threads", [["1"], pytest.param(["1", "2"], marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_shared_session_has_the_threads_asked_for_and_ends_with_the_process(
-    threads: list[str], tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SHARED, *threads],
+        [sys.executable, "-W", "error", "-c", SHARED, "1", "2"],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -42,6 +42,7 @@ SMALL_KNOBS = {
     "fpga-handshake": {"cores": 3, "segment": 4, "lanes": 2},
     "fpga-splitjoin": {"cores": 3, "segment": 4, "lanes": 3, "probes": 2},
     "fpga-splitjoin-hash": {"segment": 12, "lanes": 2, "buckets": 4, "ways": 3, "lead": 8},
+    "fpga-splitjoin-index": {"segment": 12, "lanes": 4, "buckets": 8, "ways": 2},
 }
 FPGA_CAPACITY = 12
 SMALL_KNOBS["spark"] = {"partition_tuples": 13, "file_tuples": 9}  # several pieces of anything

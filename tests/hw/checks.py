@@ -45,6 +45,43 @@ def simulate(component: Any, *testbenches: Callable[[Any], Any], **processes: An
     simulator.run()
 
 
+class Kept:
+    """A component in a simulator that is made once: making it takes longer than most inputs.
+
+    Parameters
+    ----------
+    component : Elaboratable
+        What is simulated.
+    testbenches : int
+        How many run at a time.
+    """
+
+    def __init__(self, component: Any, testbenches: int) -> None:
+        self.component = component
+        self._testbenches: Sequence[Callable[[Any], Any]] = ()
+        self._state = "new"
+        self._simulator = Simulator(component)
+        self._simulator.add_clock(CLOCK_S)
+        for k in range(testbenches):
+            self._simulator.add_testbench(self._testbench(k))
+
+    def _testbench(self, k: int) -> Callable[[Any], Any]:
+        async def testbench(ctx: Any) -> None:
+            await self._testbenches[k](ctx)
+
+        return testbench
+
+    def simulate(self, *testbenches: Callable[[Any], Any]) -> None:
+        """Run test benches on the component as it is at first until all have ended."""
+        assert self._state != "running", "a run before this one failed"
+        if self._state == "ended":
+            self._simulator.reset()
+        self._state = "running"
+        self._testbenches = testbenches
+        self._simulator.run()
+        self._state = "ended"
+
+
 def pauses(seed: int, share: float) -> Iterator[bool]:
     """Draw whether to pause, cycle by cycle."""
     rng = random.Random(seed)

@@ -11,19 +11,22 @@ from pathlib import Path
 import pytest
 from tests.hw.array_mutations import ARRAY_MUTATIONS
 from tests.hw.hash_mutations import HASH_MUTATIONS
+from tests.hw.index_mutations import INDEX_MUTATIONS
 from tests.hw.part_mutations import PART_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.split_mutations import SPLIT_MUTATIONS
 
 from streamjoin_hw.formal.faults import applied
 
-MUTATIONS = {
-    **ARRAY_MUTATIONS,
-    **HASH_MUTATIONS,
-    **PART_MUTATIONS,
-    **PORT_MUTATIONS,
-    **SPLIT_MUTATIONS,
-}
+TABLES = (
+    ARRAY_MUTATIONS,
+    HASH_MUTATIONS,
+    INDEX_MUTATIONS,
+    PART_MUTATIONS,
+    PORT_MUTATIONS,
+    SPLIT_MUTATIONS,
+)
+MUTATIONS = {name: mutation for table in TABLES for name, mutation in table.items()}
 
 PRELOADED = [
     "amaranth.sim",

@@ -67,7 +67,7 @@ def test_a_mistake_about_proofs_is_one_sentence(words: tuple[str, ...], sentence
 def test_latency_prints_measurements_beside_closed_forms(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ("latency", "--cores", "3", "--param", "segment_tuples=4", "--param", "lanes=2")
+    words = ("latency", "--cores", "2", "--param", "segment_tuples=4", "--param", "lanes=2")
     assert run(*words, "--param", "payload_bits=16", "--json") == 0
     step, fast, split = json.loads(capsys.readouterr().out)
     assert [row["variant"] for row in (step, fast, split)] == ["step", "fast", "splitjoin"]
@@ -76,7 +76,7 @@ def test_latency_prints_measurements_beside_closed_forms(
     assert run(*words, "--param", "payload_bits=16", "--variant", "fast") == 0
     _, heading, _, row = capsys.readouterr().out.splitlines()
     assert heading.startswith("variant")
-    assert row.split()[:3] == ["fast", "3", "12"]
+    assert row.split()[:3] == ["fast", "2", "8"]
 
 
 def test_latency_that_differs_from_its_closed_form_is_exit_status_1(
@@ -124,7 +124,11 @@ def test_a_window_or_seed_that_is_none_is_refused(
         (("--windows", "49"), "--windows must be at most 48, which the design holds, not 49"),
         (("--windows", "8,x"), "--windows must be integers from 1 up, as in 1,2,4, not 'x'"),
         (("--rates", "-1"), "--rates must be numbers from 0 up, as in 1,2,4, not '-1'"),
-        (("--keys", "some"), "--keys must be among uniform, zipf, zipf-both, not 'some'"),
+        (
+            ("--keys", "some"),
+            "--keys must be among uniform, zipf, zipf-both, gauss, shifting, one, reference, "
+            "not 'some'",
+        ),
         (
             ("--sides", "runs-46"),
             "--sides must be among alternate, random, runs-64, bursts-1024, r-90, one-sided, not "
@@ -201,7 +205,7 @@ def test_rates_of_scanning_cores_are_a_row_for_each_order_of_sides(
 
 def test_loads_have_the_sides_that_they_name() -> None:
     for kind, share in SIDES.items():
-        filling, measured = draw(Load(40, 1, "uniform", 4096, 3, kind))
+        filling, measured = draw(Load(40, 1, "uniform", 4096, 3, kind), PRESETS["tiny"])
         assert 0.3 < filling.sides.mean() < 0.7
         assert abs(np.count_nonzero(measured.sides == 0) / 4096 - share) < 0.03, kind
         edges = np.count_nonzero(np.diff(measured.sides))

@@ -1,12 +1,13 @@
 """The whole design in Amaranth's simulator, where an overflowing FIFO fails an assertion."""
 
-from collections.abc import Awaitable, Callable
+import functools
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
-from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
+from tests.hw.checks import Kept, give, nothing_more, pauses, simulate, spread, take
 
 from streamjoin_common.contract import DesignParams, TUser
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
@@ -31,6 +32,19 @@ async def set_up(ctx: Any, join: Join, workload: Workload) -> None:
     ctx.set(join.windows_written, 1)
     await ctx.tick()
     ctx.set(join.windows_written, 0)
+    await load_splitters(ctx, join, workload)
+
+
+async def load_splitters(ctx: Any, join: Join, workload: Workload) -> None:
+    """Divide the buckets of an ordered index by the tuples of an input."""
+    for side, values in enumerate(workload.splitters):
+        ctx.set(join.splitter_side, side)
+        for number, value in enumerate(values, 1):
+            ctx.set(join.splitter_number, number)
+            ctx.set(join.splitter_value, value)
+            ctx.set(join.splitter_load, 1)
+            await ctx.tick()
+            ctx.set(join.splitter_load, 0)
 
 
 def beats_of(workload: Workload) -> list[dict[str, Any]]:
@@ -43,6 +57,22 @@ def beats_of(workload: Workload) -> list[dict[str, Any]]:
             beat["ts"] = arrival.ts
         beats.append({"beat": beat, "last": position + 1 == len(workload.arrivals)})
     return beats
+
+
+@functools.lru_cache(maxsize=4)
+def kept(params: DesignParams) -> Kept:
+    """Return a design in a simulator for a source and a sink."""
+    return Kept(Join(params), 2)
+
+
+def run_kept(params: DesignParams, make: Callable[[Join], Sequence[Callable[[Any], Any]]]) -> None:
+    """Run the test benches made for a design in its simulator, which is not kept if one fails."""
+    simulated = kept(params)
+    try:
+        simulated.simulate(*make(simulated.component))
+    except BaseException:
+        kept.cache_clear()
+        raise
 
 
 async def nothing_first(_ctx: Any, _join: Join) -> None:
@@ -62,9 +92,25 @@ def run_inputs(
 
     ``first`` has the design to itself before that; ``reset`` resets it.
     """
-    join = Join(params)
-    begun: list[bool] = []
     expected = [reference(workload) for workload in workloads]
+    if first is nothing_first:
+        run_kept(params, lambda join: ends_of(join, workloads, expected, idle, stall, first))
+        return
+    join = Join(params)
+    reset_join = join if reset is None else ResetInserter(reset)(join)
+    simulate(reset_join, *ends_of(join, workloads, expected, idle, stall, first))
+
+
+def ends_of(
+    join: Join,
+    workloads: list[Workload],
+    expected: list[list[tuple[int, int]]],
+    idle: float,
+    stall: float,
+    first: Callable[[Any, Join], Awaitable[None]],
+) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return the source of a design's inputs, and the sink that checks what it gives."""
+    begun: list[bool] = []
 
     async def source(ctx: Any) -> None:
         await first(ctx, join)
@@ -76,7 +122,7 @@ def run_inputs(
             await ctx.tick().until(join.drained)
 
     async def sink(ctx: Any) -> None:
-        bits = params.payload_bits
+        bits = join.params.payload_bits
         mask = (1 << bits) - 1
         while not begun:
             await ctx.tick()
@@ -92,7 +138,7 @@ def run_inputs(
             assert sides <= {1 << TUser.RESULT, 1 << TUser.RESULT | 1 << TUser.SIDE}
         await nothing_more(ctx, join.o)
 
-    simulate(join if reset is None else ResetInserter(reset)(join), source, sink)
+    return source, sink
 
 
 STALLS = ((0.0, 0.0), (0.5, 0.0), (0.0, 0.7), (0.5, 0.5))

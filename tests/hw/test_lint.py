@@ -60,7 +60,7 @@ DESIGNS = {
     ),
 }
 
-LARGE = ("pynq-z2", "zcu104", "kv260", "pynq-z2-hash")
+LARGE = ("pynq-z2", "zcu104", "kv260", "pynq-z2-hash", "pynq-z2-index")
 """Presets that are read whole by Verilator alone: structure is the same with fewer cores."""
 
 SELFTESTS = ("tiny", "tiny-split")
@@ -93,10 +93,11 @@ SLOW = {
     "zcu104": "pynq-z2 with more cores",
     "kv260": "pynq-z2 with more cores",
     "pynq-z2-hash": "tiny-hash with more buckets",
+    "pynq-z2-index": "tiny-index with more buckets",
     "ulx3s-85f": "tiny-split with more cores",
     "one core": "tiny with fewer cores",
     "one word": "tiny-band with as many lanes as tuples",
-    "long segments": "pynq-z2, whose segments are long, too",
+    "pynq-z2": "long segments with more cores",
     "splitjoin": "splitjoin, all it has",
     "hash, one lane": "tiny-hash with one lane",
 }

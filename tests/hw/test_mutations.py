@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.hw.mutations import MUTATIONS, run
+from tests.hw.mutations import MUTATIONS, TABLES, run
 
 DEADLINE_S = 120
 
@@ -17,3 +17,7 @@ def test_a_fault_in_the_design_fails_its_test(name: str, tmp_path: Path) -> None
     assert status == pytest.ExitCode.TESTS_FAILED, printed
     assert printed.rstrip().splitlines()[-1].startswith("1 failed in"), printed
     assert MUTATIONS[name].shows in printed, printed
+
+
+def test_no_fault_takes_the_name_of_another() -> None:
+    assert len(MUTATIONS) == sum(map(len, TABLES))

@@ -24,6 +24,7 @@ SLOW = (
         "meeting-uneven",
         "fast-times",
         "lookup-links",
+        "index-shown",
         "split-probes",
     ),
 )

@@ -24,6 +24,9 @@ DESIGNS = {
     "fast": DesignParams(cores=1, segment_tuples=2, forward="fast"),
     "split": DesignParams(design="splitjoin", cores=1, segment_tuples=2),
     "hash": DesignParams(design="splitjoin-hash", cores=1, segment_tuples=4, buckets=2, ways=2),
+    "index": DesignParams(
+        design="splitjoin-index", cores=1, segment_tuples=4, lanes=2, buckets=8, ways=2
+    ),
 }
 EVERY = pytest.mark.parametrize("name", DESIGNS)
 ENABLE, DRAIN, SOFT_RESET = 1, 2, 4

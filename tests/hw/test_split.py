@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
-from tests.hw.test_handshake import STALLS, beats_of, set_up
+from tests.hw.test_handshake import STALLS, beats_of, run_kept, set_up
 
 from streamjoin_common.contract import ORDERS, SIDE_R, DesignParams, TUser
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
@@ -38,34 +38,36 @@ def run_ordered(
 ) -> None:
     """Run inputs one after another; hold pairs, order and stars against the reference."""
     params = workloads[0].params
-    join = Join(params)
 
-    async def source(ctx: Any) -> None:
-        if params.order != "none":
-            ctx.set(join.order, ORDERS.index(order))
-            ctx.set(join.punctuate, stars)
-        if params.order == "inner":
-            ctx.set(join.interval, interval)
-        ctx.set(join.masked, masked)
-        for workload in workloads:
-            await ctx.tick().until(join.idle)
-            await set_up(ctx, join, workload)
-            await give(ctx, join.i, beats_of(workload), pauses(SEED, idle))
-            await ctx.tick().until(join.drained)
+    def ends_of(join: Join) -> tuple[Any, Any]:
+        async def source(ctx: Any) -> None:
+            if params.order != "none":
+                ctx.set(join.order, ORDERS.index(order))
+                ctx.set(join.punctuate, stars)
+            if params.order == "inner":
+                ctx.set(join.interval, interval)
+            ctx.set(join.masked, masked)
+            for workload in workloads:
+                await ctx.tick().until(join.idle)
+                await set_up(ctx, join, workload)
+                await give(ctx, join.i, beats_of(workload), pauses(SEED, idle))
+                await ctx.tick().until(join.drained)
 
-    async def sink(ctx: Any) -> None:
-        for workload in workloads:
-            beats: list[int] = []
-            while not beats or not beats[-1] >> (2 * params.payload_bits + TUser.BITS):
-                beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=5000)
-            assert beats.pop() >> 2 * params.payload_bits == 1 << TUser.BITS | 2
-            expected = pairs_under_mask(workload, masked)
-            check(workload, expected, beats, order if interval == 1 else "outer", stars=stars)
-            if kept is not None:
-                kept.extend(beats)
-        await nothing_more(ctx, join.o)
+        async def sink(ctx: Any) -> None:
+            for workload in workloads:
+                beats: list[int] = []
+                while not beats or not beats[-1] >> (2 * params.payload_bits + TUser.BITS):
+                    beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=5000)
+                assert beats.pop() >> 2 * params.payload_bits == 1 << TUser.BITS | 2
+                expected = pairs_under_mask(workload, masked)
+                check(workload, expected, beats, order if interval == 1 else "outer", stars=stars)
+                if kept is not None:
+                    kept.extend(beats)
+            await nothing_more(ctx, join.o)
 
-    simulate(join, source, sink)
+        return source, sink
+
+    run_kept(params, ends_of)
 
 
 def check(

@@ -45,12 +45,7 @@ from streamjoin_common.contract.params import (
     ORDERS,
     WINDOW_BITS,
     DesignParams,
-    KeyType,
-    ParameterError,
-    Term,
-    TermKind,
     active_cores,
-    parse_term,
 )
 from streamjoin_common.contract.register_map import (
     MAGIC,
@@ -60,6 +55,13 @@ from streamjoin_common.contract.register_map import (
     RegisterField,
     registers,
 )
+from streamjoin_common.contract.splitters import (
+    even_splitters,
+    order_codes,
+    splitters_of,
+    used_buckets,
+)
+from streamjoin_common.contract.terms import KeyType, ParameterError, Term, TermKind, parse_term
 from streamjoin_common.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
@@ -104,14 +106,18 @@ __all__ = [
     "active_cores",
     "beat_bits",
     "c_header",
+    "even_splitters",
     "input_word_bits",
     "load_model_library",
     "manifest",
     "max_packet_bytes",
+    "order_codes",
     "parse_term",
     "ports",
     "registers",
     "result_layout",
     "result_word_bits",
+    "splitters_of",
     "tuple_layout",
+    "used_buckets",
 ]

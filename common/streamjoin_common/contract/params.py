@@ -5,62 +5,20 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, TypeGuard
 
+from streamjoin_common.contract.terms import (
+    KeyType,
+    ParameterError,
+    Term,
+    TermKind,
+    parse_term,
+    require,
+)
 from streamjoin_common.contract.theta import Theta
-from streamjoin_common.errors import StreamJoinError
 
 INTERFACE_VERSION = 2
 """Raised whenever layouts or registers change meaning: part of every design's digest."""
-
-
-class KeyType(str, Enum):
-    """Type of one join column as it travels in a tuple; every one is 32 bits wide."""
-
-    INT32 = "int32"
-    UINT32 = "uint32"
-    FLOAT32 = "float32"
-
-
-class TermKind(str, Enum):
-    """How one column of R is compared with one column of S."""
-
-    EQUI = "equi"
-    BAND = "band"
-    KEY = "key"
-
-
-@dataclass(frozen=True)
-class Term:
-    """One condition of a conjunctive predicate, on the key field of the same index.
-
-    ``EQUI`` holds if the two keys are equal. ``BAND`` holds if ``s - lo <= r <= s + hi``, the
-    widths ``lo`` and ``hi`` being registers. ``KEY`` always holds: the keys are for ``theta``.
-    """
-
-    kind: TermKind
-    type: KeyType
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", TermKind(self.kind))
-        object.__setattr__(self, "type", KeyType(self.type))
-
-    @property
-    def text(self) -> str:
-        """The term as it is written in a parameter: ``equi:int32``."""
-        return f"{self.kind.value}:{self.type.value}"
-
-
-class ParameterError(StreamJoinError, ValueError):
-    """A design parameter is out of its range; the message names it and what is required."""
-
-    exit_status = 2
-
-
-def _require(ok: bool, name: str, requirement: str, value: object) -> None:
-    if not ok:
-        raise ParameterError(f"{name} must be {requirement}, not {value!r}")
 
 
 def _is_count(value: object, minimum: int, maximum: int) -> TypeGuard[int]:
@@ -89,7 +47,7 @@ MAX_TERMS = 4
 WINDOW_BITS = 24
 """Bits of a count window's length in tuples."""
 
-DESIGNS = ("handshake", "splitjoin", "splitjoin-hash")
+DESIGNS = ("handshake", "splitjoin", "splitjoin-hash", "splitjoin-index")
 FORWARDS = ("step", "fast")
 ORDERS = ("none", "outer", "inner")
 MEMORIES = ("auto", "registers", "lutram", "bram")
@@ -103,15 +61,16 @@ class DesignParams:
     ----------
     design : str
         Name of the design: ``"handshake"``, a chain of cores that scan, ``"splitjoin"``,
-        independent ones between trees, or ``"splitjoin-hash"``, one core that looks tuples up.
+        independent ones between trees, or one core that looks tuples up by hash
+        (``"splitjoin-hash"``) or by order (``"splitjoin-index"``).
     cores : int
-        Join cores, 1 to 1024. There is one in ``"splitjoin-hash"``.
+        Join cores, 1 to 1024. There is one in ``"splitjoin-hash"`` and ``"splitjoin-index"``.
     segment_tuples : int
         Tuples of each stream that one core holds, 1 to 65536. The window capacity of a stream
         is ``cores * segment_tuples``.
     lanes : int
         Stored tuples that one core compares in one cycle, 1 to 64. A power of two in
-        ``"splitjoin-hash"``.
+        ``"splitjoin-hash"``, a multiple of ``ways`` in ``"splitjoin-index"``.
     terms : tuple of Term
         The predicate, a conjunction of 1 to 4 conditions, one key column of each side each.
     payload_bits : int
@@ -140,11 +99,12 @@ class DesignParams:
         The user's own condition, beside those of the terms; on the command line
         ``theta=FILE.py:FUNCTION``.
     buckets : int
-        Hash buckets of each stream's index, a power of two from 2 to 65536; for
-        ``"splitjoin-hash"``.
+        Buckets of each stream's index, a power of two from 2 to 65536 (from ``2 * ways`` in
+        ``"splitjoin-index"``); for ``"splitjoin-hash"`` and ``"splitjoin-index"``.
     ways : int
-        Tuples that a bucket names itself, 2 to 16, older ones being linked; for
-        ``"splitjoin-hash"``.
+        Tuples that a bucket names itself, 2 to 16, older ones being linked, in
+        ``"splitjoin-hash"``; buckets that are read in one cycle, 2, 4 or 8, in
+        ``"splitjoin-index"``.
     lead_tuples : int
         Tuples that may be accepted while an earlier one still looks for its partners, a power of
         two from 8 to 4096; for ``"splitjoin-hash"``.
@@ -174,46 +134,46 @@ class DesignParams:
     lead_tuples: int = 64
 
     def __post_init__(self) -> None:
-        _require(_is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
-        _require(
+        require(_is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
+        require(
             _is_count(self.segment_tuples, 1, 65536),
             "segment_tuples",
             "an integer from 1 to 65536",
             self.segment_tuples,
         )
-        _require(_is_count(self.lanes, 1, 64), "lanes", "an integer from 1 to 64", self.lanes)
-        _require(self.lanes <= self.segment_tuples, "lanes", "at most segment_tuples", self.lanes)
+        require(_is_count(self.lanes, 1, 64), "lanes", "an integer from 1 to 64", self.lanes)
+        require(self.lanes <= self.segment_tuples, "lanes", "at most segment_tuples", self.lanes)
         strings = [term.text if isinstance(term, Term) else repr(term) for term in self.terms]
         if len(strings) > MAX_TERMS:
             raise ParameterError(
                 f"terms must be 1 to {MAX_TERMS} terms, not {len(strings)}: {','.join(strings)}"
             )
-        _require(
+        require(
             bool(self.terms) and all(isinstance(t, Term) for t in self.terms),
             "terms",
             f"1 to {MAX_TERMS} Term objects",
             self.terms,
         )
         object.__setattr__(self, "terms", tuple(self.terms))
-        _require(
+        require(
             _is_count(self.payload_bits, 8, 32),
             "payload_bits",
             "an integer from 8 to 32",
             self.payload_bits,
         )
-        _require(
+        require(
             _is_count(self.merge_arity, 2, 16),
             "merge_arity",
             "an integer from 2 to 16",
             self.merge_arity,
         )
-        _require(
+        require(
             _is_count(self.result_fifo_words, 2 * HOLD_WORDS, 4096),
             "result_fifo_words",
             f"an integer from {2 * HOLD_WORDS} to 4096",
             self.result_fifo_words,
         )
-        _require(_is_count(self.probes, 1, 16), "probes", "an integer from 1 to 16", self.probes)
+        require(_is_count(self.probes, 1, 16), "probes", "an integer from 1 to 16", self.probes)
         for name, choices in (
             ("design", DESIGNS),
             ("forward", FORWARDS),
@@ -221,35 +181,36 @@ class DesignParams:
             ("window_memory", MEMORIES),
         ):
             value = getattr(self, name)
-            _require(value in choices, name, f"one of {', '.join(choices)}", value)
+            require(value in choices, name, f"one of {', '.join(choices)}", value)
         foreign = {
             "handshake": ("probes", "order"),
             "splitjoin": ("forward",),
             "splitjoin-hash": ("forward", "probes", "order"),
+            "splitjoin-index": ("forward", "probes", "order", "lead_tuples"),
         }[self.design]
         for name in foreign:
             plain = type(self).__dataclass_fields__[name].default
             value = getattr(self, name)
-            _require(value == plain, name, f"{plain} in the design {self.design}", value)
-        _require(
+            require(value == plain, name, f"{plain} in the design {self.design}", value)
+        require(
             self.timestamp_bits == 0 or _is_count(self.timestamp_bits, 8, 32),
             "timestamp_bits",
             "0 or an integer from 8 to 32",
             self.timestamp_bits,
         )
-        _require(
+        require(
             self.theta is None or isinstance(self.theta, Theta),
             "theta",
             "a Theta, as Theta.of makes it",
             self.theta,
         )
-        _require(
+        require(
             self.theta is not None or any(t.kind is not TermKind.KEY for t in self.terms),
             "terms",
             "other than keys alone where there is no theta",
             ",".join(strings),
         )
-        _require(
+        require(
             self.window_capacity < 1 << WINDOW_BITS,
             "cores * segment_tuples",
             f"below {1 << WINDOW_BITS}",
@@ -257,35 +218,75 @@ class DesignParams:
         )
         if self.design == "splitjoin-hash":
             self._check_hash(",".join(strings))
+        if self.design == "splitjoin-index":
+            self._check_index(",".join(strings))
 
     def _check_hash(self, terms: str) -> None:
         """Check what only a design with an index needs."""
-        _require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
-        _require(_is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
+        require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
+        require(_is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
         for name, minimum, maximum in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
             value = getattr(self, name)
-            _require(
+            require(
                 _is_power(value, minimum, maximum),
                 name,
                 f"a power of two from {minimum} to {maximum}",
                 value,
             )
-        _require(_is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
+        require(_is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
         if all(term.kind is not TermKind.EQUI for term in self.terms):
             raise ParameterError(f"terms must hold an equi term for splitjoin-hash, not {terms}")
+
+    def _check_index(self, terms: str) -> None:
+        """Check what only a design with an ordered index needs."""
+        name = self.design
+        require(self.cores == 1, "cores", f"1 for {name}", self.cores)
+        require(_is_power(self.ways, 2, 8), "ways", f"2, 4 or 8 for {name}", self.ways)
+        lanes = f"a multiple of ways = {self.ways} for {name}"
+        require(self.lanes % self.ways == 0, "lanes", lanes, self.lanes)
+        buckets = f"a power of two from 2 * ways = {2 * self.ways} to 65536 for {name}"
+        is_legal = _is_power(self.buckets, 2 * self.ways, 65536)
+        require(is_legal, "buckets", buckets, self.buckets)
+        slots = self.buckets * self.bucket_slots
+        require(
+            self.segment_tuples < slots,
+            "segment_tuples",
+            f"below buckets * lanes / ways = {slots} for {name}",
+            self.segment_tuples,
+        )
+        if self.indexed_term is None:
+            raise ParameterError(f"terms must hold a band or equi term for {name}, not {terms}")
+
+    @property
+    def has_index(self) -> bool:
+        """Whether tuples are looked up instead of compared with the whole window."""
+        return self.design in ("splitjoin-hash", "splitjoin-index")
+
+    @property
+    def bucket_slots(self) -> int:
+        """Tuples that a bucket of ``splitjoin-index`` has room for."""
+        return self.lanes // self.ways
+
+    @property
+    def indexed_term(self) -> int | None:
+        """Number of the term that ``splitjoin-index`` orders tuples by: the first but keys."""
+        kinds = [term.kind for term in self.terms]
+        return next((i for i, kind in enumerate(kinds) if kind is not TermKind.KEY), None)
 
     @property
     def order_promise(self) -> str:
         """The order of results, one of :data:`ORDERS`, unless the registers ask for less."""
-        return "outer" if self.design == "splitjoin-hash" else self.order
+        return "outer" if self.has_index else self.order
 
     @property
     def ring_tuples(self) -> int:
         """Slots of each stream's ring in a design with an index, a power of two.
 
-        A tuple is not written over one that a tuple accepted up to ``lead_tuples`` before may
-        still read, whatever the windows.
+        In ``splitjoin-hash`` a tuple is not written over one that a tuple accepted up to
+        ``lead_tuples`` before may still read, whatever the windows.
         """
+        if self.design == "splitjoin-index":
+            return max(2, 1 << (self.segment_tuples - 1).bit_length())
         minimum = max(self.segment_tuples + self.lead_tuples, 2 * self.lanes)
         return 1 << (minimum - 1).bit_length()
 
@@ -324,13 +325,13 @@ class DesignParams:
         """
         known = {field.name for field in dataclasses.fields(cls)}
         for name in plain:
-            _require(name in known, "parameter", f"one of {', '.join(sorted(known))}", name)
+            require(name in known, "parameter", f"one of {', '.join(sorted(known))}", name)
         values = dict(plain)
         if "terms" in values:
             strings = values["terms"]
             listed = isinstance(strings, list | tuple)
             listed = listed and all(isinstance(string, str) for string in strings)
-            _require(listed, "terms", "a list of terms, such as key:int32", strings)
+            require(listed, "terms", "a list of terms, such as key:int32", strings)
             values["terms"] = tuple(parse_term(string) for string in strings)
         if values.get("theta") is not None:
             values["theta"] = Theta(**values["theta"])
@@ -365,13 +366,13 @@ def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
     """
     capacity = params.window_capacity
     for name, window in (("window_r", window_r), ("window_s", window_s)):
-        _require(_is_count(window, 1, capacity), name, f"an integer from 1 to {capacity}", window)
+        require(_is_count(window, 1, capacity), name, f"an integer from 1 to {capacity}", window)
     if params.stores_in_turn:
         return params.cores
     active = min(params.cores, window_r, window_s)
     smaller, larger = sorted((("window_r", window_r), ("window_s", window_s)), key=lambda w: w[1])
     room = active * params.segment_tuples
-    _require(
+    require(
         larger[1] <= room,
         larger[0],
         f"at most {room} while {smaller[0]} is {smaller[1]} "
@@ -379,22 +380,3 @@ def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
         larger[1],
     )
     return active
-
-
-def parse_term(string: str) -> Term:
-    """Read ``equi:int32`` or ``band:float32``.
-
-    Raises
-    ------
-    ParameterError
-        If the string names no known kind or type.
-    """
-    kind, _, type_name = string.partition(":")
-    kinds, types = [k.value for k in TermKind], [t.value for t in KeyType]
-    _require(
-        kind in kinds and type_name in types,
-        "term",
-        f"{'|'.join(kinds)}:{'|'.join(types)}",
-        string,
-    )
-    return Term(TermKind(kind), KeyType(type_name))

@@ -3,6 +3,7 @@
 from streamjoin_common.contract import DesignParams, KeyType, Term, TermKind
 
 EQUI = (Term(TermKind.EQUI, KeyType.INT32),)
+BAND = (Term(TermKind.BAND, KeyType.INT32),)
 REFERENCE_BAND = (Term(TermKind.BAND, KeyType.INT32), Term(TermKind.BAND, KeyType.FLOAT32))
 """The band query of CellJoin, handshake join and SplitJoin: an int and a float column."""
 
@@ -43,6 +44,15 @@ PRESETS: dict[str, DesignParams] = {
         ways=6,
         lead_tuples=16,
     ),
+    "tiny-index": DesignParams(
+        design="splitjoin-index",
+        cores=1,
+        segment_tuples=48,
+        lanes=8,
+        terms=BAND,
+        buckets=32,
+        ways=2,
+    ),
     # SplitJoin fills 70 % of the LUTs, or 90 % of the block RAM, of each board's part, by Yosys's
     # counts (streamjoin hw synth --stored; docs/decisions/0016-open-synthesis.md).
     "pynq-z2": _split(cores=17, probes=8),
@@ -62,5 +72,17 @@ PRESETS: dict[str, DesignParams] = {
         buckets=4096,
         ways=8,
         lead_tuples=64,
+    ),
+    # Windows of 2^13 tuples and a band; see docs/decisions/0023-an-ordered-index-of-windows.md.
+    "pynq-z2-index": DesignParams(
+        design="splitjoin-index",
+        cores=1,
+        segment_tuples=1 << 13,
+        lanes=16,
+        terms=BAND,
+        result_fifo_words=64,
+        window_memory="bram",
+        buckets=2048,
+        ways=2,
     ),
 }

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from streamjoin_common.contract.params import DesignParams, KeyType, TermKind
+from streamjoin_common.contract.params import DesignParams
+from streamjoin_common.contract.terms import KeyType, TermKind
 
 MAGIC = 0x534A4F4E
 """What the ``identity`` register reads: "SJON"."""
@@ -123,6 +124,50 @@ def _setting_registers(params: DesignParams) -> list[Register]:
     return entries
 
 
+def _index_registers() -> list[Register]:
+    """Splitters and counters of ``splitjoin-index``."""
+    settings = (
+        Register(
+            "splitter_index",
+            0x64,
+            "rw",
+            "Which splitter the next write of splitter sets; each such write counts it up by one.",
+            "at once",
+            (
+                RegisterField(
+                    "number",
+                    0,
+                    16,
+                    "1 to the number of buckets less one: the bucket that begins above it; 0 is "
+                    "none.",
+                ),
+                RegisterField("side", 16, 1, "0 for the index of R, 1 for that of S."),
+            ),
+        ),
+        Register(
+            "splitter",
+            0x68,
+            "rw",
+            "The highest ordered code of the bucket below, at least that of the splitter before. "
+            "After power-up the buckets divide all codes evenly; a reset keeps what was written.",
+            "at once while the status is idle; ignored otherwise",
+        ),
+    )
+    counters = (
+        ("index_reads", "Cycles in which buckets were read and their tuples compared."),
+        ("displaced", "Tuples stored outside their bucket, which was full."),
+        ("held_r", "R tuples in the index now."),
+        ("held_s", "S tuples in the index now."),
+    )
+    return [
+        *settings,
+        *(
+            Register(name, 0x6C + 4 * index, "ro", doc)
+            for index, (name, doc) in enumerate(counters)
+        ),
+    ]
+
+
 def registers(params: DesignParams) -> tuple[Register, ...]:
     """The register map of a design; its offsets are unique."""
     entries = [
@@ -235,6 +280,10 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
         entries += _time_registers(params)
     if params.design == "splitjoin":
         entries += _setting_registers(params)
+    if params.design == "splitjoin-index":
+        entries += _index_registers()
+    # What a tuple of R looks for is computed with the widths, too: they hold for a whole input.
+    effect = NEXT_INPUT if params.design == "splitjoin-index" else NEXT_S_TUPLE
     for index, term in enumerate(params.terms):
         if term.kind is TermKind.BAND:
             is_float = term.type is KeyType.FLOAT32
@@ -246,7 +295,7 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
                         0x80 + 8 * index + 4 * bound_index,
                         "rw",
                         f"Band width {bound} of term {index}, {bits}; 0 after reset.",
-                        NEXT_S_TUPLE,
+                        effect,
                         type="float32" if is_float else "int32",
                     )
                 )

@@ -38,6 +38,7 @@ _CLASSES = {
     "fpga-handshake": "streamjoin.engines.fpga.handshake:FpgaHandshake",
     "fpga-splitjoin": "streamjoin.engines.fpga.splitjoin:FpgaSplitJoin",
     "fpga-splitjoin-hash": "streamjoin.engines.fpga.splitjoin_hash:FpgaSplitJoinHash",
+    "fpga-splitjoin-index": "streamjoin.engines.fpga.splitjoin_index:FpgaSplitJoinIndex",
     "duckdb": "streamjoin.engines.yardsticks.duckdb:DuckDb",
     "polars": "streamjoin.engines.yardsticks.frames:Polars",
     "pyarrow": "streamjoin.engines.yardsticks.frames:PyArrow",

@@ -44,9 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     variants = VARIANTS if arguments.variant is None else (arguments.variant,)
     base = design_from(arguments.preset or "tiny", arguments.param)
-    if base.design == "splitjoin-hash":
+    if base.has_index:
         raise UsageError(
-            "hw latency is about arrays of cores: the design must not be splitjoin-hash"
+            f"hw latency is about arrays of cores: the design must not be {base.design}"
         )
     if base.theta is not None:
         raise UsageError("the closed forms are of matches of equal keys: drop --param theta")

@@ -31,8 +31,8 @@ def configure(action: argparse.ArgumentParser) -> None:
         ("--rates", f"matches that a tuple owes on average ({USUAL_RATES}; 1 where cores scan)"),
         (
             "--keys",
-            f"uniform, zipf (R by Zipf's law, S evenly) or zipf-both ({USUAL_KEYS}; uniform where "
-            "cores scan)",
+            f"uniform, zipf (R by Zipf's law, S evenly), zipf-both, gauss, shifting or reference "
+            f"(the reference band query) ({USUAL_KEYS}; uniform where cores scan)",
         ),
         (
             "--sides",
@@ -91,7 +91,7 @@ def _loads(arguments: argparse.Namespace, params: DesignParams) -> "list[Load]":
     """Read what is to be measured."""
     from streamjoin_hw.studies.rate.loads import KEYS, SIDES, Load
 
-    scans = params.design != "splitjoin-hash"
+    scans = not params.has_index
     capacity = params.window_capacity
     usual = [word for word in _words(USUAL_WINDOWS) if int(word) <= capacity] or [str(capacity)]
     if scans:

@@ -6,7 +6,8 @@ meet. Differences from the paper: segments are rings in memory, a core compares 
 cycle, windows are exact for any size set at run time, and an input ends with a drain. With
 ``forward="fast"`` tuples do not walk but are forwarded and stored
 (:mod:`streamjoin_hw.rtl.chain.forwarding`). SplitJoin's cores lie between trees
-(:mod:`streamjoin_hw.rtl.split`), or are one core with an index (:mod:`streamjoin_hw.rtl.hash`).
+(:mod:`streamjoin_hw.rtl.split`), or are one core with an index, by hash
+(:mod:`streamjoin_hw.rtl.hash`) or by order (:mod:`streamjoin_hw.rtl.index`).
 """
 
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from streamjoin_hw.rtl.chain.core import Core
 from streamjoin_hw.rtl.chain.forwarding import FastChain, ScanCore
 from streamjoin_hw.rtl.core_array import CoreInstance
 from streamjoin_hw.rtl.hash.join import HashJoin, hash_members
+from streamjoin_hw.rtl.index.join import IndexJoin, index_members
 from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.core import SplitCore
 
@@ -43,11 +45,17 @@ def _hash_array(params: DesignParams, *, by_reference: bool) -> Any:
     return CoreInstance(hash_members(params)) if by_reference else HashJoin(params)
 
 
+def _index_array(params: DesignParams, *, by_reference: bool) -> Any:
+    """Make the ordered index: one core, which is the whole array."""
+    return CoreInstance(index_members(params)) if by_reference else IndexJoin(params)
+
+
 DESIGNS = {
     ("handshake", "step"): Design(Chain, Core),
     ("handshake", "fast"): Design(FastChain, ScanCore),
     ("splitjoin", ""): Design(SplitArray, SplitCore),
     ("splitjoin-hash", ""): Design(_hash_array, HashJoin),
+    ("splitjoin-index", ""): Design(_index_array, IndexJoin),
 }
 """By design and, for the chain, how it forwards."""
 

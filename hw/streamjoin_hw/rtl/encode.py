@@ -104,6 +104,20 @@ def time_members(params: DesignParams) -> dict[str, wiring.Member]:
     return {f"time_{side}": In(bits) for side in "rs"} if bits else {}
 
 
+def _next_below(bits: Value) -> Value:
+    """Return the bits of the next float32 below one; minus infinity stays."""
+    negative, is_zero = bits[31], bits[:31] == 0
+    lowest = bits == Const(0xFF800000, 32)
+    moved = Mux(negative, bits + ~lowest, bits - 1)[:32]
+    return Mux(is_zero, Const(0x80000001, 32), moved)
+
+
+def _next_above(bits: Value) -> Value:
+    """Return the bits of the next float32 above one; infinity stays."""
+    sign = Const(1 << 31, 32)
+    return _next_below(bits ^ sign) ^ sign
+
+
 class Encoder(Component):
     """Turn tuple beats into encoded tuples.
 
@@ -146,6 +160,8 @@ class Encoder(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the pipeline."""
         m = Module()
+        is_ordered = self.params.design == "splitjoin-index"
+        self._indexed = self.params.indexed_term if is_ordered else None
         m.submodules.output = output = PipeReg(arrival_layout(self.params))
         stages = bound_stages(self.params)
 
@@ -171,6 +187,7 @@ class Encoder(Component):
             ts = self._delayed(m, enable, ts, 1, "ts_last")
             for body in (r_body, s_body):
                 m.d.comb += [body.ts.eq(ts), body.end.eq(end)]
+        wanted: tuple[Value, ...] = ()
         for index, term in enumerate(self.params.terms):
             key = _as_bits(self.i.p[f"key{index}"])
             late_key = self._delayed(m, enable, key, stages, f"key{index}")
@@ -186,14 +203,15 @@ class Encoder(Component):
                 if term.type is KeyType.FLOAT32:
                     code = Mux(is_nan(late_key), NAN_CODE_S, code)
                 m.d.comb += s_body[f"code{index}"].eq(code)
+                if index == self._indexed:
+                    wanted = (order_code(late_key, term.type),) * 3
                 continue
-            lo_width, hi_width = (
-                _as_bits(self.band[f"lo{index}"]),
-                _as_bits(self.band[f"hi{index}"]),
-            )
-            build = self._float_interval if term.type is KeyType.FLOAT32 else self._integer_interval
-            lo, hi = build(m, index, enable, key, (lo_width, hi_width))
+            lo, hi = self._interval(m, index, enable, key)
             m.d.comb += [s_body[f"lo{index}"].eq(lo), s_body[f"hi{index}"].eq(hi)]
+            if index == self._indexed:
+                if term.type is KeyType.FLOAT32:
+                    lo, hi = self._float_bounds_of_r(late_key, side, lo, hi)
+                wanted = (order_code(late_key, term.type), lo, hi)
 
         arrival = payload_of(arrival_layout(self.params))
         with m.If(enable):
@@ -201,9 +219,25 @@ class Encoder(Component):
                 arrival.side.eq(side),
                 arrival.body.eq(Mux(side == SIDE_S, s_body.as_value(), r_body.as_value())),
             ]
+            if wanted:
+                m.d.sync += arrival.wanted.eq(Cat(*wanted))
         m.d.comb += output.i.payload.eq(arrival)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         return m
+
+    def _interval(self, m: Module, index: int, enable: Signal, key: Value) -> tuple[Value, Value]:
+        """Return the codes that a band's key is looked up by: those of its interval."""
+        term, is_s = self.params.terms[index], self.i.p.side == SIDE_S
+        widths = (_as_bits(self.band[f"lo{index}"]), _as_bits(self.band[f"hi{index}"]))
+        keys = (key, key)
+        if index == self._indexed:
+            # R looks for the S tuples whose interval it is in: the widths change sides.
+            widths = Mux(is_s, *widths), Mux(is_s, *widths[::-1])
+            if term.type is KeyType.FLOAT32:
+                keys = Mux(is_s, key, _next_below(key)), Mux(is_s, key, _next_above(key))
+        if term.type is KeyType.FLOAT32:
+            return self._float_interval(m, index, enable, keys, widths)
+        return self._integer_interval(m, index, enable, key, widths)
 
     @staticmethod
     def _delayed(m: Module, enable: Signal, value: Value, cycles: int, name: str) -> Value:
@@ -263,22 +297,37 @@ class Encoder(Component):
         m: Module,
         index: int,
         enable: Signal,
-        key: Value,
+        keys: tuple[Value, Value],
         widths: tuple[Value, Value],
     ) -> tuple[Value, Value]:
-        """Return the codes of ``key - lo`` and ``key + hi``, each rounded once."""
+        """Return the codes of ``keys - lo`` and ``keys + hi``, each rounded once."""
         lo_width, hi_width = widths
         m.submodules[f"below{index}"] = below = FloatAdder()
         m.submodules[f"above{index}"] = above = FloatAdder()
         m.d.comb += [
             below.enable.eq(enable),
-            below.a.eq(key),
+            below.a.eq(keys[0]),
             below.b.eq(lo_width ^ Const(1 << 31, 32)),
             above.enable.eq(enable),
-            above.a.eq(key),
+            above.a.eq(keys[1]),
             above.b.eq(hi_width),
         ]
         empty = is_nan(below.sum) | is_nan(above.sum)
         lo = Mux(empty, EMPTY_LO, order_code(below.sum, KeyType.FLOAT32))
         hi = Mux(empty, EMPTY_HI, order_code(above.sum, KeyType.FLOAT32))
         return lo, hi
+
+    @staticmethod
+    def _float_bounds_of_r(key: Value, side: Value, lo: Value, hi: Value) -> tuple[Value, Value]:
+        """Return the codes between which an arrival's partners lie.
+
+        Those of an S tuple are its interval. An R tuple was widened by one float32 on each side:
+        ``s + hi`` is rounded to ``r`` or above only if it is above the float32 below ``r``, so
+        that ``s`` is above the exact difference and, rounding being monotonic, not below the
+        rounded one. A bound that is no number tells nothing.
+        """
+        no_bound = (lo == EMPTY_LO) & (hi == EMPTY_HI)
+        is_r = side != SIDE_S
+        low = Mux(is_r & no_bound & ~is_nan(key), Const(0, KEY_BITS), lo)
+        high = Mux(is_r & no_bound & ~is_nan(key), Const(NAN_CODE_R, KEY_BITS), hi)
+        return low, high

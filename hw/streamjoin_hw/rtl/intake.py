@@ -102,8 +102,7 @@ class Intake(Component):
         is_s = self.i.p.side == SIDE_S
         full = [count == window for count, window in zip(seen, windows, strict=True)]
         m.d.comb += [
-            self.o.p.side.eq(self.i.p.side),
-            self.o.p.body.eq(self.i.p.body),
+            *(self.o.p[name].eq(self.i.p[name]) for name in arrival_layout(self.params).members),
             self.o.p.full.eq(Mux(is_s, full[1], full[0])),
             self.hold_cycle.eq(self.held & self.running),
         ]

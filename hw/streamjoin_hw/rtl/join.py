@@ -5,7 +5,7 @@ Which array it holds is looked up in :mod:`streamjoin_hw.rtl.designs`. All desig
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,9 +14,10 @@ from streamjoin_hw.rtl.chain.sequencer import Sequencer
 from streamjoin_hw.rtl.core_array import evicted_count
 from streamjoin_hw.rtl.designs import design_of
 from streamjoin_hw.rtl.encode import Encoder, band_layout, band_members, input_layout, time_members
+from streamjoin_hw.rtl.index.join import index_settings
 from streamjoin_hw.rtl.intake import Intake
 from streamjoin_hw.rtl.split.array import setting_members
-from streamjoin_hw.rtl.streams import Component, PipeReg, View
+from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of
 
 
 def output_layout(params: DesignParams) -> data.StructLayout:
@@ -80,6 +81,7 @@ class Join(Component):
     held: Signal
     hold_cycle: Signal
     starved: Signal
+    splitter_load: Signal
 
     def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
         self.params = params
@@ -98,6 +100,7 @@ class Join(Component):
                 "window_r": In(32),
                 "window_s": In(32),
                 **setting_members(params),
+                **index_settings(params),
                 **{name: Out(1) for name in flags},
             }
         )
@@ -118,6 +121,11 @@ class Join(Component):
                 m.d.comb += getattr(array, name).eq(getattr(self, name))
             if params.design == "splitjoin":
                 m.d.comb += array.idle.eq(sequencer.idle)
+            for name, member in index_settings(params).items():
+                port, inner = getattr(self, name), getattr(array, name)
+                m.d.comb += inner.eq(port) if member.flow == In else port.eq(inner)
+            if params.design == "splitjoin-index":
+                m.d.comb += array.splitter_load.eq(self.splitter_load & sequencer.idle)
         else:
             for name in ("command", "plan", "r_entry", "s_entry"):
                 m.d.comb += getattr(array, name).eq(getattr(sequencer, name))
@@ -133,7 +141,7 @@ class Join(Component):
         ]
         wiring.connect(m, encoder.o, sequencer.i)
         if band_layout(params).size:
-            m.d.comb += encoder.band.eq(self.band)
+            m.d.comb += encoder.band.eq(self._band(m, sequencer.idle))
         if params.timestamp_bits:
             m.d.comb += [
                 encoder.time_r.eq(self.time_r),
@@ -155,6 +163,18 @@ class Join(Component):
         self._give(m, output, array.results, sequencer.end, star)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         return m
+
+    def _band(self, m: Module, idle: Signal) -> Any:
+        """Return the band widths that count: with an ordered index, those of an input's begin.
+
+        What an R tuple looks for is computed with its widths, and the S tuples' with theirs.
+        """
+        if self.params.design != "splitjoin-index":
+            return self.band
+        kept = payload_of(band_layout(self.params))
+        with m.If(idle):
+            m.d.sync += kept.eq(self.band)
+        return Mux(idle, self.band.as_value(), kept.as_value())
 
     @staticmethod
     def _give(m: Module, output: PipeReg, results: Any, end: Any, star: Any) -> None:

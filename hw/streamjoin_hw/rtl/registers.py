@@ -30,9 +30,19 @@ LIVE = (
 """Read-only registers that the design drives."""
 
 
+INDEX_LIVE = ("index_reads", "displaced", "held_r", "held_s")
+"""Those of ``splitjoin-index`` beside them."""
+
+
 def live(params: DesignParams) -> tuple[str, ...]:
     """Return the names of the registers that this design drives."""
-    return (*LIVE, "evicted") if params.timestamp_bits else LIVE
+    evicted = ("evicted",) if params.timestamp_bits else ()
+    return (*LIVE, *evicted, *(INDEX_LIVE if params.design == "splitjoin-index" else ()))
+
+
+def has_splitters(params: DesignParams) -> dict[str, wiring.Member]:
+    """Return the port ``splitter_written``, none for a design without splitters."""
+    return {"splitter_written": Out(1)} if params.design == "splitjoin-index" else {}
 
 
 def constants(params: DesignParams) -> dict[str, int]:
@@ -104,6 +114,8 @@ class RegisterFile(Component):
         The soft reset is still running; what its bit reads.
     windows_written : Out(1)
         Pulse, in the first cycle in which a window register has its new value.
+    splitter_written : Out(1), if there are splitters
+        Pulse, in the first cycle in which the splitter register has its new value.
     """
 
     awaddr: Signal
@@ -130,6 +142,8 @@ class RegisterFile(Component):
     soft_reset: Signal
     resetting: Signal
     windows_written: Signal
+    splitter_written: Signal
+    set_splitter_index: Signal
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
@@ -150,6 +164,7 @@ class RegisterFile(Component):
                 "soft_reset": Out(1),
                 "resetting": In(1),
                 "windows_written": Out(1),
+                **has_splitters(params),
             }
         )
 
@@ -207,6 +222,10 @@ class RegisterFile(Component):
         with m.If(self.wvalid & self.wready):
             m.d.sync += [has_data.eq(1), word.eq(self.wdata), strobe.eq(self.wstrb)]
         m.d.sync += [self.soft_reset.eq(0), self.windows_written.eq(0)]
+        if has_splitters(self.params):
+            m.d.sync += self.splitter_written.eq(0)
+            with m.If(self.splitter_written):
+                m.d.sync += self.set_splitter_index.eq(self.set_splitter_index + 1)
         with m.If(self.drained):
             m.d.sync += self.drain.eq(0)
         with m.If(has_address & has_data & ~self.bvalid):
@@ -232,6 +251,8 @@ class RegisterFile(Component):
                                 m.d.sync += part.eq(word[8 * byte : 8 * byte + 8])
                         if each.name.startswith("window_"):
                             m.d.sync += self.windows_written.eq(1)
+                        if each.name == "splitter":
+                            m.d.sync += self.splitter_written.eq(1)
         with m.If(self.bvalid & self.bready):
             m.d.sync += [self.bvalid.eq(0), has_address.eq(0), has_data.eq(0)]
         # A soft reset also ends a drain that was asked for: the design is empty then.

@@ -122,10 +122,20 @@ def arrival_layout(params: DesignParams) -> data.StructLayout:
     """Layout of an encoded tuple on its way to the chain.
 
     ``side`` is 0 for R, 1 for S; ``body`` holds :func:`r_layout` or :func:`s_layout`, whichever
-    the side says, in its lowest bits.
+    the side says, in its lowest bits; ``wanted`` is :func:`wanted_layout`, for an ordered index.
     """
     body_bits = max(r_layout(params).size, s_layout(params).size)
-    return data.StructLayout({"side": 1, "body": body_bits})
+    wanted = {"wanted": wanted_layout()} if params.design == "splitjoin-index" else {}
+    return data.StructLayout({"side": 1, "body": body_bits, **wanted})
+
+
+def wanted_layout() -> data.StructLayout:
+    """Layout of what an ordered index needs of an arrival, in codes of its indexed term.
+
+    ``home``, the tuple's own. The other side's that it may match lie from ``low`` to ``high``,
+    both included; there are none if ``low`` is above ``high``.
+    """
+    return data.StructLayout({"home": KEY_BITS, "low": KEY_BITS, "high": KEY_BITS})
 
 
 def result_layout(params: DesignParams) -> data.StructLayout:

@@ -179,9 +179,12 @@ class Top(Component):
                 counters.evict.eq(design.evicted),
             ]
         status = self._status(m, design, output_stalled)
+        driven = self._index(m, design, file) if self.params.design == "splitjoin-index" else {}
         for name in live(self.params):
             target = getattr(file, f"get_{name}")
-            if name == "status":
+            if name in driven:
+                m.d.comb += target.eq(driven[name])
+            elif name == "status":
                 m.d.comb += target.eq(status)
             elif name == "cycles_low":
                 m.d.comb += target.eq(counters.cycles[:32])
@@ -207,6 +210,19 @@ class Top(Component):
             masks = [each for each in file.written if each.name.startswith("masked")]
             words = [getattr(file, f"set_{each.name}") for each in masks]
             m.d.comb += design.masked.eq(Cat(*words))
+
+    def _index(self, m: Module, design: Any, file: Any) -> dict[str, Any]:
+        """Hand splitters over; return what the registers of an ordered index read."""
+        reads, displaced = Signal(32), Signal(32)
+        m.d.comb += [
+            design.splitter_load.eq(file.splitter_written),
+            design.splitter_side.eq(file.set_splitter_index[16]),
+            design.splitter_number.eq(file.set_splitter_index),
+            design.splitter_value.eq(file.set_splitter),
+        ]
+        m.d.sync += [reads.eq(reads + design.reads), displaced.eq(displaced + design.displaced)]
+        held = {"held_r": design.held_r, "held_s": design.held_s}
+        return {"index_reads": reads, "displaced": displaced, **held}
 
     def _status(self, m: Module, design: Any, output_stalled: Any) -> Signal:
         """Put the status together, each bit where the contract has it."""

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from streamjoin_common import contract
 from streamjoin_common.contract import (
     LIBRARY_NAME,
+    SIDE_R,
+    SIDE_S,
     DesignParams,
     RunState,
     SjmRun,
@@ -23,7 +25,7 @@ from streamjoin_common.contract import (
 )
 from streamjoin_common.errors import StreamJoinError
 from streamjoin_hw.sim.bulk import Chunk
-from streamjoin_hw.sim.testing import Arrival, Workload
+from streamjoin_hw.sim.testing import Arrival, Workload, splitters
 
 
 def packed(params: DesignParams, chunk: Chunk) -> npt.NDArray[np.uint8]:
@@ -181,6 +183,23 @@ class Model:
         self.set_registers(
             {"window_r": workload.window_r, "window_s": workload.window_s, **workload.registers}
         )
+        windows = (workload.window_r, workload.window_s)
+        self.load_splitters(windows, chunk_of(self.params, workload.arrivals))
+
+    def load_splitters(self, windows: tuple[int, int], *chunks: Chunk) -> None:
+        """Divide the buckets of an ordered index by the tuples of chunks, each side by its own.
+
+        Does nothing with another design; the design must be empty.
+        """
+        term = self.params.indexed_term or 0
+        r, s = (
+            [key for each in chunks for key in each.keys[each.sides == side, term].tolist()]
+            for side in (SIDE_R, SIDE_S)
+        )
+        for side, values in enumerate(splitters(self.params, windows, (r, s))):
+            self.write("splitter_index", side << 16 | 1)
+            for value in values:
+                self.write("splitter", value)
 
     def set_registers(self, values: dict[str, int]) -> None:
         """Write registers by name."""

@@ -84,6 +84,8 @@ def bulk_run(
         ):
             accepted = np.empty(len(chunk.sides), np.int64)
             pieces = []
+            if not taken:
+                model.load_splitters(windows, chunk)
             order.take(chunk)
             begun = time.monotonic()
             for piece in model.feed(

@@ -55,6 +55,13 @@ class Workload:
     time_s: int | None = None
 
     @property
+    def splitters(self) -> list[list[int]]:
+        """What to load into an ordered index, for R and for S; empty for other designs."""
+        term = self.params.indexed_term or 0
+        r, s = ([a.keys[term] for a in self.arrivals if a.side == side] for side in (0, 1))
+        return splitters(self.params, (self.window_r, self.window_s), (r, s))
+
+    @property
     def registers(self) -> dict[str, Bits]:
         """What to write beside the count windows: band widths and time windows."""
         if not self.params.timestamp_bits:
@@ -163,6 +170,33 @@ def interesting_keys(key_type: KeyType) -> list[Bits]:
             0x7F800001,
         ]  # fmt: skip
     return [0, 1, 0xFFFFFFFF, 0xFFFFFFFE, 0x7FFFFFFF, 0x7FFFFFFE, 0x80000000, 0x80000001]
+
+
+def splitters(
+    params: DesignParams, windows: tuple[int, int], keys: tuple[list[Bits], list[Bits]]
+) -> list[list[int]]:
+    """Return the splitters that fit the keys of each side; none for other designs.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    windows : (int, int)
+        Count windows of R and S in tuples.
+    keys : (list of int, list of int)
+        Bits of the keys of the indexed term.
+    """
+    term = params.indexed_term
+    if params.design != "splitjoin-index" or term is None:
+        return []
+    return [
+        contract.splitters_of(
+            contract.order_codes(mine, params.terms[term].type),
+            params.buckets,
+            contract.used_buckets(params, window),
+        )
+        for mine, window in zip(keys, windows, strict=True)
+    ]
 
 
 def random_key(rng: np.random.Generator, key_type: KeyType, domain: int, extremes: float) -> Bits:
@@ -275,7 +309,7 @@ def step_cycles(params: DesignParams, opposite: int, active: int) -> int:
 
     With an index: of one tuple, as long as it owes no more than a match.
     """
-    if params.design == "splitjoin-hash":
+    if params.has_index:
         return 1
     longest = -(-opposite // active)
     minimum = 1 if params.stores_in_turn else 2

@@ -14,7 +14,7 @@ from streamjoin.engines.base import Capabilities, Engine, Report
 from streamjoin.engines.fpga import device as fpga_device
 from streamjoin.engines.fpga.device import BACKENDS
 from streamjoin.engines.fpga.feed import Feed, OrderedFeed
-from streamjoin.engines.fpga.keys import design_term, program_bands, term_keys
+from streamjoin.engines.fpga.keys import Uint32s, design_term, program_bands, term_keys
 from streamjoin.engines.fpga.tiles import inputs_of
 from streamjoin.engines.job import Job
 from streamjoin.errors import EngineError, UnsupportedError
@@ -120,6 +120,7 @@ class FpgaEngine(Engine):
             keys = [term_keys(term, job) for term in job.predicate.terms]
         with fpga_device.opened(job, params, prepared.path) as device:
             program_bands(device, job.predicate.terms)
+            self.program(device, job, keys)
             if isinstance(job.window, TimeWindow):
                 for side, length_us in (("r", job.window.r_us), ("s", job.window.s_us)):
                     device.write(f"time_{side}", min(length_us, MAX_TIMESTAMP_US))
@@ -129,6 +130,9 @@ class FpgaEngine(Engine):
             if isinstance(job.window, TimeWindow):
                 self._check_evicted(device)
             meter.device.update(_figures(device, feed))
+
+    def program(self, device: Device, job: Job, keys: list[tuple[Uint32s, Uint32s]]) -> None:
+        """Set what the design needs beside widths and windows, from the keys of each term."""
 
     def _check_evicted(self, device: Device) -> None:
         """Refuse a result that lacks pairs of tuples that left their window too early."""

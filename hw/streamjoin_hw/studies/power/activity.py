@@ -112,7 +112,7 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Activity:
     """
     windows = (load.window, load.window)
     join, owed, order = SlidingJoin(params, windows, {}), Owed(), ArrivalOrder(params)
-    filling, rest = draw(load)
+    filling, rest = draw(load, params)
     counted, end = rest.cut(load.tuples - 1)
     stamps: list[tuple[int, dict[str, int]]] = []
     accepted = np.empty(0, np.int64)

@@ -13,15 +13,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType, active_cores
+from streamjoin_common.contract import (
+    SIDE_R,
+    SIDE_S,
+    DesignParams,
+    KeyType,
+    TermKind,
+    active_cores,
+)
 from streamjoin_hw.sim.bulk import Chunk, Owed, SlidingJoin
 from streamjoin_hw.sim.model import Model, ModelError
 from streamjoin_hw.sim.order import ArrivalOrder
 from streamjoin_hw.sim.testing import step_cycles
 
-KEYS = ("uniform", "zipf", "zipf-both")
+KEYS = ("uniform", "zipf", "zipf-both", "gauss", "shifting", "one", "reference")
 """How keys are drawn from the domain: evenly; R by Zipf's law (exponent 1) and S evenly, so that a
-tuple still owes the match rate on average; both by Zipf's law, so that it owes far more."""
+tuple still owes the match rate on average; both by Zipf's law, so that it owes far more; by a
+normal distribution, whose mean stays or moves through the domain; one key; or as in the band query
+of CellJoin, every column from 1 to 10,000 with bands of 10 on each side, whatever the match rate.
+"""
+
+REFERENCE_KEYS, REFERENCE_WIDTH = 10_000, 10
 
 SIDES = {
     "alternate": 0.5,
@@ -109,7 +121,7 @@ def most_comparisons(params: DesignParams, load: Load) -> float | None:
     load : Load
         The input.
     """
-    if params.design == "splitjoin-hash":
+    if params.has_index:
         return None
     cycles = step_cycles(params, load.window, active_cores(params, load.window, load.window))
     if params.design == "splitjoin":
@@ -125,12 +137,69 @@ def _scattered(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
     return bits
 
 
-def draw(load: Load, types: Sequence[KeyType] = (KeyType.INT32,)) -> tuple[Chunk, Chunk]:
+def _spaced(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    """Return numbers as keys of the same order."""
+    return numbers.astype(np.uint32)
+
+
+def is_band(params: DesignParams, load: Load) -> bool:
+    """Return whether a load is of a band over all 32-bit keys: uniform, with an ordered index."""
+    kinds = [term.kind for term in params.terms]
+    ordered = params.design == "splitjoin-index" and load.keys == "uniform"
+    return ordered and kinds == [TermKind.BAND] and params.terms[0].type is not KeyType.FLOAT32
+
+
+def widths(params: DesignParams, load: Load) -> dict[str, int]:
+    """Return the widths of the bands, as 32 bits, by register name.
+
+    0, but for :func:`is_band`, where a band holds as many tuples of a window as a tuple owes
+    matches, and the reference query.
+    """
+    found: dict[str, int] = {}
+    for index, term in enumerate(params.terms):
+        if term.kind is not TermKind.BAND:
+            continue
+        width = round(load.match_rate * (1 << 31) / load.window) if is_band(params, load) else 0
+        if load.keys == "reference":
+            is_float = term.type is KeyType.FLOAT32
+            width = int(np.float32(REFERENCE_WIDTH).view(np.uint32)) if is_float else 10
+        found |= {f"band_lo{index}": width, f"band_hi{index}": width}
+    return found
+
+
+def _drawn(rng: np.random.Generator, load: Load, domain: int, count: int, zipf: bool) -> Any:
+    """Draw key numbers of one side."""
+    if load.keys in ("gauss", "shifting"):
+        # Shifting: from the first tuple to the last the mean passes half of the domain.
+        mean = np.linspace(0.25, 0.75, count) if load.keys == "shifting" else np.full(count, 0.5)
+        numbers = rng.normal(mean * domain, domain / 16)
+        return np.clip(numbers, 0, domain - 1).astype(np.int64)
+    return _ranks(rng, domain, count, zipf)
+
+
+def _free_columns(
+    rng: np.random.Generator, load: Load, types: Sequence[KeyType], count: int
+) -> npt.NDArray[np.uint32]:
+    """Draw columns that have nothing to do with one another."""
+    columns = []
+    for kind in types:
+        if load.keys != "reference":
+            columns.append(rng.integers(0, 1 << 32, count, np.uint32))
+        elif kind is KeyType.FLOAT32:
+            numbers = rng.uniform(1, REFERENCE_KEYS, count).astype(np.float32)
+            columns.append(numbers.view(np.uint32))
+        else:
+            columns.append(rng.integers(1, REFERENCE_KEYS + 1, count).astype(np.uint32))
+    return np.stack(columns, axis=1)
+
+
+def draw(load: Load, params: DesignParams) -> tuple[Chunk, Chunk]:
     """Draw the tuples that fill the windows, and those that are measured.
 
-    All key columns, ``types`` of them, hold the same number, so that bands of width 0 match where
-    equalities do.
+    All key columns hold the same number, so that bands of width 0 match where equalities do; but
+    for bands over all keys and for the reference query.
     """
+    types = [term.type for term in params.terms]
     rng = np.random.default_rng(load.seed)
     # Enough that both windows are full, although sides are drawn at random.
     filling = 2 * load.window + 8 * int(np.sqrt(2 * load.window)) + 16
@@ -139,19 +208,24 @@ def draw(load: Load, types: Sequence[KeyType] = (KeyType.INT32,)) -> tuple[Chunk
     if load.sides != "random":
         sides[filling:] = _sides(rng, load.sides, load.tuples)
     rows = np.where(sides == SIDE_S, np.cumsum(sides == SIDE_S), np.cumsum(sides == SIDE_R)) - 1
+    payloads, times = rows.astype(np.uint32), np.zeros(count, np.uint32)
+    if is_band(params, load) or load.keys == "reference":
+        return Chunk(sides, _free_columns(rng, load, types, count), payloads, times).cut(filling)
     domain = max(1, round(load.window / load.match_rate)) if load.match_rate else load.window
+    domain = 1 if load.keys == "one" else domain
     numbers = np.empty(count, np.int64)
     for side in (SIDE_R, SIDE_S):
         mine = sides == side
         zipf = load.keys == "zipf-both" or (load.keys == "zipf" and side == SIDE_R)
-        drawn = _ranks(rng, domain, int(mine.sum()), zipf)
+        drawn = _drawn(rng, load, domain, int(mine.sum()), zipf)
         numbers[mine] = drawn if load.match_rate else 2 * drawn + side
+    # A normal distribution is one of neighbours.
+    scatter = _spaced if load.keys in ("gauss", "shifting") else _scattered
     columns = {
-        whole: _scattered(numbers) if whole else numbers.astype(np.float32).view(np.uint32)
+        whole: scatter(numbers) if whole else numbers.astype(np.float32).view(np.uint32)
         for whole in {kind is not KeyType.FLOAT32 for kind in types}
     }
     keys = np.stack([columns[kind is not KeyType.FLOAT32] for kind in types], axis=1)
-    payloads, times = rows.astype(np.uint32), np.zeros(count, np.uint32)
     return Chunk(sides, keys, payloads, times).cut(filling)
 
 
@@ -173,11 +247,13 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
         If a result is missing, surplus or out of a promised order.
     """
     windows = (load.window, load.window)
-    join, owed, order = SlidingJoin(params, windows, {}), Owed(), ArrivalOrder(params)
+    bands = widths(params, load)
+    join, owed, order = SlidingJoin(params, windows, bands), Owed(), ArrivalOrder(params)
     results = first = last = 0
     with Model(params, folder) as model:
-        model.set_registers({"window_r": load.window, "window_s": load.window})
-        chunks = draw(load, [term.type for term in params.terms])
+        model.set_registers({"window_r": load.window, "window_s": load.window, **bands})
+        chunks = draw(load, params)
+        model.load_splitters(windows, *chunks)
         for chunk, is_last in zip(chunks, (False, True), strict=True):
             order.take(chunk)
             accepted = np.empty(len(chunk.sides), np.int64)
@@ -199,7 +275,7 @@ def measure(params: DesignParams, folder: Path, load: Load) -> Rate:
             f"window {load.window}, {load.keys} keys, {load.sides} sides, seed {load.seed}: {wrong}"
         )
     cycles = (last - first) / load.tuples
-    if params.design != "splitjoin-hash" and load.tuples > 1:
+    if not params.has_index and load.tuples > 1:
         begin = load.tuples // 5
         cycles = int(accepted[-1] - accepted[begin]) / (load.tuples - 1 - begin)
     return Rate(results / load.tuples, cycles)

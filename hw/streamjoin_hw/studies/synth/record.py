@@ -42,7 +42,7 @@ def max_comparisons(params: DesignParams) -> int | None:
     In SplitJoin each side has comparators of its own and both can be busy; in a chain one tuple at
     a time is compared. None for an index, which does not compare to find.
     """
-    if params.design == "splitjoin-hash":
+    if params.has_index:
         return None
     sides = 2 if params.design == "splitjoin" else 1
     return sides * params.cores * params.lanes * params.probes

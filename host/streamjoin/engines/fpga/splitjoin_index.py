@@ -1,0 +1,67 @@
+"""SplitJoin on an ordered index in block RAM: bands are looked up, results are in order."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+from streamjoin.device.base import Device
+from streamjoin.engines.base import Capabilities, Knob
+from streamjoin.engines.fpga.base import FpgaEngine
+from streamjoin.engines.fpga.device import CLOCK, OVERLAY
+from streamjoin.engines.fpga.keys import Uint32s
+from streamjoin.engines.job import Job
+from streamjoin_common.contract import (
+    DesignParams,
+    Term,
+    order_codes,
+    splitters_of,
+    used_buckets,
+)
+from streamjoin_common.language.windows import CountWindow
+
+SAMPLE_TUPLES = 1 << 17
+"""Maximum tuples of a stream from which its splitters are computed."""
+
+
+class FpgaSplitJoinIndex(FpgaEngine):
+    """Ordered index in block RAM that reads a few buckets, as a Verilated model or on a board."""
+
+    name: ClassVar[str] = "fpga-splitjoin-index"
+    capabilities: ClassVar[Capabilities] = replace(FpgaEngine.capabilities, order="outer")
+    knobs: ClassVar[tuple[Knob, ...]] = (
+        Knob("segment", 8192, "Tuples of each stream that the design holds.", 1, 65536),
+        Knob("lanes", 16, "Stored tuples compared in one cycle, a multiple of ways.", 2, 64),
+        Knob("buckets", 2048, "Buckets of each stream, a power of two.", 4, 65536),
+        Knob("ways", 2, "Buckets read in one cycle: 2, 4 or 8.", 2, 8),
+        CLOCK,
+        OVERLAY,
+    )
+    capacity_knobs: ClassVar[str] = "the knobs segment and buckets"
+
+    def wanted(self, job: Job, terms: tuple[Term, ...], timestamp_bits: int) -> DesignParams:
+        """Return an index of the knobs' size."""
+        return DesignParams(
+            design="splitjoin-index",
+            cores=1,
+            segment_tuples=int(job.knobs["segment"]),
+            lanes=int(job.knobs["lanes"]),
+            terms=terms,
+            timestamp_bits=timestamp_bits,
+            buckets=int(job.knobs["buckets"]),
+            ways=int(job.knobs["ways"]),
+        )
+
+    def program(self, device: Device, job: Job, keys: list[tuple[Uint32s, Uint32s]]) -> None:
+        """Divide the buckets of each stream evenly among its tuples."""
+        params = device.params
+        windows = [min(len(column), params.window_capacity) for column in keys[0]]
+        if isinstance(job.window, CountWindow):
+            windows = [job.window.r_tuples, job.window.s_tuples]
+        term = params.indexed_term
+        assert term is not None  # as the design's parameters were checked
+        for side, column in enumerate(keys[term]):
+            sample = column[:: max(1, -(-len(column) // SAMPLE_TUPLES))]
+            codes = order_codes(sample.tolist(), params.terms[term].type)
+            device.write("splitter_index", side << 16 | 1)
+            used = used_buckets(params, windows[side])
+            for splitter in splitters_of(codes, params.buckets, used):
+                device.write("splitter", splitter)

@@ -1,0 +1,113 @@
+"""From a code to its bucket: binary search in a table of splitters, a level a cycle.
+
+The splitters that are compared first lie in memories of their own, each level in one twice as deep
+as the one before, so that a search is a pipeline.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import data
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_common.contract import KEY_BITS, DesignParams, even_splitters
+from streamjoin_hw.rtl.index.layouts import word_bits
+from streamjoin_hw.rtl.streams import Component, View, payload_of
+
+LOOKUPS = 2
+"""Codes that are looked up in a cycle."""
+
+
+def search_cycles(params: DesignParams) -> int:
+    """Cycles from a code to its bucket."""
+    return word_bits(params)
+
+
+class Splitters(Component):
+    """The splitters of one stream's index.
+
+    A code's bucket is the number of splitters below it. Two lookups a cycle, each known
+    :func:`search_cycles` cycles later.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    codes : In(ArrayLayout(KEY_BITS, LOOKUPS))
+    buckets : Out(ArrayLayout(word_bits(params), LOOKUPS))
+        Of the codes :func:`search_cycles` cycles ago.
+    load : In(1), number : In(word_bits(params)), value : In(KEY_BITS)
+        Set a splitter, from number 1 up. Nothing that was looked up before may be in an index.
+    """
+
+    codes: View
+    buckets: View
+    load: Signal
+    number: Signal
+    value: Signal
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        super().__init__(
+            {
+                "codes": In(data.ArrayLayout(KEY_BITS, LOOKUPS)),
+                "buckets": Out(data.ArrayLayout(word_bits(params), LOOKUPS)),
+                "load": In(1),
+                "number": In(word_bits(params)),
+                "value": In(KEY_BITS),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build a memory and the comparators of each level."""
+        m = Module()
+        depth = word_bits(self.params)
+        even = even_splitters(self.params.buckets)
+        codes: list[Any] = list(self.codes)
+        paths: list[Any] = [Const(0, 0)] * LOOKUPS
+        for level in range(depth):
+            # The splitter of a node is the middle of the buckets below it.
+            first, step = 1 << (depth - 1 - level), 1 << (depth - level)
+            nodes = even[first - 1 :: step]
+            is_mine = self.load & self.number[depth - 1 - level]
+            is_mine &= self.number[: depth - 1 - level] == 0
+            splitters: list[Any]
+            if level == 0:
+                top = Signal(KEY_BITS, init=nodes[0], reset_less=True, name="splitter")
+                with m.If(is_mine):
+                    m.d.sync += top.eq(self.value)
+                splitters = [top] * LOOKUPS
+            else:
+                memory: Any = Memory(shape=KEY_BITS, depth=len(nodes), init=nodes)
+                m.submodules[f"level{level}"] = memory
+                write = memory.write_port()
+                m.d.comb += [
+                    write.addr.eq(self.number[depth - level :]),
+                    write.data.eq(self.value),
+                    write.en.eq(is_mine),
+                ]
+                splitters = []
+                for path in paths:
+                    read = memory.read_port()
+                    m.d.comb += read.addr.eq(path)
+                    splitters.append(read.data)
+                # A code travels beside the read of what it is compared with.
+                codes = [self._behind(m, code, f"code{level}") for code in codes]
+                paths = [self._behind(m, path, f"path{level}") for path in paths]
+            for k in range(LOOKUPS):
+                above = Signal(name=f"above{level}_{k}")
+                m.d.comb += above.eq(splitters[k] < codes[k])
+                paths[k] = Cat(above, paths[k])
+        for k in range(LOOKUPS):
+            m.d.sync += self.buckets[k].eq(paths[k])
+        return m
+
+    @staticmethod
+    def _behind(m: Module, value: Any, name: str) -> Any:
+        later = payload_of(len(value), name=name)
+        m.d.sync += later.eq(value)
+        return later

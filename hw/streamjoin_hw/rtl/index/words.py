@@ -1,0 +1,86 @@
+"""The stored tuples of one stream's index: words of slots, one of each bank read at a time."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.index.layouts import (
+    bank_of,
+    position_layout,
+    row_of,
+    rows_of,
+    word_bits,
+)
+from streamjoin_hw.rtl.memory import RAM_STYLES
+from streamjoin_hw.rtl.streams import Component, View
+
+
+class Words(Component):
+    """A memory for each slot of each bank.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    body : StructLayout
+        Layout of a tuple.
+
+    Members
+    -------
+    store : In(1), position : In(position_layout(params)), enter : In(body)
+        Store a tuple.
+    word : In(word_bits(params))
+        Read this word and the next ones.
+    tuples : Out(ArrayLayout(body, lanes))
+        What was read a cycle ago, bank by bank.
+    """
+
+    store: Signal
+    position: View
+    enter: View
+    word: Signal
+    tuples: View
+
+    def __init__(self, params: DesignParams, body: data.StructLayout) -> None:
+        self.params = params
+        self.body = body
+        super().__init__(
+            {
+                "store": In(1),
+                "position": In(position_layout(params)),
+                "enter": In(body),
+                "word": In(word_bits(params)),
+                "tuples": Out(data.ArrayLayout(body, params.lanes)),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the memories."""
+        m = Module()
+        params = self.params
+        style = RAM_STYLES.get(params.window_memory)
+        attributes = {} if style is None else {"ram_style": style}
+        slots = params.bucket_slots
+        for bank, row in enumerate(rows_of(params, self.word)):
+            for slot in range(slots):
+                memory: Any = Memory(
+                    shape=self.body,
+                    depth=params.buckets // params.ways,
+                    init=[],
+                    attrs=attributes,
+                )
+                m.submodules[f"slot{bank}_{slot}"] = memory
+                write, read = memory.write_port(), memory.read_port()
+                mine = (bank_of(params, self.position.word) == bank) & self.position.slot[slot]
+                m.d.comb += [
+                    write.addr.eq(row_of(params, self.position.word)),
+                    write.data.eq(self.enter),
+                    write.en.eq(self.store & mine),
+                    read.addr.eq(row),
+                    self.tuples[bank * slots + slot].eq(read.data),
+                ]
+        return m

@@ -1,0 +1,365 @@
+"""The design with an ordered index: parts against plain Python, the whole against the oracle."""
+
+import itertools
+import random
+from bisect import bisect_left
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import Signal
+from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
+from tests.hw.test_handshake import STALLS, beats_of, load_splitters, run_inputs, set_up
+
+from streamjoin_common.contract import (
+    DesignParams,
+    KeyType,
+    Term,
+    TermKind,
+    even_splitters,
+    splitters_of,
+    used_buckets,
+)
+from streamjoin_common.contract.presets import BAND, EQUI, REFERENCE_BAND
+from streamjoin_hw.rtl.index.ages import Ages
+from streamjoin_hw.rtl.index.half import Half
+from streamjoin_hw.rtl.index.occupancy import Occupancy
+from streamjoin_hw.rtl.index.splitters import Splitters, search_cycles
+from streamjoin_hw.rtl.join import Join
+from streamjoin_hw.rtl.streams import r_layout
+from streamjoin_hw.sim.testing import (
+    Arrival,
+    Workload,
+    difference,
+    random_workload,
+    reference,
+)
+
+SEED = 47
+FLOATS = (Term(TermKind.BAND, KeyType.FLOAT32),)
+
+
+def design(segment: int = 8, lanes: int = 4, buckets: int = 8, **others: Any) -> DesignParams:
+    chosen: dict[str, Any] = {"payload_bits": 10, "terms": BAND, "ways": 2, **others}
+    return DesignParams(
+        design="splitjoin-index",
+        cores=1,
+        segment_tuples=segment,
+        lanes=lanes,
+        buckets=buckets,
+        **chosen,
+    )
+
+
+SHAPES = {
+    "smallest": design(2, 2, 4),
+    "one slot a word": design(7, 2, 8),
+    "nearly no room": design(15, 4, 8),
+    "wide": design(20, 8, 8, result_fifo_words=32),
+    "four ways": design(14, 12, 8, ways=4, timestamp_bits=12),
+    "times": design(8, 4, 8, timestamp_bits=12),
+    "reference": design(12, 4, 8, terms=REFERENCE_BAND),
+    "floats": design(9, 4, 16, terms=FLOATS),
+    "equi, then a band": design(10, 4, 8, terms=(*EQUI, *BAND), timestamp_bits=12),
+}
+
+
+@pytest.mark.parametrize(
+    ("shape", "idle", "stall"), spread(tuple(SHAPES), STALLS, one_of=8, rest=1)
+)
+def test_random_inputs_are_exact_and_in_order(shape: str, idle: float, stall: float) -> None:
+    """Each input has splitters of its own, and keys at which arithmetic goes wrong."""
+    params = SHAPES[shape]
+    rng = np.random.default_rng([SEED, len(shape)])
+    workloads = [random_workload(params, rng, tuples, extremes=0.05) for tuples in (25, 1, 50)]
+    run_inputs(params, workloads, idle, stall)
+
+
+@pytest.mark.parametrize(
+    ("windows", "domain"),
+    [((1, 1), 3), ((1, 15), 1), ((15, 2), 40), ((15, 15), 1), ((6, 11), 200)],
+)
+def test_windows_of_any_size_and_any_skew_are_exact(windows: tuple[int, int], domain: int) -> None:
+    """From one key for all, which fills every slot but one, to none twice."""
+    rng = np.random.default_rng([SEED, *windows, domain])
+    workload = random_workload(
+        SHAPES["nearly no room"], rng, 60, domain=domain, windows=windows, widths=6
+    )
+    run_inputs(SHAPES["nearly no room"], [workload], 0.0, 0.1)
+
+
+def test_one_key_everywhere_overflows_nothing() -> None:
+    """Every tuple of a window matches, and the output crawls."""
+    rng = np.random.default_rng(SEED)
+    params = design(12, 2, 16, payload_bits=8)
+    workload = random_workload(params, rng, 36, domain=1, windows=(12, 12))
+    run_inputs(params, [workload], 0.0, 0.6)
+
+
+def as_float(number: float) -> int:
+    return int(np.float32(number).view(np.uint32))
+
+
+def test_a_float_that_rounds_away_is_looked_for() -> None:
+    """Sums that are rounded to a far key, infinite widths, splitters between all of these keys."""
+    params = design(15, 4, 16, terms=FLOATS)
+    numbers = [1e8, 1e8 + 8, -1e8, 4.0, -4.0, 4.5, 1e-45, 0.0, np.inf, -np.inf, 3e38]
+    rng = random.Random(SEED)
+    workloads = []
+    for low, high in ((1e8, 1e8), (-np.inf, np.inf), (np.inf, -np.inf), (0.0, 1e-45)):
+        keys = [rng.choice(numbers) for _ in range(26)]
+        arrivals = [
+            Arrival(number % 2, (as_float(key),), number // 2) for number, key in enumerate(keys)
+        ]
+        bands = {"band_lo0": as_float(low), "band_hi0": as_float(high)}
+        workloads.append(Workload(params, arrivals, 15, 11, bands))
+    run_inputs(params, workloads, 0.0, 0.0)
+
+
+def test_widths_and_splitters_hold_for_a_whole_input() -> None:
+    """Both are written again while an input runs, in the middle of its tuples."""
+    params = design(12, 4, 8)
+    rng = np.random.default_rng(SEED)
+    workloads = [random_workload(params, rng, 40, domain=40, windows=(12, 12)) for _ in range(2)]
+    for workload, high in zip(workloads, (6, 9), strict=True):
+        workload.bands.update(band_lo0=0, band_hi0=high)
+    join = Join(params)
+    expected = [pair for workload in workloads for pair in reference(workload)]
+
+    async def source(ctx: Any) -> None:
+        for workload in workloads:
+            await ctx.tick().until(join.idle)
+            await set_up(ctx, join, workload)
+            beats = beats_of(workload)
+            await give(ctx, join.i, beats[:20], pauses(SEED, 0.0))
+            ctx.set(join.band, {"lo0": 50, "hi0": 50})
+            other = random_workload(params, rng, 40, domain=900, windows=(12, 12))
+            await load_splitters(ctx, join, other)
+            await give(ctx, join.i, beats[20:], pauses(SEED, 0.0))
+            await ctx.tick().until(join.drained)
+
+    async def sink(ctx: Any) -> None:
+        beats = await take(ctx, join.o, len(expected) + 2, pauses(SEED, 0.0), patience=400)
+        mask = (1 << params.payload_bits) - 1
+        pairs = [(beat & mask, beat >> params.payload_bits & mask) for beat in beats]
+        assert difference([*expected, (0, 0), (0, 0)], pairs) == ""
+        await nothing_more(ctx, join.o)
+
+    simulate(join, source, sink)
+
+
+def test_a_shift_of_the_keys_leaves_nothing_behind() -> None:
+    """Splitters of other keys: every tuple in the last bucket, displaced over the end and back."""
+    params = design(13, 4, 8)
+    rng = np.random.default_rng(SEED)
+    workload = random_workload(params, rng, 70, domain=60, windows=(13, 9), widths=8)
+    shifted = [
+        each.__class__(each.side, ((each.keys[0] + 7 * number) & 0xFFFFFFFF,), each.payload)
+        for number, each in enumerate(workload.arrivals)
+    ]
+    workload.arrivals[:] = shifted
+    run_inputs(params, [workload], 0.0, 0.0)
+
+
+def test_a_reset_in_the_middle_leaves_an_empty_design() -> None:
+    """Slots hold what they held, and count for nothing."""
+    rng = np.random.default_rng(SEED)
+    params = design(8, 4, 8, timestamp_bits=12)
+    abandoned = random_workload(params, rng, 40, domain=2)
+    reset = Signal()
+
+    async def resets(ctx: Any, join: Join) -> None:
+        for cut in (1, 7, 14):
+            await set_up(ctx, join, abandoned)
+            await give(ctx, join.i, beats_of(abandoned)[:cut], pauses(cut, 0.0))
+            await ctx.tick().repeat(cut)
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            assert not ctx.get(join.o.valid), f"a result outlived a reset after {cut} tuples"
+            await ctx.tick().until(join.idle)
+
+    workload = random_workload(params, rng, 50, domain=2)
+    run_inputs(params, [workload], 0.2, 0.3, first=resets, reset=reset)
+
+
+def test_a_code_lies_in_the_bucket_that_its_splitters_say() -> None:
+    """Two codes a cycle, by the splitters of power-up and by others with equal ones among them."""
+    params = design(buckets=16)
+    table = Splitters(params)
+    rng = random.Random(SEED)
+    loaded = splitters_of([rng.choice([5, 9, rng.randrange(1 << 32)]) for _ in range(40)], 16, 13)
+
+    async def bench(ctx: Any) -> None:
+        for splitters in (even_splitters(16), loaded):
+            edges = [code for each in splitters for code in (each, (each + 1) % (1 << 32))]
+            codes = [rng.choice([*edges, rng.randrange(1 << 32)]) for _ in range(120)]
+            pairs = list(itertools.pairwise(codes))
+            for step in range(len(pairs) + search_cycles(params)):
+                if step < len(pairs):
+                    ctx.set(table.codes, pairs[step])
+                await ctx.tick()
+                looked_up = step + 1 - search_cycles(params)
+                if looked_up >= 0 and looked_up < len(pairs):
+                    found = [ctx.get(table.buckets[k]) for k in (0, 1)]
+                    assert found == [bisect_left(splitters, code) for code in pairs[looked_up]]
+            for number, value in enumerate(loaded, 1):
+                ctx.set(table.number, number)
+                ctx.set(table.value, value)
+                ctx.set(table.load, 1)
+                await ctx.tick()
+            ctx.set(table.load, 0)
+
+    simulate(table, bench)
+
+
+def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
+    """A look, a tuple stored and one that expires in every cycle, often in the same word."""
+    params = design(12, 12, 16, ways=4)
+    occupancy = Occupancy(params)
+    rng = random.Random(SEED)
+    used = [0] * params.buckets
+
+    async def bench(ctx: Any) -> None:
+        await ctx.tick().until(~occupancy.clearing)
+        word = 0
+        for _ in range(400):
+            shown = [(word + which) % params.buckets for which in range(params.ways)]
+            shown.sort(key=lambda each: each % params.ways)
+            seen = [ctx.get(occupancy.used[bank]) for bank in range(params.ways)]
+            assert seen == [used[w] for w in shown]
+            takes, frees = rng.random() < 0.7, rng.random() < 0.7
+            into = rng.choice(shown)
+            slots = [1 << k for k in range(params.bucket_slots)]
+            free = [each for each in slots if not used[into] & each]
+            held = [(w, each) for w in range(params.buckets) for each in slots if used[w] & each]
+            takes, frees = takes and bool(free), frees and bool(held)
+            ctx.set(occupancy.take, takes)
+            ctx.set(occupancy.free, frees)
+            if takes:
+                slot = rng.choice(free)
+                ctx.set(occupancy.taken, {"word": into, "slot": slot})
+            if frees:
+                near = [each for each in held if each[0] in shown] or held
+                gone, its_slot = rng.choice(near)
+                ctx.set(occupancy.freed, {"word": gone, "slot": its_slot})
+            word = rng.choice([word, (word + 1) % params.buckets, rng.randrange(params.buckets)])
+            ctx.set(occupancy.look, word)
+            await ctx.tick()
+            if takes:
+                used[into] |= slot
+            if frees:
+                used[gone] &= ~its_slot
+
+    simulate(occupancy, bench)
+
+
+@pytest.mark.parametrize("ways", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(ways: int) -> None:
+    """Random errands; phases in which nearly all tuples are of one bucket, or of any."""
+    params = design(27, 2 * ways, 16, ways=ways)
+    half = Half(params, r_layout(params))
+    rng = random.Random(SEED)
+
+    async def errand(ctx: Any, stores: bool, word: int, extent: int) -> list[int]:
+        """Run an errand; return the tuples that it shows."""
+        ctx.set(half.errand, {"stores": stores, "word": word, "extent": extent})
+        ctx.set(half.start, 1)
+        await ctx.tick()
+        ctx.set(half.start, 0)
+        shown = []
+        for _ in range(params.buckets + 4):
+            ctx.set(half.hold, rng.random() < 0.2)
+            scans, done = ctx.get(half.scan), ctx.get(half.done)
+            await ctx.tick()
+            if scans:
+                live = ctx.get(half.live)
+                lanes = [lane for lane in range(params.lanes) if live >> lane & 1]
+                shown += [ctx.get(half.tuples[lane]).payload for lane in lanes]
+            if done:
+                return shown
+        raise AssertionError("an errand does not end")
+
+    async def bench(ctx: Any) -> None:
+        await ctx.tick().until(~half.clearing)
+        held: deque[tuple[int, int]] = deque()  # bucket, payload
+        hot = None
+        for number in range(300):
+            if number % 40 == 0:
+                hot = rng.choice([None, rng.randrange(params.buckets)])
+            window = 27 if number < 200 else 5
+            bucket = rng.randrange(params.buckets)
+            if hot is not None and rng.random() < 0.9:
+                bucket = hot
+            if rng.random() < 0.7:
+                ctx.set(half.enter.payload, number)
+                ctx.set(half.full, len(held) >= window)
+                await errand(ctx, True, bucket, 0)
+                if len(held) >= window:
+                    held.popleft()
+                held.append((bucket, number))
+            else:
+                extent = rng.choice([0, 0, 1, 6, params.buckets - 1])
+                shown = await errand(ctx, False, bucket, extent)
+                assert len(shown) == len(set(shown)), "a tuple is shown twice"
+                assert set(shown) <= {payload for _, payload in held}, "an expired tuple is shown"
+                asked = {p for b, p in held if (b - bucket) % params.buckets <= extent}
+                assert asked <= set(shown), "a tuple is missing"
+
+    simulate(half, bench)
+
+
+@pytest.mark.parametrize(("window", "length"), [(1, 6), (3, 40), (8, 5), (8, 90)])
+def test_tuples_expire_in_order_and_rounds_span_all_that_are_held(window: int, length: int) -> None:
+    params = design(8, 4, 8, timestamp_bits=12)
+    ages = Ages(params)
+    rng = random.Random(window * 100 + length)
+
+    async def bench(ctx: Any) -> None:
+        held: deque[tuple[dict[str, int], int, int]] = deque()  # position, end, round
+        ends: deque[int] = deque()  # of the count window
+        now = evicted = seen = 0
+        for _ in range(300):
+            now += rng.choice([0, 0, 0, 1, 4])
+            arrives, full = rng.random() < 0.8, len(ends) == window
+            position = {"word": rng.randrange(8), "slot": 1 << rng.randrange(2)}
+            ctx.set(ages.now, now)
+            ctx.set(ages.end, now + length)
+            ctx.set(ages.arrive, arrives)
+            ctx.set(ages.full, full)
+            ctx.set(ages.position, position)
+            assert ctx.get(ages.held) == len(held)
+            assert all((ctx.get(ages.round) - each[2]) % 8 <= 1 for each in held)
+            if arrives:
+                leaves = full and len(held) == window
+                expires = bool(held) and (leaves or held[0][1] <= now)
+                assert ctx.get(ages.expires) == expires
+                if expires:
+                    oldest, end, _ = held.popleft()
+                    shown = ctx.get(ages.oldest)
+                    assert (shown.word, shown.slot) == (oldest["word"], oldest["slot"])
+                    evicted += leaves and end > now
+                if full:
+                    ends.popleft()
+                ends.append(now + length)
+                held.append((position, now + length, ctx.get(ages.round)))
+            await ctx.tick()
+            seen += ctx.get(ages.evicted)
+            assert seen == evicted
+
+    simulate(ages, bench)
+
+
+def test_splitters_share_the_sample_out_among_the_buckets_that_a_window_needs() -> None:
+    params = design(48, 8, 16)
+    assert [used_buckets(params, window) for window in (1, 8, 20, 48)] == [1, 4, 10, 16]
+    codes = random.Random(SEED).sample(range(1 << 32), 160)
+    for used in (1, 10, 16):
+        splitters = splitters_of(codes, 16, used)
+        assert splitters == sorted(splitters)
+        counts = [0] * 16
+        for code in codes:
+            counts[bisect_left(splitters, code)] += 1
+        assert counts == [160 // used] * used + [0] * (16 - used)
+    assert splitters_of([], 16) == even_splitters(16)
