@@ -309,6 +309,6 @@ def test_latency_is_a_goal_of_the_studys_tree_alone() -> None:
     assert told.goal == "throughput"
     assert str(told).startswith(f"{told.engine}, for throughput:\n- an arrival meets")
     assert f"<b>{told.engine}</b>" in told._repr_html_()
-    with pytest.raises(InputError, match=r"^goal latency is for .*alone: drop goal$"):
+    with pytest.raises(InputError, match=r"^goal latency has an effect .*alone: drop goal$"):
         sj.advise(times, times, on="k", window="time:1s", arrival="replay", goal="latency")
     assert sj.advise(times, times, on="k", arrival="replay", goal="latency").goal == "latency"

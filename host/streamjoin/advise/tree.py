@@ -169,8 +169,9 @@ def advise(job: Job, goal: str | None = None, sample_tuples: int = SAMPLE_TUPLES
     if not covers(job):
         if goal == "latency":
             raise InputError(
-                f"{argument('goal')} latency is for equalities under windows all and tumbling in "
-                f"no order; other joins are advised for throughput alone: drop {argument('goal')}"
+                f"{argument('goal')} latency has an effect on equalities under windows all and "
+                "tumbling whose results have no order; other joins are advised for throughput "
+                f"alone: drop {argument('goal')}"
             )
         met = sliding.measure(job)
         engine, reasons = sliding.walk(met, job.threads)
