@@ -32,6 +32,7 @@ class DataVerb:
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add the verb's arguments."""
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
         parser.epilog = epilog()
         add = parser.add_argument
         what = add(

@@ -85,8 +85,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence, with what was probably meant."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        own = {"allow_abbrev": False, "formatter_class": HelpFormatter}
-        super().__init__(*given, **{**own, **named})  # --r is not --rounds
+        super().__init__(*given, **{"allow_abbrev": False, **named})  # --r is not --rounds
         self.set_defaults(parser=self)  # that of the verb, after parsing
         self._given: list[str] | None = None
 
@@ -96,6 +95,9 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             known.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         return known
+
+    def _get_formatter(self) -> HelpFormatter:
+        return HelpFormatter(prog=self.prog)  # whatever a verb's own parser would use
 
     def format_help(self) -> str:
         """Return the help, the description folded where the screen is narrow."""

@@ -278,6 +278,7 @@ class HardwareVerb:
         """Add the actions and their flags."""
         parameters = parameters_help()
         parser.epilog = f"{parameters}\n{_EXAMPLES}"
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
         for name, run, help_line in self._ACTIONS:
             example = next(line for line in _EXAMPLES.splitlines() if f" hw {name}" in line)
@@ -287,6 +288,7 @@ class HardwareVerb:
                 help=help_line,
                 description=f"{help_line[0].upper()}{help_line[1:]}.",
                 epilog=f"{about}example:\n{example}",
+                formatter_class=argparse.RawDescriptionHelpFormatter,
             )
             action.set_defaults(action_run=run)
             if name == "prove":
