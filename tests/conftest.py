@@ -12,6 +12,7 @@ from tests.devtools import Browser
 from tests.host.postgres import server
 
 from streamjoin.bench import compare
+from streamjoin.engines.intra import window
 from streamjoin.engines.sliding import mergetrees
 from streamjoin_datagen.session import Session, spark_session
 from streamjoin_hw.flow.build import OPTIMISATION
@@ -95,8 +96,9 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(autouse=True)
 def _threads_share_however_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have index joins share what is too little to be worth it: tests provoke their races."""
+    """Have threads share what is too little to be worth it: tests provoke their races."""
     monkeypatch.setattr(mergetrees, "MIN_SHARED", 0)
+    monkeypatch.setattr(window, "MIN_SHARED", 0)
 
 
 @pytest.fixture(scope="session")

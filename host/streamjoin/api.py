@@ -8,6 +8,7 @@ from streamjoin.engines import catalog
 from streamjoin.engines.job import Arrival, Backend
 from streamjoin.errors import InputError
 from streamjoin.results.rows import JoinResult
+from streamjoin.run import Moment
 from streamjoin.sequence import Request
 from streamjoin_common.arguments import with_hints
 from streamjoin_common.language.arrivals import Arrivals, Unit
@@ -128,6 +129,7 @@ def join(
     >>> sorted(zip(result.r_rows.tolist(), result.s_rows.tolist()))
     [(0, 1), (2, 0), (2, 2)]
     """
+    began = Moment.now()
     predicate = Predicate.parse(on, band)
     window = as_window(window)
     request = Request(
@@ -146,7 +148,7 @@ def join(
     if engine != "auto":
         catalog.get(engine)  # a wrong name is reported before the inputs are taken
     resolved = request.resolve(engine, request.take(r, s), knobs, will_verify=check)
-    outcome = resolved.run()
+    outcome = resolved.run(began=began)
     if check:
         resolved.verify(outcome, verify.expected(resolved.job))
     return JoinResult(outcome)

@@ -103,6 +103,8 @@ class Meter:
     latency_from : str, optional
         Start of the latencies that an engine emits itself, one of :data:`LATENCY_FROM`; set before
         the first :meth:`emit`.
+    workers : int, optional
+        Threads that worked; an engine that uses fewer than the job has sets it.
     """
 
     on_progress: ProgressCallback | None = None
@@ -117,6 +119,7 @@ class Meter:
     fitting_pairs: int | None = None
     max_pairs: int | None = None
     latency_from: str | None = None
+    workers: int | None = None
     _block: _Block = field(default_factory=_Block)
     _pairs: int = 0
     _held_bytes: int = 0

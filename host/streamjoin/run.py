@@ -1,7 +1,8 @@
 """One engine on one input: check, prepare, run, and report metrics.
 
-The measured time begins after the inputs are read and the engine is prepared, and ends when the
-last pair is in memory.
+Two times are measured. The algorithm's part begins after the inputs are read and the engine is
+prepared, and ends when the last pair is in memory. The whole call begins with the input in hand and
+ends with the result in hand.
 """
 
 import functools
@@ -39,6 +40,9 @@ MAX_THREADS = 1024
 SMALL_TUPLES = 1 << 16
 """Tuples of both streams below which memory is sampled only from 5 ms on."""
 
+OUTSIDE = ("sql", "dataframe")
+"""Platforms of other systems, whose whole calls do not pay for checks of this project's."""
+
 PACKAGES = (
     "streamjoin",
     "numpy",
@@ -54,11 +58,51 @@ PACKAGES = (
 
 
 @dataclass(frozen=True)
+class Moment:
+    """A moment on the wall clock and on the CPU clock of all threads, in nanoseconds."""
+
+    wall_ns: int
+    cpu_ns: int
+
+    @classmethod
+    def now(cls) -> "Moment":
+        """Return this moment."""
+        return cls(time.perf_counter_ns(), time.process_time_ns())
+
+    def without(self, since: "Moment") -> "Moment":
+        """Return this moment, moved so that the time since another one does not count."""
+        now = Moment.now()
+        return Moment(
+            self.wall_ns + now.wall_ns - since.wall_ns, self.cpu_ns + now.cpu_ns - since.cpu_ns
+        )
+
+    @property
+    def total(self) -> dict[str, float]:
+        """Wall and CPU seconds since then."""
+        now = Moment.now()
+        return {
+            "total_s": (now.wall_ns - self.wall_ns) / 1e9,
+            "total_cpu_s": (now.cpu_ns - self.cpu_ns) / 1e9,
+        }
+
+
+@dataclass(frozen=True)
 class Prepared:
-    """An engine's preparation for a job, and its time in seconds."""
+    """An engine's preparation for a job.
+
+    Attributes
+    ----------
+    state : object
+        What :meth:`Engine.prepare` returned.
+    prepare_s : float
+        Its time in seconds.
+    pairs : int
+        The result's pairs, where the engine counts them beforehand; else 0.
+    """
 
     state: Any
     prepare_s: float
+    pairs: int = 0
 
 
 @dataclass(frozen=True)
@@ -157,7 +201,28 @@ def prepare(engine: Engine, job: Job, report: Callable[[str], None] | None = Non
     say = report or (lambda _: None)
     with compiling.reported(say):
         state = engine.prepare(job, say)
-    return Prepared(state, time.perf_counter() - began)
+    return Prepared(state, time.perf_counter() - began, engine.pairs_beforehand(job))
+
+
+def hand_over(
+    engine: Engine,
+    job: Job,
+    report: Callable[[str], None] | None = None,
+    pairs: int | None = None,
+) -> Prepared:
+    """Do what a single call of the engine takes before the join.
+
+    Parameters
+    ----------
+    pairs : int, optional
+        The result's pairs, if an earlier :func:`prepare` has counted them.
+    """
+    began = time.perf_counter()
+    say = report or (lambda _: None)
+    with compiling.reported(say):
+        state = engine.hand_over(job, say)
+    prepare_s = time.perf_counter() - began
+    return Prepared(state, prepare_s, engine.pairs_beforehand(job) if pairs is None else pairs)
 
 
 def run(
@@ -166,6 +231,8 @@ def run(
     on_progress: ProgressCallback | None = None,
     report: Callable[[str], None] | None = None,
     prepared: Prepared | None = None,
+    *,
+    began: Moment | None = None,
 ) -> Outcome:
     """Run an engine on a job that :func:`complete` has returned.
 
@@ -180,16 +247,27 @@ def run(
     report : callable, optional
         Called with a line for each slow step of the preparation.
     prepared : Prepared, optional
-        What :func:`prepare` returned for this job; by default it is called.
+        What :func:`prepare` returned for this job; by default :func:`hand_over` is called.
+    began : Moment, optional
+        When the whole call began, with the input in hand; by default now.
 
     Returns
     -------
     Outcome
         Pairs and metrics.
     """
+    checking = Moment.now()
+    began = began or checking
     fitting_pairs = estimate.check_fits(job)
-    prepared = prepared or prepare(engine, job, report)
+    if engine.capabilities.platform in OUTSIDE:
+        began = began.without(checking)
+    if prepared is None:
+        prepared = hand_over(engine, job, report, pairs=0)
+        checking = Moment.now()
+        prepared = replace(prepared, pairs=engine.pairs_beforehand(job))
+        began = began.without(checking)
     meter = Meter(on_progress, fitting_pairs=fitting_pairs, max_pairs=job.max_pairs)
+    meter.check_room(prepared.pairs)
     compiled_before = compiling.total()
     meter.start(small=job.tuples < SMALL_TUPLES)
     pairs = result = None
@@ -206,8 +284,10 @@ def run(
     if pairs is None or result is None:
         pairs = meter.pairs()
         result = kinds.Result(pairs, None)
+    total = began.total
     metrics = _metrics(engine, job, meter, pairs, result.pairs)
     metrics["prepare_s"] = prepared.prepare_s
+    metrics.update(total)
     return Outcome(job, result.pairs, metrics, result.ts)
 
 
@@ -222,7 +302,9 @@ def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs, rows: Pairs) 
             "late": [job.r.late, job.s.late],
             "pairs": len(rows),
             "digest": Later(lambda: job.named(rows).digest),
-            "threads": job.threads,
+            "threads": meter.workers or job.threads,
+            "total_s": None,
+            "total_cpu_s": None,
             "wall_s": meter.wall_s,
             "cpu_s": meter.cpu_s,
             "throughput_tuples_per_s": job.tuples / elapsed_s if elapsed_s else None,
@@ -230,7 +312,7 @@ def _metrics(engine: Engine, job: Job, meter: Meter, pairs: Pairs, rows: Pairs) 
             "latency_from": meter.latency_from
             or ("arrival" if job.arrival == "replay" else "run start"),
             "progress": Later(meter.progress_curve),
-            "phases_ms": meter.phases_ms(job.threads),
+            "phases_ms": meter.phases_ms(meter.workers or job.threads),
             **meter.resources,
             "window": job.window.text,
             "predicate": job.predicate.text,

@@ -17,7 +17,7 @@ from streamjoin.engines.job import Job
 from streamjoin.errors import InputError
 from streamjoin.metrics import ProgressCallback
 from streamjoin.relations import Relation
-from streamjoin.run import Outcome, Prepared
+from streamjoin.run import Moment, Outcome, Prepared
 from streamjoin.streams import as_streams, read_streams
 from streamjoin.tuples import Stream
 from streamjoin.verify import Expected
@@ -164,14 +164,20 @@ class ResolvedJoin:
         """Do what must not be timed, once for any number of runs."""
         return run.prepare(self.engine, self.job, report)
 
+    def hand_over(self, prepared: Prepared | None = None) -> Prepared:
+        """Do what a single call takes before the join, where it was prepared once before."""
+        return run.hand_over(self.engine, self.job, pairs=prepared.pairs if prepared else None)
+
     def run(
         self,
         on_progress: ProgressCallback | None = None,
         report: Callable[[str], None] | None = None,
         prepared: Prepared | None = None,
+        *,
+        began: Moment | None = None,
     ) -> Outcome:
-        """Run the engine, prepared before or now."""
-        return run.run(self.engine, self.job, on_progress, report, prepared)
+        """Run the engine, prepared before or now; the whole call counts from ``began``."""
+        return run.run(self.engine, self.job, on_progress, report, prepared, began=began)
 
     def arriving(self, arrival: str, speedup: float = 1.0) -> "ResolvedJoin":
         """Return the same join with other arrivals."""

@@ -145,9 +145,10 @@ MEETS_MANY = sliding.SlidingFeatures(10**6, 10**6, 10**5, 1, 1e-4, 1)
         ({"comparisons": 1000}, 2, "ibwj-flat"),
         ({"comparisons": 1000, "terms": 2}, 2, "kang"),
         ({"comparisons": 7000, "terms": 3}, 2, "ibwj-flat"),
-        ({"comparisons": 100}, 2, "kang"),
-        ({"comparisons": 100, "bands": 0}, 2, "ibwj-flat"),
-        ({"comparisons": 50, "bands": 0}, 2, "kang"),
+        ({"comparisons": 2000, "terms": 2}, 2, "ibwj-flat"),
+        ({"comparisons": 8, "r_tuples": 9000}, 2, "ibwj-flat"),
+        ({"comparisons": 100, "r_tuples": 1000, "s_tuples": 1000}, 2, "kang"),
+        ({"comparisons": 8, "r_tuples": 5000, "s_tuples": 90, "bands": 0}, 1, "kang"),
     ],
 )
 def test_every_leaf_of_the_tree_of_sliding_windows_is_reached(
@@ -162,7 +163,7 @@ def test_every_leaf_of_the_tree_of_sliding_windows_is_reached(
 @pytest.mark.parametrize(
     ("window", "band", "engine"),
     [
-        ("count:50", "k=k:0:0", "kang"),
+        ("count:8", "k=k:0:0", "ibwj-flat"),
         ("count:2000", "k=k:0:0", "ibwj-flat"),
         ("time:20000us", "k=k:0:0", "ibwj-flat"),
         ("count:2000", "k=k:9000:9000", "ibwj-flat"),

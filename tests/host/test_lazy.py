@@ -117,7 +117,7 @@ def test_a_comparison_keeps_no_pairs_of_its_rounds() -> None:
     outcome = SimpleNamespace(metrics=sj.join(keys, keys, on="k", engine="npj").metrics)
     join = mock.Mock()
     join.engine.capabilities.platform, join.run.return_value = "cpu", outcome
-    entrant = compare._Entrant(join)
+    entrant = compare._Entrant(join, mock.Mock(**{"resolve.return_value": join}))
     compare._one_round(entrant, 1, "w", mock.Mock(), lambda _: nullcontext(lambda *_: None))
     (metrics,) = entrant.rounds
     assert type(metrics) is dict

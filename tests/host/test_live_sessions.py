@@ -12,7 +12,8 @@ import pytest
 import streamjoin as sj
 from streamjoin.engines.sliding.flat import live as flat_live
 from streamjoin.engines.sliding.flat.index import FlatIndex
-from streamjoin.live import quick, rounds
+from streamjoin.live import kept as kept_rounds
+from streamjoin.live import quick
 from streamjoin.live.payload import Rows
 from streamjoin.tuples import Pairs
 
@@ -20,6 +21,7 @@ CASES = int(os.environ.get("CASES", "8"))
 SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
 WINDOWS = ["all", "count:30,300", "count:2000", "time:60us,20us", "tumbling:50us"]
 TIMES = np.dtype("M8[ns]")
+KINDS = ["int64", "int16", "uint64", "float64", "nan", "masked", "times", "strings", "bytes"]
 pytestmark = [
     pytest.mark.timeout(120 + 10 * CASES),
     # Large integers beside missing values, as floating-point numbers, are meant here.
@@ -37,13 +39,24 @@ def column(rng: np.random.Generator, rows: int, kind: str) -> Any:
         return np.where(rng.random(rows) < 0.1, np.nan, values * 1.0)
     if kind == "masked":
         return np.ma.masked_array(values, rng.random(rows) < 0.1)
+    if kind in {"strings", "bytes"}:
+        named = [f"k{each}" * int(1 + each % 5) for each in values.tolist()]
+        if kind == "bytes":
+            return np.array([each.encode() for each in named])
+        return np.array(
+            [
+                None if lost else each
+                for lost, each in zip(rng.random(rows) < 0.1, named, strict=True)
+            ],
+            dtype=object,
+        )
     return values.view(TIMES) if kind == "times" else values.astype(kind)
 
 
 @pytest.mark.parametrize("number", range(CASES))
 def test_pieces_of_1_to_1000_tuples_give_the_pairs_of_the_whole(number: int) -> None:
     rng = np.random.default_rng(SEED + number)
-    kind = str(rng.choice(["int64", "int16", "uint64", "float64", "nan", "masked", "times"]))
+    kind = str(rng.choice(KINDS))
     asked: dict[str, Any] = {"on": ["k", "g"] if rng.random() < 0.4 else "k"}
     if kind in {"int64", "int16", "masked"} and rng.random() < 0.6:
         asked = {"band": f"k=k:{rng.integers(-2, 9)}:{rng.integers(0, 5)}"}
@@ -99,7 +112,7 @@ def test_a_call_that_fails_anywhere_leaves_the_windows_as_they_were(
         (FlatIndex, "join_few"),
         (FlatIndex, "_emit"),
         (flat_live._Pairs, "numbered"),
-        (rounds, "Matches"),
+        (kept_rounds, "Matches"),
     ]
     with sj.StreamJoiner(on="k", engine="ibwj-flat") as joiner:
         for at in range(0, len(keys), 30):
@@ -141,6 +154,24 @@ def test_a_round_does_not_grow_with_the_window(monkeypatch: pytest.MonkeyPatch) 
             assert sum(map(len, joiner.results())) == 1
         assert joiner.metrics["window_tuples"] == [1000, 1000]
     assert sum(cut) < 4 * 10_000  # tuples that were inserted anew
+
+
+def test_a_dictionary_of_strings_does_not_grow_beyond_a_few_windows() -> None:
+    with sj.StreamJoiner(on="k", window="count:500") as joiner:
+        for at in range(0, 20_000, 100):
+            keys = np.array([f"a key of its own {each}" for each in range(at, at + 100)], object)
+            joiner.push_r({"k": keys})
+            joiner.push_s({"k": keys[::-1]})
+            assert sum(map(len, joiner.results())) == 100
+        session = joiner._book.now.progress.session
+        assert isinstance(session, flat_live.FlatSession)
+        words = session._dictionary
+        assert words is not None
+        assert len(words) < 8 * 1024
+        again = np.array(["a key of its own 3", "a key of its own 19999"], object)
+        joiner.push_r({"k": again[:1]})  # was forgotten
+        joiner.push_s({"k": again})
+        assert sum(map(len, joiner.results())) == 2
 
 
 def test_batches_like_the_ones_before_are_read_the_short_way_and_others_are_not() -> None:

@@ -19,7 +19,11 @@ window  equality              16 pairs a tuple      band                  band, 
 
 Of the indexes ``ibwj-flat`` is the fastest in most cells; ``ibwj-pim`` was 1.23 times as fast at
 2^18 with 16 pairs a tuple. It is so too where an equality or a band of one term has up to a
-thousand pairs a tuple. The branches are where it overtakes the scan.
+thousand pairs a tuple. Measured again on another machine with 60,000 tuples a stream, ``kang`` and
+``ibwj-flat``: an equality 199 and 79 ns at windows of 8, 208 and 81 at 64; a band of one term 198
+and 84 at 64, 241 and 91 at 512; two terms 263 and 199 at 1,024, 494 and 261 at 4,096. An index
+costs a millisecond at the beginning, which 2,000 tuples do not earn: 0.7 and 1.05 us a tuple. The
+branches are where it overtakes the scan.
 """
 
 from dataclasses import asdict, dataclass
@@ -33,9 +37,15 @@ from streamjoin.engines.sliding.ibwj import passed_by_term
 from streamjoin_common.language.predicates import Band
 
 SAMPLE_TUPLES = 1 << 10
-SCANNED = {"equality": 64, "band": 512, "terms": 6000}
-"""Comparisons of an arrival below which a scan is cheaper, by predicate: equalities alone, one
-band, or several terms with a band, of which an index covers one."""
+SCANNED = 1_500
+"""Comparisons of an arrival below which a scan is cheaper for several terms with a band, of which
+an index covers one."""
+
+INDEX_NS = 1e6
+"""Nanoseconds that an index costs at the beginning, more than a scan."""
+
+SAVED_NS, SAVED_NS_A_COMPARISON = 110, 0.15
+"""Nanoseconds by which an arrival is faster in an index, for equalities and a band of one term."""
 
 DENSE = 1 / 16
 """Share of pairs that the most selective of several terms passes, from which on a scan is
@@ -84,11 +94,13 @@ class SlidingFeatures:
         ]
 
 
-def measure(job: Job) -> SlidingFeatures:
-    """Measure a workload on a sample."""
+def measure(job: Job, sample_tuples: int = SAMPLE_TUPLES) -> SlidingFeatures:
+    """Measure a workload on a sample of at most so many tuples of each stream."""
     rng = np.random.default_rng(0)
     r_rows, s_rows = (
-        np.unique(rng.integers(0, stream.rows, SAMPLE_TUPLES)) if stream.rows else np.empty(0, int)
+        np.unique(rng.integers(0, stream.rows, min(stream.rows, sample_tuples)))
+        if stream.rows
+        else np.empty(0, int)
         for stream in (job.r, job.s)
     )
     r_first, r_end = met_by_r(job.r.ts[r_rows], job.s.ts, job.window)
@@ -110,14 +122,16 @@ def walk(features: SlidingFeatures, threads: int) -> tuple[str, tuple[str, ...]]
     """Walk the tree; return the engine's name and a sentence for each branch."""
     met = f"an arrival meets {features.comparisons:,.0f} tuples"
     several = features.terms > 1 and features.bands > 0
-    kind = "terms" if several else "band" if features.bands else "equality"
-    scan_limit = SCANNED[kind]
+    tuples = features.r_tuples + features.s_tuples
+    saved_ns = SAVED_NS + SAVED_NS_A_COMPARISON * features.comparisons
     reasons = []
     if several and features.passed >= DENSE:
         dense = f"{features.passed:.0%} of the pairs pass the most selective term"
         reasons.append(f"{dense}, from {DENSE:.0%} on an index does not help: a scan")
-    elif features.comparisons < scan_limit:
-        reasons.append(f"{met}, below {scan_limit:,} a scan is cheaper")
+    elif several and features.comparisons < SCANNED:
+        reasons.append(f"{met}, below {SCANNED:,} a scan is cheaper")
+    elif tuples * saved_ns < INDEX_NS:
+        reasons.append(f"{met}: an index does not pay for {tuples:,} tuples: a scan")
     else:
         reasons.append(f"{met}: an index; flat blocks are the fastest")
         return "ibwj-flat", tuple(reasons)

@@ -173,7 +173,7 @@ def advise(job: Job, goal: str | None = None, sample_tuples: int = SAMPLE_TUPLES
                 "tumbling whose results have no order; other joins are advised for throughput "
                 f"alone: drop {argument('goal')}"
             )
-        met = sliding.measure(job)
+        met = sliding.measure(job, min(sliding.SAMPLE_TUPLES, sample_tuples // 2))
         engine, reasons = sliding.walk(met, job.threads)
         return Advice(engine, reasons, met, "throughput")
     features = measure(job, sample_tuples)

@@ -1,7 +1,9 @@
 """Engines side by side: rounds interleaved, every result checked, one record each.
 
-A figure is a record only if its result agreed with the oracle in the same run. Rounds of
-different engines take turns (A B A B ...) after one round that is not counted, so that a busy
+A figure is a record only if its result agreed with the oracle in the same run. A round
+is a whole call, with the inputs in hand as tables, and the algorithm's part is measured within it;
+of another system, whose part joins native tables, a round is one of each. Rounds of different
+engines take turns (A B A B ...) after one round that is not counted, so that a busy
 machine is busy for all. A simulated design is run once: its cycles are exact.
 """
 
@@ -10,7 +12,8 @@ import gc
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +23,10 @@ from streamjoin import run, verify
 from streamjoin.bench.workloads import Comparison
 from streamjoin.engines.job import Job
 from streamjoin.errors import MismatchError, StreamJoinError
+from streamjoin.inputs.sources import Later
 from streamjoin.metrics import ProgressCallback
-from streamjoin.run import Prepared
-from streamjoin.sequence import ResolvedJoin
+from streamjoin.run import Outcome, Prepared
+from streamjoin.sequence import Request, ResolvedJoin
 
 RECORDS = "records.json"
 SHOWN = (
@@ -47,6 +51,7 @@ SHOWN = (
 
 MAX_KEPT_PAIRS = 1 << 24
 """Maximum pairs of the right results that are kept for points on the same data and window."""
+SPREADS = ("total_s", "total_cpu_s", "wall_s", "cpu_s", "throughput_tuples_per_s")
 
 ShowProgress = Callable[[str], AbstractContextManager[ProgressCallback]]
 
@@ -82,11 +87,29 @@ class RightResults:
         return sum(len(expected.rows) for expected, _ in self._kept.values())
 
 
+@dataclass(frozen=True)
+class _Call:
+    """What a whole call of an engine takes: inputs in hand, and what is asked."""
+
+    request: Request
+    r: Any
+    s: Any
+    knobs: Mapping[str, Any]
+
+    def resolve(self, name: str) -> ResolvedJoin:
+        """Take the inputs, and check and complete what is asked."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they were given when the inputs were taken first
+            job = self.request.take(self.r, self.s)
+        return self.request.resolve(name, job, self.knobs)
+
+
 @dataclass
 class _Entrant:
     """One engine on one workload, with what its rounds gave."""
 
     join: ResolvedJoin
+    call: "_Call"
     prepared: Prepared | None = None
     error: str | None = None
     status: str = "ok"
@@ -166,7 +189,11 @@ def compare_one(
     with show(f"{comparison.name}: oracle") as on_progress:
         expected, oracle_s = (right or RightResults()).of(comparison, job, on_progress)
     comparison.check_pairs(len(expected.rows))
-    entrants = [_enter(join, say) for join in joins]
+    in_hand = (_in_hand(job.r, comparison.r), _in_hand(job.s, comparison.s))
+    entrants = [
+        _enter(join, _Call(request, *in_hand, comparison.knobs.get(name, {})), say)
+        for name, join in zip(comparison.engines, joins, strict=True)
+    ]
     for number in range(comparison.rounds + 1):
         for entrant in entrants:
             _one_round(entrant, number, comparison.name, expected, show)
@@ -190,8 +217,19 @@ def compare_one(
     return workload, [_record(entrant, comparison.name) for entrant in entrants]
 
 
-def _enter(join: ResolvedJoin, say: Callable[[str], None]) -> _Entrant:
-    entrant = _Entrant(join)
+def _in_hand(stream: Any, given: Any) -> Any:
+    """Return an input as a table in memory; a relation in a store as it was given."""
+    if not stream.in_memory:
+        return given
+    if isinstance(stream.table, Later):
+        return stream.table.held
+    if isinstance(given, str | Path) or hasattr(given, "read_next_batch"):
+        return stream.table
+    return given
+
+
+def _enter(join: ResolvedJoin, call: _Call, say: Callable[[str], None]) -> _Entrant:
+    entrant = _Entrant(join, call)
     try:
         entrant.prepared = join.prepare(say)
     except (StreamJoinError, RuntimeError, ValueError, OSError) as error:
@@ -210,7 +248,7 @@ def _one_round(
     try:
         gc.collect()  # or it might run within the measured time, and keep memory of the last round
         with show(f"{workload}: {entrant.name}, round {number}") as on_progress:
-            outcome = entrant.join.run(on_progress, prepared=entrant.prepared)
+            outcome, total = _run(entrant, expected, on_progress)
         entrant.join.verify(outcome, expected)
     except MismatchError as error:
         entrant.status, entrant.error = "wrong", str(error)
@@ -219,7 +257,38 @@ def _one_round(
         entrant.status, entrant.error = "failed", str(error)
         return
     if exact or number > 0:  # round 0 warms caches and is not counted
-        entrant.rounds.append(outcome.metrics.copy())  # computed now: the pairs are freed
+        # Computed now: the pairs are freed.
+        entrant.rounds.append(outcome.metrics.copy() | total)
+
+
+def _run(
+    entrant: _Entrant, expected: verify.Expected, on_progress: ProgressCallback
+) -> tuple[Outcome, dict[str, float | None]]:
+    """Run an engine; return the algorithm's part, and wall and CPU seconds of the whole call.
+
+    There is no whole call of a simulation, nor of a replay, whose input is not in hand.
+    """
+    can, job, prepared = entrant.join.engine.capabilities, entrant.join.job, entrant.prepared
+    if job.backend == "model" or job.arrival == "replay":
+        no_total: dict[str, float | None] = {"total_s": None, "total_cpu_s": None}
+        return entrant.join.run(on_progress, prepared=prepared), no_total
+    if can.platform in run.OUTSIDE:
+        began = run.Moment.now()
+        handed = entrant.join.hand_over(prepared)
+        outcome = entrant.join.run(prepared=handed, began=began)
+        total = _total(outcome)
+        entrant.join.verify(outcome, expected)
+        del handed, outcome
+        return entrant.join.run(on_progress, prepared=prepared), total
+    began = run.Moment.now()
+    join = entrant.call.resolve(entrant.name)
+    # R lies in its store before a semi-stream join.
+    outcome = join.run(on_progress, prepared=prepared if can.stores else None, began=began)
+    return outcome, _total(outcome)
+
+
+def _total(outcome: Outcome) -> dict[str, float | None]:
+    return {name: outcome.metrics[name] for name in ("total_s", "total_cpu_s")}
 
 
 def _record(entrant: _Entrant, workload: str) -> dict[str, Any]:
@@ -244,10 +313,11 @@ def _record(entrant: _Entrant, workload: str) -> dict[str, Any]:
     )
     middle = rounds[len(rounds) // 2]
     record.update({name: middle.get(name) for name in SHOWN})
-    for name in ("wall_s", "cpu_s", "throughput_tuples_per_s"):
+    for name in SPREADS:
         record[name] = _spread([metrics[name] for metrics in rounds])
     peaks = [metrics["peak_bytes"] for metrics in rounds if metrics["peak_bytes"] is not None]
     record["peak_bytes"] = max(peaks, default=None)
+    record["threads"] = middle["threads"]
     record["pairs"], record["digest"] = middle["pairs"], middle["digest"]
     return record
 

@@ -213,7 +213,8 @@ def _print(records: dict[str, Any]) -> None:
 def _print_results(baseline: str, serves: bool, results: figures.Results) -> None:
     latencies = figures.latency_headings(results, ("p95",))
     clock = figures.clock_heading(results)
-    headings = ["point", "engine", "threads", "tuples/s", "min to max", *clock]
+    call = figures.call_heading(results)
+    headings = ["point", "engine", "threads", *call, "tuples/s", "min to max", *clock]
     headings += ["service/s"] if serves else []
     headings += [
         f"times\n{baseline}",
@@ -245,6 +246,7 @@ def _print_results(baseline: str, serves: bool, results: figures.Results) -> Non
                 str(workload.workload["name"]),
                 result.name,
                 str(record["threads"]),
+                *([figures.call_text(result)] if call else []),
                 si(result.throughput),
                 f"{si(spread.get('min'))} to {si(spread.get('max'))}" if several else "one round",
                 *([figures.clock_text(result)] if clock else []),

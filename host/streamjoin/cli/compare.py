@@ -84,8 +84,9 @@ def _print(results: figures.Results) -> None:
     cycles = ["cycles"] if any(result.record.get("cycles") for _, result in results) else []
     kinds = [str(one.workload.get("how") or "inner") for one, _ in results]
     how = ["how"] if set(kinds) - {"inner"} else []
-    headings = ["workload", "window", *how, "engine", "platform", "tuples/s", *latencies, "pairs"]
-    headings += [*cycles, *clock, "checked"]
+    call = figures.call_heading(results)
+    headings = ["workload", "window", *how, "engine", "platform", *call, "tuples/s", *latencies]
+    headings += ["pairs", *cycles, *clock, "checked"]
     rows = []
     for (workload, result), kind in zip(results, kinds, strict=True):
         record = result.record
@@ -96,6 +97,7 @@ def _print(results: figures.Results) -> None:
                 *([kind] if how else []),
                 result.name,
                 str(record["platform"]),
+                *([figures.call_text(result)] if call else []),
                 si(result.throughput),
                 *figures.latency_cells(result, latencies),
                 f"{record['pairs']:,}" if "pairs" in record else "-",
@@ -108,7 +110,7 @@ def _print(results: figures.Results) -> None:
     print_table(
         headings,
         rows,
-        {"tuples/s", *latencies, "pairs", "cycles"},
+        {"tuples/s", figures.CALL, *latencies, "pairs", "cycles"},
         ("platform", "window", *late, "cycles", "pairs"),
     )
 

@@ -51,6 +51,21 @@ def _clocks(results: Results) -> dict[str, None]:
     return dict.fromkeys(clock_text(result) for _, result in results)
 
 
+CALL = "whole call"
+"""Heads the column of the whole call's time."""
+
+
+def call_heading(results: Results) -> list[str]:
+    """Head a column of whole calls where a result has one."""
+    return [CALL] if any(result.call_spread for _, result in results) else []
+
+
+def call_text(result: Result) -> str:
+    """Return the median time of a result's whole calls."""
+    total = result.spread("total_s")
+    return duration(total["median"] * 1e6) if total else "-"
+
+
 def latency_headings(results: Results, names: Sequence[str]) -> list[str]:
     """Head a column for each percentile and origin: ``p50`` over ``from arrival``.
 

@@ -145,6 +145,17 @@ class Engine(ABC):
         """
         return None
 
+    def hand_over(self, job: Job, report: Report) -> Any:
+        """Prepare for a single call, as a user of the engine would; :meth:`prepare` by default."""
+        return self.prepare(job, report)
+
+    def pairs_beforehand(self, job: Job) -> int:
+        """Count the result's pairs, where the engine would continue until memory runs out.
+
+        By default 0: the engine stops by itself, as :meth:`Meter.emit` makes it.
+        """
+        return 0
+
     def open(self, job: Job) -> Session | None:
         """Return the engine's persistent form for a live join, None where it has none.
 

@@ -75,11 +75,11 @@ def get(name: str) -> Engine:
     return engine
 
 
-def live(name: str, predicate: Predicate, how: str = "inner") -> Engine:
+def live(name: str, predicate: Predicate) -> Engine:
     """Return an engine that joins live, for ``auto`` a fast one.
 
-    That is ``ibwj-flat`` where it keeps its windows from round to round: for inner joins by
-    equalities or by one band. Elsewhere it is ``kang``.
+    That is ``ibwj-flat`` where it keeps its windows from round to round: for equalities or
+    one band. Elsewhere it is ``kang``.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def live(name: str, predicate: Predicate, how: str = "inner") -> Engine:
         If no engine has that name, or it does not join live.
     """
     keeps = predicate.kind == "equi" or len(predicate.terms) == 1
-    fast = "ibwj-flat" if keeps and how == "inner" else "kang"
+    fast = "ibwj-flat" if keeps else "kang"
     engine = get(fast if name == "auto" else name)
     if not engine.capabilities.live:
         able = ", ".join(other for other in names() if get(other).capabilities.live)

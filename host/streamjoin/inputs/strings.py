@@ -23,6 +23,16 @@ BINARY = np.dtype("S")
 """Type of a column of bytes, until both sides are seen to be of this type."""
 
 
+def with_nulls(column: Any, missing: NDArray[np.bool_]) -> Any:
+    """Return an array, or an Arrow array, as an Arrow array in which some rows are null."""
+    pa = arrow()
+    if isinstance(column, np.ndarray):
+        return pa.array(column, mask=missing)
+    from pyarrow import compute
+
+    return compute.if_else(pa.array(missing), pa.scalar(None, column.type), column)
+
+
 @dataclass(frozen=True, eq=False)
 class Strings:
     """Strings in UTF-8, or bytes, one behind the other.

@@ -90,6 +90,54 @@ class State(NamedTuple):
     payload: Payload | None = None
 
 
+class Alone(NamedTuple):
+    """Rows of one side alone.
+
+    Attributes
+    ----------
+    serials, numbers, ts : ndarray of int64
+        The tuples: those of the stream that were joined before each, what results call them, and
+        their arrival times.
+    times : ndarray of int64
+        The rows' times.
+    """
+
+    serials: Int64s
+    numbers: Int64s
+    ts: Int64s
+    times: Int64s
+
+    def take(self, which: NDArray[Any]) -> "Alone":
+        """Return some rows."""
+        return Alone(*(column[which] for column in self))
+
+
+NOTHING = Alone(*(np.empty(0, dtype=np.int64) for _ in range(4)))
+
+
+class Settled(NamedTuple):
+    """What a round has decided.
+
+    Attributes
+    ----------
+    first, end : tuple of int
+        Serial numbers of the first tuples of R and of S that are not decided, and of the next ones.
+    last : int
+        The round: marks up to it count.
+    owed : tuple of Alone
+        Rows of R and of S that are certain, and wait for their time.
+    """
+
+    first: tuple[int, int]
+    end: tuple[int, int]
+    last: int
+    owed: tuple[Alone, Alone] = (NOTHING, NOTHING)
+
+    def needed(self, side: int, first: int) -> int:
+        """Return the first serial number whose row may be looked up, at most ``first``."""
+        return min(first, self.first[side], int(self.owed[side].serials.min(initial=first)))
+
+
 class Progress(NamedTuple):
     """What a join has done.
 
@@ -108,6 +156,8 @@ class Progress(NamedTuple):
         The engine's session.
     kept : Kept or None
         What the windows of the session hold.
+    settled : Settled or None
+        Beside a session, for kinds of join but ``inner``: what is decided.
     """
 
     rounds: int
@@ -119,6 +169,7 @@ class Progress(NamedTuple):
     opened: bool = False
     session: "Session | None" = None
     kept: "Kept | None" = None
+    settled: Settled | None = None
 
 
 class Now(NamedTuple):

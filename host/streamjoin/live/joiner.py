@@ -46,7 +46,7 @@ class StreamJoiner:
     ----------
     on, band, window, engine, threads, order, ts, ts_unit, knobs, how
         As :func:`streamjoin.join`; the engine is one of sliding windows, for ``auto`` ``ibwj-flat``
-        for inner joins by equalities or by one band, and ``kang`` elsewhere. A tuple without a
+        for equalities or one band, and ``kang`` elsewhere. A tuple without a
         partner comes out once both streams have reached the time of its row, or at the end; one of
         ``semi`` with its first pair, and at its position in the order that was asked for.
     lateness : str or timedelta, optional
@@ -92,7 +92,7 @@ class StreamJoiner:
     ) -> None:
         how = parse_how(how)
         predicate, window = Predicate.parse(on, band), as_window(window)
-        self._engine = catalog.live(engine, predicate, how)
+        self._engine = catalog.live(engine, predicate)
         self._lateness_us = parse_lateness(lateness)
         arrivals = Arrivals.parse(ts, ts_unit, window)
         self._book = book = Book()
@@ -203,7 +203,7 @@ class StreamJoiner:
     ) -> None:
         waiting = self._waiting
         how = self._asked.how
-        owed = self._book.now.progress.decided or self._r.owes(how) or self._s.owes(how)
+        owed = self._book.now.progress.decided or self._rounds.owes
         self.close()
         if waiting and kind is None:
             raise InputError(
@@ -231,7 +231,8 @@ class StreamJoiner:
             batch = side.read(data)
             if batch.rows:  # a batch without rows does not even set types
                 self._keep(side, batch)
-                if side.form is None and self._asked.how == "inner":
+                kept = self._book.now.progress.session is not None
+                if side.form is None and (kept or self._asked.how == "inner"):
                     side.learn(data, batch)
 
     def _keep(self, side: Side, batch: Batch) -> None:

@@ -22,9 +22,10 @@ from streamjoin.errors import NARROWER, TooLargeError
 from streamjoin.estimate import pairs_that_fit
 from streamjoin.inputs.agreement import Types, agreed_types, comparable
 from streamjoin.inputs.conversion import as_compared, equal_columns, targets
-from streamjoin.live.held import Book, Held, Now, Progress, State
+from streamjoin.live.held import Book, Held, Now, Progress
+from streamjoin.live.kept import appended, joined_kept, settled_kept
+from streamjoin.live.ledger import Ledger
 from streamjoin.live.matches import Matches
-from streamjoin.live.payload import Payload, RowSource
 from streamjoin.live.side import Side, after
 from streamjoin.live.undecided import Limits, decided_by, passed_us
 from streamjoin.metrics import Meter
@@ -92,7 +93,8 @@ class Rounds:
     ) -> None:
         self._engine, self._asked, (self._r, self._s) = engine, asked, sides
         self._book, self.ended = book, False
-        self._prepared = False
+        self._prepared, self._promise = False, "none"
+        self._ledger: Ledger | None = None
         self._words = (False, False)
         self._types_of: tuple[Any, Any, Any] = (None, None, None)
         self._fitting: tuple[float, Fits] = (-1.0, NO_LIMITS)
@@ -123,8 +125,16 @@ class Rounds:
         r, s = (
             state._replace(waiting=(), window=None, owed=None, payload=None) for state in now.sides
         )
-        progress = now.progress._replace(opened=True, session=None, kept=None)
+        progress = now.progress._replace(opened=True, session=None, kept=None, settled=None)
         self._book.now = Now((r, s), progress, now.stamped)
+
+    @property
+    def owes(self) -> bool:
+        """Whether rows of one side alone are still to come."""
+        progress = self._book.now.progress
+        if self._ledger is not None and progress.settled is not None:
+            return self._ledger.owes(progress.settled)
+        return self._r.owes(self._asked.how) or self._s.owes(self._asked.how)
 
     def next(self) -> deque[Matches] | None:
         """Join one round of tuples; return the results to take, None if no tuple can be joined.
@@ -149,7 +159,7 @@ class Rounds:
                 if passed <= progress.done_us:
                     return None
             try:
-                if count and (progress.session is not None or self._keeps()):
+                if progress.session is not None or (count and self._keeps()):
                     return self._join_kept(r_ready, s_ready)
                 return self._join(r_ready, s_ready)
             except MemoryError as error:
@@ -163,8 +173,10 @@ class Rounds:
     def _keeps(self) -> bool:
         """Open the engine's session once both streams have types; say whether there is one."""
         (r_state, s_state), progress, stamped = self._book.now
-        if progress.opened or self._asked.how != "inner":
+        if progress.opened:
             return progress.session is not None
+        if r_state.owed is not None or s_state.owed is not None:  # of no session: soon they come
+            return False
         types = (r_state.types, s_state.types)
         if types[0] is None or types[1] is None:
             return False
@@ -183,58 +195,40 @@ class Rounds:
             all(types[1][name].kind in "iu" for name in names[1]),
         )
         r_state = r_state._replace(
-            window=None, payload=_appended(r_state, held[0] if len(held[0].ts) else None)
+            window=None, payload=appended(r_state, held[0] if len(held[0].ts) else None)
         )
         s_state = s_state._replace(
-            window=None, payload=_appended(s_state, held[1] if len(held[1].ts) else None)
+            window=None, payload=appended(s_state, held[1] if len(held[1].ts) else None)
         )
         progress = progress._replace(opened=True, session=session, kept=session.kept)
+        if self._asked.how != "inner":
+            self._ledger = Ledger(self._asked.how, self._asked.window, held)
+            progress = progress._replace(settled=self._ledger.begun)
+        self._promise = self._engine.promise(job)
         self._book.now = Now((r_state, s_state), progress, stamped)
         return True
 
     def _join_kept(self, r_ready: Held | None, s_ready: Held | None) -> deque[Matches]:
         """Join a round by the engine's session."""
-        (r_state, s_state), progress, stamped = self._book.now
-        session, fits = progress.session, self._fits()
-        assert session is not None
-        assert progress.kept is not None
-        r = None if r_ready is None else self._arriving(self._r, r_ready)
-        s = None if s_ready is None else self._arriving(self._s, s_ready)
-        numbered, kept = session.join(progress.kept, r, s, fits)
-        r_rows, s_rows = _appended(r_state, r_ready), _appended(s_state, s_ready)
-        pairs = len(numbered.r_rows)
-        decided: deque[Matches] = deque()
-        if pairs:
-            offsets = (numbered.base[0] - r_rows.start, numbered.base[1] - s_rows.start)
-            named = numbered.named
-            matches = Matches(
-                "inner",
-                (RowSource(r_rows, r_state.layout), RowSource(s_rows, s_state.layout)),
-                (numbered.r_rows, numbered.s_rows),
-                (named[0], named[1]),
-                named[2],
-                offsets=offsets,
+        fits, ready = self._fits(), (r_ready, s_ready)
+        arriving = (
+            None if r_ready is None else self._arriving(self._r, r_ready),
+            None if s_ready is None else self._arriving(self._s, s_ready),
+        )
+        if self._asked.how == "inner":
+            now, pairs = joined_kept(self._book.now, ready, arriving, fits)
+        else:
+            limits, ledger = self._limits(self._promise, ready), self._ledger
+            assert ledger is not None
+            now, pairs = settled_kept(
+                self._book.now, ready, arriving, fits, limits=limits, ledger=ledger
             )
-            decided.append(matches)
-        done = Progress(
-            progress.rounds + 1,
-            progress.pairs + pairs,
-            (progress.digest + numbered.digest) % (1 << 64),
-            progress.done_us,
-            progress.last_us,
-            decided,
-            True,
-            session,
-            kept,
-        )
-        states = (
-            after(r_state, r_ready, None, None, r_rows.since(kept.first[0])),
-            after(s_state, s_ready, None, None, s_rows.since(kept.first[1])),
-        )
-        self._book.now = Now(states, done, stamped)
+        # All slow steps are done: an interrupt before leaves the round undone, after leaves it
+        # done.
+        self._book.now = now
         if self._tuples < MAX_WAITING_TUPLES:
             self._grow(pairs, fits.fitting_pairs)
-        return decided
+        return now.progress.decided
 
     def _fits(self) -> Fits:
         """Return the maximum pairs of a round, by free memory that was read lately."""
@@ -312,7 +306,7 @@ class Rounds:
         meter = Meter(fitting_pairs=fitting, max_pairs=self._asked.max_pairs)
         if r_ready is not None or s_ready is not None:
             self._engine.run(job, None, meter)
-        limits = self._limits(job, (r_ready, s_ready))
+        limits = self._limits(self._engine.promise(job), (r_ready, s_ready))
         decided = decided_by(job, (self._r, self._s), held, meter.pairs(), limits)
         batches = decided.matches(self._asked.max_pairs)
         rows = sum(len(each) for each in batches)
@@ -336,12 +330,13 @@ class Rounds:
         self._grow(rows, fitting)
         return left
 
-    def _limits(self, job: Job, ready: tuple[Held | None, Held | None]) -> Limits:
+    def _limits(self, promise: str, ready: tuple[Held | None, Held | None]) -> Limits:
         """Return what will have passed once these are joined."""
         done_us = passed_us((self._r, self._s), ready, self.ended)
         reached_us = self._book.now.progress.last_us
-        if job.tuples:
-            reached_us = max(reached_us, job.end_us)
+        for held in ready:
+            if held is not None:
+                reached_us = max(reached_us, int(held.ts[-1]))
         ordered, rows_us, last_us = self._asked.order != "none", NEVER, NEVER
         if done_us == NEVER:
             last_us = reached_us
@@ -351,7 +346,7 @@ class Rounds:
                 last_us = max(last_us, min(self._r.frontier_us, self._s.frontier_us))
         elif self._asked.how != "semi" or ordered:
             rows_us = done_us - ordered
-        return Limits(done_us, rows_us, last_us, reached_us, self._engine.promise(job))
+        return Limits(done_us, rows_us, last_us, reached_us, promise)
 
     def _joining(self, r_ready: Held | None, s_ready: Held | None) -> tuple[Held, Held]:
         """Append arrivals to the tuples of the windows."""
@@ -375,14 +370,6 @@ class Rounds:
             max_pairs=asked.max_pairs,
             how=asked.how,
         )
-
-
-def _appended(state: State, held: Held | None) -> Payload:
-    """Return the rows of a stream with those that are joined now."""
-    payload = state.payload or Payload()
-    if held is None:
-        return payload
-    return payload.with_rows(held.batch.table, len(held.ts), state.layout)
 
 
 def _first(held: Held | None, count: int) -> Held | None:

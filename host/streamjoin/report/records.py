@@ -152,7 +152,7 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
     fields.counts("pairs", "threads", "rounds", "peak_bytes", "structure_bytes", "cycles")
     fields.counts("results_backpressure_cycles", "input_stall_cycles")
     fields.numbers("clock_hz")
-    for name in ("wall_s", "cpu_s", "throughput_tuples_per_s"):
+    for name in ("total_s", "total_cpu_s", "wall_s", "cpu_s", "throughput_tuples_per_s"):
         spread = fields.inner(name)
         if spread:
             spread.numbers("median", "min", "max", required=True)

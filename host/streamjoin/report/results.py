@@ -151,6 +151,21 @@ class Result:
         return spread["median"] if spread else None
 
     @property
+    def call_spread(self) -> dict[str, float] | None:
+        """Input tuples per second of whole calls: median, minimum, maximum; None where absent."""
+        total = self.spread("total_s")
+        if not total or not total["min"]:
+            return None
+        slowest, fastest = self.tuples / total["max"], self.tuples / total["min"]
+        return {"median": self.tuples / total["median"], "min": slowest, "max": fastest}
+
+    @property
+    def call_throughput(self) -> float | None:
+        """Median input tuples per second of whole calls."""
+        spread = self.call_spread
+        return spread["median"] if spread else None
+
+    @property
     def latency_us(self) -> dict[str, float] | None:
         """All four latency figures, None where there was no match or no measurement."""
         latencies = self.record.get("latency_us") or {}
@@ -184,7 +199,8 @@ class WorkloadResults:
     def fastest(self) -> Result | None:
         """The measured result of the highest throughput among those that agree.
 
-        None for a replay: its throughput is the rate at which tuples arrive.
+        It is that of whole calls where all of them have it. None for a replay: its throughput
+        is the rate at which tuples arrive.
         """
         return self._fastest(measured=True)
 
@@ -196,9 +212,21 @@ class WorkloadResults:
     def _fastest(self, *, measured: bool) -> Result | None:
         if self.replayed:
             return None
+        return max(self._ranked(measured), key=lambda r: self.rate(r) or 0.0, default=None)
+
+    def _ranked(self, measured: bool) -> list[Result]:
         agreeing = [r for r in self.results if r.verdict is Verdict.AGREES and r.throughput]
-        ranked = [r for r in agreeing if r.measured == measured]
-        return max(ranked, key=lambda r: r.throughput or 0.0, default=None)
+        return [r for r in agreeing if r.measured == measured]
+
+    def ranks_calls(self, measured: bool) -> bool:
+        """Whether all results of a ranking have whole calls."""
+        ranked = self._ranked(measured)
+        return bool(ranked) and all(r.call_throughput for r in ranked)
+
+    def rate(self, result: Result) -> float | None:
+        """Return the throughput by which a result is ranked."""
+        by_calls = self.ranks_calls(result.measured)
+        return result.call_throughput if by_calls else result.throughput
 
 
 def ranking_title(results: Iterable[Result]) -> str:

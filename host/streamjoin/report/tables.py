@@ -37,12 +37,15 @@ class EngineRow:
     ``spread`` is the slowest to the fastest round; ``remark`` says what else the clock's source
     says, and what in the row is a simulator's. ``values`` are the figures behind the columns from
     the throughput to the memory, by which a reader sorts; beside the slowest round's stands
-    ``fastest_round``, None where there was one round only.
+    ``fastest_round``, None where there was one round only. ``call`` is the throughput of the whole
+    call, ``throughput`` that of the algorithm's part.
     """
 
     name: str
     variant: str
     platform: str
+    call: str
+    call_value: float | None
     throughput: str
     spread: str
     latencies: tuple[str, ...]
@@ -90,6 +93,8 @@ def engine_row(result: Result) -> EngineRow:
         name=result.name,
         variant=result.variant,
         platform=result.platform,
+        call=units.count(result.call_throughput),
+        call_value=result.call_throughput,
         throughput=units.count(result.throughput),
         spread=_spread_text(record, spread),
         latencies=tuple(units.microseconds(latency.get(name)) for name in PERCENTILES),
@@ -118,6 +123,7 @@ class EngineTable:
     title: str
     latency: str
     throughput: str
+    calls: bool
     rows: tuple[EngineRow, ...]
 
 
@@ -134,6 +140,7 @@ def engine_tables(results: Sequence[Result]) -> list[EngineTable]:
                         title=ranking_title(mine),
                         latency=f"Latency of a match {words}",
                         throughput="median" if several else "one round",
+                        calls=any(r.call_throughput for r in mine),
                         rows=tuple(engine_row(r) for r in mine),
                     )
                 )

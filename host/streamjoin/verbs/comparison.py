@@ -58,14 +58,16 @@ class Compared:
         return all(record["status"] == "ok" for record in self.records["records"])
 
     def __repr__(self) -> str:
-        headings = ("workload", "engine", "status", "pairs", "tuples/s")
+        headings = ("workload", "engine", "status", "pairs", "whole call", "tuples/s")
         rows = []
         for record in self.records["records"]:
             rate = (record.get("throughput_tuples_per_s") or {}).get("median")
             values = [record.get(name) for name in ("workload", "engine", "status", "pairs")]
             shown = ["-" if value is None else str(value) for value in values]
+            total_s = (record.get("total_s") or {}).get("median")
+            shown.append("-" if total_s is None else f"{total_s * 1e3:,.3g} ms")
             rows.append([*shown, "-" if rate is None else f"{rate:,.0f}"])
-        lines, _ = table_lines(headings, rows, columns(), {"pairs", "tuples/s"})
+        lines, _ = table_lines(headings, rows, columns(), {"pairs", "whole call", "tuples/s"})
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -30,6 +30,9 @@ RESERVED_PAIRS = 1 << 25
 HUGE_FROM_PAIRS = 1 << 15
 """Pairs from which on a buffer's pages are huge: small results would clear more than they fill."""
 
+MIN_SHARED = 1 << 16
+"""Minimum tuples of a window at rest that threads share: fewer are joined sooner by one."""
+
 MIN_ROOM = 1024
 """Minimum pairs that a buffer must have room for; otherwise a thread gets a new one."""
 
@@ -143,7 +146,8 @@ class IntraWindowEngine(Engine):
         with meter.phase("partition"):
             r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)
         replayed = job.arrival == "replay"
-        with Crew(job.threads) as crew:
+        workers = 1
+        with Crew(job.threads) as crew, Crew(1) as alone:
             for end_us, r_rows, s_rows in tumbling_slices(job):
                 complete_us = (min(end_us, job.end_us) - job.start_us) / job.speedup
                 window = WindowTuples(
@@ -155,9 +159,12 @@ class IntraWindowEngine(Engine):
                     job.s.ts[s_rows] if replayed else None,
                     complete_us if replayed else 0.0,
                 )
-                self.join_window(window, crew, job, meter)
+                shares = replayed or window.tuples >= MIN_SHARED
+                workers = crew.threads if shares else workers
+                self.join_window(window, crew if shares else alone, job, meter)
                 meter.let_go()
                 meter.progress(r_rows.stop + s_rows.stop, job.tuples)
+            meter.workers = workers
             if replayed:  # the replay lasts until its last tuple, which may be in no joined window
                 crew.sleep_until_us(meter, (job.end_us - job.start_us) / job.speedup)
 

@@ -231,3 +231,72 @@ def find_strings(
                     numbers[row] = first
                     break
             slot = (slot + U64(1)) & mask
+
+
+@kernel
+def enter_hashes(hashes: Uint64s, slots: Uint64s) -> None:
+    """Enter different strings, by their hashes, into an empty table as :func:`number_strings`."""
+    mask = U64(len(slots)) - U64(1)
+    for row in range(U64(len(hashes))):
+        mixed = hashes[row]
+        slot = mixed & mask
+        while slots[slot] != U64(0):
+            slot = (slot + U64(1)) & mask
+        slots[slot] = (mixed >> HALF) << HALF | (row + U64(1))
+
+
+@kernel
+def learn_strings(
+    offsets: Int64s,
+    data: Bytes,
+    hashes: Uint64s,
+    known_offsets: Int64s,
+    known_data: Bytes,
+    known_hashes: Uint64s,
+    known_numbers: Int64s,
+    slots: Uint64s,
+    notes: Int64s,
+    numbers: Int64s,
+) -> None:
+    """Find the numbers of strings among known ones, to which others are appended.
+
+    Parameters
+    ----------
+    offsets, data, hashes
+        The strings, and what :func:`hash_strings` made of them.
+    known_offsets, known_data, known_hashes, known_numbers
+        The known ones, with room behind them for all of these.
+    slots : ndarray of uint64
+        Table of the known ones; at least twice as many slots as there is room for strings.
+    notes : ndarray of int64, shape (2,)
+        How many are known, and the number of the next one that was not.
+    numbers : ndarray of int64, shape (strings,)
+        Receives each one's number.
+    """
+    mask, known = U64(len(slots)) - U64(1), U64(notes[0])
+    for row in range(U64(len(hashes))):
+        mixed = hashes[row]
+        slot = mixed & mask
+        begin, end = U64(offsets[row]), U64(offsets[row + U64(1)])
+        while True:
+            entry = slots[slot]
+            if entry == U64(0):
+                at = U64(known_offsets[known])
+                for byte in range(end - begin):
+                    known_data[at + byte] = data[begin + byte]
+                known_offsets[known + U64(1)] = at + (end - begin)
+                known_hashes[known] = mixed
+                known_numbers[known] = numbers[row] = notes[1]
+                notes[1] += 1
+                known += U64(1)
+                slots[slot] = (mixed >> HALF) << HALF | known
+                break
+            if entry >> HALF == mixed >> HALF:
+                first = (entry & LOW) - U64(1)
+                other = U64(known_offsets[first])
+                same_length = U64(known_offsets[first + U64(1)]) - other == end - begin
+                if same_length and _are_equal(data, begin, end, known_data, other):
+                    numbers[row] = known_numbers[first]
+                    break
+            slot = (slot + U64(1)) & mask
+    notes[0] = known

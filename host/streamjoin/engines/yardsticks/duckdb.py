@@ -13,7 +13,7 @@ from streamjoin.engines.base import Capabilities, Engine, Report
 from streamjoin.engines.job import Job
 from streamjoin.errors import EngineError
 from streamjoin.inputs.files import arrow
-from streamjoin.inputs.strings import Strings
+from streamjoin.inputs.strings import Strings, with_nulls
 from streamjoin.metrics import Meter
 from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.predicates import Equi, Term
@@ -48,11 +48,19 @@ class DuckDb(Engine):
 
     def prepare(self, job: Job, report: Report) -> Any:
         """Copy the columns into native tables, and return the connection that holds them."""
+        return self._connected(job, native=True)
+
+    def hand_over(self, job: Job, report: Report) -> Any:
+        """Return a connection that reads the columns where they are, as a single query would."""
+        return self._connected(job, native=find_spec("pyarrow") is None)
+
+    @staticmethod
+    def _connected(job: Job, *, native: bool) -> Any:
         import duckdb
 
         connection = duckdb.connect(":memory:", config={"threads": job.threads})
         try:
-            _load(connection, job)
+            _load(connection, job, native=native)
         except duckdb.Error as error:
             connection.close()
             raise _explained(error) from None
@@ -80,8 +88,11 @@ def _explained(error: Exception) -> EngineError:
     return EngineError(f"duckdb cannot do this join: {first}")
 
 
-def _load(connection: Any, job: Job) -> None:
-    """Make tables r and s: row, arrival position, earlier tuples of the other stream, columns."""
+def _load(connection: Any, job: Job, *, native: bool) -> None:
+    """Make tables r and s: row, arrival position, earlier tuples of the other stream, columns.
+
+    Where they are not native they are views of the columns; arrival positions are native always.
+    """
     for side, stream, columns in (
         ("r", job.r, [term.r_column for term in job.predicate.terms]),
         ("s", job.s, [term.s_column for term in job.predicate.terms]),
@@ -91,17 +102,25 @@ def _load(connection: Any, job: Job) -> None:
             arrays["missing"] = np.ascontiguousarray(stream.missing)
         arrays["ts"] = np.ascontiguousarray(stream.ts)
         arrays["row"] = np.arange(stream.rows, dtype=np.uint32)
-        if any(not isinstance(array, np.ndarray) for array in arrays.values()):
-            connection.register("given", arrow().table(arrays))
-        else:
-            connection.register("given", arrays)
+        if not native and stream.missing is not None:
+            # One null in a conjunction is enough for it to fail.
+            missing = arrays.pop("missing")
+            arrays["k0"] = with_nulls(arrays["k0"], missing)
+        has_arrow = any(not isinstance(array, np.ndarray) for array in arrays.values())
+        given = arrow().table(arrays) if has_arrow or not native else arrays
+        if not native:
+            connection.register(f"{side}_in", given)
+            continue
+        connection.register("given", given)
         connection.execute(f"CREATE TABLE {side}_in AS SELECT * FROM given")
         if stream.missing is not None:
             # One null in a conjunction is enough for it to fail.
             connection.execute(f"UPDATE {side}_in SET k0 = NULL WHERE missing")
         connection.unregister("given")
     if isinstance(job.window, AllWindow | TumblingWindow):
-        connection.execute("ALTER TABLE r_in RENAME TO r; ALTER TABLE s_in RENAME TO s")
+        verb = "ALTER TABLE {0}_in RENAME TO {0}" if native else "CREATE VIEW {0} AS FROM {0}_in"
+        for side in ("r", "s"):
+            connection.execute(verb.format(side))
         return
     connection.execute(
         "CREATE TABLE arrivals AS SELECT side, row, "

@@ -1,8 +1,11 @@
 """Outside yardsticks on data frames: Polars, pyarrow and pandas, each its own join at its best.
 
-Native tables with a key column and a row number are made before the clock starts, as DuckDB's are;
-the measured time covers joining and materialising both row numbers. The threads of Polars are those
-of its pool, all cores unless ``POLARS_MAX_THREADS`` says otherwise before Python starts.
+Native tables of the user's join columns and of row numbers are made before the clock starts, as
+DuckDB's are; the measured time covers joining and materialising both row numbers, a whole call
+making the tables too. Integers of two widths become the wider one first, as these libraries ask
+for; only where no type of theirs holds both columns' values are these codes. The threads of
+Polars are those of its pool, all cores unless ``POLARS_MAX_THREADS`` says otherwise before
+Python starts.
 """
 
 from abc import abstractmethod
@@ -16,8 +19,11 @@ from numpy.typing import NDArray
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report
 from streamjoin.engines.encode import encode_keys
 from streamjoin.engines.job import Job
+from streamjoin.inputs.strings import Strings, with_nulls
 from streamjoin.metrics import Meter
+from streamjoin.tuples import Stream
 from streamjoin_common.installed.checks import not_installed
+from streamjoin_common.language.predicates import Predicate, Term
 from streamjoin_common.language.windows import TumblingWindow
 
 
@@ -35,11 +41,38 @@ def joined_pairs(r: list[NDArray[Any]], s: list[NDArray[Any]]) -> int:
 
 
 class Tables(NamedTuple):
-    """Native tables of R and of S, and the number of pairs of their join."""
+    """Native tables of R and of S."""
 
     r: Any
     s: Any
-    pairs: int
+
+
+def key_columns(job: Job) -> tuple[list[Any], list[Any]]:
+    """Return the join columns of R and of S, a list each, of types that the libraries compare.
+
+    They are the user's values: arrays of numbers, or strings as they are held.
+    """
+    r_columns, s_columns = [], []
+    for term in job.predicate.terms:
+        r, s = _of_one_type(term, job)
+        r_columns.append(r)
+        s_columns.append(s)
+    return r_columns, s_columns
+
+
+def _of_one_type(term: Term, job: Job) -> tuple[Any, Any]:
+    r, s = job.r.held(term.r_column), job.s.held(term.s_column)
+    if isinstance(r, Strings) or isinstance(s, Strings):
+        return Strings.of(r).arrow, Strings.of(s).arrow
+    if r.dtype.kind not in "iuf":
+        return r.astype(object), s.astype(object)
+    both = np.promote_types(r.dtype, s.dtype)
+    if both.kind == "f" and r.dtype.kind != s.dtype.kind:  # no integers hold both
+        return encode_keys(job.r, job.s, Predicate((term,)))
+    # Some libraries compare floating-point numbers by their bits: then -0.0 must be 0.0.
+    zero = both.type(0)
+    r, s = (np.ascontiguousarray(each, dtype=both) for each in (r, s))
+    return (r + zero, s + zero) if both.kind == "f" else (r, s)
 
 
 class DataFrameEngine(Engine):
@@ -62,21 +95,38 @@ class DataFrameEngine(Engine):
         )
 
     def prepare(self, job: Job, report: Report) -> Tables:
-        """Make the native tables, and count the pairs of their join."""
-        r_keys, s_keys = encode_keys(job.r, job.s, job.predicate)
-        tables, columns_of = [], []
-        for stream, keys, row in ((job.r, r_keys, "r_row"), (job.s, s_keys, "s_row")):
-            columns: dict[str, Any] = {"key": keys, row: np.arange(stream.rows, dtype=np.uint32)}
+        """Make the native tables."""
+        tables = []
+        names = [name for name in self.on(job) if name != "window"]
+        for stream, keys, row in zip(
+            (job.r, job.s), key_columns(job), ("r_row", "s_row"), strict=True
+        ):
+            columns: dict[str, Any] = dict(zip(names, keys, strict=True))
+            columns[row] = np.arange(stream.rows, dtype=np.uint32)
             if isinstance(job.window, TumblingWindow):
                 columns["window"] = stream.ts // job.window.length_us
-            tables.append(self.table(columns))
-            columns_of.append([columns[name] for name in self.on(job)])
-        return Tables(tables[0], tables[1], joined_pairs(columns_of[0], columns_of[1]))
+            tables.append(self.table(self.present(columns, names, stream)))
+        return Tables(tables[0], tables[1])
+
+    def pairs_beforehand(self, job: Job) -> int:
+        """Count the pairs: the library would continue until memory runs out."""
+        columns: tuple[list[NDArray[Any]], ...] = tuple(
+            [codes] for codes in encode_keys(job.r, job.s, job.predicate)
+        )
+        if isinstance(job.window, TumblingWindow):
+            for stream, of_side in zip((job.r, job.s), columns, strict=True):
+                of_side.append(stream.ts // job.window.length_us)
+        return joined_pairs(columns[0], columns[1])
+
+    def present(self, columns: dict[str, Any], keys: list[str], stream: Stream) -> dict[str, Any]:
+        """Make null what a row lacks: one null in a conjunction is enough for it to fail."""
+        if stream.missing is None:
+            return columns
+        return {**columns, keys[0]: with_nulls(columns[keys[0]], stream.missing)}
 
     def run(self, job: Job, prepared: Tables, meter: Meter) -> None:
         """Join the native tables."""
         meter.sleep_until_arrived(job)
-        meter.check_room(prepared.pairs)  # the library would continue until memory runs out
         with meter.phase("probe"):
             r_rows, s_rows = self.join(prepared.r, prepared.s, job)
         meter.emit(r_rows, s_rows)
@@ -92,7 +142,8 @@ class DataFrameEngine(Engine):
     @staticmethod
     def on(job: Job) -> list[str]:
         """Columns to join on."""
-        return ["key", "window"] if isinstance(job.window, TumblingWindow) else ["key"]
+        keys = [f"k{number}" for number in range(len(job.predicate.terms))]
+        return [*keys, "window"] if isinstance(job.window, TumblingWindow) else keys
 
 
 class Polars(DataFrameEngine):
@@ -154,6 +205,13 @@ class Pandas(DataFrameEngine):
 
     name: ClassVar[str] = "pandas"
     package: ClassVar[str] = "pandas"
+
+    def present(self, columns: dict[str, Any], keys: list[str], stream: Stream) -> dict[str, Any]:
+        """Drop rows that lack a value: for pandas a missing value equals another."""
+        if stream.missing is None:
+            return columns
+        kept = np.flatnonzero(~stream.missing)
+        return {name: np.asarray(column)[kept] for name, column in columns.items()}
 
     def table(self, columns: dict[str, Any]) -> Any:
         """Make a data frame."""

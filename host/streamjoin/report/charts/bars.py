@@ -15,7 +15,7 @@ from streamjoin.report.results import ORIGINS, Verdict
 from streamjoin.report.sentences import rounds_said
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
 
@@ -87,28 +87,59 @@ def dot_style(result: Result) -> dict[str, Any]:
     }
 
 
+def call_chart(key: str, results: Sequence[Result]) -> Chart | None:
+    """Draw the throughput of whole calls; None if no result has any."""
+    results = [r for r in results if r.call_spread]
+    return _rates_chart(
+        key, results, lambda r: r.call_spread, ("Whole call", "throughput of whole calls")
+    )
+
+
 def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
+    """Draw the throughput of the algorithm's part; None if no result has any."""
+    return _rates_chart(
+        key,
+        results,
+        lambda r: r.spread("throughput_tuples_per_s"),
+        ("Throughput", "throughput"),
+    )
+
+
+def _rates_chart(
+    key: str,
+    results: Sequence[Result],
+    spread_of: Callable[[Result], dict[str, float] | None],
+    words: tuple[str, str],
+) -> Chart | None:
     """Draw dots of the median throughput with whiskers from minimum to maximum.
 
-    Dots, because the length of a bar says nothing on a logarithmic axis. Returns None if no
-    result has a throughput; measured ones are ranked, fastest first, those without last, and
-    below them simulated ones likewise.
+    Dots, because the length of a bar says nothing on a logarithmic axis. Measured results are
+    ranked, fastest first, those without last, and below them simulated ones likewise.
+
+    Parameters
+    ----------
+    spread_of : callable
+        Returns a result's tuples per second: median, minimum, maximum.
+    words : tuple of str
+        The chart's title, and what its values are.
     """
+    title, what = words
 
     def row_of(r: Result) -> Row:
-        if r.throughput is None:
+        spread = spread_of(r)
+        if spread is None:
             return Row(r, r.absence("throughput"), False)
-        return Row(r, units.count(r.throughput), True)
+        return Row(r, units.count(spread["median"]), True)
 
-    rows = ranked(results, row_of, lambda r: -(r.throughput or -1.0))
-    spreads = [spread for r in results if (spread := r.spread("throughput_tuples_per_s"))]
+    rows = ranked(results, row_of, lambda r: -(spread_of(r) or {"median": -1.0})["median"])
+    spreads = [spread for r in results if (spread := spread_of(r))]
     if not spreads:
         return None
     name = "input tuples per second"
     scale = scale_for([v for spread in spreads for v in spread.values()], units.count, name)
 
     def paint(axes: Axes, row: Row, index: int, y: float) -> None:
-        spread = row.result.spread("throughput_tuples_per_s")
+        spread = spread_of(row.result)
         assert spread is not None
         at = {bound: max(value, scale.low) for bound, value in spread.items()}
         if row.result.record.get("rounds") != 1:
@@ -119,19 +150,19 @@ def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
         dots[0].set_gid(f"mark-{index}")
 
     def figures_of(result: Result) -> list[tuple[str, float]]:
-        spread = result.spread("throughput_tuples_per_s")
+        spread = spread_of(result)
         if not spread or result.record.get("rounds") == 1:
             return [("one round", spread["median"])] if spread else []
         names = {"median": "median", "min": "slowest round", "max": "fastest round"}
         return [(words, spread[bound]) for bound, words in names.items()]
 
     rounds = rounds_said(results)
-    alt = f"Throughput in tuples per second, {rounds}: {spoken(rows)}."
+    alt = f"{what.capitalize()} in tuples per second, {rounds}: {spoken(rows)}."
     caption = f"Dot: {rounds}."
     if "median" in rounds:
         caption = f"Dot: {rounds}; whisker: slowest to fastest round."
     plotted = plotted_rows(
-        "throughput (tuples/s)",
+        f"{what} (tuples/s)",
         rows,
         scale,
         figures_of,
@@ -141,7 +172,7 @@ def throughput_chart(key: str, results: Sequence[Result]) -> Chart | None:
     )
     return draw_chart(
         key,
-        "Throughput",
+        title,
         caption=caption,
         alt=alt,
         marks=len(spreads),

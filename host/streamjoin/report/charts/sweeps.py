@@ -185,6 +185,7 @@ def _loop_ratio(result: Result) -> float | None:
 
 
 MEASURES = (
+    Measure("call", "Whole call", lambda r: r.call_throughput, units.rate, "whole call (tuples/s)"),
     Measure(
         "throughput", "Throughput", _throughput, units.rate, "throughput (tuples/s)", replayed=False
     ),
@@ -353,9 +354,8 @@ def is_log(measured: Sequence[float]) -> bool:
 def _caption(sweep: Sweep, measure: Measure) -> str:
     """Say of how many rounds and values the points are."""
     results = [r for _, group in sweep.points for r in group.results if not r.verdict.bad]
-    rounds = rounds_said(results, median=measure.name == "throughput")
-    values = units.plural(len({value for value, _ in sweep.points}), "value")
-    caption = f"Each point: {rounds}; {values}."
+    rounds = rounds_said(results, median=measure.name in {"call", "throughput"})
+    caption = f"Each point: {rounds}; {units.plural(len({at for at, _ in sweep.points}), 'value')}."
     if len({result.measured for result in results}) > 1:
         caption += (
             " Simulated lines, at the clock in the legend, are not ranked with measured ones."

@@ -18,6 +18,7 @@ Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most 
 """
 
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from streamjoin.engines.arrivals import batches, max_live
@@ -26,9 +27,10 @@ from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import prepare_keys
 from streamjoin.engines.job import Job
 from streamjoin.engines.session import Session
+from streamjoin.engines.sliding.flat.coding import BandCodes, Equalities
 from streamjoin.engines.sliding.flat.columns import FlatColumns
 from streamjoin.engines.sliding.flat.index import FlatIndex
-from streamjoin.engines.sliding.flat.live import BandCodes, Equalities, FlatSession
+from streamjoin.engines.sliding.flat.live import FlatSession
 from streamjoin.metrics import Meter
 from streamjoin_common.language.predicates import Band
 from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
@@ -70,7 +72,7 @@ def _most_live(job: Job, of_r: bool) -> int:
 
 
 def _opened(job: Job, times: "Times", min_shared: int) -> FlatSession | None:
-    """Open a session, or return None where values do not fit into 64-bit integers."""
+    """Open a session, or return None where 64-bit integers do not stand for values."""
     terms = job.predicate.terms
     kinds = []
     for term in terms:
@@ -99,6 +101,8 @@ def _is_signed(dtype: "np.dtype[Any]") -> bool:
 
 def _equals_by_words(r: "np.dtype[Any]", s: "np.dtype[Any]") -> bool:
     """Whether values of two types are equal where they are as 64-bit integers."""
+    if r.kind == s.kind == "O":  # by a dictionary of strings
+        return find_spec("pyarrow") is not None
     if r.kind == s.kind == "f":
         return r == s and r.itemsize in (4, 8)
     return (_is_signed(r) and _is_signed(s)) or (r == s and r.kind == "u")
@@ -152,7 +156,7 @@ class FlatJoin(Engine):
             self._run(replace(few, threads=threads), Meter(), 0)
 
     def open(self, job: Job) -> Session | None:
-        """Keep the indexes, where 64-bit integers hold the values."""
+        """Keep the indexes, where 64-bit integers stand for the values."""
         return _opened(job, _times(job)._replace(r_carried=0, s_carried=0), MIN_SHARED)
 
     def run(self, job: Job, prepared: None, meter: Meter) -> None:

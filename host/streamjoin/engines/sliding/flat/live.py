@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamjoin.engines.codes import Codes, float_bits
+from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
 from streamjoin.engines.session import Arriving, Fits, Kept, NumberedPairs, Session
+from streamjoin.engines.sliding.flat.buffers import Buffers
+from streamjoin.engines.sliding.flat.coding import BandCodes, Equalities
+from streamjoin.engines.sliding.flat.dictionary import Dictionary, in_words
 from streamjoin.engines.sliding.flat.index import FlatIndex
 from streamjoin.errors import check_room
 from streamjoin.tuples import Int64s, Stream, arrival_positions
@@ -32,7 +35,6 @@ MIN_BATCH = 1 << 10
 ROOM = 2
 """Rows of the buffers for each live tuple for which there is room."""
 
-CODE_BITS = 32
 NO_ROWS = np.empty((2, 0), dtype=np.uint32)
 NO_NAMES = np.empty((3, 0), dtype=np.int64)
 
@@ -43,125 +45,10 @@ def as_arriving(stream: Stream) -> Arriving:
     return Arriving(stream.columns, stream.ts, numbers, stream.missing)
 
 
-class Buffers:
-    """Tuples of one stream by row: those that may be live, and room behind them.
-
-    Attributes
-    ----------
-    base : int
-        Serial number of row 0.
-    lacking : bool
-        Whether a row may lack a value.
-    """
-
-    def __init__(self, rows: int, terms: int, ranged: bool) -> None:
-        from streamjoin.engines.kernels.flat.live import NEVER
-
-        self.ts = np.full(rows, NEVER, dtype=np.int64)
-        self.numbers = np.zeros(rows, dtype=np.int64)
-        self.values = np.zeros((terms, rows), dtype=np.int64)
-        self.from_values = np.zeros((terms, rows), dtype=np.int64) if ranged else self.values
-        self.to_values = np.zeros((terms, rows), dtype=np.int64) if ranged else self.values
-        self.keys, self.lows, self.highs = (np.zeros(rows, dtype=np.uint32) for _ in range(3))
-        self.missing = np.zeros(rows, dtype=np.bool_)
-        self.base, self.rows, self.lacking = 0, rows, False
-
-    def moved(self, first: int, end: int, rows: int) -> "Buffers":
-        """Return buffers of so many rows that begin with some of these."""
-        ranged = self.from_values is not self.values
-        new, count = Buffers(rows, len(self.values), ranged), end - first
-        for name in ("ts", "numbers", "missing", "keys", "lows", "highs"):
-            getattr(new, name)[:count] = getattr(self, name)[first:end]
-        for name in ("values", "from_values", "to_values")[: 3 if ranged else 1]:
-            getattr(new, name)[:, :count] = getattr(self, name)[:, first:end]
-        new.base, new.lacking = self.base + first, self.lacking
-        return new
-
-    def append(self, at: int, tuples: Arriving, columns: list[str]) -> int:
-        """Append tuples, not coded yet; return where they end."""
-        end = at + len(tuples.ts)
-        self.ts[at:end] = tuples.ts
-        self.numbers[at:end] = tuples.numbers
-        for term, name in enumerate(columns):
-            column = tuples.columns[name]
-            self.values[term, at:end] = float_bits(column) if column.dtype.kind == "f" else column
-        if tuples.missing is not None:
-            self.lacking = True
-            self.missing[at:end] = tuples.missing
-        elif self.lacking:
-            self.missing[at:end] = False
-        return end
-
-
-class Equalities:
-    """Codes of equalities: low bits while those of the values differ, then a hash."""
-
-    hashed, ranged = True, False
-
-    def __init__(self, terms: int) -> None:
-        self.mixed, self.lowest, self.highest = terms > 1, 1 << 63, -(1 << 63)
-        self.checked = self.mixed
-
-    def code(self, buffers: Buffers, side: int, first: int, end: int) -> bool:
-        """Code rows; return whether all have to be coded anew."""
-        live = _kernels()
-        lowest, highest = live.code_equal(
-            buffers.values, first, end, self.mixed, buffers.keys, buffers.lows, buffers.highs
-        )
-        self.lowest, self.highest = min(self.lowest, lowest), max(self.highest, highest)
-        if self.mixed or self.highest - self.lowest < 1 << CODE_BITS:
-            return False
-        self.mixed = self.checked = True
-        return True
-
-    def recut(self) -> None:
-        """Do nothing: the codes are chosen already."""
-
-
-class BandCodes:
-    """Codes of a band of integers: distances from a value, in units of a power of two."""
-
-    hashed, ranged = False, True
-
-    def __init__(self, below: int, above: int) -> None:
-        self._reach = ((above, below), (below, above))
-        self._lowest, self._highest = 1 << 63, -(1 << 63)
-        self._base, self._top, self._shift = 0, -1, 0
-        self.checked = False
-
-    def code(self, buffers: Buffers, side: int, first: int, end: int) -> bool:
-        """Code rows; return whether all have to be coded anew, as these are out of range."""
-        live = _kernels()
-        lowest, highest = live.reach_of(
-            buffers.values, first, end, *self._reach[side], buffers.from_values, buffers.to_values
-        )
-        self._lowest, self._highest = min(self._lowest, lowest), max(self._highest, highest)
-        if lowest <= highest and (lowest < self._base or highest > self._top):
-            return True
-        live.code_band(
-            buffers.values, buffers.from_values, buffers.to_values, first, end, self._base,
-            self._top, self._shift, buffers.keys, buffers.lows, buffers.highs,
-        )  # fmt: skip
-        return False
-
-    def recut(self) -> None:
-        """Choose codes for all values since the last time, with as much room on both sides."""
-        span = self._highest - self._lowest
-        if span < 0:  # no values: the first ones decide
-            self._base, self._top, self._shift, self.checked = 0, -1, 0, False
-            return
-        self._shift = max(0, span.bit_length() + 1 - CODE_BITS)
-        codes = 1 << (CODE_BITS + self._shift)
-        self._base = max(-(1 << 63), self._lowest - (codes - span) // 2)
-        self._top = min((1 << 63) - 1, self._base + codes - 1)
-        self.checked = self._shift > 0
-        self._lowest, self._highest = 1 << 63, -(1 << 63)
-
-
 class _Columns:
     """Both streams' buffers as an index takes them."""
 
-    def __init__(self, r: Buffers, s: Buffers, coding: "Equalities | BandCodes") -> None:
+    def __init__(self, r: Buffers, s: Buffers, coding: Equalities | BandCodes) -> None:
         from streamjoin.engines.kernels.flat.joining import Terms
         from streamjoin.engines.kernels.flat.plans import Keys
 
@@ -234,19 +121,25 @@ class FlatSession(Session):
     """
 
     def __init__(
-        self, job: Job, coding: "Equalities | BandCodes", times: "Times", min_shared: int
+        self, job: Job, coding: Equalities | BandCodes, times: "Times", min_shared: int
     ) -> None:
         self._coding, self._times, self._min_shared = coding, times, min_shared
         self._inner, self._threads = job.order == "inner", job.threads
         self._max_batch = int(job.knobs["batch"])
         terms = job.predicate.terms
         self._names = ([term.r_column for term in terms], [term.s_column for term in terms])
+        texts = any(
+            stream.held(name).dtype.kind == "O"
+            for stream, names in zip((job.r, job.s), self._names, strict=True)
+            for name in names
+        )
+        self._dictionary = Dictionary() if texts else None
         self._live, self._batch = [0, 0], 0
         self._buffers = [Buffers(1, len(names), coding.ranged) for names in self._names]
         self._at: Kept | None = None
         self._index = self._make_room(Kept((0, 0), (0, 0)), (job.r.rows, job.s.rows))
         ends = [
-            buffers.append(0, as_arriving(stream), names)
+            buffers.append(0, in_words(as_arriving(stream), self._dictionary), names)
             for buffers, stream, names in zip(
                 self._buffers, (job.r, job.s), self._names, strict=True
             )
@@ -307,7 +200,7 @@ class FlatSession(Session):
     def _append(self, side: int, at: int, stream: Arriving) -> int:
         """Append tuples and code them; code all tuples anew where the codes do not go on."""
         buffers = self._buffers[side]
-        end = buffers.append(at, stream, self._names[side])
+        end = buffers.append(at, in_words(stream, self._dictionary), self._names[side])
         if self._coding.code(buffers, side, at, end):
             self._code_all()
         elif stream.missing is not None:
@@ -353,6 +246,13 @@ class FlatSession(Session):
             for each, first, end, tuples in zip(self._buffers, *kept, live, strict=True)
         ]
         times = self._times._replace(r_ts=buffers[0].ts, s_ts=buffers[1].ts)
+        if self._dictionary is not None:
+            self._dictionary.limit_to(
+                [
+                    each.values[:, : end - first]
+                    for each, first, end in zip(buffers, *kept, strict=True)
+                ]
+            )
         columns = _Columns(buffers[0], buffers[1], self._coding)
         if (live, batch) == before:
             index = self._index

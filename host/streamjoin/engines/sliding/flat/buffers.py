@@ -1,0 +1,56 @@
+"""Tuples of a live join by row, and what an index compares of them."""
+
+import numpy as np
+
+from streamjoin.engines.codes import float_bits
+from streamjoin.engines.session import Arriving
+
+
+class Buffers:
+    """Tuples of one stream by row: those that may be live, and room behind them.
+
+    Attributes
+    ----------
+    base : int
+        Serial number of row 0.
+    lacking : bool
+        Whether a row may lack a value.
+    """
+
+    def __init__(self, rows: int, terms: int, ranged: bool) -> None:
+        from streamjoin.engines.kernels.flat.live import NEVER
+
+        self.ts = np.full(rows, NEVER, dtype=np.int64)
+        self.numbers = np.zeros(rows, dtype=np.int64)
+        self.values = np.zeros((terms, rows), dtype=np.int64)
+        self.from_values = np.zeros((terms, rows), dtype=np.int64) if ranged else self.values
+        self.to_values = np.zeros((terms, rows), dtype=np.int64) if ranged else self.values
+        self.keys, self.lows, self.highs = (np.zeros(rows, dtype=np.uint32) for _ in range(3))
+        self.missing = np.zeros(rows, dtype=np.bool_)
+        self.base, self.rows, self.lacking = 0, rows, False
+
+    def moved(self, first: int, end: int, rows: int) -> "Buffers":
+        """Return buffers of so many rows that begin with some of these."""
+        ranged = self.from_values is not self.values
+        new, count = Buffers(rows, len(self.values), ranged), end - first
+        for name in ("ts", "numbers", "missing", "keys", "lows", "highs"):
+            getattr(new, name)[:count] = getattr(self, name)[first:end]
+        for name in ("values", "from_values", "to_values")[: 3 if ranged else 1]:
+            getattr(new, name)[:, :count] = getattr(self, name)[:, first:end]
+        new.base, new.lacking = self.base + first, self.lacking
+        return new
+
+    def append(self, at: int, tuples: Arriving, columns: list[str]) -> int:
+        """Append tuples, not coded yet; return where they end."""
+        end = at + len(tuples.ts)
+        self.ts[at:end] = tuples.ts
+        self.numbers[at:end] = tuples.numbers
+        for term, name in enumerate(columns):
+            column = tuples.columns[name]
+            self.values[term, at:end] = float_bits(column) if column.dtype.kind == "f" else column
+        if tuples.missing is not None:
+            self.lacking = True
+            self.missing[at:end] = tuples.missing
+        elif self.lacking:
+            self.missing[at:end] = False
+        return end
