@@ -14,6 +14,9 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 .PHONY: help setup setup-tests compare bench test test-all check fmt lint stress sim formal verilog synth \
 	bitstream report docs setup-docs site wheel clean
 
+.DEFAULT:
+	@echo "no target $@: make help lists them" >&2; exit 2
+
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
 

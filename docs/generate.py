@@ -4,7 +4,6 @@
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,7 +98,7 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
             yield from parsers(sub)
 
 
-def arguments(parser: argparse.ArgumentParser) -> list[tuple[object, ...]]:
+def arguments(parser: Any) -> list[tuple[object, ...]]:
     """Return a row for each argument of a command."""
     rows: list[tuple[object, ...]] = []
     for action in parser._actions:
@@ -115,14 +114,7 @@ def arguments(parser: argparse.ArgumentParser) -> list[tuple[object, ...]]:
             name += " (required)" if action.required else ""
         else:
             name = value + (" ..." if action.nargs in {"+", "*"} else "")
-        default = action.default
-        said = default not in (None, False, argparse.SUPPRESS, [], "") and takes
-        words = (action.help or "").replace("%(default)s", str(default)).replace("%%", "%")
-        if said and "default" not in words:
-            words = f"{words}; default {default}" if words else f"default {default}"
-        if action.dest == "threads" and default == os.cpu_count():
-            words = "threads; default: all cores"
-        rows.append((f"`{one_line(name)}`", words))
+        rows.append((f"`{one_line(name)}`", parser._get_formatter().meaning(action)))
     return rows
 
 

@@ -28,6 +28,12 @@ def blocks(page: Path, language: str) -> list[str]:
     return [code for said, code in all_blocks(page) if said == language]
 
 
+def named_file(code: str) -> str:
+    """Return the path that a block's first line names: it is to be saved there; "" if none."""
+    named = re.match(r"(?:#|//) ([\w./-]+\.\w+)\n", code)
+    return named[1] if named else ""
+
+
 def words_of(code: str) -> Iterator[list[str]]:
     """Return each command's words."""
     for line in code.replace("\\\n", " ").splitlines():

@@ -1,6 +1,7 @@
 """What the documentation says holds: code runs, commands parse, generated pages are fresh."""
 
 import ast
+import codeop
 import doctest
 import importlib
 import importlib.util
@@ -17,7 +18,17 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.pages import DEADLINE_S, PAGES, ROOT, SESSIONS, at_its_line, blocks, words_of
+from tests.pages import (
+    DEADLINE_S,
+    PAGES,
+    ROOT,
+    SESSIONS,
+    all_blocks,
+    at_its_line,
+    blocks,
+    named_file,
+    words_of,
+)
 
 import streamjoin
 import streamjoin_datagen
@@ -28,7 +39,7 @@ from streamjoin_common.documents import read_toml
 
 MAX_README_BYTES = 6144
 OTHER_PROGRAMS = {
-    *(".", "pip", "uv", "g++"),
+    *(".", "pip", "uv", "g++", "jupyter"),
     *("spark-submit", "lint-imports", "import-linter", "pytest"),
 }
 """Programs that pages show and whose words are not ours to check."""
@@ -64,6 +75,32 @@ def modules() -> Iterator[ModuleType]:
 def test_python_in_the_documentation_runs(page: Path) -> None:
     for code in blocks(page, "python"):
         exec(compile(at_its_line(code, page), str(page), "exec"), {})
+
+
+def refused_at_the_prompt(code: str) -> str:
+    """Return what Python's prompt says against lines that are pasted, "" if it takes them all."""
+    compile_command = codeop.CommandCompiler()
+    typed: list[str] = []
+    for line in [*code.splitlines(), ""]:
+        typed.append(line)
+        try:
+            complete = compile_command("\n".join(typed), symbol="single") is not None
+        except SyntaxError as error:
+            return f"{line!r}: {error.msg}"
+        typed = [] if complete else typed
+    return "\n".join(typed)
+
+
+def test_python_in_the_documentation_can_be_pasted_at_the_prompt() -> None:
+    assert refused_at_the_prompt("if True:\n    x = 1\ny = 2\n")
+    assert refused_at_the_prompt("if True:\n    x = 1\n\n    y = 2\n")
+    for page in PAGES:
+        for language, code in all_blocks(page):
+            if language in {"python", "py"} and not named_file(code):
+                assert refused_at_the_prompt(code) == "", page
+            elif language == "python":
+                before = page.read_text().partition(f"```python\n{code}")[0]
+                assert re.search(r"\b[Ss]ave\b", before.rpartition("```")[2]), (page, code[:40])
 
 
 def test_the_readme_shows_python() -> None:
@@ -205,6 +242,23 @@ def test_the_generated_pages_are_what_the_code_says() -> None:
     spec.loader.exec_module(generate)
     for name, page in generate.PAGES.items():
         assert (ROOT / "docs" / name).read_text() == page(), f"{name}: type  make docs"
+
+
+@pytest.mark.parametrize("words", [["join"], ["compare"], ["advise"], ["hw", "synth"]])
+def test_help_says_of_every_flag_what_the_reference_says(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit):
+        parse([*words, "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text()
+    section = re.split(rf"^#+ streamjoin {' '.join(words)}$", page, flags=re.MULTILINE)[1]
+    rows = re.findall(r"^\| `(.*)` \| (.*) \|$", re.split(r"^##", section, flags=re.M)[0], re.M)
+    assert len(rows) > 10
+    for flag, meaning in rows:
+        assert meaning.replace("\\|", "|"), flag
+        assert meaning.replace("\\|", "|") in shown, flag
 
 
 def test_the_reference_of_python_has_every_public_name() -> None:

@@ -183,3 +183,9 @@ def test_the_wheel_alone_runs_the_main_verbs(version: str, wheel: Path, tmp_path
             (tmp_path / "p").mkdir()
             (tmp_path / "pairs.parquet").rename(tmp_path / "p" / "pairs.parquet")
     assert run("venv/bin/python", "-c", TRIED) == (0, "joined\n")
+
+
+def test_make_says_that_there_is_no_such_target() -> None:
+    done = subprocess.run(["make", "seutp"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("no target seutp: make help lists them\n")

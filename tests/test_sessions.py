@@ -1,13 +1,21 @@
 """What the tutorial, the how-tos and the notebooks show runs, from the first step to the last."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.pages import DEADLINE_S, ROOT, SESSIONS, all_blocks, at_its_line, blocks, words_of
+from tests.pages import (
+    DEADLINE_S,
+    ROOT,
+    SESSIONS,
+    all_blocks,
+    at_its_line,
+    blocks,
+    named_file,
+    words_of,
+)
 
 from streamjoin.bench import claims, experiments, suites
 from streamjoin.cli import main
@@ -20,12 +28,6 @@ BOARD_NOTEBOOK = "streamjoin"
 
 SLOW_SESSIONS = {"own-experiment", "cluster"}
 """Those that start Spark."""
-
-
-def named_file(code: str) -> str:
-    """Return the path that a block's first line names, "" if it is no file's."""
-    named = re.match(r"(?:#|//) ([\w./-]+\.\w+)\n", code)
-    return named[1] if named else ""
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

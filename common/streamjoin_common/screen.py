@@ -272,7 +272,11 @@ def print_table(
     lines, dropped = table_lines(headings, rows, columns(), numeric, droppable)
     _write(lines)
     if dropped:
-        sys.stderr.write(f"a wider screen, or --json, shows also: {', '.join(dropped)}\n")
+        whole = max(map(display_width, table_lines(headings, rows, sys.maxsize, numeric)[0]))
+        sys.stderr.write(
+            f"not shown in {columns()} columns: {', '.join(dropped)}; "
+            f"COLUMNS={whole} or --json shows all\n"
+        )
 
 
 def print_paragraph(text: str, indent: int = 0) -> None:
@@ -292,3 +296,4 @@ def _write(lines: Sequence[str]) -> None:
         plain = text.replace("─", "-").encode(encoding, "backslashreplace")
         text = plain.decode(encoding)
     sys.stdout.write(text)
+    sys.stdout.flush()  # where both go to one file, what standard error says follows its table

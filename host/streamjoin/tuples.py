@@ -7,7 +7,7 @@ before S, then position.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,41 @@ NO_ROW = -1
 
 DIGEST_STEP_PAIRS = 1 << 20
 """Pairs mixed at once: what a digest needs beside the pairs stays within some megabytes."""
+
+
+class Clock(NamedTuple):
+    """What sentences about arrival times call them: the column, and whether it holds dates."""
+
+    name: str = "ts"
+    dated: bool = False
+
+    @property
+    def column(self) -> str:
+        """The column's name, in quotes where it is no plain word."""
+        return self.name if self.name.isidentifier() else repr(self.name)
+
+    def shown(self, us: int) -> str:
+        """Write an arrival time in microseconds, a date as ISO 8601 has it.
+
+        Examples
+        --------
+        >>> Clock("seen", True).shown(1_714_557_780_000_000), Clock().shown(60)
+        ('2024-05-01T10:03:00', '60')
+        """
+        if not self.dated:
+            return str(us)
+        return str(np.datetime64(int(us), "us")).removesuffix(".000000")
+
+    def back(self, row: int, before_us: int, us: int) -> str:
+        """Say that the time of a row is before the one of the row before it."""
+        return (
+            f"{self.column} goes back at row {row}, from {self.shown(before_us)} to "
+            f"{self.shown(us)}"
+        )
+
+
+CLOCK = Clock()
+"""Of arrival times that have no other name."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +82,8 @@ class Stream:
         What each row is called in results; None where it is called by its position.
     late : int
         Tuples that arrived too late to be among the rows.
+    clock : Clock
+        What errors call the arrival times.
 
     Raises
     ------
@@ -61,6 +98,7 @@ class Stream:
     missing: NDArray[np.bool_] | None = None
     numbers: Int64s | None = None
     late: int = 0
+    clock: Clock = CLOCK
 
     in_memory: ClassVar[bool] = True
     """Whether columns and arrival times are here; false of a relation in a store."""
@@ -74,8 +112,8 @@ class Stream:
         if len(self.ts) > 1 and (falls := self.ts[1:] < self.ts[:-1]).any():
             row = int(np.flatnonzero(falls)[0]) + 1
             raise InputError(
-                f"{self.source}: ts goes back at row {row}, from {self.ts[row - 1]} to "
-                f"{self.ts[row]}: sort the input by ts, or give a lateness"
+                f"{self.source}: {self.clock.back(row, self.ts[row - 1], self.ts[row])}: sort the "
+                f"input by {self.clock.column}, or give a lateness"
             )
 
     @property

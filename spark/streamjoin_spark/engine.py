@@ -84,7 +84,7 @@ class SparkEngine(Engine):
     def unusable(self) -> str | None:
         """Say so where PySpark or Java is missing."""
         if not find_spec("pyspark"):
-            return not_installed("pyspark")
+            return not_installed("pyspark", needed_by="the engine spark")
         from streamjoin_datagen.errors import GenerationError
         from streamjoin_datagen.session.java import find_java
 

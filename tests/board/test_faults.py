@@ -225,7 +225,7 @@ def test_where_pynq_is_missing_a_sentence_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynq", None)
     with pytest.raises(
-        UnavailableError, match=r"pynq is not installed: .*pip install '\.\[board\]'"
+        UnavailableError, match=r"pynq is not installed, .*: type pip install '\.\[board\]'"
     ):
         PynqDevice(bitstream(PRESETS["tiny"]))
 

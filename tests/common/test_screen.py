@@ -53,7 +53,12 @@ def test_a_narrow_screen_drops_columns_in_order_and_says_so(
     shown = capsys.readouterr()
     assert "second" not in shown.out
     assert "first" in shown.out
-    assert shown.err == "a wider screen, or --json, shows also: second\n"
+    assert shown.err == "not shown in 30 columns: second; COLUMNS=37 or --json shows all\n"
+    monkeypatch.setenv("COLUMNS", "37")
+    print_table(
+        ["name", "first\nof all", "second", "third"], [row], (), ("second", "first\nof all")
+    )
+    assert capsys.readouterr().err == ""
 
 
 def test_a_row_that_fits_no_way_is_a_stack_of_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -302,3 +302,14 @@ def test_files_are_advised_on_as_their_join_would_choose(
     ):
         assert main(["advise", *given]) == 2
         assert sentence in capsys.readouterr().err
+
+
+def test_latency_is_a_goal_of_the_studys_tree_alone() -> None:
+    times = {"k": np.arange(9), "ts": np.arange(9) * 1000}
+    told = sj.advise(times, times, on="k", window="time:1s", arrival="replay")
+    assert told.goal == "throughput"
+    assert str(told).startswith(f"{told.engine}, for throughput:\n- an arrival meets")
+    assert f"<b>{told.engine}</b>" in told._repr_html_()
+    with pytest.raises(InputError, match=r"^goal latency has an effect .*alone: drop goal$"):
+        sj.advise(times, times, on="k", window="time:1s", arrival="replay", goal="latency")
+    assert sj.advise(times, times, on="k", arrival="replay", goal="latency").goal == "latency"

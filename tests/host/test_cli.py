@@ -42,7 +42,7 @@ MISTAKES = {
     "a misspelt ts": (["--on", "k", "--ts", "Ts"], {}, "no arrival column 'Ts'; it has k, x, y, z"),
     "a misspelt flag": (["--on", "k", "--ouput", "p"], {}, "did you mean --output?; see streamjo"),
     "a misspelt order": (["--on", "k", "--order", "iner"], {}, "did you mean inner?"),
-    "a misspelt knob": (["--on", "k", "--set", "bach=7"], {}, "it has batch: did you mean batch?"),
+    "a misspelt knob": (["--on", "k", "--set", "bach=7"], {}, "simd: did you mean batch?"),
     "an empty folder": (["--on", "k"], {"r": "folder"}, "folder: the folder holds no Parquet file"),
     "a CSV of semicolons": (["--on", "k"], {"r": "semicolons.csv"}, "are separated by ';' and mus"),
     "a missing S column": (["--on", "x=nothere"], {}, "no column 'nothere'"),
@@ -257,7 +257,10 @@ def test_an_engine_that_cannot_run_here_says_why(
     monkeypatch.setattr("streamjoin.engines.base.find_spec", lambda _: None)
     assert main(["engines", "kang"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "usable here no: Numba is not installed: type pip install numba" in shown
+    assert (
+        "usable here no: Numba is not installed, which every compiled engine needs: type pip"
+        in shown
+    )
 
 
 @pytest.mark.parametrize(

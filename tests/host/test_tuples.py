@@ -1,10 +1,12 @@
 """Streams, arrival order, digest and difference."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import streamjoin as sj
 from streamjoin import tuples
 from streamjoin.errors import InputError
 from streamjoin.tuples import Pairs, Stream, arrival_order, arrival_positions
@@ -83,3 +85,21 @@ def test_time_must_not_go_back() -> None:
 def test_columns_must_have_the_streams_length() -> None:
     with pytest.raises(InputError, match="column 'k' has 3 rows and ts 2"):
         Stream({"k": np.zeros(3)}, np.array([1, 4]), "here")
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_times_that_go_back_are_named_and_shown_as_the_user_wrote_them(as_frame: bool) -> None:
+    seen = np.array(["2024-05-01T10:03", "2024-05-01T09:58:00.5"], "datetime64[ms]")
+    s: object = {"k": np.arange(2), "seen": seen}
+    s = pa.table(s) if as_frame else s
+    r = {"k": np.arange(2), "due at": np.array([4, 3])}
+    back = "goes back at row 1, from 2024-05-01T10:03:00 to 2024-05-01T09:58:00.500000"
+    with pytest.raises(InputError, match=rf"^s: seen {back}: sort the input by seen, or "):
+        sj.join({"k": np.arange(2), "ts": seen[::-1]}, s, on="k", ts="ts=seen")
+    with pytest.raises(InputError, match=r"^r: 'due at' goes back at row 1, from 4 to 3: sort "):
+        sj.join(r, s, on="k", ts="due at=seen")
+    with (
+        pytest.raises(InputError, match=rf"^s: seen {back}: push in order of seen, or "),
+        sj.StreamJoiner(on="k", ts="ts=seen") as joiner,
+    ):
+        joiner.push_s(s)

@@ -4,6 +4,7 @@ A second tree covers what the study excludes: sliding windows, band predicates, 
 """
 
 from dataclasses import dataclass
+from html import escape
 from typing import Literal, get_args
 
 from streamjoin.advise import sliding
@@ -13,6 +14,8 @@ from streamjoin.advise.thresholds import NEVER, Thresholds
 from streamjoin.engines import catalog
 from streamjoin.engines.base import Engine
 from streamjoin.engines.job import Job
+from streamjoin.errors import InputError
+from streamjoin_common.spelling import argument
 
 Goal = Literal["throughput", "latency"]
 
@@ -49,6 +52,15 @@ class Advice:
     reasons: tuple[str, ...]
     features: Features | sliding.SlidingFeatures
     goal: str
+
+    def __str__(self) -> str:
+        """Return the advice in sentences: the engine, then why."""
+        return "\n".join([f"{self.engine}, for {self.goal}:", *(f"- {r}" for r in self.reasons)])
+
+    def _repr_html_(self) -> str:
+        """Return the same as a notebook shows it."""
+        reasons = "".join(f"<li>{escape(reason)}</li>" for reason in self.reasons)
+        return f"<p><b>{escape(self.engine)}</b>, for {self.goal}:</p><ul>{reasons}</ul>"
 
 
 def walk(
@@ -139,7 +151,8 @@ def advise(job: Job, goal: str | None = None, sample_tuples: int = SAMPLE_TUPLES
     job : Job
         Inputs, predicate, window, threads, arrival and speedup.
     goal : str, optional
-        ``"throughput"`` or ``"latency"``; by default latency for a replay.
+        ``"throughput"`` or ``"latency"``; by default latency for a replay that the study's tree
+        covers.
     sample_tuples : int
         Maximum tuples of each stream's sample.
 
@@ -147,8 +160,19 @@ def advise(job: Job, goal: str | None = None, sample_tuples: int = SAMPLE_TUPLES
     -------
     Advice
         The engine, reasons and features.
+
+    Raises
+    ------
+    InputError
+        If the goal is latency and the tree is the second one, which knows throughput alone.
     """
     if not covers(job):
+        if goal == "latency":
+            raise InputError(
+                f"{argument('goal')} latency has an effect on equalities under windows all and "
+                "tumbling whose results have no order; other joins are advised for throughput "
+                f"alone: drop {argument('goal')}"
+            )
         met = sliding.measure(job, min(sliding.SAMPLE_TUPLES, sample_tuples // 2))
         engine, reasons = sliding.walk(met, job.threads)
         return Advice(engine, reasons, met, "throughput")

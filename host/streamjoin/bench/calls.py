@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from streamjoin.errors import MismatchError, StreamJoinError
 from streamjoin.inputs.files import arrow
 from streamjoin.tuples import Pairs
+from streamjoin_common.installed.checks import not_installed
 
 SEED = 1
 OWN = ("auto", "npj", "prj")
@@ -217,7 +218,7 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = str(args.threads)
     if not find_spec("pyarrow"):
-        sys.exit("streamjoin: bench calls needs pyarrow: type pip install pyarrow")
+        sys.exit(f"streamjoin: {not_installed('pyarrow', needed_by='bench calls')}")
     arrow().set_cpu_count(args.threads)
     for name in args.cases:
         try:

@@ -42,7 +42,7 @@ OTHER_VERBS = {
     "data": "generates or imports a workload with Spark",
     "spark-join": "joins files of any size on Spark, one machine or a cluster",
     "spark-stream": "joins streams of files on Spark as they arrive, exactly once",
-    "hw": "the hardware side: verilog, manifest, model, simulate",
+    "hw": "the hardware designs: simulate, animate, synthesize, prove, build bitstreams",
 }
 
 EXTRAS = {"hw": "hw", "data": "datagen", "spark-join": "datagen", "spark-stream": "datagen"}
@@ -68,6 +68,19 @@ example:
 """
 
 
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Writes a flag's meaning and, where the words do not say it, its default."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        words = action.help or ""
+        unsaid = action.nargs == 0 or action.default in (None, False, argparse.SUPPRESS, [], "")
+        return words if unsaid or "default" in words else f"{words}; default %(default)s"
+
+    def meaning(self, action: argparse.Action) -> str:
+        """Return what help says of a flag, in one line."""
+        return " ".join(self._expand_help(action).split()) if action.help else ""
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence, with what was probably meant."""
 
@@ -82,6 +95,9 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             known.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         return known
+
+    def _get_formatter(self) -> HelpFormatter:
+        return HelpFormatter(prog=self.prog)  # whatever a verb's own parser would use
 
     def format_help(self) -> str:
         """Return the help, the description folded where the screen is narrow."""
@@ -329,16 +345,13 @@ def _parser(arguments: list[str]) -> Parser:
         prog="streamjoin",
         description="Stream joins on multicore CPUs and FPGAs that give the same exact answer.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, help="show the version")
     parser.add_argument("--debug", action="store_true", help="show a traceback with an error")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     chosen = _verb(arguments)
     for name, summary in {**OWN_VERBS, **OTHER_VERBS}.items():
-        sub = verbs.add_parser(
-            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        sub = verbs.add_parser(name, help=summary)
         if name == chosen:  # only the chosen verb's module is imported
             verb = _load(name)
             sub.description = verb.help

@@ -1,7 +1,6 @@
 """``streamjoin advise``: which engine suits a workload, and why."""
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +36,21 @@ class AdviseVerb:
         options.add_predicate(parser)
         parser.add_argument("--window", help="default that of the workload; of files, all")
         options.add_arrivals(parser)
-        cores = os.cpu_count() or 1
-        parser.add_argument("--threads", type=int, default=cores, help=f"default {cores}")
+        options.add_threads(parser)
         parser.add_argument(
             "--arrival",
             choices=("replay", "instant"),
             help="default: replay where there are arrival times; that of join is instant",
         )
-        parser.add_argument("--speedup", type=float, default=1.0, help="of the replay")
-        parser.add_argument("--goal", choices=GOALS, help="default: latency where tuples arrive")
+        parser.add_argument(
+            "--speedup", type=float, default=1.0, help="a replay runs X times faster"
+        )
+        parser.add_argument(
+            "--goal",
+            choices=GOALS,
+            help="default: latency for a replay of an equality under windows all and tumbling, "
+            "else throughput; other joins, as of sliding windows, know throughput alone",
+        )
         parser.add_argument(
             "--calibrate",
             action="store_true",

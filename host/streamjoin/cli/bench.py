@@ -68,7 +68,9 @@ class BenchVerb:
         complete(
             name, lambda _: ["list", "all", "claims", *OWN_TABLES, *experiments.names()], files=True
         )
-        parser.add_argument("--size", choices=experiments.SIZES, default="quick")
+        parser.add_argument(
+            "--size", choices=experiments.SIZES, default="quick", help="of the experiment's points"
+        )
         parser.add_argument(
             "--threads",
             type=int,
@@ -80,7 +82,9 @@ class BenchVerb:
             metavar="RUN",
             help="default runs/bench/NAME-SIZE; claims: a page in Markdown",
         )
-        parser.add_argument("--data", type=Path, default=DATA, metavar="DIR")
+        parser.add_argument(
+            "--data", type=Path, default=DATA, metavar="DIR", help="where workloads are made"
+        )
         parser.add_argument("--force", action="store_true", help=FORCE_HELP)
         parser.add_argument("--json", action="store_true", help="print the records as JSON")
 

@@ -1,7 +1,6 @@
 """``streamjoin compare``: several engines side by side."""
 
 import argparse
-import os
 from pathlib import Path
 
 from streamjoin.bench.workloads import DEFAULT_ROUNDS
@@ -45,10 +44,10 @@ class CompareVerb:
             type=Path,
             default=comparison.DEFAULT_DATA,
             metavar="DIR",
-            help="where a suite's workloads are made; default runs/workloads",
+            help="where a suite's workloads are made",
         )
         parser.add_argument("--rounds", type=int, help=f"measured rounds; default {DEFAULT_ROUNDS}")
-        parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+        options.add_threads(parser)
         options.add_max_pairs(parser)
         parser.add_argument("--force", action="store_true", help=options.FORCE_HELP)
         parser.add_argument("--json", action="store_true", help="print the records as JSON")

@@ -99,10 +99,20 @@ def add_arrivals(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """Add ``--threads``."""
+    cores = os.cpu_count() or 1
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=cores,
+        help="threads that an engine may use; default: all cores",
+    )
+
+
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say how to run."""
-    cores = os.cpu_count() or 1
-    parser.add_argument("--threads", type=int, default=cores, help=f"default {cores}, all cores")
+    add_threads(parser)
     parser.add_argument(
         "--arrival",
         choices=("instant", "replay"),

@@ -1,7 +1,6 @@
 """``streamjoin rate``: the highest arrival rate that engines sustain."""
 
 import argparse
-import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,12 +35,13 @@ class RateVerb:
         """Add the verb's flags."""
         parser.epilog = EPILOG
         parser.add_argument("what", type=Path, metavar="DIR", help="a workload folder")
-        engines = parser.add_argument("--engines", metavar="A,B,...", required=True)
+        engines = parser.add_argument(
+            "--engines", metavar="A,B,...", required=True, help="engines to measure"
+        )
         options.complete_engines(engines, listed=True)
         parser.add_argument("--window", help="instead of the workload's own")
         options.add_predicate(parser)
-        cores = os.cpu_count() or 1
-        parser.add_argument("--threads", type=int, default=cores, help=f"default {cores}")
+        options.add_threads(parser)
         parser.add_argument(
             "--precision",
             type=float,

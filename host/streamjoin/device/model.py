@@ -33,6 +33,7 @@ from streamjoin_common.contract import (
     result_layout,
     tuple_layout,
 )
+from streamjoin_common.installed.checks import not_installed
 
 RESULTS_AT_ONCE = 1 << 16
 CYCLES_AT_ONCE = 200_000
@@ -46,7 +47,7 @@ def unusable() -> str | None:
     """Return why no model can be used here, or None."""
     if entry_points(group="streamjoin.models"):
         return None
-    return "no model builder is installed: type pip install 'streamjoin[hw]'"
+    return not_installed("amaranth", needed_by="the backend model")
 
 
 def build(params: DesignParams, report: Report) -> Path:

@@ -28,8 +28,8 @@ def unusable() -> str | None:
     """Return why no board can be used here, or None."""
     if find_spec("pynq") is None:
         return (
-            "pynq is not installed: on a PYNQ board type  pip install '.[board]'  in a checkout, "
-            "in PYNQ's environment"
+            "pynq is not installed, which the backend pynq needs: type pip install '.[board]' in a "
+            "checkout on a PYNQ board, in PYNQ's environment"
         )
     return None
 

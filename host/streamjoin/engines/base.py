@@ -104,7 +104,7 @@ class Knob:
 
 def without_numba() -> str | None:
     """Return why compiled kernels cannot run here, or None if they can."""
-    return None if find_spec("numba") else not_installed("numba")
+    return None if find_spec("numba") else not_installed("numba", needed_by="every compiled engine")
 
 
 class Engine(ABC):

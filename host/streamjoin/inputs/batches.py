@@ -29,7 +29,7 @@ from streamjoin.inputs.mappings import given_arrivals, given_column
 from streamjoin.inputs.payload import take
 from streamjoin.inputs.sources import Arrays, Later
 from streamjoin.inputs.strings import Strings
-from streamjoin.tuples import Int64s, Stream
+from streamjoin.tuples import Clock, Int64s, Stream
 from streamjoin_common.callers import warn_caller
 from streamjoin_common.language.arrivals import ArrivalColumn
 
@@ -64,6 +64,8 @@ class Batch(NamedTuple):
         All columns, for looking rows up.
     hint : str or None
         What the user is warned of: arrival times that look like another unit's.
+    clock : Clock
+        What errors call the arrival times.
     """
 
     columns: Mapping[str, NDArray[Any] | Strings]
@@ -72,6 +74,7 @@ class Batch(NamedTuple):
     missing: Missing
     table: Any
     hint: str | None = None
+    clock: Clock = Clock()
 
     def take(self, selected: NDArray[Any] | slice) -> "Batch":
         """Return the tuples of these row numbers, or of this slice."""
@@ -107,7 +110,7 @@ class Batch(NamedTuple):
             ts = np.zeros(self.rows, dtype=np.int64)
             return Stream(self.columns, ts, source, self.table, self.missing)
         if lateness_us is None or in_order(self.ts) is None:
-            return Stream(self.columns, self.ts, source, self.table, self.missing)
+            return Stream(self.columns, self.ts, source, self.table, self.missing, clock=self.clock)
         kept = np.flatnonzero(~beyond(self.ts, lateness_us))
         order = in_order(self.ts[kept])
         numbers = kept if order is None else kept[order]
@@ -221,10 +224,13 @@ def from_arrow(table: "pa.Table", columns: list[str], arrival: ArrivalColumn, so
     name = require_columns(table.column_names, columns, arrival, source)
     columns_by_name = {name: arrow_column(pa, table.column(name), name, source) for name in columns}
     ts = hint = None
+    clock = Clock()
     if name is not None:
         ts = arrow_arrivals(pa, table.column(name), name, source, arrival.unit)
-        hint = _hint(ts, arrival, source, pa.types.is_integer(table.column(name).type))
-    return _batch(columns_by_name, ts, table.num_rows, table, hint)
+        kind = table.column(name).type
+        hint = _hint(ts, arrival, source, pa.types.is_integer(kind))
+        clock = Clock(name, pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+    return _batch(columns_by_name, ts, table.num_rows, table, hint)._replace(clock=clock)
 
 
 def from_arrays(
@@ -234,9 +240,11 @@ def from_arrays(
     name = require_columns(list(data), columns, arrival, source)
     columns_by_name = {name: given_column(data[name], name, source) for name in columns}
     ts = hint = None
+    clock = Clock()
     if name is not None:
-        ts, counted = given_arrivals(data[name], name, source, arrival.unit)
-        hint = _hint(ts, arrival, source, counted)
+        ts, kind = given_arrivals(data[name], name, source, arrival.unit)
+        hint = _hint(ts, arrival, source, kind == "counted")
+        clock = Clock(name, kind == "dated")
     rows = {column: len(array) for column, (array, _) in columns_by_name.items()}
     if name is not None and ts is not None:
         rows[name] = len(ts)
@@ -244,7 +252,9 @@ def from_arrays(
         listed = ", ".join(f"{column!r} {count}" for column, count in rows.items())
         raise InputError(f"{source}: the columns have different lengths, in rows: {listed}")
     count = next(iter(rows.values()))
-    return _batch(columns_by_name, ts, count, Arrays(data, source, count), hint)
+    return _batch(columns_by_name, ts, count, Arrays(data, source, count), hint)._replace(
+        clock=clock
+    )
 
 
 def _hint(ts: Int64s, arrival: ArrivalColumn, source: str, counted: bool) -> str | None:

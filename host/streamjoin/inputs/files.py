@@ -10,6 +10,7 @@ from streamjoin import memory
 from streamjoin.errors import InputError, UnavailableError, in_one_line
 from streamjoin.inputs.csv import read_csv, refuse_other_marks
 from streamjoin_common import decoded
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.suggestions import did_you_mean
 
@@ -41,7 +42,7 @@ def arrow() -> Any:
         import pyarrow
     except ImportError:
         raise UnavailableError(
-            "pyarrow is not installed here: give NumPy arrays through the Python interface"
+            f"{not_installed('pyarrow', needed_by='reading files')}, or give NumPy arrays in Python"
         ) from None
     return pyarrow
 

@@ -51,15 +51,21 @@ def _exact(values: list[Any] | tuple[Any, ...], name: str, source: str) -> NDArr
     return array
 
 
-def given_arrivals(values: Any, name: str, source: str, unit: str | None) -> tuple[Int64s, bool]:
-    """Take a mapping's arrival times, and say whether they are integers."""
+def given_arrivals(values: Any, name: str, source: str, unit: str | None) -> tuple[Int64s, str]:
+    """Take a mapping's arrival times, and say what they are: counted, dated, or else "".
+
+    Integers are counted, times since 1970 dated.
+    """
     column = _by_arrow(values, name, source)
     if column is None:
-        counted = np.asarray(values).dtype.kind in "iu"
-        return numpy_arrivals(values, name, source, unit), counted
+        kind = {"i": "counted", "u": "counted", "M": "dated"}.get(np.asarray(values).dtype.kind, "")
+        return numpy_arrivals(values, name, source, unit), kind
     pa = arrow()
     times = arrow_arrivals(pa, column, name, source, unit)
-    return times, bool(pa.types.is_integer(column.type))
+    if pa.types.is_integer(column.type):
+        return times, "counted"
+    dated = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
+    return times, "dated" if dated else ""
 
 
 def _by_arrow(values: Any, name: str, source: str) -> Any:

@@ -19,7 +19,7 @@ from streamjoin.live.held import Book, Held, Owed, State
 from streamjoin.live.layout import Layout
 from streamjoin.live.payload import Payload, Rows, as_table, joined_rows, own_table
 from streamjoin.live.quick import Form
-from streamjoin.tuples import Int64s
+from streamjoin.tuples import Clock, Int64s
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.durations import MAX_US
 from streamjoin_common.language.windows import Window
@@ -68,6 +68,7 @@ class Side:
         self.late_us = lateness_us or 0
         self._lateness_us = lateness_us
         self.form: Form | None = None
+        self._clock = Clock()
 
     @property
     def state(self) -> State:
@@ -109,6 +110,7 @@ class Side:
             arrival = replace(arrival, unit=arrival.unit or "us")
         batch = as_batch(data, self._columns, arrival, self.name)
         check_times(batch.columns, self.name)
+        self._clock = batch.clock
         missing = None if batch.missing is None else batch.missing.copy()
         if holds_nothing(batch.columns, batch.missing):
             missing = np.ones(batch.rows, dtype=np.bool_)
@@ -171,8 +173,9 @@ class Side:
         if back.size:
             row = int(back[0])
             raise InputError(
-                f"{self.name}: ts goes back at row {self.state.pushed + row}, from {before[row]} "
-                f"to {ts[row]}: push in order of ts, or give a lateness"
+                f"{self.name}: "
+                f"{self._clock.back(self.state.pushed + row, before[row], ts[row])}: "
+                f"push in order of {self._clock.column}, or give a lateness"
             )
 
     def _types_with(self, batch: Batch) -> Types | None:

@@ -40,7 +40,9 @@ class DuckDbStore(batches.SelectingStore):
 
     def __init__(self, location: Path, projection: Projection, table: str | None = None) -> None:
         if not find_spec("duckdb"):
-            raise UnavailableError(not_installed("duckdb", extra="stores"))
+            raise UnavailableError(
+                not_installed("duckdb", needed_by="a store duckdb", extra="stores")
+            )
         self._connection: Any = None
         super().__init__(location, projection, table)
 

@@ -45,7 +45,7 @@ CONNECT_S = 5
 MAX_CONNECT_S = 20
 """Maximum seconds for all of them."""
 
-NO_DRIVER = not_installed("adbc-driver-postgresql")
+NO_DRIVER = not_installed("adbc-driver-postgresql", needed_by="a store postgres")
 
 
 class PostgresStore(batches.SelectingStore):

@@ -308,4 +308,4 @@ def _require(package: str) -> Any:
     try:
         return import_module(package)
     except ModuleNotFoundError:
-        raise UnavailableError(not_installed(package)) from None
+        raise UnavailableError(not_installed(package, needed_by=f"to_{package}")) from None

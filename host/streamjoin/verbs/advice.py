@@ -85,7 +85,8 @@ def advise(
     speedup : float
         Of the replay.
     goal : str, optional
-        ``"throughput"`` or ``"latency"``; by default latency where tuples arrive.
+        ``"throughput"`` or ``"latency"``; by default latency for a replay of an
+        equality under the windows ``all`` and tumbling; other joins know throughput alone.
     ts, ts_unit : str, optional
         Of both inputs, as ``sj.join`` takes them; a workload has its own.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from html import escape
 from pathlib import Path
 from typing import Any, overload
 
@@ -68,6 +69,10 @@ class Compared:
             rows.append([*shown, "-" if rate is None else f"{rate:,.0f}"])
         lines, _ = table_lines(headings, rows, columns(), {"pairs", "whole call", "tuples/s"})
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the same table as a notebook shows it."""
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 @overload

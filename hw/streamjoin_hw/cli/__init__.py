@@ -224,7 +224,9 @@ def _configure_bitstream(action: argparse.ArgumentParser) -> None:
 class HardwareVerb:
     """The verb ``hw`` of the ``streamjoin`` command."""
 
-    help = "Verilog, manifest, model, simulation and proofs of a design"
+    help = (
+        "Simulates, animates, measures, synthesizes, proves a design; writes Verilog, bitstreams."
+    )
 
     _CONFIGURE = MappingProxyType(
         {

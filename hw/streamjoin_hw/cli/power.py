@@ -42,9 +42,7 @@ def configure(action: argparse.ArgumentParser) -> None:
         ("--tuples", int, 1001, "COUNT", "of the input, beside those that fill the windows"),
         ("--seed", int, 1, "SEED", "of the input"),
     ):
-        action.add_argument(
-            flag, type=kind, default=default, metavar=name, help=f"{help_line} ({default:g})"
-        )
+        action.add_argument(flag, type=kind, default=default, metavar=name, help=help_line)
     action.add_argument("--json", action="store_true", help="print the record as JSON")
     action.add_argument(
         "--out", metavar="DIR", help=f"write the record ({RECORD_NAME}) and the page ({PAGE_NAME})"

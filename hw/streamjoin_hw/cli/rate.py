@@ -44,7 +44,7 @@ def configure(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--tuples", type=int, metavar="COUNT", help="of each run (50000; 20480 where cores scan)"
     )
-    action.add_argument("--seed", type=int, default=1, metavar="SEED", help="default 1")
+    action.add_argument("--seed", type=int, default=1, metavar="SEED", help="of the input")
     action.add_argument("--json", action="store_true", help="print JSON")
 
 

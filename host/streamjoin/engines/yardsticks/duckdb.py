@@ -42,7 +42,9 @@ class DuckDb(Engine):
 
     def unusable(self) -> str | None:
         """Say so where DuckDB is not installed."""
-        return None if find_spec("duckdb") else not_installed("duckdb")
+        return (
+            None if find_spec("duckdb") else not_installed("duckdb", needed_by="the engine duckdb")
+        )
 
     def prepare(self, job: Job, report: Report) -> Any:
         """Copy the columns into native tables, and return the connection that holds them."""

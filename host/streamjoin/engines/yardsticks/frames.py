@@ -88,7 +88,11 @@ class DataFrameEngine(Engine):
 
     def unusable(self) -> str | None:
         """Say so where the library is not installed."""
-        return None if find_spec(self.package) else not_installed(self.package)
+        return (
+            None
+            if find_spec(self.package)
+            else not_installed(self.package, needed_by=f"the engine {self.name}")
+        )
 
     def prepare(self, job: Job, report: Report) -> Tables:
         """Make the native tables."""

@@ -256,7 +256,7 @@ def draw_rows(
     for index, (row, heading) in enumerate(zip(rows, headings(rows), strict=True)):
         if heading:
             with tagged(figure, "row-head", index):
-                axes.axhspan(top, top + HEADING_PX, facecolor=sentinel("paper"), zorder=0.8)
+                _cover(axes, top, HEADING_PX)
                 put_text(
                     figure,
                     (0, top + HEADING_PX / 2),
@@ -272,7 +272,7 @@ def draw_rows(
         with tagged(figure, "row", index):
             if format_.narrow:
                 # Words stand above the drawing here: no grid line may cross them.
-                axes.axhspan(top, top + heads_px[index], facecolor=sentinel("paper"), zorder=0.8)
+                _cover(axes, top, heads_px[index])
                 middle = top + heads_px[index] + 4 + BAR_PX / 2
                 label_y, room_px = top + 11, format_.width_px - value_px - 14
             value_y = label_y if format_.narrow else middle
@@ -283,6 +283,18 @@ def draw_rows(
         places.append((top, top + heights[index], middle))
         top += heights[index]
     return figure
+
+
+def _cover(axes: Axes, top_px: float, height_px: float) -> None:
+    """Cover the lines behind words, and the half of the first line that is outside the axes."""
+    axes.axhspan(
+        top_px,
+        top_px + height_px,
+        xmin=-0.02,
+        facecolor=sentinel("paper"),
+        zorder=0.8,
+        clip_on=False,
+    )
 
 
 def _put_words(

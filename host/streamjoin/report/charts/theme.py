@@ -42,7 +42,7 @@ PALETTE: dict[str, tuple[str, str]] = {
     "build_or_sort": ("#9fcbe8", "#245a80"),
     "merge": ("#e3b3d0", "#733b5e"),
     "probe": ("#9ed6bf", "#1c6349"),
-    "other_phase": ("#ecebe4", "#2e3237"),
+    "other_phase": ("#bdb6a3", "#6d675a"),
 }
 
 SERIES_COLOURS = tuple(name for name in PALETTE if name.startswith("series"))
