@@ -235,7 +235,7 @@ SUITE_MISTAKES = [
     ),
     (
         'name = "a"\n[[workload]]\nkind = "band"\nseed = 1\nspeed = 1',
-        "workload 1: key must be one of kind, seed, name, params, window, how, engines, rounds, "
+        "workload 1: key must be one of kind, seed, name, params, window, how, order, engines, rounds, "
         "threads, arrival, speedup, knobs, not 'speed'",
     ),
     (
