@@ -235,8 +235,8 @@ SUITE_MISTAKES = [
     ),
     (
         'name = "a"\n[[workload]]\nkind = "band"\nseed = 1\nspeed = 1',
-        "workload 1: key must be one of kind, seed, name, params, window, how, order, engines, rounds, "
-        "threads, arrival, speedup, knobs, not 'speed'",
+        "workload 1: key must be one of kind, seed, name, params, window, how, order, engines, "
+        "rounds, threads, arrival, speedup, knobs, not 'speed'",
     ),
     (
         'name = "a"\n[[workload]]\nkind = "flights"\n[[workload]]\nkind = "flights"',
