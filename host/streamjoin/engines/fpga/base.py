@@ -89,8 +89,8 @@ class FpgaEngine(Engine):
             self._check_count_window(job.window, params)
         if isinstance(job.window, TimeWindow) and job.end_us - job.start_us > MAX_SPAN_US:
             raise UnsupportedError(
-                f"{self.name}: the input spans {(job.end_us - job.start_us) / 1e6:.0f} s and the "
-                f"design's {TIMESTAMP_BITS}-bit timestamps {MAX_SPAN_US / 1e6:.0f} s: join a part "
+                f"{self.name}: the input spans {job.end_us - job.start_us:,} us and the "
+                f"design's {TIMESTAMP_BITS}-bit timestamps {MAX_SPAN_US:,} us: join a part "
                 "of it at a time"
             )
 
