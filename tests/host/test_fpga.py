@@ -93,7 +93,8 @@ def test_times_are_counted_from_the_first_arrival(forward: str) -> None:
 
 def test_an_input_that_lasts_too_long_is_refused_in_a_sentence() -> None:
     r, s = cases.stream("r", [0], [1]), cases.stream("s", [(1 << 32) - 1], [1])
-    with pytest.raises(UnsupportedError, match="the input spans 4,294,967,295 us and the design's 32-bit"):
+    spans = "the input spans 4,294,967,295 us and the design's 32-bit"
+    with pytest.raises(UnsupportedError, match=spans):
         outcome_of(ENGINE, r, s, cases.EQUI, parse_window("time:1s"))
 
 
