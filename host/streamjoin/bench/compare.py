@@ -75,12 +75,12 @@ class RightResults:
             return self._kept[key]
         began = time.perf_counter()
         expected = verify.expected(job, on_progress)
-        found = expected, time.perf_counter() - began
+        right = expected, time.perf_counter() - began
         if len(expected.rows) <= MAX_KEPT_PAIRS:
             while self._kept and self._pairs + len(expected.rows) > MAX_KEPT_PAIRS:
                 del self._kept[next(iter(self._kept))]
-            self._kept[key] = found
-        return found
+            self._kept[key] = right
+        return right
 
     @property
     def _pairs(self) -> int:

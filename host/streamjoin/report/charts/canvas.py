@@ -205,21 +205,21 @@ CLIP_SLACK_PX = 1.0
 
 def _without_idle_clips(body: str) -> str:
     """Drop the clipping of what lies inside its rectangle: that is most of the text of a chart."""
-    rectangles = {found[1]: tuple(map(float, found.groups()[1:])) for found in _CLIP.finditer(body)}
+    rectangles = {match[1]: tuple(map(float, match.groups()[1:])) for match in _CLIP.finditer(body)}
 
-    def unclipped(found: re.Match[str]) -> str:
-        if found["path"] is not None:
-            clip, numbers = found["of_path"], re.findall(_NUMBER, found["path"])
+    def unclipped(match: re.Match[str]) -> str:
+        if match["path"] is not None:
+            clip, numbers = match["of_path"], re.findall(_NUMBER, match["path"])
         else:
-            clip = found["of_marks"]
-            numbers = re.findall(rf' [xy]="({_NUMBER})"', found["marks"])
+            clip = match["of_marks"]
+            numbers = re.findall(rf' [xy]="({_NUMBER})"', match["marks"])
         x, y, width, height = rectangles.get(clip, (0.0, 0.0, -1e9, -1e9))
         inside = all(
             -CLIP_SLACK_PX <= float(number) - (y if index % 2 else x)
             <= (height if index % 2 else width) + CLIP_SLACK_PX
             for index, number in enumerate(numbers)
         )  # fmt: skip
-        return found[0].replace(f' clip-path="url(#{clip})"', "", 1) if inside else found[0]
+        return match[0].replace(f' clip-path="url(#{clip})"', "", 1) if inside else match[0]
 
     body = _CLIPPED.sub(unclipped, body)
     for clip in rectangles:

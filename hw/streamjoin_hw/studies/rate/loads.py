@@ -155,7 +155,7 @@ def widths(params: DesignParams, load: Load) -> dict[str, int]:
     0, but for :func:`is_band`, where a band holds as many tuples of a window as a tuple owes
     matches, and the reference query.
     """
-    found: dict[str, int] = {}
+    widths: dict[str, int] = {}
     for index, term in enumerate(params.terms):
         if term.kind is not TermKind.BAND:
             continue
@@ -163,8 +163,8 @@ def widths(params: DesignParams, load: Load) -> dict[str, int]:
         if load.keys == "reference":
             is_float = term.type is KeyType.FLOAT32
             width = int(np.float32(REFERENCE_WIDTH).view(np.uint32)) if is_float else 10
-        found |= {f"band_lo{index}": width, f"band_hi{index}": width}
-    return found
+        widths |= {f"band_lo{index}": width, f"band_hi{index}": width}
+    return widths
 
 
 def _drawn(rng: np.random.Generator, load: Load, domain: int, count: int, zipf: bool) -> Any:
