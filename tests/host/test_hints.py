@@ -97,7 +97,7 @@ def test_a_column_name_without_its_argument_is_answered() -> None:
 
 def test_a_comparison_shows_its_table() -> None:
     shown = repr(sj.compare(R, S, "npj,prj", on="k", rounds=1))
-    assert [line.split()[-4:-1] for line in shown.splitlines()[2:]] == [
+    assert [line.split()[3:6] for line in shown.splitlines()[2:]] == [
         ["npj", "ok", "2"],
         ["prj", "ok", "2"],
     ]

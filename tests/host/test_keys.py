@@ -153,6 +153,20 @@ def rows(result: Any) -> list[tuple[int, int]]:
     return sorted(zip(result.r_rows.tolist(), result.s_rows.tolist(), strict=True))
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_live_join_compares_whole_numbers_with_decimals(order: tuple[int, int]) -> None:
+    keys = [
+        pa.table({"k": pa.array([Decimal("1.00"), Decimal("2.50")], pa.decimal128(19, 2))}),
+        pa.table({"k": pa.array([100, 1, 250, 2])}),
+    ]
+    with sj.StreamJoiner(on="k", window="all") as joiner:
+        joiner.push_r(keys[order[0]])
+        joiner.push_s(keys[order[1]])
+        joiner.end()
+        met = [rows(each) for each in joiner.results()]
+    assert met == [[(0, 1) if order[0] == 0 else (1, 0)]]
+
+
 @settings(max_examples=25, deadline=None)
 @given(both=sides(), engine=st.sampled_from(["npj", "prj", "mpass", "oracle", "duckdb", "kang"]))
 def test_keys_of_every_type_are_equal_as_in_python(

@@ -118,7 +118,8 @@ def test_an_interrupted_duckdb_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) 
             pass
 
     engine = catalog.get("duckdb")
-    monkeypatch.setattr(engine, "prepare", lambda job, report: Interrupted())
+    for name in ("prepare", "hand_over"):
+        monkeypatch.setattr(engine, name, lambda job, report: Interrupted())
     one = (cases.stream(name, [0], [1]) for name in ("r", "s"))
     with pytest.raises(KeyboardInterrupt):
         run.run(engine, run.complete(engine, Job(*one, cases.EQUI, parse_window("all")), {}))

@@ -190,10 +190,14 @@ class Rounds:
             self._book.turn(progress=progress._replace(opened=True))
             return False
         names = (self._asked.predicate.r_columns, self._asked.predicate.s_columns)
-        self._words = (
-            all(types[0][name].kind in "iu" for name in names[0]),
-            all(types[1][name].kind in "iu" for name in names[1]),
+        agreed = self._types()
+        wanted = targets(*agreed, self._asked.predicate, ("r", "s"))
+        r_words, s_words = (
+            # What is compared with decimals, though of integers itself, is scaled before.
+            all(of_side[name].kind in "iu" and to[name].kind in "iu" for name in of_names)
+            for of_side, to, of_names in zip(agreed, wanted, names, strict=True)
         )
+        self._words = (r_words, s_words)
         r_state = r_state._replace(
             window=None, payload=appended(r_state, held[0] if len(held[0].ts) else None)
         )
