@@ -37,8 +37,9 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-FIRST = ("tests/datagen/", "tests/spark/", "tests/test_board.py", "sim_tests/")
-"""What begins first: Spark, whose session is then one worker's, and the longest single tests."""
+FIRST = ("tests/datagen/", "tests/spark/", "tests/test_board.py", "sim_tests/", "tests/hw/")
+"""What begins first: Spark, whose session is then one worker's, and the longest single tests, so
+that short ones are left for the end."""
 
 
 @pytest.hookimpl(trylast=True)
