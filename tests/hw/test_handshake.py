@@ -75,6 +75,25 @@ def run_kept(params: DesignParams, make: Callable[[Join], Sequence[Callable[[Any
         raise
 
 
+def resets(
+    reset: Signal, abandoned: Workload, cuts: Sequence[int], wait_cycles: int = 1
+) -> Callable[[Any, Join], Awaitable[None]]:
+    """Return what resets a design after so many tuples; it waits so many cycles a tuple before."""
+
+    async def first(ctx: Any, join: Join) -> None:
+        for cut in cuts:
+            await set_up(ctx, join, abandoned)
+            await give(ctx, join.i, beats_of(abandoned)[:cut], pauses(cut, 0.0))
+            await ctx.tick().repeat(wait_cycles * cut)
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            assert not ctx.get(join.o.valid), f"a result outlived a reset after {cut} tuples"
+            await ctx.tick().until(join.idle)
+
+    return first
+
+
 async def nothing_first(_ctx: Any, _join: Join) -> None:
     """Do nothing before the inputs."""
 
@@ -243,17 +262,6 @@ def test_a_reset_in_the_middle_leaves_an_empty_design(stall: float) -> None:
     params = DesignParams(cores=2, segment_tuples=4, lanes=2, terms=EQUI, payload_bits=10)
     abandoned = random_workload(params, rng, 40, domain=2)
     reset = Signal()
-
-    async def resets(ctx: Any, join: Join) -> None:
-        for cut in range(1, 14):
-            await set_up(ctx, join, abandoned)
-            await give(ctx, join.i, beats_of(abandoned)[:cut], pauses(cut, 0.0))
-            await ctx.tick().repeat(2 * cut)
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
-            assert not ctx.get(join.o.valid), f"a result outlived a reset after {cut} tuples"
-            await ctx.tick().until(join.idle)
-
     workload = random_workload(params, rng, 60, domain=2)
-    run_inputs(params, [workload], 0.2, stall, first=resets, reset=reset)
+    first = resets(reset, abandoned, range(1, 14), 2)
+    run_inputs(params, [workload], 0.2, stall, first=first, reset=reset)

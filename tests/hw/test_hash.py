@@ -9,7 +9,7 @@ import pytest
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data
 from tests.hw.checks import give, pauses, simulate, spread
-from tests.hw.test_handshake import STALLS, beats_of, run_inputs, set_up
+from tests.hw.test_handshake import STALLS, beats_of, resets, run_inputs, set_up
 
 from streamjoin_common.contract import DesignParams, KeyType, Term, TermKind
 from streamjoin_common.contract.presets import EQUI
@@ -102,20 +102,9 @@ def test_a_reset_in_the_middle_leaves_an_empty_design(timestamp_bits: int) -> No
     params = design(8, 2, timestamp_bits=timestamp_bits)
     abandoned = random_workload(params, rng, 60, domain=2)
     reset = Signal()
-
-    async def resets(ctx: Any, join: Join) -> None:
-        for cut in range(1, 12):
-            await set_up(ctx, join, abandoned)
-            await give(ctx, join.i, beats_of(abandoned)[:cut], pauses(cut, 0.0))
-            await ctx.tick().repeat(cut)
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
-            assert not ctx.get(join.o.valid), f"a result outlived a reset after {cut} tuples"
-            await ctx.tick().until(join.idle)
-
     workload = random_workload(params, rng, 90, domain=2)
-    run_inputs(params, [workload], 0.2, 0.3, first=resets, reset=reset)
+    first = resets(reset, abandoned, range(1, 12))
+    run_inputs(params, [workload], 0.2, 0.3, first=first, reset=reset)
 
 
 def test_names_of_before_a_reset_that_look_young_give_nothing() -> None:

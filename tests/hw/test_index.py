@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import Signal
 from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
-from tests.hw.test_handshake import STALLS, beats_of, load_splitters, run_inputs, set_up
+from tests.hw.test_handshake import STALLS, beats_of, load_splitters, resets, run_inputs, set_up
 
 from streamjoin_common.contract import (
     DesignParams,
@@ -168,20 +168,9 @@ def test_a_reset_in_the_middle_leaves_an_empty_design() -> None:
     params = design(8, 4, 8, timestamp_bits=12)
     abandoned = random_workload(params, rng, 40, domain=2)
     reset = Signal()
-
-    async def resets(ctx: Any, join: Join) -> None:
-        for cut in (1, 7, 14):
-            await set_up(ctx, join, abandoned)
-            await give(ctx, join.i, beats_of(abandoned)[:cut], pauses(cut, 0.0))
-            await ctx.tick().repeat(cut)
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
-            assert not ctx.get(join.o.valid), f"a result outlived a reset after {cut} tuples"
-            await ctx.tick().until(join.idle)
-
     workload = random_workload(params, rng, 50, domain=2)
-    run_inputs(params, [workload], 0.2, 0.3, first=resets, reset=reset)
+    first = resets(reset, abandoned, (1, 7, 14))
+    run_inputs(params, [workload], 0.2, 0.3, first=first, reset=reset)
 
 
 def test_a_code_lies_in_the_bucket_that_its_splitters_say() -> None:

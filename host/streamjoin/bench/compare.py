@@ -51,6 +51,7 @@ SHOWN = (
 
 MAX_KEPT_PAIRS = 1 << 24
 """Maximum pairs of the right results that are kept for points on the same data and window."""
+
 SPREADS = ("total_s", "total_cpu_s", "wall_s", "cpu_s", "throughput_tuples_per_s")
 
 ShowProgress = Callable[[str], AbstractContextManager[ProgressCallback]]
@@ -109,7 +110,7 @@ class _Entrant:
     """One engine on one workload, with what its rounds gave."""
 
     join: ResolvedJoin
-    call: "_Call"
+    call: _Call
     prepared: Prepared | None = None
     error: str | None = None
     status: str = "ok"

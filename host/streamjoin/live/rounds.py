@@ -193,7 +193,7 @@ class Rounds:
         agreed = self._types()
         wanted = targets(*agreed, self._asked.predicate, ("r", "s"))
         r_words, s_words = (
-            # What is compared with decimals, though of integers itself, is scaled before.
+            # Integers that are compared with decimals are scaled first.
             all(of_side[name].kind in "iu" and to[name].kind in "iu" for name in of_names)
             for of_side, to, of_names in zip(agreed, wanted, names, strict=True)
         )

@@ -39,12 +39,17 @@ RAM_STYLES = {"registers": "registers", "lutram": "distributed", "bram": "block"
 """What synthesis tools call each kind of memory, in the attribute ``ram_style``."""
 
 
+def memory_of(kind: str, shape: data.Layout | int, depth: int) -> Any:
+    """Make an empty memory of a kind (``window_memory``) that synthesis tools are asked for."""
+    style = RAM_STYLES.get(kind)
+    attributes = {} if style is None else {"ram_style": style}
+    return Memory(shape=shape, depth=depth, init=[], attrs=attributes)
+
+
 def lane_memory(params: DesignParams, shape: data.StructLayout) -> Any:
     """Make the memory of one lane of a segment, of the kind that the design asks for."""
-    style = RAM_STYLES.get(params.window_memory)
-    attributes = {} if style is None else {"ram_style": style}
     # At least two words: a memory without address bits is no memory to some tools.
-    return Memory(shape=shape, depth=max(2, params.segment_words), init=[], attrs=attributes)
+    return memory_of(params.window_memory, shape, max(2, params.segment_words))
 
 
 class SegmentRing(Component):

@@ -4,16 +4,13 @@ Slot number ``row * lanes + lane``, one memory for each lane, so that ``lanes`` 
 cycle wherever in the ring they are, if no two of them share a lane.
 """
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.hash.index import ring_bits, sequence_bits
-from streamjoin_hw.rtl.memory import RAM_STYLES
+from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.streams import Component, View, payload_of
 
 
@@ -35,12 +32,6 @@ def lane_of(params: DesignParams, slot: Value) -> Value:
 def row_of(params: DesignParams, slot: Value) -> Value:
     """Return a slot's row."""
     return slot[lane_bits(params) : ring_bits(params)]
-
-
-def _memory(params: DesignParams, shape: data.Layout, depth: int) -> Any:
-    style = RAM_STYLES.get(params.window_memory)
-    attributes = {} if style is None else {"ram_style": style}
-    return Memory(shape=shape, depth=depth, init=[], attrs=attributes)
 
 
 class Ring(Component):
@@ -94,7 +85,7 @@ class Ring(Component):
         params = self.params
         kept = data.StructLayout({"body": self.body, "link": sequence_bits(params)})
         for lane in range(params.lanes):
-            memory = _memory(params, kept, 1 << row_bits(params))
+            memory = memory_of(params.window_memory, kept, 1 << row_bits(params))
             m.submodules[f"lane{lane}"] = memory
             write, read = memory.write_port(), memory.read_port()
             mine = lane_of(params, self.slot) == lane if lane_bits(params) else True
@@ -188,7 +179,9 @@ class Span(Component):
         """Look at the end of the tuple at the tail."""
         bits = self.params.timestamp_bits
         layout = data.StructLayout({"end": bits})
-        m.submodules.ends = memory = _memory(self.params, layout, self.params.ring_tuples)
+        m.submodules.ends = memory = memory_of(
+            self.params.window_memory, layout, self.params.ring_tuples
+        )
         write, read = memory.write_port(), memory.read_port()
         entered, is_new = payload_of(layout), Signal()
         slot = ring_bits(self.params)

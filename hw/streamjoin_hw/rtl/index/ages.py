@@ -4,7 +4,6 @@ from typing import Any
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
@@ -14,7 +13,7 @@ from streamjoin_hw.rtl.index.layouts import (
     ring_bits,
     sequence_bits,
 )
-from streamjoin_hw.rtl.memory import RAM_STYLES
+from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.streams import Component, View
 
 
@@ -83,13 +82,7 @@ class Ages(Component):
         bits, slot = self.params.timestamp_bits, ring_bits(self.params)
         times = {"end": bits} if bits else {}
         kept = data.StructLayout({"position": position_layout(self.params), **times})
-        style = RAM_STYLES.get(self.params.window_memory)
-        memory: Any = Memory(
-            shape=kept,
-            depth=self.params.ring_tuples,
-            init=[],
-            attrs={} if style is None else {"ram_style": style},
-        )
+        memory: Any = memory_of(self.params.window_memory, kept, self.params.ring_tuples)
         m.submodules.memory = memory
         write = memory.write_port()
         read = memory.read_port(transparent_for=(write,))

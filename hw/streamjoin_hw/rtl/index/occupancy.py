@@ -70,7 +70,7 @@ class Occupancy(Component):
         super().__init__(
             {
                 "clear": In(1),
-                "clearing": Out(1, init=1),  # type: ignore[call-arg]
+                "clearing": Out(1, init=1),  # type: ignore[call-arg]  # known at run time
                 "look": In(word_bits(params)),
                 "used": Out(data.ArrayLayout(params.bucket_slots, params.ways)),
                 "spreads": Out(data.ArrayLayout(spread, params.ways)),

@@ -4,7 +4,6 @@ from typing import Any
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
@@ -15,7 +14,7 @@ from streamjoin_hw.rtl.index.layouts import (
     rows_of,
     word_bits,
 )
-from streamjoin_hw.rtl.memory import RAM_STYLES
+from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.streams import Component, View
 
 
@@ -62,16 +61,11 @@ class Words(Component):
         """Build the memories."""
         m = Module()
         params = self.params
-        style = RAM_STYLES.get(params.window_memory)
-        attributes = {} if style is None else {"ram_style": style}
         slots = params.bucket_slots
         for bank, row in enumerate(rows_of(params, self.word)):
             for slot in range(slots):
-                memory: Any = Memory(
-                    shape=self.body,
-                    depth=params.buckets // params.ways,
-                    init=[],
-                    attrs=attributes,
+                memory: Any = memory_of(
+                    params.window_memory, self.body, params.buckets // params.ways
                 )
                 m.submodules[f"slot{bank}_{slot}"] = memory
                 write, read = memory.write_port(), memory.read_port()

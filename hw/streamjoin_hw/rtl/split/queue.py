@@ -4,11 +4,10 @@ from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import RAM_STYLES
+from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.streams import Component
 
 
@@ -62,9 +61,7 @@ class Queue(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the memory; it reads ahead, so that the first payload is always there."""
         m = Module()
-        style = RAM_STYLES.get(self.window_memory)
-        attributes = {} if style is None else {"ram_style": style}
-        memory: Any = Memory(shape=self.layout, depth=self.places, init=[], attrs=attributes)
+        memory: Any = memory_of(self.window_memory, self.layout, self.places)
         m.submodules.memory = memory
         write = memory.write_port()
         read = memory.read_port(transparent_for=(write,))

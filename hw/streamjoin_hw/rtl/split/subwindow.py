@@ -4,12 +4,11 @@ from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.memory import RAM_STYLES, lane_bits
+from streamjoin_hw.rtl.memory import lane_bits, memory_of
 from streamjoin_hw.rtl.split.layouts import (
     body_layout,
     key_layout,
@@ -194,15 +193,11 @@ class SubWindow(Component):
     def _memories(self, m: Module, head: dict[str, Signal], stores: Signal) -> None:
         """Build one memory of keys a lane, and the one of payloads."""
         params = self.params
-        style = RAM_STYLES.get(params.window_memory)
-        attributes = {} if style is None else {"ram_style": style}
         entering = signal_of(self.key)
         for name in self.key.members:
             m.d.comb += entering[name].eq(self.enter[name])
         for lane in range(params.lanes):
-            memory: Any = Memory(
-                shape=self.key, depth=ring_words(params), init=[], attrs=attributes
-            )
+            memory: Any = memory_of(params.window_memory, self.key, ring_words(params))
             m.submodules[f"lane{lane}"] = memory
             write, read = memory.write_port(), memory.read_port()
             m.d.comb += [
@@ -215,7 +210,7 @@ class SubWindow(Component):
         # Lanes that are no power of two leave addresses unused.
         used = 0 if params.lanes == 1 else lane_bits(params)
         depth = ring_words(params) << used
-        payloads: Any = Memory(shape=params.payload_bits, depth=depth, init=[], attrs=attributes)
+        payloads: Any = memory_of(params.window_memory, params.payload_bits, depth)
         m.submodules.payloads = payloads
         write, read = payloads.write_port(), payloads.read_port()
         m.d.comb += [
