@@ -11,7 +11,7 @@ import pytest
 from tests.host.commands import running, words
 
 import streamjoin
-from streamjoin.cli import main
+from streamjoin.cli import AGAIN_S, main
 
 
 @pytest.mark.timeout(120)
@@ -66,6 +66,24 @@ def test_a_signal_whose_exception_is_lost_still_ends_the_run(
 
     assert running(monkeypatch, work) == status
     assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_a_lost_signal_is_not_repeated_inside_the_hook_that_repeats_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = threading.Thread.start
+
+    def slowly(thread: threading.Thread) -> None:
+        start(thread)
+        threading.Event().wait(4 * AGAIN_S)
+
+    def work() -> None:
+        Lost(signal.SIGTERM)
+        threading.Event().wait(30)
+        raise AssertionError("the signal was lost")
+
+    monkeypatch.setattr(threading.Thread, "start", slowly)
+    assert running(monkeypatch, work) == 143
 
 
 def test_a_second_signal_does_not_cut_the_clean_up_short(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -201,6 +202,8 @@ def _terminable() -> Iterator[None]:
         yield
         return
 
+    main = threading.get_ident()
+
     def repeat(lost: "sys.UnraisableHookArgs") -> None:
         number = {_TerminatedError: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(
             lost.exc_type
@@ -208,10 +211,18 @@ def _terminable() -> Iterator[None]:
         if number is None:
             show(lost)
             return
-        main = threading.main_thread().ident
-        again = threading.Timer(AGAIN_S, signal.pthread_kill, (main, number))
-        again.daemon = True
-        again.start()
+        left = False
+
+        def send() -> None:
+            time.sleep(AGAIN_S)
+            while not left:  # what is raised inside this hook would be lost again
+                time.sleep(AGAIN_S)
+            signal.pthread_kill(main, number)
+
+        try:
+            threading.Thread(target=send, daemon=True).start()
+        finally:
+            left = True
 
     before = signal.signal(signal.SIGTERM, _terminate)
     show, sys.unraisablehook = sys.unraisablehook, repeat
