@@ -41,7 +41,7 @@ MUTATIONS = {
             "a tuple lives a microsecond longer than its window",
         ),
         "host/test_engines.py::test_every_engine_gives_the_oracles_result_on_hard_cases"
-        "[kang-window-edges-equi]",
+        "[kang-window-edges]",
         "surplus",
     ),
     "cores-are-collected-as-they-end": Mutation(
