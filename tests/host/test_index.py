@@ -224,17 +224,27 @@ def windowed(job: Job) -> list[tuple[int, int]]:
     return sorted(pairs)
 
 
-@pytest.mark.parametrize("threads", [2, 3, 6])
-@pytest.mark.parametrize("keys", ["uniform", "shifting", "few"])
+MERGES = (("1/16", 1, 1500), ("1", 8, 16_384), ("1/4", 3, 700))
+"""Ratios of merges, tuples of a task and of a batch."""
+
+
+@pytest.mark.parametrize(
+    ("threads", "keys", "merges"),
+    [  # each two of the three meet
+        (threads, keys, [MERGES[(row + column + step) % 3] for step in (0, 1)])
+        for row, threads in enumerate((2, 3, 6))
+        for column, keys in enumerate(("uniform", "shifting", "few"))
+    ],
+)
 @pytest.mark.parametrize("name", ["ibwj-im", "ibwj-pim"])
 def test_threads_that_merge_and_wait_for_one_another_lose_nothing(
-    name: str, keys: str, threads: int
+    name: str, threads: int, keys: str, merges: list[tuple[str, int, int]]
 ) -> None:
     engine, rows = catalog.get(name), 9_000
     r, s = streams_of(keys, rows)
     window = CountWindow(40, 90) if keys == "few" else CountWindow(2000, 900)
     right = oracle.join(r, s, BAND, window)
-    for ratio, task, batch in (("1/16", 1, 1500), ("1", 8, 16_384), ("1/4", 3, 700)):
+    for ratio, task, batch in merges:
         knobs = {"merge_ratio": ratio, "task": task, "batch": batch}
         job = run.complete(engine, Job(r, s, BAND, window, threads=threads), knobs)
         outcome = run.run(engine, job)

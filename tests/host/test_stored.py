@@ -56,13 +56,17 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("window", ["all", "tumbling:1ms"])
+WINDOWS = ["all", "tumbling:1ms"]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_every_store_and_type_of_key_gives_the_oracles_pairs(
     kind: str, engine: str, window: str, tmp_path: Path
 ) -> None:
-    for seed, what in enumerate(CASES[kind]):
+    turn = ENGINES.index(engine) + WINDOWS.index(window)  # types meet each engine, each window
+    for seed, what in list(enumerate(CASES[kind]))[turn % 2 :: 2]:
         rng = np.random.default_rng(seed)
         (folder := tmp_path / what).mkdir()
         r = {"k": keys_of(rng, what, 300), "ts": pa.array(np.sort(rng.integers(0, 5000, 300)))}
