@@ -1,7 +1,9 @@
 """Records for the report's tests: the form of a run, with figures that mean nothing."""
 
 import copy
+import functools
 
+from streamjoin.report import render
 from streamjoin.report.results import group
 
 DIGEST = "0123456789abcdef"
@@ -250,3 +252,9 @@ def semi_stream_run(*values, arrival="instant"):
 def results_of(run):
     """Return the results of a run's first workload."""
     return group(run)[0].results
+
+
+@functools.cache
+def page(*names):
+    """The page of runs of this module, by name: drawing one takes up to a second."""
+    return render([globals()[name]() for name in names])

@@ -108,10 +108,10 @@ def text_of(page):
 
 
 def test_the_verdict_comes_first_and_counts_every_result():
-    page = render([samples.run()])
+    page = samples.page("run")
     assert 'data-verdict="ok"' in page
     assert "All 3 results agree with the oracle." in text_of(page)
-    page = render([samples.mixed_run()])
+    page = samples.page("mixed_run")
     assert "7 of 9 results agree with the oracle; 1 wrong, 1 failed." in text_of(page)
     assert page.index("data-verdict") < page.index("<table")
     assert 'data-verdict="ok"' not in page.split("<table")[0]
@@ -132,13 +132,13 @@ def test_rendering_no_run_is_refused():
 
 
 def test_errors_of_wrong_and_failed_results_are_printed():
-    text = text_of(render([samples.mixed_run()]))
+    text = text_of(samples.page("mixed_run"))
     assert "1 pair is missing, the first (17, 401)." in text
     assert "The merge did not end within 60 s." in text
 
 
 def test_the_page_says_what_was_run_and_how_to_repeat_it():
-    text = text_of(render([samples.mixed_run()]))
+    text = text_of(samples.page("mixed_run"))
     assert (
         "Band join on x=a:10:10 and y=b:10:10 , window count:1024 , of 20 000 R with 20 000 S "
         "tuples; 163 pairs according to the oracle, which took 2.1 s"
@@ -151,7 +151,7 @@ def test_the_page_says_what_was_run_and_how_to_repeat_it():
 
 
 def test_every_row_of_hardware_names_its_clock_and_whether_it_is_assumed():
-    text = text_of(render([samples.mixed_run()]))
+    text = text_of(samples.page("mixed_run"))
     seconds = "Seconds in this row are cycles at"
     assert text.count(f"{seconds} 100 MHz assumed ; simulated, not measured") == 2
     assert text.count(f"{seconds} 61 MHz, post-route timing report") == 1
@@ -161,7 +161,7 @@ def test_every_row_of_hardware_names_its_clock_and_whether_it_is_assumed():
 
 
 def test_simulated_figures_are_ranked_apart_from_measured_ones():
-    text = text_of(render([samples.run()]))
+    text = text_of(samples.page("run"))
     assert "Fastest measured that agrees Beside it, simulated Tuples Pairs" in text
     assert "kang, 400 k tuples/s fpga-handshake, 12.5 M tuples/s 100 MHz assumed" in text
     assert "Beside it, simulated" not in text_of(render([samples.run([samples.record()])]))
@@ -175,7 +175,7 @@ def test_a_board_at_an_assumed_clock_is_not_called_simulated():
 
 
 def test_latencies_of_two_origins_stand_in_two_tables():
-    page = render([samples.run()])
+    page = samples.page("run")
     labels = re.findall(r'aria-label="Engines on band-uniform: ([^"]*)"', page)
     assert [html.unescape(label) for label in labels] == [
         "measured, latency of a match from the run's start",
@@ -236,7 +236,7 @@ def test_the_sentence_on_a_workload_leaves_out_its_kind():
 
 
 def test_throughput_is_defined_up_to_the_end_of_the_run():
-    text = text_of(render([samples.run()]))
+    text = text_of(samples.page("run"))
     assert "from the start to the end of the run: all input taken, all matches out, a" in text
 
 
@@ -248,7 +248,7 @@ def test_a_busy_machine_is_mentioned():
 
 
 def test_the_page_needs_nothing_from_elsewhere():
-    page = render([samples.mixed_run(), samples.run()])
+    page = samples.page("mixed_run", "run")
     namespace = "http://www.w3.org/2000/svg"
     loaded = r"https?://|url\((?!#)|@import|<link|<img|<script src|<iframe|src="
     assert not re.search(loaded, page.replace(namespace, ""))
@@ -262,7 +262,7 @@ def test_the_page_needs_nothing_from_elsewhere():
 
 
 def test_light_and_dark_define_every_variable_that_is_used():
-    page = render([samples.mixed_run()])
+    page = samples.page("mixed_run")
     assert '<meta name="color-scheme" content="light dark">' in page
     light = re.search(r":root \{ color-scheme: light dark; (.*?)\}", page)
     dark = re.search(r"prefers-color-scheme: dark\) \{ :root \{ (.*?)\}", page)
@@ -294,11 +294,11 @@ def test_names_that_look_like_markup_are_shown_as_they_are():
 
 
 def test_the_same_records_give_the_same_page():
-    assert render([samples.mixed_run()]) == render([samples.mixed_run()])
+    assert render([samples.mixed_run()]) == samples.page("mixed_run")
 
 
 def test_every_chart_tells_its_numbers_to_those_who_do_not_see_it():
-    page = render([samples.mixed_run()])
+    page = samples.page("mixed_run")
     charts = re.findall(r"<svg[^>]*>", page)
     labels = [html.unescape(re.search(r'aria-label="([^"]*)"', c)[1]) for c in charts]
     assert all('role="img"' in chart for chart in charts)
@@ -321,9 +321,8 @@ def test_several_runs_are_set_side_by_side():
 
 @pytest.mark.parametrize(("width_px", "dark"), [(390, False), (390, True), (1280, False)])
 def test_a_reader_finds_nothing_to_complain_about(chromium, tmp_path, width_px, dark):
-    measured = measured_in(
-        chromium, render([samples.mixed_run(), samples.run()]), tmp_path, width_px, dark=dark
-    )
+    page = samples.page("mixed_run", "run")
+    measured = measured_in(chromium, page, tmp_path, width_px, dark=dark)
     assert problems(measured) == []
     assert measured["width"] == width_px
     assert measured["paper"] == ("rgb(21, 24, 27)" if dark else "rgb(253, 253, 251)")
@@ -333,7 +332,7 @@ def test_a_reader_finds_nothing_to_complain_about(chromium, tmp_path, width_px, 
 
 @pytest.mark.parametrize("width_px", [390, 1280])
 def test_many_engines_with_long_names_stay_readable(chromium, tmp_path, width_px):
-    page = render([samples.large_run()])
+    page = samples.page("large_run")
     assert problems(measured_in(chromium, page, tmp_path, width_px)) == []
     # Nineteen engines on one workload; a page of several is to stay below 1 MB.
     assert len(page.encode()) < 300_000
@@ -346,9 +345,9 @@ def tables_of(measured, label):
     return [table for table in measured["tables"] if table["label"].startswith(label)]
 
 
-@pytest.mark.parametrize("sample", [samples.mixed_run, samples.large_run])
+@pytest.mark.parametrize("sample", ["mixed_run", "large_run"])
 def test_the_tables_fit_a_wide_window_without_scrolling(chromium, tmp_path, sample):
-    measured = measured_in(chromium, render([sample()]), tmp_path, 1280)
+    measured = measured_in(chromium, samples.page(sample), tmp_path, 1280)
     fitting = [*tables_of(measured, "Engines on"), *tables_of(measured, "Workloads at")]
     assert len(fitting) > 1
     assert [table["hidden"] for table in fitting] == [0] * len(fitting)
@@ -394,7 +393,7 @@ ROW = r'(?s)<tr class="row agrees.*?</tr>'
     ],
 )
 def test_the_measurement_notices_a_faulty_page(chromium, tmp_path, fault, complaint):
-    page = render([samples.run()])
+    page = samples.page("run")
     assert fault(page) != page
     found = problems(measured_in(chromium, fault(page), tmp_path, 1280))
     assert any(re.fullmatch(complaint, sentence) for sentence in found), found
