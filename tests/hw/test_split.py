@@ -123,12 +123,10 @@ def later_tuples(workload: Workload) -> Any:
     return later
 
 
-def inputs(
-    params: DesignParams, *salt: int, longest: int = 60, **choices: Any
-) -> list[Workload]:
+def inputs(params: DesignParams, *salt: int, longest: int = 60, **choices: Any) -> list[Workload]:
     """Draw three inputs."""
     rng = np.random.default_rng([SEED, *salt])
-    return [random_workload(params, rng, tuples, **choices) for tuples in (30, 1, longest)]
+    return [random_workload(params, rng, tuples, **choices) for tuples in (40, 1, longest)]
 
 
 SHAPES = ((1, 4, 3, 1), (1, 1, 1, 2), (3, 4, 2, 4), (4, 5, 1, 2), (5, 3, 3, 3))
