@@ -37,15 +37,27 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-FIRST = ("tests/datagen/", "tests/spark/", "tests/test_board.py", "sim_tests/", "tests/hw/")
-"""What begins first: Spark, whose session is then one worker's, and the longest single tests, so
-that short ones are left for the end."""
+FIRST = (
+    "tests/datagen/",
+    "tests/spark/",
+    "tests/test_board.py",
+    "sim_tests/",
+    "tests/hw/test_proofs.py",
+    "tests/hw/",
+)
+"""What begins first, in this order: Spark, whose session is then one worker's, and the longest
+single tests, so that short ones are left for the end."""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put first what should not be shared out late; the others stay in their order."""
-    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+
+    def turn(item: pytest.Item) -> int:
+        turns = (number for number, start in enumerate(FIRST) if item.nodeid.startswith(start))
+        return next(turns, len(FIRST))
+
+    items.sort(key=turn)
 
 
 def pytest_collection_finish() -> None:

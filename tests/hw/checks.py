@@ -109,12 +109,13 @@ async def take(
     """
     taken: list[Any] = []
     kept = None
+    bits = bits_of(stream)
     for _ in range(patience + 60 * count):
         if len(taken) == count:
             break
         ready = not next(stalls)
         ctx.set(stream.ready, ready)
-        _, _, valid, payload = await ctx.tick().sample(stream.valid, bits_of(stream))
+        _, _, valid, payload = await ctx.tick().sample(stream.valid, bits)
         if valid:
             assert kept in (None, payload), f"an offered payload changed: {kept:#x}, {payload:#x}"
             kept = None if ready else payload

@@ -28,15 +28,7 @@ TABLES = (
 )
 MUTATIONS = {name: mutation for table in TABLES for name, mutation in table.items()}
 
-PRELOADED = [
-    "amaranth.sim",
-    "amaranth.back.verilog",
-    "hypothesis",
-    "streamjoin.bench.compare",
-    "streamjoin.engines.sliding.mergetrees",
-    "streamjoin_datagen.session",
-]
-"""What every test imports and no fault is in: a process forked with them starts in no time."""
+PRELOADED = ["tests.hw.preloaded"]
 
 # Plugins that are not needed take longer to load than most of these tests to run.
 OPTIONS = ["-q", "-p", "no:cacheprovider", "--disable-plugin-autoload", "-p", "pytest_timeout"]

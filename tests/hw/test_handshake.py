@@ -148,7 +148,7 @@ def ends_of(
         for workload, pairs in zip(workloads, expected, strict=True):
             beats: list[int] = []
             while not beats or not beats[-1] >> (2 * bits + TUser.BITS):
-                beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=5000)
+                beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=1500)
             received = [(beat & mask, beat >> bits & mask) for beat in beats[:-1]]
             assert difference(pairs, received) == ""
             assert out_of_order(workload, received) == ""
@@ -180,7 +180,7 @@ def test_random_inputs_are_exact_when_forwarded_at_once(
         forward="fast",
         timestamp_bits=timestamp_bits,
     )
-    workloads = [random_workload(params, rng, tuples) for tuples in (30, 1, 90)]
+    workloads = [random_workload(params, rng, tuples) for tuples in (30, 1, 60)]
     run_inputs(params, workloads, idle, stall)
 
 
@@ -223,9 +223,9 @@ def test_one_key_everywhere_never_overflows_a_fifo(forward: str) -> None:
     """Every word matches and the output nearly stands still: the hold has to work."""
     rng = np.random.default_rng(SEED)
     params = DesignParams(
-        cores=2, segment_tuples=24, lanes=1, terms=EQUI, payload_bits=8, forward=forward
+        cores=2, segment_tuples=16, lanes=1, terms=EQUI, payload_bits=8, forward=forward
     )
-    workload = random_workload(params, rng, 90, domain=1, windows=(48, 48))
+    workload = random_workload(params, rng, 64, domain=1, windows=(32, 32))
     run_inputs(params, [workload], 0.0, 0.8)
 
 

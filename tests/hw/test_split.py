@@ -57,7 +57,7 @@ def run_ordered(
             for workload in workloads:
                 beats: list[int] = []
                 while not beats or not beats[-1] >> (2 * params.payload_bits + TUser.BITS):
-                    beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=5000)
+                    beats += await take(ctx, join.o, 1, pauses(len(beats), stall), patience=600)
                 assert beats.pop() >> 2 * params.payload_bits == 1 << TUser.BITS | 2
                 expected = pairs_under_mask(workload, masked)
                 check(workload, expected, beats, order if interval == 1 else "outer", stars=stars)
@@ -123,10 +123,10 @@ def later_tuples(workload: Workload) -> Any:
     return later
 
 
-def inputs(params: DesignParams, *salt: int, **choices: Any) -> list[Workload]:
+def inputs(params: DesignParams, *salt: int, longest: int = 60, **choices: Any) -> list[Workload]:
     """Draw three inputs."""
     rng = np.random.default_rng([SEED, *salt])
-    return [random_workload(params, rng, tuples, **choices) for tuples in (40, 1, 90)]
+    return [random_workload(params, rng, tuples, **choices) for tuples in (40, 1, longest)]
 
 
 SHAPES = ((1, 4, 3, 1), (1, 1, 1, 2), (3, 4, 2, 4), (4, 5, 1, 2), (5, 3, 3, 3))
@@ -149,15 +149,15 @@ def test_random_inputs_are_exact_and_in_order(
 @pytest.mark.parametrize("order", ORDERS)
 def test_dense_results_are_exact_and_in_order(order: str) -> None:
     params = design(cores=2, segment_tuples=40, lanes=1, probes=4, order=order)
-    run_ordered(inputs(params, 1, domain=2, windows=(80, 70)), order)
+    run_ordered(inputs(params, 1, longest=90, domain=2, windows=(80, 70)), order)
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_long_passes_over_changing_windows_are_exact(order: str) -> None:
     """While a pass lasts tuples are stored and expire, each at another turn."""
-    params = design(cores=2, segment_tuples=40, lanes=1, probes=4, order=order)
+    params = design(cores=2, segment_tuples=24, lanes=1, probes=4, order=order)
     rng = np.random.default_rng([SEED, 9])
-    run_ordered([random_workload(params, rng, 240, domain=6, windows=(79, 69))], order)
+    run_ordered([random_workload(params, rng, 144, domain=6, windows=(47, 41))], order)
 
 
 @pytest.mark.parametrize(("order", "idle", "stall"), spread(ORDERS, STALLS, one_of=2, rest=1))
@@ -196,7 +196,7 @@ def groups_of(workload: Workload, pairs: Pairs, interval: int) -> list[tuple[Any
 def test_an_interval_leaves_groups_of_rows_in_order(interval: int, exact: int) -> None:
     """The largest power of two that divides it counts."""
     params = design(cores=3, segment_tuples=10, lanes=1, probes=2, order="inner")
-    workload = inputs(params, 6, windows=(30, 27), domain=2)[2]
+    workload = inputs(params, 6, longest=90, windows=(30, 27), domain=2)[2]
     beats: list[int] = []
     run_ordered([workload], "inner", interval=interval, kept=beats)
     bits = params.payload_bits

@@ -41,7 +41,7 @@ def cells_of(params: DesignParams, folder: Path) -> dict[str, int]:
     (folder / "holder.v").write_text(verilog.convert(holder, name="holder"))
     commands = [
         "read_verilog holder.v",
-        "synth_xilinx -flatten -noiopad -noclkbuf -top holder",
+        "synth_xilinx -flatten -noiopad -noclkbuf -top holder -run begin:map_luts",
         "tee -o cells.json stat -json",
     ]
     yosys(commands, folder, "Yosys")
