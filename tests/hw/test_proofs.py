@@ -13,7 +13,7 @@ from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.formal.proofs import PROOFS
 from streamjoin_hw.rtl import streams
 
-SHALLOW = {"split-stalls": 15, "split-shared": 11}
+SHALLOW = {"split-stalls": 15}
 """Cycles that are always searched, where the tests' depth takes long."""
 
 SLOW = (
@@ -26,6 +26,7 @@ SLOW = (
         "lookup-links",
         "index-shown",
         "split-probes",
+        "split-shared",
     ),
 )
 """Proofs beside which a smaller one of the same design is always run, or the same less deep."""
