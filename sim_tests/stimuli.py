@@ -51,6 +51,16 @@ DESIGNS = {
         lanes=2,
         terms=REFERENCE_BAND,
     ),
+    "shared-5": DesignParams(
+        design="splitjoin",
+        order="inner",
+        probes=3,
+        cores=5,
+        segment_tuples=12,
+        lanes=2,
+        terms=EQUI,
+        comparators="shared",
+    ),
     "hash-2": DesignParams(
         design="splitjoin-hash",
         cores=1,

@@ -38,10 +38,10 @@ CHANGES: dict[str, Any] = {
     "lead_tuples": 16,
 }
 
-SPLIT_CHANGES: dict[str, Any] = {"probes": 3, "order": "outer"}
+SPLIT_CHANGES: dict[str, Any] = {"probes": 3, "order": "outer", "comparators": "shared"}
 """For each parameter of SplitJoin alone another value."""
 
-SPLIT = DesignParams(design="splitjoin", cores=40, segment_tuples=8, timestamp_bits=16)
+SPLIT = DesignParams(design="splitjoin", cores=40, segment_tuples=8)
 
 HASH = DesignParams(design="splitjoin-hash", cores=1, segment_tuples=8, lanes=2)
 

@@ -14,6 +14,7 @@ from tests.hw.hash_mutations import HASH_MUTATIONS
 from tests.hw.index_mutations import INDEX_MUTATIONS
 from tests.hw.part_mutations import PART_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
+from tests.hw.shared_mutations import SHARED_MUTATIONS
 from tests.hw.split_mutations import SPLIT_MUTATIONS
 
 from streamjoin_hw.formal.faults import applied
@@ -24,6 +25,7 @@ TABLES = (
     INDEX_MUTATIONS,
     PART_MUTATIONS,
     PORT_MUTATIONS,
+    SHARED_MUTATIONS,
     SPLIT_MUTATIONS,
 )
 MUTATIONS = {name: mutation for table in TABLES for name, mutation in table.items()}

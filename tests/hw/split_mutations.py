@@ -76,7 +76,7 @@ SPLIT_MUTATIONS = {
     "split-no-second-look": Mutation(
         Fault(
             "rtl.split.emitter",
-            'list_ports["rewind"].eq(~self.alone)',
+            'list_ports["rewind"].eq(~alone)',
             'list_ports["rewind"].eq(0)',
             "the list is looked through for the first probe only",
         ),
@@ -96,7 +96,7 @@ SPLIT_MUTATIONS = {
     "split-no-repeat": Mutation(
         Fault(
             "rtl.split.emitter",
-            "self.again.eq(self.alone)",
+            "self.again.eq(given & ~finished & self.alone)",
             "self.again.eq(0)",
             "no pass is repeated for the second probe of a batch",
         ),

@@ -57,12 +57,31 @@ def test_every_match_of_splitjoin_takes_the_cycles_of_its_closed_form(
         assert measure(params, folder, age).latency_cycles == latency_cycles(params, age), age
 
 
+@pytest.mark.slow
+def test_every_match_by_shared_comparators_takes_a_cycle_more() -> None:
+    params = DesignParams(
+        design="splitjoin",
+        cores=5,
+        segment_tuples=8,
+        lanes=4,
+        probes=3,
+        order="outer",
+        comparators="shared",
+    )
+    folder = build_model(params)
+    for age in range(params.window_capacity):
+        assert measure(params, folder, age).latency_cycles == latency_cycles(params, age), age
+
+
 def test_sixteen_cores_of_splitjoin_answer_within_the_trees_and_ten_cycles() -> None:
     given = {"design": "splitjoin", "segment_tuples": 64, "lanes": 4, "probes": 4}
     for cores, levels in ((1, 1), (4, 1), (16, 2), (64, 3)):
         params = DesignParams(**{**given, "cores": cores})
         last = max(latency_cycles(params, age) for age in range(params.window_capacity))
         assert last == params.segment_words + 2 * levels + 10 < 100
+        shared = DesignParams(**{**given, "cores": cores, "comparators": "shared"})
+        last = max(latency_cycles(shared, age) for age in range(params.window_capacity))
+        assert last == params.segment_words + 2 * levels + 11 < 100
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 8, 9])

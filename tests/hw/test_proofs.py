@@ -26,6 +26,7 @@ SLOW = (
         "lookup-links",
         "index-shown",
         "split-probes",
+        "split-shared",
     ),
 )
 """Proofs beside which a smaller one of the same design is always run, or the same less deep."""

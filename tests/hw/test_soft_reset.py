@@ -23,6 +23,9 @@ DESIGNS = {
     "chain": DesignParams(cores=1, segment_tuples=2),
     "fast": DesignParams(cores=1, segment_tuples=2, forward="fast"),
     "split": DesignParams(design="splitjoin", cores=1, segment_tuples=2),
+    "shared": DesignParams(
+        design="splitjoin", cores=1, segment_tuples=2, probes=2, comparators="shared"
+    ),
     "hash": DesignParams(design="splitjoin-hash", cores=1, segment_tuples=4, buckets=2, ways=2),
     "index": DesignParams(
         design="splitjoin-index", cores=1, segment_tuples=4, lanes=2, buckets=8, ways=2

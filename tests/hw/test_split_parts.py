@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.lib import data
@@ -184,12 +185,20 @@ def small_array(order: str, cores: int) -> SplitArray:
     return SplitArray(DesignParams(design="splitjoin", order=order, **shape))
 
 
-async def fill(ctx: Any, array: SplitArray, sides: list[int], *, alike: bool = False) -> int:
-    """Give tuples as fast as they are taken; returns the cycles."""
-    stored, cycles = [0, 0], 0
+async def fill(
+    ctx: Any,
+    array: SplitArray,
+    sides: list[int],
+    *,
+    alike: bool = False,
+    window: int = 8,
+    stored: Sequence[int] = (0, 0),
+) -> int:
+    """Give tuples as fast as they are taken, ``window`` a core; returns the cycles."""
+    stored, cycles = list(stored), 0
     for number, side in enumerate(sides):
         body = (0 if alike else number) | number << 32
-        tuple_ = {"side": side, "body": body, "full": stored[side] >= 8 * array.params.cores}
+        tuple_ = {"side": side, "body": body, "full": stored[side] >= window * array.params.cores}
         ctx.set(array.i.payload, tuple_)
         ctx.set(array.i.valid, 1)
         while not ctx.get(array.i.ready):

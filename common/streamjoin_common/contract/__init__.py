@@ -6,6 +6,7 @@ without any hardware tool. Parameters are what the user chooses; everything that
 them is a property. A design's identity is the digest of its parameters and of this interface.
 """
 
+from streamjoin_common.contract.active import active_cores
 from streamjoin_common.contract.c_header import HEADER_NAME, c_header
 from streamjoin_common.contract.description import BOARDS, TUSER, manifest, ports
 from streamjoin_common.contract.layouts import (
@@ -45,7 +46,6 @@ from streamjoin_common.contract.params import (
     ORDERS,
     WINDOW_BITS,
     DesignParams,
-    active_cores,
 )
 from streamjoin_common.contract.register_map import (
     MAGIC,

@@ -21,12 +21,13 @@ INTERFACE_VERSION = 2
 """Raised whenever layouts or registers change meaning: part of every design's digest."""
 
 
-def _is_count(value: object, minimum: int, maximum: int) -> TypeGuard[int]:
+def is_count(value: object, minimum: int, maximum: int) -> TypeGuard[int]:
+    """Return whether a value is an integer within limits, both included."""
     return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
 
 
 def _is_power(value: object, minimum: int, maximum: int) -> bool:
-    return _is_count(value, minimum, maximum) and value & (value - 1) == 0
+    return is_count(value, minimum, maximum) and value & (value - 1) == 0
 
 
 HOLD_WORDS = 8
@@ -51,6 +52,7 @@ DESIGNS = ("handshake", "splitjoin", "splitjoin-hash", "splitjoin-index")
 FORWARDS = ("step", "fast")
 ORDERS = ("none", "outer", "inner")
 MEMORIES = ("auto", "registers", "lutram", "bram")
+COMPARATORS = ("own", "shared")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +91,9 @@ class DesignParams:
     order : str
         The strictest order that ``splitjoin`` can promise: ``"none"``, ``"outer"``, results by
         arrival of the later tuple, or ``"inner"``, then by arrival of the earlier one too.
+    comparators : str
+        What compares in a core of ``splitjoin``: ``"own"`` comparators of each half, or
+        ``"shared"`` ones for whichever half has work; for equality in count windows.
     timestamp_bits : int
         Bits of a tuple's time, 8 to 32, for time windows beside the count windows; 0 for none.
         The highest time is reserved.
@@ -132,16 +137,17 @@ class DesignParams:
     buckets: int = 4096
     ways: int = 8
     lead_tuples: int = 64
+    comparators: str = "own"
 
     def __post_init__(self) -> None:
-        require(_is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
+        require(is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
         require(
-            _is_count(self.segment_tuples, 1, 65536),
+            is_count(self.segment_tuples, 1, 65536),
             "segment_tuples",
             "an integer from 1 to 65536",
             self.segment_tuples,
         )
-        require(_is_count(self.lanes, 1, 64), "lanes", "an integer from 1 to 64", self.lanes)
+        require(is_count(self.lanes, 1, 64), "lanes", "an integer from 1 to 64", self.lanes)
         require(self.lanes <= self.segment_tuples, "lanes", "at most segment_tuples", self.lanes)
         strings = [term.text if isinstance(term, Term) else repr(term) for term in self.terms]
         if len(strings) > MAX_TERMS:
@@ -156,44 +162,45 @@ class DesignParams:
         )
         object.__setattr__(self, "terms", tuple(self.terms))
         require(
-            _is_count(self.payload_bits, 8, 32),
+            is_count(self.payload_bits, 8, 32),
             "payload_bits",
             "an integer from 8 to 32",
             self.payload_bits,
         )
         require(
-            _is_count(self.merge_arity, 2, 16),
+            is_count(self.merge_arity, 2, 16),
             "merge_arity",
             "an integer from 2 to 16",
             self.merge_arity,
         )
         require(
-            _is_count(self.result_fifo_words, 2 * HOLD_WORDS, 4096),
+            is_count(self.result_fifo_words, 2 * HOLD_WORDS, 4096),
             "result_fifo_words",
             f"an integer from {2 * HOLD_WORDS} to 4096",
             self.result_fifo_words,
         )
-        require(_is_count(self.probes, 1, 16), "probes", "an integer from 1 to 16", self.probes)
+        require(is_count(self.probes, 1, 16), "probes", "an integer from 1 to 16", self.probes)
         for name, choices in (
             ("design", DESIGNS),
             ("forward", FORWARDS),
             ("order", ORDERS),
             ("window_memory", MEMORIES),
+            ("comparators", COMPARATORS),
         ):
             value = getattr(self, name)
             require(value in choices, name, f"one of {', '.join(choices)}", value)
         foreign = {
-            "handshake": ("probes", "order"),
+            "handshake": ("probes", "order", "comparators"),
             "splitjoin": ("forward",),
-            "splitjoin-hash": ("forward", "probes", "order"),
-            "splitjoin-index": ("forward", "probes", "order", "lead_tuples"),
+            "splitjoin-hash": ("forward", "probes", "order", "comparators"),
+            "splitjoin-index": ("forward", "probes", "order", "comparators", "lead_tuples"),
         }[self.design]
         for name in foreign:
             plain = type(self).__dataclass_fields__[name].default
             value = getattr(self, name)
             require(value == plain, name, f"{plain} in the design {self.design}", value)
         require(
-            self.timestamp_bits == 0 or _is_count(self.timestamp_bits, 8, 32),
+            self.timestamp_bits == 0 or is_count(self.timestamp_bits, 8, 32),
             "timestamp_bits",
             "0 or an integer from 8 to 32",
             self.timestamp_bits,
@@ -216,10 +223,21 @@ class DesignParams:
             f"below {1 << WINDOW_BITS}",
             self.window_capacity,
         )
+        if self.has_shared_comparators:
+            self._check_shared(",".join(strings))
         if self.design == "splitjoin-hash":
             self._check_hash(",".join(strings))
         if self.design == "splitjoin-index":
             self._check_index(",".join(strings))
+
+    def _check_shared(self, terms: str) -> None:
+        """Check what comparators need that take a stored tuple of either side."""
+        shared = " where comparators are shared"
+        require(self.timestamp_bits == 0, "timestamp_bits", f"0{shared}", self.timestamp_bits)
+        theta = None if self.theta is None else self.theta.name
+        require(theta is None, "theta", f"none{shared}", theta)
+        if any(term.kind is not TermKind.EQUI for term in self.terms):
+            raise ParameterError(f"terms must be equi terms alone{shared}, not {terms}")
 
     def _check_hash(self, terms: str) -> None:
         """Check what only a design with an index needs."""
@@ -233,7 +251,7 @@ class DesignParams:
                 f"a power of two from {minimum} to {maximum}",
                 value,
             )
-        require(_is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
+        require(is_count(self.ways, 2, 16), "ways", "an integer from 2 to 16", self.ways)
         if all(term.kind is not TermKind.EQUI for term in self.terms):
             raise ParameterError(f"terms must hold an equi term for splitjoin-hash, not {terms}")
 
@@ -256,6 +274,11 @@ class DesignParams:
         )
         if self.indexed_term is None:
             raise ParameterError(f"terms must hold a band or equi term for {name}, not {terms}")
+
+    @property
+    def has_shared_comparators(self) -> bool:
+        """Whether one pool of comparators serves both halves of a core."""
+        return self.comparators == "shared"
 
     @property
     def has_index(self) -> bool:
@@ -310,6 +333,9 @@ class DesignParams:
         # Not `dataclasses.asdict`, which would copy the function of theta.
         plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         plain["terms"] = [term.text for term in self.terms]
+        if not self.has_shared_comparators:
+            # Designs made before there was a choice keep their digest.
+            del plain["comparators"]
         if self.theta is not None:
             plain["theta"] = {"name": self.theta.name, "source_digest": self.theta.source_digest}
         return plain
@@ -343,40 +369,3 @@ class DesignParams:
         identity = {"interface": INTERFACE_VERSION, **self.to_dict()}
         document = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(document.encode()).hexdigest()[:16]
-
-
-def active_cores(params: DesignParams, window_r: int, window_s: int) -> int:
-    """Cores that take part when the windows have these sizes.
-
-    A core of a lock-step chain holds a share of both windows, so no more cores than the smaller
-    window has tuples can take part, and those must hold the larger one. Where tuples are stored
-    round robin all cores take part, whatever the windows.
-
-    Parameters
-    ----------
-    params : DesignParams
-        The design.
-    window_r, window_s : int
-        Count windows in tuples.
-
-    Raises
-    ------
-    ParameterError
-        If a window is empty or above the capacity, or the two are too uneven to be held.
-    """
-    capacity = params.window_capacity
-    for name, window in (("window_r", window_r), ("window_s", window_s)):
-        require(_is_count(window, 1, capacity), name, f"an integer from 1 to {capacity}", window)
-    if params.stores_in_turn:
-        return params.cores
-    active = min(params.cores, window_r, window_s)
-    smaller, larger = sorted((("window_r", window_r), ("window_s", window_s)), key=lambda w: w[1])
-    room = active * params.segment_tuples
-    require(
-        larger[1] <= room,
-        larger[0],
-        f"at most {room} while {smaller[0]} is {smaller[1]} "
-        f"(a segment holds {params.segment_tuples} tuples)",
-        larger[1],
-    )
-    return active

@@ -55,7 +55,17 @@ PRESETS: dict[str, DesignParams] = {
     ),
     # SplitJoin fills 70 % of the LUTs, or 90 % of the block RAM, of each board's part, by Yosys's
     # counts (streamjoin hw synth --stored; docs/decisions/0016-open-synthesis.md).
-    "pynq-z2": _split(cores=17, probes=8),
+    "pynq-z2": DesignParams(
+        design="splitjoin",
+        cores=17,
+        segment_tuples=504,
+        lanes=8,
+        probes=8,
+        order="outer",
+        terms=EQUI,
+        window_memory="bram",
+        comparators="shared",
+    ),
     "zcu104": _split(cores=44, probes=16),
     "kv260": _split(cores=22, probes=16),
     # A self-test that routes in minutes, not one that fills the part.

@@ -20,7 +20,13 @@ from streamjoin_hw.formal.paths import Around, Path
 from streamjoin_hw.formal.ring import RingMemory
 from streamjoin_hw.formal.shown import FREED_LATE, SPREAD_IGNORED, Shown, Slots
 from streamjoin_hw.formal.soft_reset import SoftReset
-from streamjoin_hw.formal.stars import SplitMeeting, StarOrder
+from streamjoin_hw.formal.stars import (
+    BOTH_HALVES,
+    EARLY_GONE,
+    LATE_STORE,
+    SplitMeeting,
+    StarOrder,
+)
 
 
 @dataclass(frozen=True)
@@ -171,19 +177,6 @@ HASTY_STAR = Fault(
     "together = stars.any()",
     "one input's star is taken for all",
 )
-LATE_STORE = Fault(
-    "rtl.split.collector",
-    ".eq(self.store),",
-    ".eq(1),",
-    "a probe meets what is stored after it",
-)
-EARLY_GONE = Fault(
-    "rtl.split.collector",
-    ".eq(self.expire),",
-    ".eq(1),",
-    "a probe misses what expires after it",
-)
-
 QUEUE_JUMPER = Fault(
     "rtl.split.queue",
     "(self.busy | ~self.o.ready)",
@@ -388,6 +381,14 @@ PROOFS = {
         EARLY_GONE,
         quick_depth=18,
         depth=20,
+        fault_depth=26,
+    ),
+    "split-shared": Proof(
+        "SplitJoin with shared comparators: owed pairs once, before their stars",
+        partial(SplitMeeting, 1, 2, (1, 1), dense=True, comparators="shared"),
+        BOTH_HALVES,
+        quick_depth=16,
+        depth=18,
         fault_depth=26,
     ),
 }

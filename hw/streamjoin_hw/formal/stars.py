@@ -5,6 +5,7 @@ from typing import Any
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 from streamjoin_common.contract import ORDERS, SIDE_R, SIDE_S, DesignParams, KeyType, Term, TermKind
+from streamjoin_hw.formal.faults import Fault
 from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.formal.lookup import MAX_TUPLES, NUMBER_BITS, Lookup
 from streamjoin_hw.rtl.split.array import SplitArray
@@ -12,6 +13,26 @@ from streamjoin_hw.rtl.split.trees import StarMerger
 from streamjoin_hw.rtl.streams import r_layout
 
 EQUI = (Term(TermKind.EQUI, KeyType.UINT32),)
+
+LATE_STORE = Fault(
+    "rtl.split.collector",
+    ".eq(self.store),",
+    ".eq(1),",
+    "a probe meets what is stored after it",
+)
+EARLY_GONE = Fault(
+    "rtl.split.collector",
+    ".eq(self.expire),",
+    ".eq(1),",
+    "a probe misses what expires after it",
+)
+
+BOTH_HALVES = Fault(
+    "rtl.split.shared_core",
+    "push & (hit_side == half)",
+    "push",
+    "a match is given to both halves",
+)
 
 
 class StarOrder(Harness):
@@ -108,6 +129,8 @@ class SplitMeeting(Lookup):
         Tuples arrive without gaps, and results are taken at once.
     order : str
         The order that is built and asked for.
+    comparators : str
+        Whether the halves of a core share them.
     """
 
     def __init__(
@@ -118,11 +141,13 @@ class SplitMeeting(Lookup):
         *,
         dense: bool = False,
         order: str = "outer",
+        comparators: str = "own",
     ) -> None:
         super().__init__(windows)
         self.params = DesignParams(
             design="splitjoin",
             order=order,
+            comparators=comparators,
             cores=cores,
             probes=probes,
             segment_tuples=1,

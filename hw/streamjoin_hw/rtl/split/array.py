@@ -18,7 +18,8 @@ from streamjoin_hw.rtl.split.combiner import Combiner, combined_layout
 from streamjoin_hw.rtl.split.core import SplitCore, split_core_members
 from streamjoin_hw.rtl.split.layouts import row_bits, token_layout
 from streamjoin_hw.rtl.split.queue import Queue, queue_places
-from streamjoin_hw.rtl.split.trees import CollectionTree, DistributionTree, control_layout
+from streamjoin_hw.rtl.split.shared_core import SharedCore
+from streamjoin_hw.rtl.split.trees import CollectionTree, DistributionTree, Shelves, control_layout
 from streamjoin_hw.rtl.streams import Component, signal_of
 
 OUTER, INNER = ORDERS.index("outer"), ORDERS.index("inner")
@@ -92,9 +93,9 @@ class SplitArray(Component):
         """Put the cores between the trees."""
         m = Module()
         params = self.params
+        spread = Shelves if params.has_shared_comparators else DistributionTree
         left, right = (
-            DistributionTree(ordered_layout(params), params.cores, params.merge_arity)
-            for _ in range(2)
+            spread(ordered_layout(params), params.cores, params.merge_arity) for _ in range(2)
         )
         m.submodules.left_spread, m.submodules.right_spread = left, right
         m.submodules.r_tree = r_tree = CollectionTree(params)
@@ -105,7 +106,8 @@ class SplitArray(Component):
         cores: list[Any] = []
         for index in range(params.cores):
             members = split_core_members(params)
-            core: Any = CoreInstance(members) if self.by_reference else SplitCore(params)
+            made = SharedCore if params.has_shared_comparators else SplitCore
+            core: Any = CoreInstance(members) if self.by_reference else made(params)
             m.submodules[f"core{index}"] = core
             wiring.connect(m, left.output(index), core.left)
             wiring.connect(m, right.output(index), core.right)

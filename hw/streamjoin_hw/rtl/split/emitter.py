@@ -2,37 +2,29 @@
 
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
-from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_S, DesignParams
-from streamjoin_hw.rtl.memory import lane_bits
+from streamjoin_hw.rtl.memory import lane_bits, memory_of
+from streamjoin_hw.rtl.split.hits import BANKS, IN_FLIGHT, hit_layout, list_words
 from streamjoin_hw.rtl.split.layouts import row_member, token_layout
 from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 
-IN_FLIGHT = 4
-"""Maximum words that still arrive after ``nearly_full`` rises."""
 
+class _Batches(NamedTuple):
+    """Whether a batch can be taken, that it is, how many probes it has; a probe's payload."""
 
-def hit_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of a word with matches: ``mask[p][l]`` is 1 if probe ``p`` matches lane ``l``.
-
-    The last word of a pass is there whether it has matches or not, with ``last``.
-    """
-    return data.StructLayout(
-        {
-            "mask": data.ArrayLayout(params.lanes, params.probes),
-            "word": word_bits(params),
-            **row_member(params),
-            "last": 1,
-        }
-    )
+    ready: Value
+    take: Signal
+    probes: Value
+    probing: Value
 
 
 class Emitter(Component):
@@ -42,6 +34,10 @@ class Emitter(Component):
     by probe although all probes were compared at once. If the list is too short for a batch, it
     serves the first probe alone, word by word as they arrive, and asks for another pass for each
     of the others. Without order the list is a FIFO.
+
+    Where comparators are shared, no pass may wait for results: the list holds all words of
+    :data:`BANKS` batches, and never asks for a pass. Payloads of probes are then in a memory,
+    written as they arrive, a bank for each batch.
 
     Parameters
     ----------
@@ -64,6 +60,12 @@ class Emitter(Component):
         A batch whose words were or will be pushed next: how many probes, and their payloads.
     take : Out(1)
         The batch is taken; its payloads need not be kept.
+    put : In(1), put_index : In, put_payload : In(payload_bits), begun : In(1), count : In
+        Instead of these where comparators are shared: the payload of a probe of the batch that is
+        collected, until it has ``begun`` with a count of probes.
+    free : Out(1), finished : Out(1)
+        There also: another batch may be collected, and begin; all results of the oldest one have
+        been given.
     alone : Out(1), probe : Out, again : Out(1)
         Compare one probe alone from now on, this one; with ``again`` in a pass from the start.
     fetch : Out(1), fetch_word, fetch_lane : Out, payload : In(payload_bits)
@@ -81,6 +83,12 @@ class Emitter(Component):
     ready_batch: Signal
     count: Signal
     payloads: View
+    put: Signal
+    put_index: Signal
+    put_payload: Signal
+    begun: Signal
+    free: Signal
+    finished: Signal
     take: Signal
     alone: Signal
     probe: Signal
@@ -95,16 +103,28 @@ class Emitter(Component):
     def __init__(self, params: DesignParams, side: int) -> None:
         self.params = params
         self.side = side
-        bits_in = ("ordered", "push", "settled", "ready_batch")
-        bits_out = ("nearly_full", "take", "alone", "again", "fetch", "busy")
+        probe_bits = bits_for(params.probes - 1)
+        if params.has_shared_comparators:
+            ports = {
+                **{name: In(1) for name in ("put", "begun")},
+                **{name: Out(1) for name in ("free", "finished")},
+                "put_index": In(probe_bits),
+                "put_payload": In(params.payload_bits),
+            }
+        else:
+            ports = {
+                **{name: In(1) for name in ("settled", "ready_batch")},
+                **{name: Out(1) for name in ("nearly_full", "alone", "again", "take")},
+                "payloads": In(data.ArrayLayout(params.payload_bits, params.probes)),
+                "probe": Out(probe_bits),
+            }
         super().__init__(
             {
-                **{name: In(1) for name in bits_in},
-                **{name: Out(1) for name in bits_out},
+                **{name: In(1) for name in ("ordered", "push")},
+                **{name: Out(1) for name in ("fetch", "busy")},
+                **ports,
                 "hit": In(hit_layout(params)),
                 "count": In(bits_for(params.probes)),
-                "payloads": In(data.ArrayLayout(params.payload_bits, params.probes)),
-                "probe": Out(bits_for(params.probes - 1)),
                 "fetch_word": Out(word_bits(params)),
                 "fetch_lane": Out(lane_bits(params)),
                 "payload": In(params.payload_bits),
@@ -115,20 +135,25 @@ class Emitter(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the list, the walk through it, and the read of payloads."""
         m = Module()
-        params = self.params
+        params, shared = self.params, self.params.has_shared_comparators
         active, closing, many = Signal(), Signal(), Signal()
-        payloads, count = payload_of(self.payloads.shape()), payload_of(len(self.count))
+        count = payload_of(len(self.count))
+        probe: Any = Signal(bits_for(params.probes - 1)) if shared else self.probe
+        alone: Any = Const(0, 1) if shared else self.alone
         last_probe = Signal()
+        serving = payload_of(params.probes)
+        ready, take, next_count, probing = (self._banks if shared else self._registers)(m, serving)
         m.d.comb += [
-            self.take.eq(self.ready_batch & ~active),
-            last_probe.eq(self.probe + 1 == count),
-            many.eq(self.ordered & ~self.alone & ~last_probe),
+            take.eq(ready & ~active),
+            last_probe.eq(probe + 1 == count),
+            many.eq(self.ordered & ~alone & ~last_probe),
         ]
-        with m.If(self.take):
-            m.d.sync += [active.eq(1), count.eq(self.count), payloads.eq(self.payloads)]
+        with m.If(take):
+            m.d.sync += [active.eq(1), count.eq(next_count)]
 
         # The list: written at `end`, looked at from `here`, free before `start`.
-        next_word, empty, list_ports = self._list(m, params, many)
+        listed = self._long_list if shared else self._list
+        next_word, empty, list_ports = listed(m, params, many)
 
         # What is left of the matches of one probe, `serving`, in the word that is being looked at.
         rest = registers_of(
@@ -138,7 +163,6 @@ class Emitter(Component):
             "left",
             name="rest",
         )
-        serving = payload_of(params.probes)
         left = rest.left
         lowest = left & (~left + 1)[: len(left)]
         step, ends, loads = Signal(), Signal(), Signal()
@@ -158,7 +182,7 @@ class Emitter(Component):
             list_ports["look"].eq(loads & leaves),
         ]
         with m.If(self.ordered):
-            m.d.comb += wanted.eq((Const(1, params.probes) << self.probe)[: params.probes])
+            m.d.comb += wanted.eq((Const(1, params.probes) << probe)[: params.probes])
         chosen = [Mux(wanted[p], next_word.mask[p], 0) for p in range(params.probes)]
         with m.If(loads):
             m.d.sync += [
@@ -174,30 +198,79 @@ class Emitter(Component):
             m.d.sync += rest.left.eq(left & ~lowest)
 
         # The end of a probe's results.
-        given = Signal()
+        given, finished = Signal(), Signal()
         m.d.comb += given.eq(ends & (step | ~self.ordered))
         with m.If(given):
             m.d.sync += closing.eq(0)
             with m.If(last_probe | ~self.ordered):
-                m.d.sync += [active.eq(0), self.probe.eq(0), self.alone.eq(0)]
+                m.d.sync += [active.eq(0), probe.eq(0)]
+                m.d.comb += finished.eq(1)
             with m.Else():
-                m.d.sync += self.probe.eq(self.probe + 1)
-                m.d.comb += [list_ports["rewind"].eq(~self.alone), self.again.eq(self.alone)]
-        # The list cannot hold the batch: the first probe, whose results so far were given, goes on
-        # alone.
-        starved = active & many & (left == 0) & ~closing & empty & self.nearly_full & self.settled
-        with m.If(starved):
+                m.d.sync += probe.eq(probe + 1)
+                m.d.comb += list_ports["rewind"].eq(~alone)
+        if shared:
+            m.d.comb += self.finished.eq(finished)
+        else:
+            self._alone(m, given, finished)
+            self._starve(m, active & many & (left == 0) & ~closing & empty, list_ports)
+
+        self._give(m, rest, (lowest, step, ends), probing)
+        m.d.comb += self.busy.eq(active | ready | list_ports["held"] | self.o.valid)
+        return m
+
+    def _alone(self, m: Module, given: Signal, finished: Signal) -> None:
+        """Ask for another pass for the next probe of a batch whose probes are served alone."""
+        with m.If(finished):
+            m.d.sync += self.alone.eq(0)
+        m.d.comb += self.again.eq(given & ~finished & self.alone)
+
+    def _starve(self, m: Module, waits: Value, list_ports: Any) -> None:
+        """Serve a probe alone where the list cannot hold its batch.
+
+        The first probe, whose results so far were given, goes on.
+        """
+        with m.If(waits & self.nearly_full & self.settled):
             m.d.sync += self.alone.eq(1)
             m.d.comb += list_ports["forget"].eq(1)
 
-        picked = [Mux(serving[p], payloads[p], 0) for p in range(params.probes)]
-        self._give(m, rest, (lowest, step, ends), reduce(or_, picked))
-        m.d.comb += self.busy.eq(active | list_ports["held"] | self.o.valid)
-        return m
+    def _registers(self, m: Module, serving: Signal) -> _Batches:
+        """Keep the payloads of the batch whose results are given."""
+        payloads = payload_of(self.payloads.shape())
+        with m.If(self.take):
+            m.d.sync += payloads.eq(self.payloads)
+        picked = [Mux(serving[p], payloads[p], 0) for p in range(self.params.probes)]
+        return _Batches(self.ready_batch, self.take, self.count, reduce(or_, picked))
+
+    def _banks(self, m: Module, serving: Signal) -> _Batches:
+        """Keep payloads and counts of the batches that were begun and of the one collected."""
+        params, take = self.params, Signal()
+        pending = Signal(range(BANKS))
+        collected, first = Signal(range(BANKS)), Signal(range(BANKS))
+        given = payload_of(range(BANKS))
+        counts = [payload_of(len(self.count), name=f"count{bank}") for bank in range(BANKS)]
+        m.d.comb += self.free.eq(pending != BANKS - 1)
+        m.d.sync += pending.eq(pending + self.begun - take)
+        with m.If(self.begun):
+            m.d.sync += collected.eq(collected + 1)
+            for bank, count in enumerate(counts):
+                with m.If(collected == bank):
+                    m.d.sync += count.eq(self.count)
+        with m.If(take):
+            m.d.sync += [first.eq(first + 1), given.eq(first)]
+        memory: Any = Memory(shape=params.payload_bits, depth=BANKS << len(self.put_index), init=[])
+        m.submodules.probing = memory
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        m.d.comb += [
+            write.addr.eq(Cat(self.put_index, collected)),
+            write.data.eq(self.put_payload),
+            write.en.eq(self.put),
+            read.addr.eq(Cat(_index(serving, params.probes), given)),
+        ]
+        return _Batches(pending != 0, take, Array(counts)[first], read.data)
 
     def _list(self, m: Module, params: DesignParams, many: Signal) -> tuple[View, Signal, Any]:
         """Build the list of words; returns the word looked at, whether there is none, and ports."""
-        depth = params.result_fifo_words
+        depth = list_words(params)
         words: Any = Memory(shape=hit_layout(params), depth=depth, init=[])
         m.submodules.words = words
         write, read = words.write_port(), words.read_port(domain="comb")
@@ -234,6 +307,40 @@ class Emitter(Component):
             m.d.sync += [here.eq(start), unseen.eq(level + self.push)]
         with m.If(ports["forget"]):
             m.d.sync += [start.eq(here), level.eq(0)]
+        return read.data, empty, ports
+
+    def _long_list(
+        self, m: Module, params: DesignParams, many: Signal
+    ) -> tuple[View, Signal, dict[str, Signal]]:
+        """Build the list that never fills, in a memory that is read a cycle ahead."""
+        depth = list_words(params)
+        words: Any = memory_of(params.window_memory, hit_layout(params), depth)
+        m.submodules.words = words
+        write, read = words.write_port(), words.read_port()
+        end, here, start, seen = (
+            Signal(range(depth), name=name) for name in ("end", "here", "start", "seen")
+        )
+        empty, following, full = Signal(), Signal.like(here), Signal()
+        ports = {name: Signal(name=name) for name in ("look", "rewind", "held")}
+        m.d.comb += [
+            write.addr.eq(end),
+            write.data.eq(self.hit),
+            write.en.eq(self.push),
+            following.eq(here + ports["look"]),
+            # A word is read a cycle after it was written at the earliest.
+            read.addr.eq(following),
+            empty.eq(here == seen),
+            Assert(~full, "a list of matches overflowed"),
+        ]
+        m.d.sync += [
+            end.eq(end + self.push),
+            seen.eq(end),
+            here.eq(following),
+            start.eq(start + (ports["look"] & ~many)),
+            full.eq(self.push & ((end + 1)[: len(end)] == start)),
+        ]
+        with m.If(ports["rewind"]):
+            m.d.comb += following.eq(start)
         return read.data, empty, ports
 
     def _give(

@@ -28,7 +28,8 @@ from streamjoin_hw.rtl.chain.core import evicted_member
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.predicates import matches
 from streamjoin_hw.rtl.split.collector import Collector, batch_layout
-from streamjoin_hw.rtl.split.emitter import Emitter, hit_layout
+from streamjoin_hw.rtl.split.emitter import Emitter
+from streamjoin_hw.rtl.split.hits import hit_layout
 from streamjoin_hw.rtl.split.layouts import ring_words, row_bits, token_layout
 from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
 from streamjoin_hw.rtl.streams import Component, payload_of

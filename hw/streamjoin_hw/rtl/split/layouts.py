@@ -1,10 +1,15 @@
 """What travels inside SplitJoin, and how large a core's rings are."""
 
+import math
+
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, DesignParams
 from streamjoin_hw.rtl.streams import r_layout, s_layout
+
+SPARE_SLOTS = 8
+"""Slots of a ring beyond a sub-window's tuples, at least, where comparators are shared."""
 
 
 def ring_words(params: DesignParams) -> int:
@@ -15,6 +20,8 @@ def ring_words(params: DesignParams) -> int:
     word is both the first and the last of a pass, and the next tuple to be stored is never in the
     way of a pass: there are at least two slots more than a sub-window has tuples.
     """
+    if params.has_shared_comparators:
+        return params.segment_words + math.ceil(SPARE_SLOTS / params.lanes)
     return params.segment_words + (2 if params.lanes == 1 else 1)
 
 

@@ -49,7 +49,8 @@ class SubWindow(Component):
     """The ring of one side in one core, and what a pass over it looks at.
 
     Keys lie in one memory a lane, so that a word of ``lanes`` slots is read in one cycle; payloads
-    in a memory of their own, read one at a time for results.
+    in a memory of their own, read one at a time for results. Where comparators are shared, so are
+    the memories of keys, which are then outside.
 
     Parameters
     ----------
@@ -71,6 +72,8 @@ class SubWindow(Component):
     read_word : In(word_bits(params))
     slots : Out(ArrayLayout(key_layout, lanes))
         The word read a cycle ago.
+    stores : Out(1), head_word, head_lane : Out
+        Instead of these where comparators are shared: the tuple is stored in this slot.
     fetch : In(1), fetch_word, fetch_lane : In, payload : Out(payload_bits)
         The payload of a slot, a cycle later; it stays until the next ``fetch``.
     drop : In(1), drop_slots : In, drop_all : In(1), if there are timestamps
@@ -85,6 +88,9 @@ class SubWindow(Component):
     range: View
     read_word: Signal
     slots: View
+    stores: Signal
+    head_word: Signal
+    head_lane: Signal
     fetch: Signal
     fetch_word: Signal
     fetch_lane: Signal
@@ -97,14 +103,24 @@ class SubWindow(Component):
         self.params = params
         self.body = body_layout(params, side)
         self.key = key_layout(params, side)
+        if params.has_shared_comparators:
+            keys = {
+                "stores": Out(1),
+                "head_word": Out(word_bits(params)),
+                "head_lane": Out(lane_bits(params)),
+            }
+        else:
+            keys = {
+                "read_word": In(word_bits(params)),
+                "slots": Out(data.ArrayLayout(self.key, params.lanes)),
+            }
         flags = ("clear", "begin", "store", "expire", "fetch", "drop", "drop_all")
         super().__init__(
             {
                 **{name: In(1) for name in flags},
                 "enter": In(self.body),
                 "range": Out(range_layout(params)),
-                "read_word": In(word_bits(params)),
-                "slots": Out(data.ArrayLayout(self.key, params.lanes)),
+                **keys,
                 "fetch_word": In(word_bits(params)),
                 "fetch_lane": In(lane_bits(params)),
                 "payload": Out(params.payload_bits),
@@ -193,20 +209,14 @@ class SubWindow(Component):
     def _memories(self, m: Module, head: dict[str, Signal], stores: Signal) -> None:
         """Build one memory of keys a lane, and the one of payloads."""
         params = self.params
-        entering = signal_of(self.key)
-        for name in self.key.members:
-            m.d.comb += entering[name].eq(self.enter[name])
-        for lane in range(params.lanes):
-            memory: Any = memory_of(params.window_memory, self.key, ring_words(params))
-            m.submodules[f"lane{lane}"] = memory
-            write, read = memory.write_port(), memory.read_port()
+        if params.has_shared_comparators:
             m.d.comb += [
-                write.addr.eq(head["word"]),
-                write.data.eq(entering),
-                write.en.eq(stores & (head["lane"] == lane)),
-                read.addr.eq(self.read_word),
-                self.slots[lane].eq(read.data),
+                self.stores.eq(stores),
+                self.head_word.eq(head["word"]),
+                self.head_lane.eq(head["lane"]),
             ]
+        else:
+            self._keys(m, head, stores)
         # Lanes that are no power of two leave addresses unused.
         used = 0 if params.lanes == 1 else lane_bits(params)
         depth = ring_words(params) << used
@@ -221,3 +231,21 @@ class SubWindow(Component):
             read.en.eq(self.fetch),
             self.payload.eq(read.data),
         ]
+
+    def _keys(self, m: Module, head: dict[str, Signal], stores: Signal) -> None:
+        """Build one memory of keys a lane."""
+        params = self.params
+        entering = signal_of(self.key)
+        for name in self.key.members:
+            m.d.comb += entering[name].eq(self.enter[name])
+        for lane in range(params.lanes):
+            memory: Any = memory_of(params.window_memory, self.key, ring_words(params))
+            m.submodules[f"lane{lane}"] = memory
+            write, read = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                write.addr.eq(head["word"]),
+                write.data.eq(entering),
+                write.en.eq(stores & (head["lane"] == lane)),
+                read.addr.eq(self.read_word),
+                self.slots[lane].eq(read.data),
+            ]

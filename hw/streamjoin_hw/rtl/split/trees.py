@@ -4,6 +4,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
@@ -131,6 +132,75 @@ class DistributionTree(Component):
                 busy.append(fork.busy)
             takers = above
         wiring.connect(m, wiring.flipped(self.i), takers[0])
+        m.d.sync += self.busy.eq(Cat(*busy).any())
+        return m
+
+
+SHELF_PLACES = 32
+"""Tuples that a core may be behind the others: as many as a LUT RAM has places."""
+
+
+class Shelves(Component):
+    """A tree of forks whose leaves are FIFOs: no core waits for the others while it has tuples.
+
+    Cores with shared comparators do not always collect for the same half at the same time. Latency
+    and throughput are those of :class:`DistributionTree`; a group of FIFOs takes the place of a
+    fork of the last level.
+
+    Parameters
+    ----------
+    layout, leaves, arity
+        As of :class:`DistributionTree`, and so are the members.
+    """
+
+    i: stream.Interface
+    busy: Signal
+
+    def __init__(self, layout: data.Layout, leaves: int, arity: int) -> None:
+        self.layout = layout
+        self.leaves = leaves
+        self.arity = arity
+        super().__init__(
+            {
+                "i": In(stream.Signature(layout)),
+                **{f"o{k}": Out(stream.Signature(layout)) for k in range(leaves)},
+                "busy": Out(1),
+            }
+        )
+
+    def output(self, k: int) -> stream.Interface:
+        """Return output stream ``k``."""
+        port: stream.Interface = getattr(self, f"o{k}")
+        return port
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build groups of FIFOs and a tree above them, if there is more than one."""
+        m = Module()
+        firsts = range(0, self.leaves, self.arity)
+        heads: list[Any] = [wiring.flipped(self.i)]
+        busy: list[Value] = []
+        if len(firsts) > 1:
+            m.submodules.tree = tree = DistributionTree(self.layout, len(firsts), self.arity)
+            wiring.connect(m, wiring.flipped(self.i), tree.i)
+            heads = [tree.output(number) for number in range(len(firsts))]
+            busy.append(tree.busy)
+        for head, first in zip(heads, firsts, strict=True):
+            shelves = []
+            for k in range(first, min(first + self.arity, self.leaves)):
+                shelf = SyncFIFO(width=len(Value.cast(head.payload)), depth=SHELF_PLACES)
+                m.submodules[f"shelf{k}"] = shelf
+                shelves.append(shelf)
+                each = self.output(k)
+                m.d.comb += [
+                    each.payload.eq(shelf.r_data),
+                    each.valid.eq(shelf.r_rdy),
+                    shelf.r_en.eq(each.ready),
+                ]
+                busy.append(shelf.r_rdy)
+            room = Signal(name=f"room{first}")
+            m.d.comb += [room.eq(Cat(shelf.w_rdy for shelf in shelves).all()), head.ready.eq(room)]
+            for shelf in shelves:
+                m.d.comb += [shelf.w_data.eq(head.payload), shelf.w_en.eq(head.valid & room)]
         m.d.sync += self.busy.eq(Cat(*busy).any())
         return m
 

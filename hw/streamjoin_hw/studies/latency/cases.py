@@ -36,6 +36,9 @@ SPLIT_CYCLES = 7
 """From tree to tree in SplitJoin: collector, begin of a pass, memory, mask, list, the word that is
 looked at, payload memory."""
 
+SHARED_CYCLES = 1
+"""More of them where comparators are shared: lists are in memories that are read in a cycle."""
+
 OUTPUT_CYCLES = 1
 
 
@@ -116,6 +119,7 @@ def latency_cycles(params: DesignParams, age: int) -> int:
     inside = SCAN_CYCLES[params.forward] + levels + turn_cycles(params, match.core)
     if params.design == "splitjoin":
         inside = levels + SPLIT_CYCLES + levels
+        inside += SHARED_CYCLES if params.has_shared_comparators else 0
     around = bound_stages(params) + CODE_CYCLES + inside + OUTPUT_CYCLES
     return around + match.later_tuples * period + match.hops + match.word
 

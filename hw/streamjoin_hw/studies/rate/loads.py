@@ -112,7 +112,9 @@ def most_comparisons(params: DesignParams, load: Load) -> float | None:
     """Return the comparisons a cycle that a scanning design cannot exceed under a load.
 
     A chain compares one tuple in each step. A half of SplitJoin compares ``probes`` tuples of one
-    side in each pass; the side that more tuples are of cannot be faster than its half.
+    side in each pass; the side that more tuples are of cannot be faster than its half. Where
+    comparators are shared, sides do not matter, but a core is given a tuple twice, once for each
+    half.
 
     Parameters
     ----------
@@ -124,6 +126,8 @@ def most_comparisons(params: DesignParams, load: Load) -> float | None:
     if params.has_index:
         return None
     cycles = step_cycles(params, load.window, active_cores(params, load.window, load.window))
+    if params.has_shared_comparators:
+        return min(0.5, params.probes / cycles) * load.window
     if params.design == "splitjoin":
         return min(1.0, params.probes / (cycles * SIDES[load.sides])) * load.window
     return load.window / cycles

@@ -39,12 +39,13 @@ NOT_TIMED = "no timing was run: there is no place and route for this part here"
 def max_comparisons(params: DesignParams) -> int | None:
     """Return the comparisons of two tuples that a design makes in a cycle, at most.
 
-    In SplitJoin each side has comparators of its own and both can be busy; in a chain one tuple at
-    a time is compared. None for an index, which does not compare to find.
+    In SplitJoin each side has comparators of its own and both can be busy, unless they are shared;
+    in a chain one tuple at a time is compared. None for an index, which does not compare to find.
     """
     if params.has_index:
         return None
-    sides = 2 if params.design == "splitjoin" else 1
+    has_own = params.design == "splitjoin" and not params.has_shared_comparators
+    sides = 2 if has_own else 1
     return sides * params.cores * params.lanes * params.probes
 
 
