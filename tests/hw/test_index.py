@@ -1,8 +1,6 @@
 """The design with an ordered index: parts against plain Python, the whole against the oracle."""
 
-import itertools
 import random
-from bisect import bisect_left
 from collections import deque
 from typing import Any
 
@@ -13,19 +11,16 @@ from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
 from tests.hw.test_handshake import STALLS, beats_of, load_splitters, resets, run_inputs, set_up
 
 from streamjoin_common.contract import (
+    ONE_WORD,
     DesignParams,
     KeyType,
     Term,
     TermKind,
-    even_splitters,
-    splitters_of,
-    used_buckets,
 )
 from streamjoin_common.contract.presets import BAND, EQUI, REFERENCE_BAND
 from streamjoin_hw.rtl.index.ages import Ages
 from streamjoin_hw.rtl.index.half import Half
 from streamjoin_hw.rtl.index.occupancy import Occupancy
-from streamjoin_hw.rtl.index.splitters import Splitters, search_cycles
 from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.rtl.streams import r_layout
 from streamjoin_hw.sim.testing import (
@@ -159,6 +154,7 @@ def test_a_shift_of_the_keys_leaves_nothing_behind() -> None:
         for number, each in enumerate(workload.arrivals)
     ]
     workload.arrivals[:] = shifted
+    assert any(bucket.shift < ONE_WORD for side in workload.buckets for bucket in side)
     run_inputs(params, [workload], 0.0, 0.0)
 
 
@@ -171,36 +167,6 @@ def test_a_reset_in_the_middle_leaves_an_empty_design() -> None:
     workload = random_workload(params, rng, 50, domain=2)
     first = resets(reset, abandoned, (1, 7, 14))
     run_inputs(params, [workload], 0.2, 0.3, first=first, reset=reset)
-
-
-def test_a_code_lies_in_the_bucket_that_its_splitters_say() -> None:
-    """Two codes a cycle, by the splitters of power-up and by others with equal ones among them."""
-    params = design(buckets=16)
-    table = Splitters(params)
-    rng = random.Random(SEED)
-    loaded = splitters_of([rng.choice([5, 9, rng.randrange(1 << 32)]) for _ in range(40)], 16, 13)
-
-    async def bench(ctx: Any) -> None:
-        for splitters in (even_splitters(16), loaded):
-            edges = [code for each in splitters for code in (each, (each + 1) % (1 << 32))]
-            codes = [rng.choice([*edges, rng.randrange(1 << 32)]) for _ in range(120)]
-            pairs = list(itertools.pairwise(codes))
-            for step in range(len(pairs) + search_cycles(params)):
-                if step < len(pairs):
-                    ctx.set(table.codes, pairs[step])
-                await ctx.tick()
-                looked_up = step + 1 - search_cycles(params)
-                if looked_up >= 0 and looked_up < len(pairs):
-                    found = [ctx.get(table.buckets[k]) for k in (0, 1)]
-                    assert found == [bisect_left(splitters, code) for code in pairs[looked_up]]
-            for number, value in enumerate(loaded, 1):
-                ctx.set(table.number, number)
-                ctx.set(table.value, value)
-                ctx.set(table.load, 1)
-                await ctx.tick()
-            ctx.set(table.load, 0)
-
-    simulate(table, bench)
 
 
 def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
@@ -338,17 +304,3 @@ def test_tuples_expire_in_order_and_rounds_span_all_that_are_held(window: int, l
             assert seen == evicted
 
     simulate(ages, bench)
-
-
-def test_splitters_share_the_sample_out_among_the_buckets_that_a_window_needs() -> None:
-    params = design(48, 8, 16)
-    assert [used_buckets(params, window) for window in (1, 8, 20, 48)] == [1, 4, 10, 16]
-    codes = random.Random(SEED).sample(range(1 << 32), 160)
-    for used in (1, 10, 16):
-        splitters = splitters_of(codes, 16, used)
-        assert splitters == sorted(splitters)
-        counts = [0] * 16
-        for code in codes:
-            counts[bisect_left(splitters, code)] += 1
-        assert counts == [160 // used] * used + [0] * (16 - used)
-    assert splitters_of([], 16) == even_splitters(16)

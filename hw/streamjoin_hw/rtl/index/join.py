@@ -16,11 +16,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import KEY_BITS, SIDE_R, SIDE_S, DesignParams
+from streamjoin_common.contract import COUNT_BITS, KEY_BITS, SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.core_array import gathered_members
 from streamjoin_hw.rtl.index.half import Half, errand_layout
 from streamjoin_hw.rtl.index.layouts import sequence_bits, word_bits
-from streamjoin_hw.rtl.index.splitters import Splitters, search_cycles
+from streamjoin_hw.rtl.index.splitters import Splitters, row_layout, search_cycles
 from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.matching import Matcher
 from streamjoin_hw.rtl.streams import (
@@ -39,8 +39,9 @@ def index_settings(params: DesignParams) -> dict[str, wiring.Member]:
     """Ports of ``splitjoin-index`` to set splitters and to count; none for other designs.
 
     ``splitter_load`` sets splitter ``splitter_number`` of side ``splitter_side`` to
-    ``splitter_value``, ignored while an input runs. ``reads`` and ``displaced`` are pulses,
-    ``held_r`` and ``held_s`` tuples in the windows.
+    ``splitter_value``, and the words of the bucket above it to ``bucket_words``, the register of
+    that name; ignored while an input runs. ``reads`` and ``displaced`` are pulses, ``held_r`` and
+    ``held_s`` tuples in the windows.
     """
     if params.design != "splitjoin-index":
         return {}
@@ -49,6 +50,7 @@ def index_settings(params: DesignParams) -> dict[str, wiring.Member]:
         "splitter_side": In(1),
         "splitter_number": In(word_bits(params)),
         "splitter_value": In(KEY_BITS),
+        "bucket_words": In(32),
         "reads": Out(1),
         "displaced": Out(1),
         "held_r": Out(sequence_bits(params)),
@@ -105,6 +107,7 @@ class IndexJoin(Component):
     splitter_side: Signal
     splitter_number: Signal
     splitter_value: Signal
+    bucket_words: Signal
     reads: Signal
     displaced: Signal
     held_r: Signal
@@ -177,6 +180,8 @@ class IndexJoin(Component):
                 table.load.eq(self.splitter_load & (self.splitter_side == side)),
                 table.number.eq(self.splitter_number),
                 table.value.eq(self.splitter_value),
+                table.several.eq(self.bucket_words[-1]),
+                table.row.eq(self.bucket_words[: row_layout().size]),
             ]
         layout = data.StructLayout(
             {"valid": 1, "side": 1, "full": 1, "looks": 1, "body": len(self.i.p.body)}
@@ -214,11 +219,14 @@ class IndexJoin(Component):
         ]
         for side, table in enumerate(tables):
             errand = task.errands[side]
-            first, last = table.buckets[0], table.buckets[1]
+            words = Signal(COUNT_BITS, name=f"words{side}")
+            # More words than the index has are all of them.
+            is_all = words[word_bits(params) :].any()
             m.d.comb += [
+                words.eq(table.words[1] - table.words[0]),
                 errand.stores.eq(searched.side == side),
-                errand.word.eq(first),
-                errand.extent.eq(Mux(searched.side == side, 0, last - first)),
+                errand.word.eq(table.words[0]),
+                errand.extent.eq(Mux(searched.side == side, 0, Mux(is_all, ~0, words))),
             ]
         self._queue_head = queue
         return data.View(layout, queue.r_data)
