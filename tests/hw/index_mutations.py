@@ -213,22 +213,12 @@ INDEX_MUTATIONS = {
     "read-on-while-held": Mutation(
         Fault(
             "rtl.index.half",
-            "self.scan.eq(active & ~errand.stores & ~self.hold)",
-            "self.scan.eq(active & ~errand.stores)",
+            "self.scan.eq(self.searching & ~self.hold)",
+            "self.scan.eq(self.searching)",
             "words are read while the result FIFO is full",
         ),
         "test_index.py::test_one_key_everywhere_overflows_nothing",
         "a result FIFO overflowed",
-    ),
-    "queue-too-short": Mutation(
-        Fault(
-            "rtl.index.join",
-            "(after < _queue_tuples(self.params))",
-            "(after <= 2 * _queue_tuples(self.params))",
-            "more tuples are accepted than the queue has room for",
-        ),
-        "test_index.py::test_one_key_everywhere_overflows_nothing",
-        "the queue of the index overflowed",
     ),
     "widths-of-the-wrong-side": Mutation(
         Fault(

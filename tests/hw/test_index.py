@@ -170,7 +170,7 @@ def test_a_reset_in_the_middle_leaves_an_empty_design() -> None:
 
 
 def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
-    """A look, a tuple stored and one that expires in every cycle, often in the same word."""
+    """Looks, a tuple stored and one that expires in every cycle, often in the same word."""
     params = design(12, 12, 16, ways=4)
     occupancy = Occupancy(params)
     rng = random.Random(SEED)
@@ -178,14 +178,17 @@ def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
 
     async def bench(ctx: Any) -> None:
         await ctx.tick().until(~occupancy.clearing)
-        word = 0
+        word = other = 0
         for _ in range(400):
             shown = [(word + which) % params.buckets for which in range(params.ways)]
             shown.sort(key=lambda each: each % params.ways)
             seen = [ctx.get(occupancy.used[bank]) for bank in range(params.ways)]
             assert seen == [used[w] for w in shown]
+            assert ctx.get(occupancy.used_ahead) == used[other]
             takes, frees = rng.random() < 0.7, rng.random() < 0.7
-            into = rng.choice(shown)
+            beside = rng.random() < 0.3
+            into = other if beside else rng.choice(shown)
+            ctx.set(occupancy.beside, beside)
             slots = [1 << k for k in range(params.bucket_slots)]
             free = [each for each in slots if not used[into] & each]
             held = [(w, each) for w in range(params.buckets) for each in slots if used[w] & each]
@@ -201,6 +204,8 @@ def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
                 ctx.set(occupancy.freed, {"word": gone, "slot": its_slot})
             word = rng.choice([word, (word + 1) % params.buckets, rng.randrange(params.buckets)])
             ctx.set(occupancy.look, word)
+            other = rng.choice([word, other, into, rng.randrange(params.buckets)])
+            ctx.set(occupancy.ahead, other)
             await ctx.tick()
             if takes:
                 used[into] |= slot
@@ -210,6 +215,34 @@ def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
     simulate(occupancy, bench)
 
 
+async def run_errand(
+    ctx: Any, half: Any, rng: random.Random, errand: dict[str, int], after: int | None = None
+) -> tuple[list[int], bool]:
+    """Run an errand; return the tuples that it shows, and whether another was stored at its end.
+
+    That one has the word ``after``; None is for none.
+    """
+    ctx.set(half.errand, errand)
+    ctx.set(half.start, 1)
+    ctx.set(half.ahead, after or 0)
+    await ctx.tick()
+    ctx.set(half.start, 0)
+    ctx.set(half.follows, after is not None)
+    shown = []
+    for _ in range(half.params.buckets + 4):
+        ctx.set(half.hold, rng.random() < 0.2)
+        scans, done, joins = ctx.get(half.scan), ctx.get(half.done), ctx.get(half.joins)
+        await ctx.tick()
+        if scans:
+            live = ctx.get(half.live)
+            lanes = [lane for lane in range(half.params.lanes) if live >> lane & 1]
+            shown += [ctx.get(half.tuples[lane]).payload for lane in lanes]
+        if done:
+            ctx.set(half.follows, 0)
+            return shown, bool(joins)
+    raise AssertionError("an errand does not end")
+
+
 @pytest.mark.parametrize("ways", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(ways: int) -> None:
     """Random errands; phases in which nearly all tuples are of one bucket, or of any."""
@@ -217,29 +250,10 @@ def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(ways:
     half = Half(params, r_layout(params))
     rng = random.Random(SEED)
 
-    async def errand(ctx: Any, stores: bool, word: int, extent: int) -> list[int]:
-        """Run an errand; return the tuples that it shows."""
-        ctx.set(half.errand, {"stores": stores, "word": word, "extent": extent})
-        ctx.set(half.start, 1)
-        await ctx.tick()
-        ctx.set(half.start, 0)
-        shown = []
-        for _ in range(params.buckets + 4):
-            ctx.set(half.hold, rng.random() < 0.2)
-            scans, done = ctx.get(half.scan), ctx.get(half.done)
-            await ctx.tick()
-            if scans:
-                live = ctx.get(half.live)
-                lanes = [lane for lane in range(params.lanes) if live >> lane & 1]
-                shown += [ctx.get(half.tuples[lane]).payload for lane in lanes]
-            if done:
-                return shown
-        raise AssertionError("an errand does not end")
-
     async def bench(ctx: Any) -> None:
         await ctx.tick().until(~half.clearing)
         held: deque[tuple[int, int]] = deque()  # bucket, payload
-        hot = None
+        hot, joined = None, 0
         for number in range(300):
             if number % 40 == 0:
                 hot = rng.choice([None, rng.randrange(params.buckets)])
@@ -250,17 +264,29 @@ def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(ways:
             if rng.random() < 0.7:
                 ctx.set(half.enter.payload, number)
                 ctx.set(half.full, len(held) >= window)
-                await errand(ctx, True, bucket, 0)
+                await run_errand(ctx, half, rng, {"stores": 1, "word": bucket, "extent": 0})
                 if len(held) >= window:
                     held.popleft()
                 held.append((bucket, number))
             else:
                 extent = rng.choice([0, 0, 1, 6, params.buckets - 1])
-                shown = await errand(ctx, False, bucket, extent)
+                near = (bucket + rng.randrange(3)) % params.buckets
+                after = rng.choice([None, rng.randrange(params.buckets), near])
+                ctx.set(half.enter.payload, number)
+                ctx.set(half.full, len(held) >= window)
+                search = {"stores": 0, "word": bucket, "extent": extent}
+                shown, joins = await run_errand(ctx, half, rng, search, after)
                 assert len(shown) == len(set(shown)), "a tuple is shown twice"
                 assert set(shown) <= {payload for _, payload in held}, "an expired tuple is shown"
                 asked = {p for b, p in held if (b - bucket) % params.buckets <= extent}
                 assert asked <= set(shown), "a tuple is missing"
+                assert after is not None or not joins, "no tuple followed the search"
+                if joins and after is not None:
+                    joined += 1
+                    if len(held) >= window:
+                        held.popleft()
+                    held.append((after, number))
+        assert joined > 10
 
     simulate(half, bench)
 

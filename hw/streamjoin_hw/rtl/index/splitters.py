@@ -54,8 +54,8 @@ class Splitters(Component):
     words : Out(ArrayLayout(COUNT_BITS, LOOKUPS))
         Of the codes :func:`search_cycles` cycles ago.
     load : In(1), number : In(word_bits(params)), value : In(KEY_BITS)
-        Set the words of a bucket and, but for number 0, the splitter below it. Nothing that was
-        looked up before may be in an index.
+        Set the words of a bucket and, but for number 0, the splitter below it. Nothing is looked up
+        meanwhile, and nothing that was looked up before may be in an index.
     several : In(1), row : In(row_layout())
         Whether the bucket has these words, or one, that of its number.
     """
@@ -105,16 +105,8 @@ class Splitters(Component):
                 memory: Any = Memory(shape=KEY_BITS, depth=len(nodes), init=nodes)
                 m.submodules[f"level{level}"] = memory
                 write = memory.write_port()
-                m.d.comb += [
-                    write.addr.eq(self.number[depth - level :]),
-                    write.data.eq(self.value),
-                    write.en.eq(is_mine),
-                ]
-                splitters = []
-                for path in paths:
-                    read = memory.read_port()
-                    m.d.comb += read.addr.eq(path)
-                    splitters.append(read.data)
+                m.d.comb += [write.data.eq(self.value), write.en.eq(is_mine)]
+                splitters = self._read(m, memory, write, self.number[depth - level :], paths)
                 # A code travels beside the read of what it is compared with.
                 codes = [self._behind(m, code, f"code{level}") for code in codes]
                 paths = [self._behind(m, path, f"path{level}") for path in paths]
@@ -133,17 +125,30 @@ class Splitters(Component):
         m.submodules.rows = memory
         write = memory.write_port()
         m.d.comb += [
-            write.addr.eq(self.number),
             write.data.first.eq(Mux(self.several, self.row.first, self.number)),
             write.data.shift.eq(Mux(self.several, self.row.shift, ONE_WORD)),
             write.en.eq(self.load),
         ]
-        for k, (code, bucket) in enumerate(zip(codes, buckets, strict=True)):
-            read = memory.read_port()
-            first = self._behind(m, read.data.first, f"first{k}")
-            behind = self._behind(m, (code >> read.data.shift)[:COUNT_BITS], f"behind{k}")
-            m.d.comb += read.addr.eq(bucket)
+        rows = self._read(m, memory, write, self.number, buckets)
+        for k, (code, row) in enumerate(zip(codes, rows, strict=True)):
+            first = self._behind(m, row.first, f"first{k}")
+            behind = self._behind(m, (code >> row.shift)[:COUNT_BITS], f"behind{k}")
             m.d.sync += self.words[k].eq(first + behind)
+
+    def _read(self, m: Module, memory: Any, write: Any, number: Any, paths: list[Any]) -> list[Any]:
+        """Read a memory for each lookup; nothing is looked up while it is written.
+
+        So the first read has its address from the write: two ports are enough, of one block RAM.
+        """
+        reads = [memory.read_port() for _ in paths]
+        shared = Signal(len(write.addr))
+        m.d.comb += [
+            shared.eq(Mux(self.load, number, paths[0])),
+            write.addr.eq(shared),
+            reads[0].addr.eq(shared),
+            *(read.addr.eq(path) for read, path in zip(reads[1:], paths[1:], strict=True)),
+        ]
+        return [read.data for read in reads]
 
     @staticmethod
     def _behind(m: Module, value: Any, name: str) -> Any:
