@@ -209,10 +209,9 @@ class Testbench:
         await self.write("window_s", workload.window_s)
         for name, bits in workload.registers.items():
             await self.write(name, bits)
-        for side, values in enumerate(workload.splitters):
-            await self.write("splitter_index", side << 16 | 1)
-            for value in values:
-                await self.write("splitter", value)
+        for side, buckets in enumerate(workload.buckets):
+            for name, value in contract.bucket_writes(side, buckets):
+                await self.write(name, value)
 
     def send(self, arrivals: list[Arrival], *, last: bool) -> None:
         """Queue tuples at the source."""

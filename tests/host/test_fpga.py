@@ -103,3 +103,17 @@ def test_missing_values_are_left_out_of_a_band_on_whole_numbers() -> None:
     r = cases.stream("r", list(range(8)), keys, None, [x % 2 == 0 for x in range(8)])
     s = cases.stream("s", list(range(8)), keys, None, [x % 3 == 0 for x in range(8)])
     check(ENGINE, r, s, Predicate.parse(band="k=k2:1:1"), parse_window("count:8"))
+
+
+def test_a_design_that_cannot_be_is_refused_in_the_words_of_the_engine() -> None:
+    r = cases.stream("r", [1], [1])
+    for name, knobs, sentence in (
+        ("fpga-splitjoin-hash", {"segment": 3, "lanes": 4}, "lanes must be at most segment, not 4"),
+        (
+            "fpga-splitjoin-index",
+            {"segment": 64, "lanes": 4, "buckets": 32},
+            r"segment must be below buckets \* lanes / ways = 64",
+        ),
+    ):
+        with pytest.raises(UnsupportedError, match=f"{name}: {sentence}"):
+            outcome_of(catalog.get(name), r, r, cases.EQUI, parse_window("count:1"), knobs=knobs)

@@ -5,7 +5,7 @@ from tests.hw.mutation import Mutation
 from streamjoin_hw.formal.faults import Fault
 
 _WORDS = "test_index.py::test_a_word_shows_what_was_stored_and_what_has_expired_before"
-_SEARCH = "test_index.py::test_a_code_lies_in_the_bucket_that_its_splitters_say"
+_SEARCH = "test_index_words.py::test_a_code_lies_in_the_word_that_its_bucket_says"
 _HALF = "test_index.py::test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once"
 _AGES = "test_index.py::test_tuples_expire_in_order_and_rounds_span_all_that_are_held"
 
@@ -68,6 +68,56 @@ INDEX_MUTATIONS = {
             "a splitter is also put down in the levels above its own",
         ),
         _SEARCH,
+        "assert",
+    ),
+    "word-not-within-its-bucket": Mutation(
+        Fault(
+            "rtl.index.splitters",
+            "self.words[k].eq(first + behind)",
+            "self.words[k].eq(first)",
+            "all codes of a bucket of several words are of its first",
+        ),
+        _SEARCH,
+        "assert",
+    ),
+    "word-of-the-next-code": Mutation(
+        Fault(
+            "rtl.index.splitters",
+            'codes = [self._behind(m, code, "code") for code in codes]\n        self._count_on',
+            "self._count_on",
+            "the code that is one behind is counted on in a bucket",
+        ),
+        _SEARCH,
+        "assert",
+    ),
+    "words-of-the-bucket-before": Mutation(
+        Fault(
+            "rtl.index.splitters",
+            "write.data.shift.eq(Mux(self.several, self.row.shift, ONE_WORD))",
+            "write.data.shift.eq(self.row.shift)",
+            "a bucket that is to have one word has the row of another",
+        ),
+        _SEARCH,
+        "assert",
+    ),
+    "more-words-than-all": Mutation(
+        Fault(
+            "rtl.index.join",
+            "Mux(is_all, ~0, words)",
+            "words",
+            "of an interval that goes around the index only the rest is read",
+        ),
+        "test_index_words.py::test_an_interval_of_more_words_than_the_index_has_is_all_of_them",
+        "pairs missing",
+    ),
+    "words-of-the-last-input": Mutation(
+        Fault(
+            "rtl.index.join",
+            "table.several.eq(self.bucket_words[-1])",
+            "table.several.eq(0)",
+            "buckets of several words get one each",
+        ),
+        "test_index_words.py::test_buckets_of_several_words_are_loaded_through_the_design",
         "assert",
     ),
     "rounds-too-short": Mutation(
@@ -163,22 +213,12 @@ INDEX_MUTATIONS = {
     "read-on-while-held": Mutation(
         Fault(
             "rtl.index.half",
-            "self.scan.eq(active & ~errand.stores & ~self.hold)",
-            "self.scan.eq(active & ~errand.stores)",
+            "self.scan.eq(self.searching & ~self.hold)",
+            "self.scan.eq(self.searching)",
             "words are read while the result FIFO is full",
         ),
         "test_index.py::test_one_key_everywhere_overflows_nothing",
         "a result FIFO overflowed",
-    ),
-    "queue-too-short": Mutation(
-        Fault(
-            "rtl.index.join",
-            "(after < _queue_tuples(self.params))",
-            "(after <= 2 * _queue_tuples(self.params))",
-            "more tuples are accepted than the queue has room for",
-        ),
-        "test_index.py::test_one_key_everywhere_overflows_nothing",
-        "the queue of the index overflowed",
     ),
     "widths-of-the-wrong-side": Mutation(
         Fault(

@@ -12,6 +12,7 @@ import pytest
 from tests.hw.array_mutations import ARRAY_MUTATIONS
 from tests.hw.hash_mutations import HASH_MUTATIONS
 from tests.hw.index_mutations import INDEX_MUTATIONS
+from tests.hw.index_side_mutations import INDEX_SIDE_MUTATIONS
 from tests.hw.part_mutations import PART_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.shared_mutations import SHARED_MUTATIONS
@@ -23,6 +24,7 @@ TABLES = (
     ARRAY_MUTATIONS,
     HASH_MUTATIONS,
     INDEX_MUTATIONS,
+    INDEX_SIDE_MUTATIONS,
     PART_MUTATIONS,
     PORT_MUTATIONS,
     SHARED_MUTATIONS,

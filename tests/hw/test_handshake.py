@@ -9,7 +9,7 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
 from tests.hw.checks import Kept, give, nothing_more, pauses, simulate, spread, take
 
-from streamjoin_common.contract import DesignParams, TUser
+from streamjoin_common.contract import DesignParams, TUser, bucket_writes
 from streamjoin_common.contract.presets import EQUI, REFERENCE_BAND
 from streamjoin_hw.rtl.core_array import registered_or
 from streamjoin_hw.rtl.join import Join
@@ -37,14 +37,19 @@ async def set_up(ctx: Any, join: Join, workload: Workload) -> None:
 
 async def load_splitters(ctx: Any, join: Join, workload: Workload) -> None:
     """Divide the buckets of an ordered index by the tuples of an input."""
-    for side, values in enumerate(workload.splitters):
+    for side, buckets in enumerate(workload.buckets):
         ctx.set(join.splitter_side, side)
-        for number, value in enumerate(values, 1):
-            ctx.set(join.splitter_number, number)
-            ctx.set(join.splitter_value, value)
-            ctx.set(join.splitter_load, 1)
-            await ctx.tick()
-            ctx.set(join.splitter_load, 0)
+        number = 0
+        for name, value in bucket_writes(side, buckets):
+            if name == "bucket_words":
+                ctx.set(join.bucket_words, value)
+            if name == "splitter":
+                ctx.set(join.splitter_number, number)
+                ctx.set(join.splitter_value, value)
+                ctx.set(join.splitter_load, 1)
+                await ctx.tick()
+                ctx.set(join.splitter_load, 0)
+                number += 1
 
 
 def beats_of(workload: Workload) -> list[dict[str, Any]]:

@@ -1,8 +1,6 @@
 """The design with an ordered index: parts against plain Python, the whole against the oracle."""
 
-import itertools
 import random
-from bisect import bisect_left
 from collections import deque
 from typing import Any
 
@@ -13,19 +11,16 @@ from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
 from tests.hw.test_handshake import STALLS, beats_of, load_splitters, resets, run_inputs, set_up
 
 from streamjoin_common.contract import (
+    ONE_WORD,
     DesignParams,
     KeyType,
     Term,
     TermKind,
-    even_splitters,
-    splitters_of,
-    used_buckets,
 )
 from streamjoin_common.contract.presets import BAND, EQUI, REFERENCE_BAND
 from streamjoin_hw.rtl.index.ages import Ages
 from streamjoin_hw.rtl.index.half import Half
 from streamjoin_hw.rtl.index.occupancy import Occupancy
-from streamjoin_hw.rtl.index.splitters import Splitters, search_cycles
 from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.rtl.streams import r_layout
 from streamjoin_hw.sim.testing import (
@@ -159,6 +154,7 @@ def test_a_shift_of_the_keys_leaves_nothing_behind() -> None:
         for number, each in enumerate(workload.arrivals)
     ]
     workload.arrivals[:] = shifted
+    assert any(bucket.shift < ONE_WORD for side in workload.buckets for bucket in side)
     run_inputs(params, [workload], 0.0, 0.0)
 
 
@@ -173,38 +169,8 @@ def test_a_reset_in_the_middle_leaves_an_empty_design() -> None:
     run_inputs(params, [workload], 0.2, 0.3, first=first, reset=reset)
 
 
-def test_a_code_lies_in_the_bucket_that_its_splitters_say() -> None:
-    """Two codes a cycle, by the splitters of power-up and by others with equal ones among them."""
-    params = design(buckets=16)
-    table = Splitters(params)
-    rng = random.Random(SEED)
-    loaded = splitters_of([rng.choice([5, 9, rng.randrange(1 << 32)]) for _ in range(40)], 16, 13)
-
-    async def bench(ctx: Any) -> None:
-        for splitters in (even_splitters(16), loaded):
-            edges = [code for each in splitters for code in (each, (each + 1) % (1 << 32))]
-            codes = [rng.choice([*edges, rng.randrange(1 << 32)]) for _ in range(120)]
-            pairs = list(itertools.pairwise(codes))
-            for step in range(len(pairs) + search_cycles(params)):
-                if step < len(pairs):
-                    ctx.set(table.codes, pairs[step])
-                await ctx.tick()
-                looked_up = step + 1 - search_cycles(params)
-                if looked_up >= 0 and looked_up < len(pairs):
-                    found = [ctx.get(table.buckets[k]) for k in (0, 1)]
-                    assert found == [bisect_left(splitters, code) for code in pairs[looked_up]]
-            for number, value in enumerate(loaded, 1):
-                ctx.set(table.number, number)
-                ctx.set(table.value, value)
-                ctx.set(table.load, 1)
-                await ctx.tick()
-            ctx.set(table.load, 0)
-
-    simulate(table, bench)
-
-
 def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
-    """A look, a tuple stored and one that expires in every cycle, often in the same word."""
+    """Looks, a tuple stored and one that expires in every cycle, often in the same word."""
     params = design(12, 12, 16, ways=4)
     occupancy = Occupancy(params)
     rng = random.Random(SEED)
@@ -212,14 +178,17 @@ def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
 
     async def bench(ctx: Any) -> None:
         await ctx.tick().until(~occupancy.clearing)
-        word = 0
+        word = other = 0
         for _ in range(400):
             shown = [(word + which) % params.buckets for which in range(params.ways)]
             shown.sort(key=lambda each: each % params.ways)
             seen = [ctx.get(occupancy.used[bank]) for bank in range(params.ways)]
             assert seen == [used[w] for w in shown]
+            assert ctx.get(occupancy.used_ahead) == used[other]
             takes, frees = rng.random() < 0.7, rng.random() < 0.7
-            into = rng.choice(shown)
+            beside = rng.random() < 0.3
+            into = other if beside else rng.choice(shown)
+            ctx.set(occupancy.beside, beside)
             slots = [1 << k for k in range(params.bucket_slots)]
             free = [each for each in slots if not used[into] & each]
             held = [(w, each) for w in range(params.buckets) for each in slots if used[w] & each]
@@ -235,6 +204,8 @@ def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
                 ctx.set(occupancy.freed, {"word": gone, "slot": its_slot})
             word = rng.choice([word, (word + 1) % params.buckets, rng.randrange(params.buckets)])
             ctx.set(occupancy.look, word)
+            other = rng.choice([word, other, into, rng.randrange(params.buckets)])
+            ctx.set(occupancy.ahead, other)
             await ctx.tick()
             if takes:
                 used[into] |= slot
@@ -244,36 +215,45 @@ def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
     simulate(occupancy, bench)
 
 
+async def run_errand(
+    ctx: Any, half: Any, rng: random.Random, errand: dict[str, int], after: int | None = None
+) -> tuple[list[int], bool]:
+    """Run an errand; return the tuples that it shows, and whether another was stored at its end.
+
+    That one has the word ``after``; None is for none.
+    """
+    ctx.set(half.errand, errand)
+    ctx.set(half.start, 1)
+    ctx.set(half.ahead, after or 0)
+    await ctx.tick()
+    ctx.set(half.start, 0)
+    ctx.set(half.follows, after is not None)
+    shown = []
+    for _ in range(half.params.buckets + 4):
+        ctx.set(half.hold, rng.random() < 0.2)
+        scans, done, joins = ctx.get(half.scan), ctx.get(half.done), ctx.get(half.joins)
+        await ctx.tick()
+        if scans:
+            live = ctx.get(half.live)
+            lanes = [lane for lane in range(half.params.lanes) if live >> lane & 1]
+            shown += [ctx.get(half.tuples[lane]).payload for lane in lanes]
+        if done:
+            ctx.set(half.follows, 0)
+            return shown, bool(joins)
+    raise AssertionError("an errand does not end")
+
+
 @pytest.mark.parametrize("ways", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(ways: int) -> None:
     """Random errands; phases in which nearly all tuples are of one bucket, or of any."""
     params = design(27, 2 * ways, 16, ways=ways)
     half = Half(params, r_layout(params))
-    rng = random.Random(SEED)
-
-    async def errand(ctx: Any, stores: bool, word: int, extent: int) -> list[int]:
-        """Run an errand; return the tuples that it shows."""
-        ctx.set(half.errand, {"stores": stores, "word": word, "extent": extent})
-        ctx.set(half.start, 1)
-        await ctx.tick()
-        ctx.set(half.start, 0)
-        shown = []
-        for _ in range(params.buckets + 4):
-            ctx.set(half.hold, rng.random() < 0.2)
-            scans, done = ctx.get(half.scan), ctx.get(half.done)
-            await ctx.tick()
-            if scans:
-                live = ctx.get(half.live)
-                lanes = [lane for lane in range(params.lanes) if live >> lane & 1]
-                shown += [ctx.get(half.tuples[lane]).payload for lane in lanes]
-            if done:
-                return shown
-        raise AssertionError("an errand does not end")
+    rng = random.Random(SEED + ways)
 
     async def bench(ctx: Any) -> None:
         await ctx.tick().until(~half.clearing)
         held: deque[tuple[int, int]] = deque()  # bucket, payload
-        hot = None
+        hot, joined = None, 0
         for number in range(300):
             if number % 40 == 0:
                 hot = rng.choice([None, rng.randrange(params.buckets)])
@@ -284,17 +264,29 @@ def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(ways:
             if rng.random() < 0.7:
                 ctx.set(half.enter.payload, number)
                 ctx.set(half.full, len(held) >= window)
-                await errand(ctx, True, bucket, 0)
+                await run_errand(ctx, half, rng, {"stores": 1, "word": bucket, "extent": 0})
                 if len(held) >= window:
                     held.popleft()
                 held.append((bucket, number))
             else:
                 extent = rng.choice([0, 0, 1, 6, params.buckets - 1])
-                shown = await errand(ctx, False, bucket, extent)
+                near = (bucket + rng.randrange(3)) % params.buckets
+                after = rng.choice([None, rng.randrange(params.buckets), near])
+                ctx.set(half.enter.payload, number)
+                ctx.set(half.full, len(held) >= window)
+                search = {"stores": 0, "word": bucket, "extent": extent}
+                shown, joins = await run_errand(ctx, half, rng, search, after)
                 assert len(shown) == len(set(shown)), "a tuple is shown twice"
                 assert set(shown) <= {payload for _, payload in held}, "an expired tuple is shown"
                 asked = {p for b, p in held if (b - bucket) % params.buckets <= extent}
                 assert asked <= set(shown), "a tuple is missing"
+                assert after is not None or not joins, "no tuple followed the search"
+                if joins and after is not None:
+                    joined += 1
+                    if len(held) >= window:
+                        held.popleft()
+                    held.append((after, number))
+        assert joined > 10
 
     simulate(half, bench)
 
@@ -338,17 +330,3 @@ def test_tuples_expire_in_order_and_rounds_span_all_that_are_held(window: int, l
             assert seen == evicted
 
     simulate(ages, bench)
-
-
-def test_splitters_share_the_sample_out_among_the_buckets_that_a_window_needs() -> None:
-    params = design(48, 8, 16)
-    assert [used_buckets(params, window) for window in (1, 8, 20, 48)] == [1, 4, 10, 16]
-    codes = random.Random(SEED).sample(range(1 << 32), 160)
-    for used in (1, 10, 16):
-        splitters = splitters_of(codes, 16, used)
-        assert splitters == sorted(splitters)
-        counts = [0] * 16
-        for code in codes:
-            counts[bisect_left(splitters, code)] += 1
-        assert counts == [160 // used] * used + [0] * (16 - used)
-    assert splitters_of([], 16) == even_splitters(16)

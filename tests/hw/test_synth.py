@@ -116,6 +116,11 @@ def test_a_tool_that_takes_too_long_is_given_up() -> None:
             ("scale", "--target", "xc7z020", "--cores", "4,x", "--out", "here"),
             "--cores must be counts from 1 up, as in 4,8,16,32, not '4,x'",
         ),
+        (
+            ("scale", "--target", "xc7z020", "--preset", "tiny-index", "--out", "here"),
+            "hw scale needs a design of several cores, and splitjoin-index has one: give --preset "
+            "tiny or tiny-split, or count this one with hw synth",
+        ),
     ],
 )
 def test_a_wrong_flag_is_one_sentence(words: tuple[str, ...], sentence: str) -> None:

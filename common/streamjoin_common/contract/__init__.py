@@ -7,6 +7,13 @@ them is a property. A design's identity is the digest of its parameters and of t
 """
 
 from streamjoin_common.contract.active import active_cores
+from streamjoin_common.contract.bucket_words import (
+    COUNT_BITS,
+    ONE_WORD,
+    Bucket,
+    bucket_writes,
+    buckets_of,
+)
 from streamjoin_common.contract.c_header import HEADER_NAME, c_header
 from streamjoin_common.contract.description import BOARDS, TUSER, manifest, ports
 from streamjoin_common.contract.layouts import (
@@ -66,6 +73,7 @@ from streamjoin_common.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
     "BOARDS",
+    "COUNT_BITS",
     "DESIGNS",
     "FORWARDS",
     "GROUP_TUPLES",
@@ -81,6 +89,7 @@ __all__ = [
     "MEMORIES",
     "NEXT_INPUT",
     "NEXT_S_TUPLE",
+    "ONE_WORD",
     "ORDERS",
     "PACKET_CYCLES",
     "PACKET_RESULTS",
@@ -89,6 +98,7 @@ __all__ = [
     "TRAILER",
     "TUSER",
     "WINDOW_BITS",
+    "Bucket",
     "DesignParams",
     "KeyType",
     "LayoutField",
@@ -105,6 +115,8 @@ __all__ = [
     "TupleView",
     "active_cores",
     "beat_bits",
+    "bucket_writes",
+    "buckets_of",
     "c_header",
     "even_splitters",
     "input_word_bits",

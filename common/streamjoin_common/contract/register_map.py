@@ -138,8 +138,8 @@ def _index_registers() -> list[Register]:
                     "number",
                     0,
                     16,
-                    "1 to the number of buckets less one: the bucket that begins above it; 0 is "
-                    "none.",
+                    "Up to the number of buckets less one: the bucket that begins above it; bucket "
+                    "0 has words, but no splitter below it.",
                 ),
                 RegisterField("side", 16, 1, "0 for the index of R, 1 for that of S."),
             ),
@@ -151,6 +151,20 @@ def _index_registers() -> list[Register]:
             "The highest ordered code of the bucket below, at least that of the splitter before. "
             "After power-up the buckets divide all codes evenly; a reset keeps what was written.",
             "at once while the status is idle; ignored otherwise",
+        ),
+        Register(
+            "bucket_words",
+            0x7C,
+            "rw",
+            "Which words the bucket has that the next write of splitter sets: code c belongs to "
+            "word first + (c >> shift), a lower code never to a later word. 0, as after reset: one "
+            "word, that of its number.",
+            "with the next write of splitter",
+            (
+                RegisterField("first", 0, 24, "Words are counted on past the last of the index."),
+                RegisterField("shift", 24, 6, "log2 of the codes of a word; 32 for one word."),
+                RegisterField("several", 31, 1, "1 for the words that first and shift say."),
+            ),
         ),
     )
     counters = (

@@ -52,7 +52,15 @@ def run(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     counts = _counts(arguments.cores)
     # Every point is checked before the first one takes its minutes.
-    base = design_from(arguments.preset, [*arguments.param, f"cores={counts[0]}"])
+    if arguments.preset is None:
+        base = design_from(None, [*arguments.param, f"cores={counts[0]}"])
+    else:
+        base = design_from(arguments.preset, arguments.param)
+    if base.has_index:
+        raise UsageError(
+            f"hw scale needs a design of several cores, and {base.design} has one: give --preset "
+            "tiny or tiny-split, or count this one with hw synth"
+        )
     for cores in counts:
         dataclasses.replace(base, cores=cores)
     from streamjoin_common import storage

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from streamjoin_common.contract import DesignParams
@@ -38,6 +38,8 @@ def _params(window: int) -> DesignParams:
 class Shown(Harness):
     """An index that is given errands; the solver chooses them, and one tuple to watch.
 
+    A tuple that follows a search may be stored in its last cycle, in which the next errand begins.
+
     Parameters
     ----------
     window : int
@@ -53,6 +55,8 @@ class Shown(Harness):
         self.word = self.free(2, "word")
         self.extent = self.free(2, "extent")
         self.hold = self.free(1, "hold")
+        self.ahead = self.free(2, "ahead")
+        self.follows = self.free(1, "follows")
         self.watched = self.constant(NUMBER_BITS, "watched")
 
     def prove(self, m: Module) -> None:
@@ -62,15 +66,20 @@ class Shown(Harness):
         stored, held = Signal(NUMBER_BITS), Signal(range(self.window + 1))
         number, full = Signal(NUMBER_BITS), Signal()
         self.assume(m, ~self.starts | (dut.done & ~dut.clearing))
-        self.assume(m, ~self.starts | (stored != ~0))
+        # At most two are stored in a cycle.
+        self.assume(m, ~(self.starts | self.follows) | (stored < (1 << NUMBER_BITS) - 2))
+        joined = Signal()
         m.d.comb += [
             dut.start.eq(self.starts),
             dut.errand.stores.eq(self.stores),
             dut.errand.word.eq(self.word),
             dut.errand.extent.eq(Mux(self.stores, 0, self.extent)),
             dut.hold.eq(self.hold),
-            dut.enter.payload.eq(number),
-            dut.full.eq(full),
+            dut.ahead.eq(self.ahead),
+            dut.follows.eq(self.follows),
+            joined.eq(dut.joins & dut.done),
+            dut.enter.payload.eq(Mux(dut.joins, stored, number)),
+            dut.full.eq(Mux(dut.joins, held == self.window, full)),
         ]
         # The watched tuple: is it in the window of the next errand, its bucket, and those since.
         here, bucket, since = Signal(), Signal(2), Signal(range(self.window + 2))
@@ -78,26 +87,43 @@ class Shown(Harness):
         m.d.sync += fresh.eq(0)
         with m.If(dut.done):
             m.d.sync += looks.eq(0)
+        window = (stored, held, here, bucket, since)
+        between = self._store(m, "joined", joined, self.last(m, self.ahead), window)
+        after = self._store(m, "begun", self.starts & self.stores, self.word, between)
+        m.d.sync += [now.eq(then) for now, then in zip(window, after, strict=True)]
         with m.If(self.starts & self.stores):
-            m.d.sync += [
-                stored.eq(stored + 1),
-                number.eq(stored),
-                full.eq(held == self.window),
-                held.eq(Mux(held == self.window, held, held + 1)),
-                since.eq(since + here),
-            ]
-            with m.If(stored == self.watched):
-                m.d.sync += [here.eq(1), bucket.eq(self.word), since.eq(1)]
-            with m.Elif(here & (since == self.window)):
-                m.d.sync += here.eq(0)
+            m.d.sync += [number.eq(between[0]), full.eq(between[1] == self.window)]
         with m.If(self.starts & ~self.stores):
             m.d.sync += [
                 looks.eq(1),
                 fresh.eq(1),
-                allowed.eq(here),
-                owed.eq(here & ((bucket - self.word)[:2] <= self.extent)),
+                allowed.eq(between[2]),
+                owed.eq(between[2] & ((between[3] - self.word)[:2] <= self.extent)),
             ]
         self._claim(m, dut, (looks, allowed, owed, fresh))
+
+    def _store(
+        self, m: Module, name: str, stores: Value, word: Value, before: tuple[Signal, ...]
+    ) -> tuple[Signal, ...]:
+        """Return what the window is after a tuple, if one is stored.
+
+        How many were stored and are held; of the watched one: is it held, its bucket, and those
+        since, itself one.
+        """
+        after = tuple(Signal(each.shape(), name=f"{name}_{k}") for k, each in enumerate(before))
+        stored, held, here, _, since = before
+        m.d.comb += [then.eq(now) for now, then in zip(before, after, strict=True)]
+        with m.If(stores):
+            m.d.comb += [
+                after[0].eq(stored + 1),
+                after[1].eq(Mux(held == self.window, held, held + 1)),
+                after[4].eq(since + here),
+            ]
+            with m.If(stored == self.watched):
+                m.d.comb += [after[2].eq(1), after[3].eq(word), after[4].eq(1)]
+            with m.Elif(here & (since == self.window)):
+                m.d.comb += after[2].eq(0)
+        return after
 
     def _claim(self, m: Module, dut: Any, errand: tuple[Signal, Signal, Signal, Signal]) -> None:
         """Claim what is shown a cycle after it was read."""
@@ -135,6 +161,8 @@ class Slots(Harness):
         self.into = self.free(1, "into")
         self.free_one = self.free(1, "free_one")
         self.freed = self.free(2, "freed")
+        self.ahead = self.free(2, "ahead")
+        self.beside = self.free(1, "beside")
         self.watched = self.constant(2, "watched")
 
     def prove(self, m: Module) -> None:
@@ -143,11 +171,14 @@ class Slots(Harness):
         dut: Any = occupancy
         word, used = Signal(2), Signal(self.params.buckets)
         m.d.sync += word.eq(self.look)
-        into = (word + self.into)[:2]
+        other = self.last(m, self.ahead)
+        into = Mux(self.beside, other, (word + self.into)[:2])
         takes = self.take & ~dut.clearing & ~used.bit_select(into, 1)
         frees = self.free_one & ~dut.clearing & used.bit_select(self.freed, 1)
         m.d.comb += [
             dut.look.eq(self.look),
+            dut.ahead.eq(self.ahead),
+            dut.beside.eq(self.beside),
             dut.take.eq(takes),
             dut.taken.word.eq(into),
             dut.taken.slot.eq(1),
@@ -168,4 +199,11 @@ class Slots(Harness):
             | ~(is_first | is_second)
             | (shown == used.bit_select(self.watched, 1)),
             "a slot is shown as used from when it is taken until it is freed",
+        )
+        self.claim(
+            m,
+            dut.clearing
+            | ~self.last(m, ~dut.clearing)
+            | (dut.used_ahead == used.bit_select(other, 1)),
+            "the slot ahead is shown as used from when it is taken until it is freed",
         )

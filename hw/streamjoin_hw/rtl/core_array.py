@@ -68,7 +68,7 @@ class CoreInstance(Component):
 
 def evicted_count(params: DesignParams) -> dict[str, wiring.Member]:
     """Return the port ``evicted`` of an array, none for a design without timestamps."""
-    sides = 2 if params.design == "splitjoin" else 1
+    sides = 2 if params.design in ("splitjoin", "splitjoin-index") else 1
     return {"evicted": Out(bits_for(sides * params.cores))} if params.timestamp_bits else {}
 
 

@@ -10,13 +10,13 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from amaranth.hdl import Value, ValueCastable
+from amaranth.hdl import Const, Value, ValueCastable
 
 from streamjoin_common.contract import DesignParams, KeyType, TermKind, Theta, ThetaError, TupleView
 from streamjoin_hw.rtl.streams import View, r_layout, s_layout, signal_of
 
 
-def matches(params: DesignParams, r: View, s: View) -> Value:
+def matches(params: DesignParams, r: View, s: View, *, but: int | None = None) -> Value:
     """Build the conjunction of terms, time window and ``theta`` on one pair of encoded tuples.
 
     A pair is within the time window if the later tuple arrived before the end of the earlier one's.
@@ -30,6 +30,8 @@ def matches(params: DesignParams, r: View, s: View) -> Value:
         An R tuple (:func:`streamjoin_hw.rtl.streams.r_layout`).
     s : View
         An S tuple (:func:`streamjoin_hw.rtl.streams.s_layout`).
+    but : int, optional
+        A term that is tested elsewhere.
 
     Returns
     -------
@@ -40,7 +42,7 @@ def matches(params: DesignParams, r: View, s: View) -> Value:
     if params.timestamp_bits:
         conditions += [r.ts < s.end, s.ts < r.end]
     for index, term in enumerate(params.terms):
-        if term.kind is TermKind.KEY:
+        if term.kind is TermKind.KEY or index == but:
             continue
         code = r[f"code{index}"]
         if term.kind is TermKind.BAND:
@@ -49,7 +51,7 @@ def matches(params: DesignParams, r: View, s: View) -> Value:
             conditions.append(code == s[f"code{index}"])
     if params.theta is not None:
         conditions.append(_own_condition(params, params.theta, r, s))
-    return reduce(and_, conditions)
+    return reduce(and_, conditions) if conditions else Const(1)
 
 
 def check_theta(params: DesignParams) -> None:

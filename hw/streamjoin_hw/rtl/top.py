@@ -219,6 +219,7 @@ class Top(Component):
             design.splitter_side.eq(file.set_splitter_index[16]),
             design.splitter_number.eq(file.set_splitter_index),
             design.splitter_value.eq(file.set_splitter),
+            design.bucket_words.eq(file.set_bucket_words),
         ]
         m.d.sync += [reads.eq(reads + design.reads), displaced.eq(displaced + design.displaced)]
         held = {"held_r": design.held_r, "held_s": design.held_s}

@@ -21,11 +21,12 @@ from streamjoin_common.contract import (
     RunState,
     SjmRun,
     TUser,
+    bucket_writes,
     load_model_library,
 )
 from streamjoin_common.errors import StreamJoinError
 from streamjoin_hw.sim.bulk import Chunk
-from streamjoin_hw.sim.testing import Arrival, Workload, splitters
+from streamjoin_hw.sim.testing import Arrival, Workload, buckets
 
 
 def packed(params: DesignParams, chunk: Chunk) -> npt.NDArray[np.uint8]:
@@ -196,10 +197,9 @@ class Model:
             [key for each in chunks for key in each.keys[each.sides == side, term].tolist()]
             for side in (SIDE_R, SIDE_S)
         )
-        for side, values in enumerate(splitters(self.params, windows, (r, s))):
-            self.write("splitter_index", side << 16 | 1)
-            for value in values:
-                self.write("splitter", value)
+        for side, chosen in enumerate(buckets(self.params, windows, (r, s))):
+            for name, value in bucket_writes(side, chosen):
+                self.write(name, value)
 
     def set_registers(self, values: dict[str, int]) -> None:
         """Write registers by name."""

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from streamjoin_common import contract
-from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams, KeyType, TermKind, TupleView
+from streamjoin_common.contract import (
+    SIDE_R,
+    SIDE_S,
+    Bucket,
+    DesignParams,
+    KeyType,
+    TermKind,
+    TupleView,
+)
 
 Bits = int
 """The 32 bits of a key, as an unsigned number."""
@@ -55,11 +63,11 @@ class Workload:
     time_s: int | None = None
 
     @property
-    def splitters(self) -> list[list[int]]:
+    def buckets(self) -> list[list[Bucket]]:
         """What to load into an ordered index, for R and for S; empty for other designs."""
         term = self.params.indexed_term or 0
         r, s = ([a.keys[term] for a in self.arrivals if a.side == side] for side in (0, 1))
-        return splitters(self.params, (self.window_r, self.window_s), (r, s))
+        return buckets(self.params, (self.window_r, self.window_s), (r, s))
 
     @property
     def registers(self) -> dict[str, Bits]:
@@ -172,10 +180,10 @@ def interesting_keys(key_type: KeyType) -> list[Bits]:
     return [0, 1, 0xFFFFFFFF, 0xFFFFFFFE, 0x7FFFFFFF, 0x7FFFFFFE, 0x80000000, 0x80000001]
 
 
-def splitters(
+def buckets(
     params: DesignParams, windows: tuple[int, int], keys: tuple[list[Bits], list[Bits]]
-) -> list[list[int]]:
-    """Return the splitters that fit the keys of each side; none for other designs.
+) -> list[list[Bucket]]:
+    """Return the buckets that fit the keys of each side; none for other designs.
 
     Parameters
     ----------
@@ -184,17 +192,13 @@ def splitters(
     windows : (int, int)
         Count windows of R and S in tuples.
     keys : (list of int, list of int)
-        Bits of the keys of the indexed term.
+        Bits of the keys of the indexed term, in the order of arrival.
     """
     term = params.indexed_term
     if params.design != "splitjoin-index" or term is None:
         return []
     return [
-        contract.splitters_of(
-            contract.order_codes(mine, params.terms[term].type),
-            params.buckets,
-            contract.used_buckets(params, window),
-        )
+        contract.buckets_of(params, contract.order_codes(mine, params.terms[term].type), window)
         for mine, window in zip(keys, windows, strict=True)
     ]
 

@@ -84,7 +84,7 @@ class FpgaEngine(Engine):
         try:
             params = self._design(job)
         except ParameterError as error:
-            raise UnsupportedError(f"{self.name}: {error}") from None
+            raise UnsupportedError(f"{self.name}: {_by_knob(str(error))}") from None
         if isinstance(job.window, CountWindow):
             self._check_count_window(job.window, params)
         if isinstance(job.window, TimeWindow) and job.end_us - job.start_us > MAX_SPAN_US:
@@ -105,7 +105,7 @@ class FpgaEngine(Engine):
             active_cores(params, window.r_tuples, window.s_tuples)
         except ParameterError as error:
             raise UnsupportedError(
-                f"{self.name}: window {window.text} is too uneven: {error}"
+                f"{self.name}: window {window.text} is too uneven: {_by_knob(str(error))}"
             ) from None
 
     def prepare(self, job: Job, report: Report) -> PreparedDesign:
@@ -160,3 +160,8 @@ def _figures(device: Device, feed: Feed) -> dict[str, Any]:
         "input_stall_cycles": device.read("input_stall_cycles"),
         "design": device.params.digest,
     }
+
+
+def _by_knob(sentence: str) -> str:
+    """Name knobs where a sentence of the contract names the design's parameters."""
+    return sentence.replace("segment_tuples", "segment").replace("lead_tuples", "lead")

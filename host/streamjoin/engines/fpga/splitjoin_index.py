@@ -12,14 +12,14 @@ from streamjoin.engines.job import Job
 from streamjoin_common.contract import (
     DesignParams,
     Term,
+    bucket_writes,
+    buckets_of,
     order_codes,
-    splitters_of,
-    used_buckets,
 )
 from streamjoin_common.language.windows import CountWindow
 
 SAMPLE_TUPLES = 1 << 17
-"""Maximum tuples of a stream from which its splitters are computed."""
+"""Maximum tuples of a stream from which its buckets are computed."""
 
 
 class FpgaSplitJoinIndex(FpgaEngine):
@@ -51,7 +51,7 @@ class FpgaSplitJoinIndex(FpgaEngine):
         )
 
     def program(self, device: Device, job: Job, keys: list[tuple[Uint32s, Uint32s]]) -> None:
-        """Divide the buckets of each stream evenly among its tuples."""
+        """Divide the words of each stream's index evenly among the tuples of its windows."""
         params = device.params
         windows = [min(len(column), params.window_capacity) for column in keys[0]]
         if isinstance(job.window, CountWindow):
@@ -61,7 +61,6 @@ class FpgaSplitJoinIndex(FpgaEngine):
         for side, column in enumerate(keys[term]):
             sample = column[:: max(1, -(-len(column) // SAMPLE_TUPLES))]
             codes = order_codes(sample.tolist(), params.terms[term].type)
-            device.write("splitter_index", side << 16 | 1)
-            used = used_buckets(params, windows[side])
-            for splitter in splitters_of(codes, params.buckets, used):
-                device.write("splitter", splitter)
+            buckets = buckets_of(params, codes, max(1, windows[side]), len(column))
+            for name, value in bucket_writes(side, buckets):
+                device.write(name, value)

@@ -23,6 +23,7 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.index.ages import Ages
 from streamjoin_hw.rtl.index.layouts import (
     bank_of,
+    errand_layout,
     position_layout,
     sequence_bits,
     spread_layout,
@@ -33,20 +34,12 @@ from streamjoin_hw.rtl.index.words import Words
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of, signal_of
 
 
-def errand_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of what an arrival does in an index.
-
-    ``stores``, it is stored, else it looks for others; ``word``, its bucket's or the first one's;
-    ``extent``, buckets behind that one in which to look.
-    """
-    return data.StructLayout({"stores": 1, "word": word_bits(params), "extent": word_bits(params)})
-
-
 class Half(Component):
     """The index of one stream.
 
     An errand takes a cycle for every ``ways`` words that are read or searched for a free slot; the
-    next one begins in the cycle after its last.
+    next one begins in the cycle after its last. A tuple that follows a search is stored in the last
+    cycle of the search, if its word has a free slot.
 
     Parameters
     ----------
@@ -66,7 +59,14 @@ class Half(Component):
     hold : In(1)
         Read nothing in this cycle.
     enter : In(body), full : In(1)
-        The tuple that is stored, and whether its count window was full; while the errand lasts.
+        The tuple that is stored, and whether its count window was full; while the errand lasts, or
+        with ``joins``.
+    ahead : In(word_bits(params)), follows : In(1)
+        The word of a tuple, and a cycle later whether that tuple is stored after this search.
+    joins : Out(1)
+        It will be stored in the last cycle of this search, that with ``done``.
+    searching : Out(1)
+        An errand looks for others.
     scan : Out(1)
         Words are read in this cycle.
     tuples : Out(ArrayLayout(body, lanes)), live : Out(lanes)
@@ -87,6 +87,10 @@ class Half(Component):
     hold: Signal
     enter: View
     full: Signal
+    ahead: Signal
+    follows: Signal
+    joins: Signal
+    searching: Signal
     scan: Signal
     tuples: View
     live: Signal
@@ -107,6 +111,10 @@ class Half(Component):
                 "hold": In(1),
                 "enter": In(body),
                 "full": In(1),
+                "ahead": In(word_bits(params)),
+                "follows": In(1),
+                "joins": Out(1),
+                "searching": Out(1),
                 "scan": Out(1),
                 "tuples": Out(data.ArrayLayout(body, params.lanes)),
                 "live": Out(params.lanes),
@@ -158,7 +166,8 @@ class Half(Component):
         m.d.comb += [
             words.word.eq(word),
             self.tuples.eq(words.tuples),
-            self.scan.eq(active & ~errand.stores & ~self.hold),
+            self.searching.eq(active & ~errand.stores),
+            self.scan.eq(self.searching & ~self.hold),
         ]
         m.d.sync += self.live.eq(occupancy.used.as_value())
         # In the order of their numbers, from the first on.
@@ -172,7 +181,14 @@ class Half(Component):
         last = self._last_word(m, ages, spreads, (errand.extent, offset))
 
         # Being stored: in the first free slot.
-        arrives = Signal()
+        arrives, joined = Signal(), Signal()
+        seen = payload_of(bits)
+        m.d.sync += seen.eq(self.ahead)
+        m.d.comb += [
+            occupancy.ahead.eq(self.ahead),
+            self.joins.eq(self.searching & self.follows & ~occupancy.used_ahead.all()),
+            joined.eq(self.joins & finishes),
+        ]
         distance = Signal(bits)
         place = signal_of(position_layout(params))
         for which in reversed(range(ways)):
@@ -186,7 +202,12 @@ class Half(Component):
             arrives.eq(active & errand.stores & place.slot.any()),
             self.displaced.eq(arrives & (distance != 0)),
         ]
-        self._store(m, (occupancy, words, ages), arrives, place)
+        into = signal_of(position_layout(params))
+        m.d.comb += into.eq(place)
+        with m.If(self.joins):
+            m.d.comb += [into.word.eq(seen), into.slot.eq(_first_free(occupancy.used_ahead))]
+        m.d.comb += occupancy.beside.eq(self.joins)
+        self._store(m, (occupancy, words, ages), arrives | joined, into)
         spread = self._stretch(m, (occupancy, ages), spreads[0], (errand.word, offset, distance))
         around = self._skip(m, (spread, ages.round), active & errand.stores, offset, further)
         # From a register: words and offset do not settle together in Amaranth's simulator.
@@ -220,7 +241,7 @@ class Half(Component):
         return last
 
     def _store(
-        self, m: Module, parts: tuple[Occupancy, Words, Ages], arrives: Signal, place: View
+        self, m: Module, parts: tuple[Occupancy, Words, Ages], arrives: Value, place: View
     ) -> None:
         """Store the tuple, and let the oldest one expire if the window asks for it."""
         occupancy, words, ages = parts

@@ -5,28 +5,33 @@ steps that do not wait for each other: an arrival is stored in its own stream's 
 partners in the other's, in the same cycle if both take one.
 
 A tuple's codes are looked up among the splitters in a pipeline that never stops and ends in a
-queue. From there on one tuple after the other is worked on, in the order of arrival. What is read
-for it is compared with it by the whole predicate, so that results are grouped by the later tuple.
+queue for each index. From there on each index works on one tuple after the other, in the order of
+arrival. What is read for one is compared with it by the whole predicate. The results of both
+indexes are merged in the order of arrival, so that they are grouped by the later tuple.
 """
 
 from typing import Any
 
-from amaranth.hdl import Assert, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import KEY_BITS, SIDE_R, SIDE_S, DesignParams
+from streamjoin_common.contract import COUNT_BITS, KEY_BITS, SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.core_array import gathered_members
-from streamjoin_hw.rtl.index.half import Half, errand_layout
-from streamjoin_hw.rtl.index.layouts import sequence_bits, word_bits
-from streamjoin_hw.rtl.index.splitters import Splitters, search_cycles
+from streamjoin_hw.rtl.index.layouts import (
+    asking_layouts,
+    own_interval,
+    sequence_bits,
+    stored_layouts,
+    word_bits,
+)
+from streamjoin_hw.rtl.index.merge import InOrder
+from streamjoin_hw.rtl.index.side import Side, queue_tuples
+from streamjoin_hw.rtl.index.splitters import Splitters, row_layout, search_cycles
 from streamjoin_hw.rtl.intake import ordered_layout
-from streamjoin_hw.rtl.matching import Matcher
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
-    payload_of,
     r_layout,
     registers_of,
     result_layout,
@@ -39,8 +44,9 @@ def index_settings(params: DesignParams) -> dict[str, wiring.Member]:
     """Ports of ``splitjoin-index`` to set splitters and to count; none for other designs.
 
     ``splitter_load`` sets splitter ``splitter_number`` of side ``splitter_side`` to
-    ``splitter_value``, ignored while an input runs. ``reads`` and ``displaced`` are pulses,
-    ``held_r`` and ``held_s`` tuples in the windows.
+    ``splitter_value``, and the words of the bucket above it to ``bucket_words``, the register of
+    that name; ignored while an input runs. ``reads`` and ``displaced`` count events of a cycle,
+    ``held_r`` and ``held_s`` are tuples in the windows.
     """
     if params.design != "splitjoin-index":
         return {}
@@ -49,8 +55,9 @@ def index_settings(params: DesignParams) -> dict[str, wiring.Member]:
         "splitter_side": In(1),
         "splitter_number": In(word_bits(params)),
         "splitter_value": In(KEY_BITS),
-        "reads": Out(1),
-        "displaced": Out(1),
+        "bucket_words": In(32),
+        "reads": Out(2),
+        "displaced": Out(2),
         "held_r": Out(sequence_bits(params)),
         "held_s": Out(sequence_bits(params)),
     }
@@ -67,13 +74,8 @@ def index_members(params: DesignParams) -> dict[str, wiring.Member]:
     }
 
 
-def _queue_tuples(params: DesignParams) -> int:
-    """Tuples that the queue behind the search holds: all in the search, and a few that wait."""
-    return 1 << (search_cycles(params) + 8).bit_length()
-
-
 class IndexJoin(Component):
-    """Both streams' splitters and indexes, the queue between them, and the comparators.
+    """Both streams' splitters, their indexes and what puts results in order.
 
     Parameters
     ----------
@@ -92,8 +94,8 @@ class IndexJoin(Component):
         The result FIFO is nearly full; from a register.
     busy : Out(1)
         Something is inside; from a register.
-    evicted : Out(1), if there are timestamps
-        Pulse: a tuple left by count before its time.
+    evicted : Out(count), if there are timestamps
+        Tuples that left by count before their time, in the last cycle.
 
     The other members are those of :func:`index_settings`.
     """
@@ -105,6 +107,7 @@ class IndexJoin(Component):
     splitter_side: Signal
     splitter_number: Signal
     splitter_value: Signal
+    bucket_words: Signal
     reads: Signal
     displaced: Signal
     held_r: Signal
@@ -118,58 +121,72 @@ class IndexJoin(Component):
         super().__init__(index_members(params))
 
     def elaborate(self, _platform: object) -> Module:
-        """Build the search, the queue, the indexes and what is behind them."""
+        """Build the search, both sides and what is behind them."""
         m = Module()
         params = self.params
-        halves, tables = [], []
-        for name, layout in (("r", r_layout(params)), ("s", s_layout(params))):
+        tables, sides = [], []
+        for side, name in ((SIDE_R, "r"), (SIDE_S, "s")):
             m.submodules[f"splitters_{name}"] = table = Splitters(params)
-            m.submodules[f"index_{name}"] = half = Half(params, layout)
+            m.submodules[f"index_{name}"] = index = Side(params, side)
             tables.append(table)
-            halves.append(half)
-        m.submodules.matcher = matcher = Matcher(params)
-        found = self._search(m, tables)
-        tuples, starts = Signal(range(_queue_tuples(params) + 1)), Signal()
-        self._admit(m, halves, tuples, starts)
-        probe = self._work(m, found, halves, starts)
-        self._compare(m, probe, halves, matcher)
-        wiring.connect(m, matcher.results, wiring.flipped(self.results))
-        r, s = halves
+            sides.append(index)
+        m.submodules.in_order = in_order = InOrder(params)
+        searched = self._search(m, tables)
+        for side, index in enumerate(sides):
+            self._put(m, searched, tables[side], index)
+        is_waiting = self._admit(m, sides)
+        for side, index in enumerate(sides):
+            m.d.comb += [
+                in_order.is_found[side].eq(index.is_found),
+                in_order.found[side].eq(index.found),
+                in_order.passed[side].eq(index.passed),
+                in_order.next_number[side].eq(index.next_number),
+                index.take.eq(in_order.take[side]),
+                index.wait.eq(in_order.far[side]),
+            ]
+        wiring.connect(m, in_order.results, wiring.flipped(self.results))
+        r, s = sides
         m.d.comb += [
-            self.held.eq(matcher.hold),
-            self.reads.eq(matcher.scan),
-            self.displaced.eq(r.displaced | s.displaced),
+            self.held.eq(r.hold | s.hold),
+            self.reads.eq(r.reads + s.reads),
+            self.displaced.eq(r.displaced + s.displaced),
             self.held_r.eq(r.held),
             self.held_s.eq(s.held),
         ]
         takes = self.i.valid & self.i.ready
-        working = ~r.done | ~s.done | starts
-        m.d.sync += self.busy.eq(takes | (tuples != 0) | working | matcher.scan | matcher.busy)
+        m.d.sync += self.busy.eq(takes | is_waiting | r.busy | s.busy | in_order.busy)
         if params.timestamp_bits:
-            m.d.comb += self.evicted.eq(r.evicted | s.evicted)
+            m.d.comb += self.evicted.eq(r.evicted + s.evicted)
         return m
 
-    def _admit(self, m: Module, halves: list[Half], tuples: Signal, starts: Signal) -> None:
-        """Accept tuples as long as the queue has room for all that are on their way to it."""
-        takes = self.i.valid & self.i.ready
-        after = Signal(len(tuples))
-        m.d.comb += after.eq(tuples + takes - starts)
-        m.d.sync += [
-            tuples.eq(after),
-            self.i.ready.eq(
-                (after < _queue_tuples(self.params))
-                & ~self.clear
-                & ~halves[SIDE_R].clearing
-                & ~halves[SIDE_S].clearing
-            ),
-        ]
-        for half in halves:
-            m.d.comb += half.clear.eq(self.clear)
+    def _admit(self, m: Module, sides: list[Side]) -> Signal:
+        """Accept tuples while both queues have room for all that are on their way to them.
+
+        Returns whether any has not left both queues yet.
+        """
+        takes, has_room, is_waiting = self.i.valid & self.i.ready, Signal(2), Signal()
+        for side, index in enumerate(sides):
+            waiting = Signal(range(queue_tuples(self.params) + 2), name=f"waiting{side}")
+            after = Signal(len(waiting), name=f"after{side}")
+            m.d.comb += [
+                after.eq(waiting + takes - index.begun),
+                has_room[side].eq(after < queue_tuples(self.params)),
+                index.clear.eq(self.clear),
+            ]
+            m.d.sync += waiting.eq(after)
+            with m.If(waiting != 0):
+                m.d.comb += is_waiting.eq(1)
+        clearing = sides[SIDE_R].clearing | sides[SIDE_S].clearing
+        m.d.sync += self.i.ready.eq(has_room.all() & ~self.clear & ~clearing)
+        return is_waiting
 
     def _search(self, m: Module, tables: list[Splitters]) -> Any:
-        """Look the codes up while the tuple travels beside them; return the end of the pipeline."""
+        """Look the codes up while the tuple travels beside them; return the end of the pipeline.
+
+        ``low`` is for a tuple of S its own code, which is stored.
+        """
         params = self.params
-        wanted = self.i.p.wanted
+        wanted, is_s = self.i.p.wanted, self.i.p.side == SIDE_S
         for side, table in enumerate(tables):
             m.d.comb += [
                 table.codes[0].eq(Mux(self.i.p.side == side, wanted.home, wanted.low)),
@@ -177,9 +194,16 @@ class IndexJoin(Component):
                 table.load.eq(self.splitter_load & (self.splitter_side == side)),
                 table.number.eq(self.splitter_number),
                 table.value.eq(self.splitter_value),
+                table.several.eq(self.bucket_words[-1]),
+                table.row.eq(self.bucket_words[: row_layout().size]),
             ]
+        interval = {"low": KEY_BITS, "high": KEY_BITS}
         layout = data.StructLayout(
-            {"valid": 1, "side": 1, "full": 1, "looks": 1, "body": len(self.i.p.body)}
+            {
+                **dict.fromkeys(("valid", "side", "full", "looks"), 1),
+                "body": len(self.i.p.body),
+                **(interval if own_interval(params) is not None else {}),
+            }
         )
         before: Any = signal_of(layout)
         m.d.comb += [
@@ -189,76 +213,39 @@ class IndexJoin(Component):
             before.looks.eq(wanted.low <= wanted.high),
             before.body.eq(self.i.p.body),
         ]
+        if own_interval(params) is not None:
+            low = Mux(is_s, wanted.home, wanted.low)
+            m.d.comb += [before.low.eq(low), before.high.eq(wanted.high)]
         for level in range(search_cycles(params)):
             after = registers_of(layout, "valid", name=f"search{level}")
             m.d.sync += after.eq(before)
             before = after
-        return self._queue(m, before, tables)
+        return before
 
-    def _queue(self, m: Module, searched: View, tables: list[Splitters]) -> Any:
-        """Queue tuples with what they do in each index."""
-        params = self.params
-        errands = data.ArrayLayout(errand_layout(params), len(tables))
-        layout = data.StructLayout(
-            {"side": 1, "full": 1, "looks": 1, "errands": errands, "body": len(searched.body)}
-        )
-        task = signal_of(layout)
-        m.submodules.queue = queue = SyncFIFOBuffered(
-            width=layout.size, depth=_queue_tuples(params) + 1
-        )
+    def _put(self, m: Module, searched: View, table: Splitters, index: Side) -> None:
+        """Give an arrival to the index of a side."""
+        params, side = self.params, index.side
+        stores = searched.side == side
+        stored, asks = (layouts(params)[side] for layouts in (stored_layouts, asking_layouts))
+        kept, asked = signal_of(stored, name="kept"), signal_of(asks, name="asked")
+        bodies = {SIDE_R: r_layout(params), SIDE_S: s_layout(params)}
+        for view, its_side in ((kept, side), (asked, 1 - side)):
+            body = bodies[its_side](searched.body[: bodies[its_side].size])
+            for name, _ in view.shape():
+                own = name in bodies[its_side].members
+                # What the stream's own layout lacks is a code, the lower end, or the upper one.
+                part = body[name] if own else searched["high" if name == "high" else "low"]
+                m.d.comb += view[name].eq(part)
+        words = Signal(COUNT_BITS, name=f"words{side}")
+        # More words than the index has are all of them.
+        is_all = words[word_bits(params) :].any()
         m.d.comb += [
-            *(task[name].eq(searched[name]) for name in ("side", "full", "looks", "body")),
-            queue.w_data.eq(task),
-            queue.w_en.eq(searched.valid),
-            Assert(~queue.w_en | queue.w_rdy, "the queue of the index overflowed"),
+            words.eq(table.words[1] - table.words[0]),
+            index.put.eq(searched.valid),
+            index.task.full.eq(searched.full),
+            index.task.looks.eq(searched.looks),
+            index.task.body.eq(Mux(stores, kept.as_value(), asked.as_value())),
+            index.task.errand.stores.eq(stores),
+            index.task.errand.word.eq(table.words[0]),
+            index.task.errand.extent.eq(Mux(stores, 0, Mux(is_all, ~0, words))),
         ]
-        for side, table in enumerate(tables):
-            errand = task.errands[side]
-            first, last = table.buckets[0], table.buckets[1]
-            m.d.comb += [
-                errand.stores.eq(searched.side == side),
-                errand.word.eq(first),
-                errand.extent.eq(Mux(searched.side == side, 0, last - first)),
-            ]
-        self._queue_head = queue
-        return data.View(layout, queue.r_data)
-
-    def _work(self, m: Module, task: View, halves: list[Half], starts: Signal) -> View:
-        """Give both indexes their errands; return the tuple that is compared."""
-        queue = self._queue_head
-        working = payload_of(data.StructLayout({"side": 1, "full": 1, "body": len(task.body)}))
-        r, s = halves
-        m.d.comb += [starts.eq(queue.r_rdy & r.done & s.done), queue.r_en.eq(starts)]
-        with m.If(starts):
-            m.d.sync += [working[name].eq(task[name]) for name in ("side", "full", "body")]
-        for side, half in enumerate(halves):
-            errand = task.errands[side]
-            m.d.comb += [
-                half.errand.eq(errand),
-                half.start.eq(starts & (errand.stores | task.looks)),
-                half.enter.eq(working.body[: half.body.size]),
-                half.full.eq(working.full),
-            ]
-        probe: View = payload_of(working.shape())
-        m.d.sync += probe.eq(working)
-        return probe
-
-    def _compare(self, m: Module, probe: View, halves: list[Half], matcher: Matcher) -> None:
-        """Compare what was read with the tuple for which it was read."""
-        m.d.comb += [
-            matcher.scan.eq(halves[SIDE_R].scan | halves[SIDE_S].scan),
-            matcher.probe_side.eq(probe.side),
-        ]
-        scanned = Signal()
-        m.d.sync += scanned.eq(matcher.scan)
-        for side, half, name in ((SIDE_R, halves[0], "r"), (SIDE_S, halves[1], "s")):
-            slots, live = getattr(matcher, f"{name}_slots"), getattr(matcher, f"{name}_live")
-            own = getattr(matcher, f"{name}_probe")
-            m.d.comb += [
-                half.hold.eq(matcher.hold),
-                live.eq(Mux(scanned, half.live, 0)),
-                own.valid.eq(probe.side == side),
-                own.body.eq(probe.body[: half.body.size]),
-            ]
-            for lane in range(self.params.lanes):
-                m.d.comb += [slots[lane].valid.eq(1), slots[lane].body.eq(half.tuples[lane])]

@@ -8,10 +8,14 @@ from typing import Any
 
 from amaranth.lib import data
 
-from streamjoin_common.contract import DesignParams
+from streamjoin_common.contract import KEY_BITS, DesignParams, KeyType, TermKind
+from streamjoin_hw.rtl.streams import r_layout, s_layout
 
 ROUND_BITS = 3
 """Bits of a round's number: a spread looks young again after 8 rounds, which only costs reads."""
+
+NUMBER_BITS = 8
+"""Bits of an arrival's number, which wraps: half of the numbers are enough for all inside."""
 
 
 def word_bits(params: DesignParams) -> int:
@@ -69,3 +73,64 @@ def spread_layout(params: DesignParams) -> data.StructLayout:
     """
     bits = word_bits(params)
     return data.StructLayout({"round": ROUND_BITS, "now": bits, "before": bits, "latest": bits})
+
+
+def own_interval(params: DesignParams) -> int | None:
+    """Return the term by which an R arrival brings an interval of S codes; None if there is none.
+
+    Integer bounds are exact from either side, so that S tuples are stored with one code for it
+    instead of their own interval. Float32 bounds are rounded, each its own way.
+    """
+    term = params.indexed_term
+    if term is None or params.terms[term].kind is not TermKind.BAND:
+        return None
+    return None if params.terms[term].type is KeyType.FLOAT32 else term
+
+
+def stored_layouts(params: DesignParams) -> list[data.StructLayout]:
+    """Layouts of stored R and S tuples."""
+    members = dict(s_layout(params).members)
+    term = own_interval(params)
+    if term is not None:
+        del members[f"lo{term}"], members[f"hi{term}"]
+        members = {f"code{term}": KEY_BITS, **members}
+    return [r_layout(params), data.StructLayout(members)]
+
+
+def asking_layouts(params: DesignParams) -> list[data.StructLayout]:
+    """Layouts of what an S tuple asks the index of R, and an R tuple that of S."""
+    members = dict(r_layout(params).members)
+    if own_interval(params) is not None:
+        members |= {"low": KEY_BITS, "high": KEY_BITS}
+    return [s_layout(params), data.StructLayout(members)]
+
+
+def errand_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of what an arrival does in an index.
+
+    ``stores``, it is stored, else it looks for others; ``word``, its own or the first of an
+    interval; ``extent``, words behind that one in which to look.
+    """
+    return data.StructLayout({"stores": 1, "word": word_bits(params), "extent": word_bits(params)})
+
+
+def task_layout(params: DesignParams, side: int) -> data.StructLayout:
+    """Layout of an arrival that waits for the index of a side.
+
+    ``full``, whether its count window was full; ``looks``, whether there is anything to look for;
+    ``body``, the stored tuple or what it asks, whichever the errand says, in its lowest bits.
+    """
+    body = max(stored_layouts(params)[side].size, asking_layouts(params)[side].size)
+    return data.StructLayout({"full": 1, "looks": 1, "errand": errand_layout(params), "body": body})
+
+
+def found_layout(params: DesignParams) -> data.StructLayout:
+    """Layout of a word with matches: the number of who asked, its payload, and what it met."""
+    return data.StructLayout(
+        {
+            "number": NUMBER_BITS,
+            "probe": params.payload_bits,
+            "mask": params.lanes,
+            "payloads": data.ArrayLayout(params.payload_bits, params.lanes),
+        }
+    )

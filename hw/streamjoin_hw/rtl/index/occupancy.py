@@ -6,7 +6,7 @@ that expires flips the other, so that both can happen in a cycle and each memory
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -21,6 +21,7 @@ from streamjoin_hw.rtl.index.layouts import (
     spread_layout,
     word_bits,
 )
+from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 
 
@@ -43,8 +44,11 @@ class Occupancy(Component):
         Look at this word and the next ones.
     used : Out(ArrayLayout(bucket_slots, ways)), spreads : Out(ArrayLayout(spread_layout, ways))
         The words looked at a cycle ago, in the order of the banks.
+    ahead : In(word_bits(params)), used_ahead : Out(bucket_slots)
+        Another word to look at, and which of its slots were used a cycle ago.
     take : In(1), taken : In(position_layout(params))
-        A tuple is stored in one of these words.
+        A tuple is stored in one of these words, or with ``beside`` in that other one.
+    beside : In(1)
     free : In(1), freed : In(position_layout(params))
         A tuple expires, of any word; known in the next cycle.
     stretch : In(1), bucket : In(word_bits(params)), spread : In(spread_layout(params))
@@ -56,6 +60,9 @@ class Occupancy(Component):
     look: Signal
     used: View
     spreads: View
+    ahead: Signal
+    used_ahead: Signal
+    beside: Signal
     take: Signal
     taken: View
     free: Signal
@@ -74,6 +81,9 @@ class Occupancy(Component):
                 "look": In(word_bits(params)),
                 "used": Out(data.ArrayLayout(params.bucket_slots, params.ways)),
                 "spreads": Out(data.ArrayLayout(spread, params.ways)),
+                "ahead": In(word_bits(params)),
+                "used_ahead": Out(params.bucket_slots),
+                "beside": In(1),
                 "take": In(1),
                 "taken": In(position),
                 "free": In(1),
@@ -100,23 +110,32 @@ class Occupancy(Component):
             going.word.eq(self.freed.word),
             going.slot.eq(self.freed.slot),
         ]
+        others = []
         for bank, row in enumerate(rows_of(self.params, self.look)):
-            self._use(m, bank, row, going, swept)
+            others.append(self._use(m, bank, row, going, swept))
             self._spread(m, bank, row, swept)
+        seen: Any = payload_of(word_bits(self.params), name="seen")
+        m.d.sync += seen.eq(self.ahead)
+        goes = going.valid & (going.word == seen)
+        m.d.comb += self.used_ahead.eq(
+            Array(others)[bank_of(self.params, seen)] ^ Mux(goes, going.slot, 0)
+        )
         return m
 
-    def _use(self, m: Module, bank: int, row: Any, going: View, swept: Signal) -> None:
-        """Build the two memories whose differing bits are the used slots."""
+    def _use(self, m: Module, bank: int, row: Any, going: View, swept: Signal) -> Any:
+        """Build the two memories whose differing bits are the used slots; return those ahead."""
         shown = payload_of(row_bits(self.params), name=f"shown{bank}")
         m.d.sync += shown.eq(row)
         params = self.params
         shape, depth = params.bucket_slots, params.buckets // params.ways
-        entered: Any = Memory(shape=shape, depth=depth, init=[])
-        left: Any = Memory(shape=shape, depth=depth, init=[])
+        # A block RAM would have but two ports and few of its bits in use.
+        entered, left = (memory_of("lutram", shape, depth) for _ in range(2))
         m.submodules[f"entered{bank}"], m.submodules[f"left{bank}"] = entered, left
         enters, leaves = entered.write_port(), left.write_port()
         was_entered = entered.read_port(transparent_for=(enters,))
         was_left = left.read_port(transparent_for=(leaves,))
+        entered_ahead = entered.read_port(transparent_for=(enters,))
+        left_ahead = left.read_port(transparent_for=(leaves,))
         # Of the word of which a tuple expires.
         beside = left.read_port(transparent_for=(leaves,))
         goes = Signal(name=f"goes{bank}")
@@ -131,12 +150,21 @@ class Occupancy(Component):
                 ^ Mux(goes & (row_of(params, going.word) == shown), going.slot, 0)
             ),
             enters.addr.eq(Mux(self.clearing, swept, row_of(params, self.taken.word))),
-            enters.data.eq(Mux(self.clearing, 0, was_entered.data ^ self.taken.slot)),
+            enters.data.eq(
+                Mux(
+                    self.clearing,
+                    0,
+                    Mux(self.beside, entered_ahead.data, was_entered.data) ^ self.taken.slot,
+                )
+            ),
             enters.en.eq(self.clearing | (self.take & (bank_of(params, self.taken.word) == bank))),
             leaves.addr.eq(Mux(self.clearing, swept, row_of(params, going.word))),
             leaves.data.eq(Mux(self.clearing, 0, beside.data ^ going.slot)),
             leaves.en.eq(self.clearing | goes),
+            entered_ahead.addr.eq(row_of(params, self.ahead)),
+            left_ahead.addr.eq(row_of(params, self.ahead)),
         ]
+        return entered_ahead.data ^ left_ahead.data
 
     def _spread(self, m: Module, bank: int, row: Any, swept: Signal) -> None:
         """Build the memory of how far tuples are displaced."""

@@ -1,17 +1,24 @@
-"""From a code to its bucket: binary search in a table of splitters, a level a cycle.
+"""From a code to its word: binary search in a table of splitters, a level a cycle.
 
 The splitters that are compared first lie in memories of their own, each level in one twice as deep
-as the one before, so that a search is a pipeline.
+as the one before, so that a search is a pipeline. Its end is a bucket, which has one word or a row
+of them, each for as many codes, a power of two.
 """
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import KEY_BITS, DesignParams, even_splitters
+from streamjoin_common.contract import (
+    COUNT_BITS,
+    KEY_BITS,
+    ONE_WORD,
+    DesignParams,
+    even_splitters,
+)
 from streamjoin_hw.rtl.index.layouts import word_bits
 from streamjoin_hw.rtl.streams import Component, View, payload_of
 
@@ -19,15 +26,21 @@ LOOKUPS = 2
 """Codes that are looked up in a cycle."""
 
 
+def row_layout() -> data.StructLayout:
+    """Layout of a bucket's words: code ``c`` is of word ``first + (c >> shift)``."""
+    return data.StructLayout({"first": COUNT_BITS, "shift": ONE_WORD.bit_length()})
+
+
 def search_cycles(params: DesignParams) -> int:
-    """Cycles from a code to its bucket."""
-    return word_bits(params)
+    """Cycles from a code to its word: a level each, one to shift and one to add."""
+    return word_bits(params) + 2
 
 
 class Splitters(Component):
     """The splitters of one stream's index.
 
-    A code's bucket is the number of splitters below it. Two lookups a cycle, each known
+    A code's bucket is the number of splitters below it. Words are counted on beyond those of the
+    index, which has the lowest bits of a word's number. Two lookups a cycle, each known
     :func:`search_cycles` cycles later.
 
     Parameters
@@ -38,27 +51,34 @@ class Splitters(Component):
     Members
     -------
     codes : In(ArrayLayout(KEY_BITS, LOOKUPS))
-    buckets : Out(ArrayLayout(word_bits(params), LOOKUPS))
+    words : Out(ArrayLayout(COUNT_BITS, LOOKUPS))
         Of the codes :func:`search_cycles` cycles ago.
     load : In(1), number : In(word_bits(params)), value : In(KEY_BITS)
-        Set a splitter, from number 1 up. Nothing that was looked up before may be in an index.
+        Set the words of a bucket and, but for number 0, the splitter below it. Nothing is looked up
+        meanwhile, and nothing that was looked up before may be in an index.
+    several : In(1), row : In(row_layout())
+        Whether the bucket has these words, or one, that of its number.
     """
 
     codes: View
-    buckets: View
+    words: View
     load: Signal
     number: Signal
     value: Signal
+    several: Signal
+    row: View
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
         super().__init__(
             {
                 "codes": In(data.ArrayLayout(KEY_BITS, LOOKUPS)),
-                "buckets": Out(data.ArrayLayout(word_bits(params), LOOKUPS)),
+                "words": Out(data.ArrayLayout(COUNT_BITS, LOOKUPS)),
                 "load": In(1),
                 "number": In(word_bits(params)),
                 "value": In(KEY_BITS),
+                "several": In(1),
+                "row": In(row_layout()),
             }
         )
 
@@ -85,16 +105,8 @@ class Splitters(Component):
                 memory: Any = Memory(shape=KEY_BITS, depth=len(nodes), init=nodes)
                 m.submodules[f"level{level}"] = memory
                 write = memory.write_port()
-                m.d.comb += [
-                    write.addr.eq(self.number[depth - level :]),
-                    write.data.eq(self.value),
-                    write.en.eq(is_mine),
-                ]
-                splitters = []
-                for path in paths:
-                    read = memory.read_port()
-                    m.d.comb += read.addr.eq(path)
-                    splitters.append(read.data)
+                m.d.comb += [write.data.eq(self.value), write.en.eq(is_mine)]
+                splitters = self._read(m, memory, write, self.number[depth - level :], paths)
                 # A code travels beside the read of what it is compared with.
                 codes = [self._behind(m, code, f"code{level}") for code in codes]
                 paths = [self._behind(m, path, f"path{level}") for path in paths]
@@ -102,9 +114,41 @@ class Splitters(Component):
                 above = Signal(name=f"above{level}_{k}")
                 m.d.comb += above.eq(splitters[k] < codes[k])
                 paths[k] = Cat(above, paths[k])
-        for k in range(LOOKUPS):
-            m.d.sync += self.buckets[k].eq(paths[k])
+        codes = [self._behind(m, code, "code") for code in codes]
+        self._count_on(m, codes, paths)
         return m
+
+    def _count_on(self, m: Module, codes: list[Any], buckets: list[Any]) -> None:
+        """Find the words of codes, which are a cycle behind their buckets."""
+        plain = [{"first": number, "shift": ONE_WORD} for number in range(self.params.buckets)]
+        memory: Any = Memory(shape=row_layout(), depth=self.params.buckets, init=plain)
+        m.submodules.rows = memory
+        write = memory.write_port()
+        m.d.comb += [
+            write.data.first.eq(Mux(self.several, self.row.first, self.number)),
+            write.data.shift.eq(Mux(self.several, self.row.shift, ONE_WORD)),
+            write.en.eq(self.load),
+        ]
+        rows = self._read(m, memory, write, self.number, buckets)
+        for k, (code, row) in enumerate(zip(codes, rows, strict=True)):
+            first = self._behind(m, row.first, f"first{k}")
+            behind = self._behind(m, (code >> row.shift)[:COUNT_BITS], f"behind{k}")
+            m.d.sync += self.words[k].eq(first + behind)
+
+    def _read(self, m: Module, memory: Any, write: Any, number: Any, paths: list[Any]) -> list[Any]:
+        """Read a memory for each lookup; nothing is looked up while it is written.
+
+        So the first read has its address from the write: two ports are enough, of one block RAM.
+        """
+        reads = [memory.read_port() for _ in paths]
+        shared = Signal(len(write.addr))
+        m.d.comb += [
+            shared.eq(Mux(self.load, number, paths[0])),
+            write.addr.eq(shared),
+            reads[0].addr.eq(shared),
+            *(read.addr.eq(path) for read, path in zip(reads[1:], paths[1:], strict=True)),
+        ]
+        return [read.data for read in reads]
 
     @staticmethod
     def _behind(m: Module, value: Any, name: str) -> Any:

@@ -1,0 +1,122 @@
+"""From the words of an index and what is asked to words with matches, in a FIFO."""
+
+from typing import Any
+
+from amaranth.hdl import Assert, Module, Signal
+from amaranth.lib import data
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_common.contract import HOLD_WORDS, SIDE_R, DesignParams
+from streamjoin_hw.rtl.index.layouts import (
+    NUMBER_BITS,
+    asking_layouts,
+    found_layout,
+    own_interval,
+    stored_layouts,
+)
+from streamjoin_hw.rtl.predicates import matches
+from streamjoin_hw.rtl.streams import Component, View, registers_of
+
+PASSED_CYCLES = 3
+"""Cycles from the one after a scan until what it found has arrived at the end of the FIFO, if
+nothing is before it: compared, put into the FIFO, shown."""
+
+
+class Comparers(Component):
+    """Compare what is read from the index of a side with an arrival of the other.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+    side : int
+        The side of the index.
+
+    Members
+    -------
+    scan : In(1)
+        Words are read in this cycle; what follows is of the cycle after.
+    tuples : In(ArrayLayout(stored, lanes)), live : In(lanes)
+        What was read, and which of it counts.
+    asks : In(asking_layouts(params)[side]), number : In(NUMBER_BITS)
+        The arrival, and its number.
+    is_found, take : Out(1), In(1), found : Out(found_layout(params))
+        The oldest word with matches; remove it.
+    hold : Out(1)
+        Fewer than ``HOLD_WORDS`` words of the FIFO are free; from a register.
+    busy : Out(1)
+        A word that may hold a match is inside, other than one that was scanned just now.
+    """
+
+    scan: Signal
+    tuples: View
+    live: Signal
+    asks: View
+    number: Signal
+    is_found: Signal
+    take: Signal
+    found: View
+    hold: Signal
+    busy: Signal
+
+    def __init__(self, params: DesignParams, side: int) -> None:
+        self.params = params
+        self.side = side
+        stored = stored_layouts(params)[side]
+        super().__init__(
+            {
+                "scan": In(1),
+                "tuples": In(data.ArrayLayout(stored, params.lanes)),
+                "live": In(params.lanes),
+                "asks": In(asking_layouts(params)[side]),
+                "number": In(NUMBER_BITS),
+                "is_found": Out(1),
+                "take": In(1),
+                "found": Out(found_layout(params)),
+                "hold": Out(1),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build the comparators and the FIFO."""
+        m = Module()
+        params, scanned = self.params, Signal()
+        met = registers_of(found_layout(params), "mask", name="met")
+        m.d.sync += [
+            scanned.eq(self.scan),
+            met.number.eq(self.number),
+            met.probe.eq(self.asks.payload),
+        ]
+        for lane in range(params.lanes):
+            each = self.tuples[lane]
+            m.d.sync += [
+                met.mask[lane].eq(scanned & self.live[lane] & self._matches(each)),
+                met.payloads[lane].eq(each.payload),
+            ]
+        m.submodules.queue = queue = SyncFIFOBuffered(
+            width=found_layout(params).size, depth=params.result_fifo_words
+        )
+        m.d.comb += [
+            queue.w_data.eq(met),
+            queue.w_en.eq(met.mask.any()),
+            queue.r_en.eq(self.take),
+            self.is_found.eq(queue.r_rdy),
+            self.found.eq(queue.r_data),
+            self.busy.eq(scanned | queue.w_en | (queue.w_level != 0)),
+            Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
+        ]
+        m.d.sync += self.hold.eq(queue.w_level > params.result_fifo_words - HOLD_WORDS)
+        return m
+
+    def _matches(self, stored: Any) -> Any:
+        """Compare a stored tuple with the arrival."""
+        params, term = self.params, own_interval(self.params)
+        if self.side == SIDE_R:
+            return matches(params, stored, self.asks)
+        hit = matches(params, self.asks, stored, but=term)
+        if term is None:
+            return hit
+        code = stored[f"code{term}"]
+        return hit & (self.asks.low <= code) & (code <= self.asks.high)
