@@ -205,11 +205,41 @@ ARRAY_MUTATIONS = {
         "test_handshake.py::test_windows_of_any_legal_size_are_exact[windows0]",
         "pairs missing",
     ),
+    "entry-before-its-command": Mutation(
+        Fault(
+            "rtl.chain.array",
+            "core.s_entry.eq(s_entry)",
+            "core.s_entry.eq(self.s_entry)",
+            "an S tuple is gone when the last core obeys the command to take it",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact[1-0.0-0.0]",
+        "pairs missing",
+    ),
+    "address-of-this-cycle": Mutation(
+        Fault(
+            "rtl.chain.core",
+            "ring.next_scan_word.eq(ahead.scan_word)",
+            "ring.next_scan_word.eq(command.scan_word)",
+            "a scan reads the word before the one that it compares",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact[1-0.0-0.0]",
+        "pairs missing",
+    ),
+    "ring-stays-wrapped": Mutation(
+        Fault(
+            "rtl.chain.subwindow",
+            "m.d.sync += wraps.eq(0)",
+            "m.d.sync += wraps.eq(1)",
+            "after the oldest word left, a scan still reads as many words as the ring has",
+        ),
+        "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-3-0-1-0.0-0.7]",
+        "surplus",
+    ),
     "turn-one-late": Mutation(
         Fault(
             "rtl.turn",
-            "Mux(self.mine, self.cores - 1, left - 1)",
-            "Mux(self.mine, self.cores, left - 1)",
+            "Mux(mine, self.cores - 1, left - 1)",
+            "Mux(mine, self.cores, left - 1)",
             "a core's turn is one tuple late",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
@@ -218,8 +248,8 @@ ARRAY_MUTATIONS = {
     "expiry-one-early-fast": Mutation(
         Fault(
             "rtl.intake",
-            "full = [count == window for",
-            "full = [count + 1 == window for",
+            "full[which].eq(room[which] == 1)",
+            "full[which].eq(room[which] == 2)",
             "a window is full one tuple early",
         ),
         "test_handshake.py::test_random_inputs_are_exact_when_forwarded_at_once[4-4-0-3-0.0-0.0]",
@@ -228,7 +258,7 @@ ARRAY_MUTATIONS = {
     "count-not-cleared": Mutation(
         Fault(
             "rtl.intake",
-            "w.settled.eq(0), *(count.eq(0) for count in seen)]",
+            "w.settled.eq(0), *(each.eq(0) for each in full)]",
             "w.settled.eq(0)]",
             "a window counts the tuples of the last input",
         ),
@@ -258,8 +288,8 @@ ARRAY_MUTATIONS = {
     "hold-ignored-fast": Mutation(
         Fault(
             "rtl.chain.forwarding",
-            "goes_on = (left != 0) & ~matcher.hold",
-            "goes_on = left != 0",
+            "goes_on = ~resting & ~matcher.hold",
+            "goes_on = ~resting",
             "the scan goes on while the result FIFO is full",
         ),
         "test_handshake.py::test_one_key_everywhere_never_overflows_a_fifo[fast]",

@@ -21,8 +21,8 @@ PART_MUTATIONS = {
     "stage-overwrites-its-spare": Mutation(
         Fault(
             "rtl.streams",
-            "with m.Elif(self.i.valid & ~spare_valid):",
-            "with m.Elif(self.i.valid):",
+            "with m.If(~spare_valid):",
+            "with m.If(self.i.valid | ~spare_valid):",
             "a full register stage takes what is offered to it",
         ),
         STAGE,

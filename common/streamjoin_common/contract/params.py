@@ -35,8 +35,8 @@ HOLD_WORDS = 8
 
 After the write that leaves fewer free, the level shows it (1 cycle), ``hold`` is registered (1),
 ORed over the cores (1 for each level of 32, at most 2), and the next scan command is withheld;
-the commands of these cycles, and the two words between command and FIFO (memory, mask), still
-arrive: at most 6 words, where ``HOLD_WORDS - 1`` = 7 are free.
+the commands of these cycles, and the three words between command and FIFO (the core's register,
+memory, mask), still arrive: at most 7 words, where ``HOLD_WORDS - 1`` = 7 are free.
 """
 
 KEY_BITS = 32

@@ -6,12 +6,15 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamjoin_common.errors import UsageError
 from streamjoin_hw.cli.options import design_from
 from streamjoin_hw.cli.synth import configure_run, settings_of, target_of
 from streamjoin_hw.cli.terminal import print_paragraph, print_table, say, stages
+
+if TYPE_CHECKING:
+    from streamjoin_hw.studies.synth.scale import Point
 
 USUAL_CORES = "4,8,16,32"
 PAGE_NAME = "scale.html"
@@ -30,6 +33,13 @@ def configure(action: argparse.ArgumentParser) -> None:
         metavar="COUNT,...",
         help=f"counts of cores, a point each (default {USUAL_CORES})",
     )
+    action.add_argument(
+        "--seeds",
+        "--seed",
+        default="1",
+        metavar="SEED,...",
+        help="of the placer, a placement each; the clock of a point is their median",
+    )
     action.add_argument("--json", action="store_true", help="print the records as JSON")
     action.add_argument(
         "--out",
@@ -39,18 +49,19 @@ def configure(action: argparse.ArgumentParser) -> None:
     )
 
 
-def _counts(string: str) -> list[int]:
+def _numbers(string: str, flag: str, example: str) -> list[int]:
     words = string.split(",")
     if not all(word.isascii() and word.isdigit() and int(word) for word in words):
-        raise UsageError(f"--cores must be counts from 1 up, as in {USUAL_CORES}, not {string!r}")
+        raise UsageError(f"{flag} must be integers from 1 up, as in {example}, not {string!r}")
     return sorted({int(word) for word in words})
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Synthesise each point that is not there yet; 1 if none of them fits."""
     target = target_of(arguments)
-    settings = settings_of(arguments)
-    counts = _counts(arguments.cores)
+    seeds = _numbers(arguments.seeds, "--seeds", "1,2,3")
+    settings = [settings_of(arguments, target, seed) for seed in seeds]
+    counts = _numbers(arguments.cores, "--cores", USUAL_CORES)
     # Every point is checked before the first one takes its minutes.
     if arguments.preset is None:
         base = design_from(None, [*arguments.param, f"cores={counts[0]}"])
@@ -64,11 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
     for cores in counts:
         dataclasses.replace(base, cores=cores)
     from streamjoin_common import storage
-    from streamjoin_hw.studies.synth.scale import sweep
+    from streamjoin_hw.studies.synth.scale import points, sweep
 
     folder = Path(arguments.out)
     storage.make_folder(folder)
-    with stages(f"{len(counts)} points for {target.name}") as report:
+    total = len(counts) * len(seeds)
+    with stages(f"{total} placements for {target.name}") as report:
         records = sweep(
             base,
             counts,
@@ -76,23 +88,24 @@ def run(arguments: argparse.Namespace) -> int:
             settings,
             folder=folder,
             report=report,
-            ended=lambda done: report(f"{done} done"),
+            ended=lambda done: report(f"{done} of {total} done"),
         )
     storage.write_text(folder / PAGE_NAME, study_page(records))
     say(f"wrote {folder / PAGE_NAME}")
     if arguments.json:
         sys.stdout.write(json.dumps(records) + "\n")
     else:
-        print_table(COLUMNS, [_row(each) for each in records], COLUMNS[:-1])
+        print_table(COLUMNS, [_row(each) for each in points(records)], COLUMNS[:-1])
         for sentence in sentences(records):
             print_paragraph(sentence)
     return 0 if any(each["resources"] and not each["does_not_fit"] for each in records) else 1
 
 
-def _row(recorded: dict[str, Any]) -> tuple[str, ...]:
-    cores, uses, clock = recorded["params"]["cores"], recorded["resources"], recorded["clock"]
+def _row(point: "Point") -> tuple[str, ...]:
+    recorded, cores = point.median, point.cores
+    uses, clock = recorded["resources"], recorded["clock"]
     words = recorded["does_not_fit"] or clock.get("critical_path_in_words") or clock["source"]
-    seconds = f"{sum(recorded['seconds'].values()):.0f}"
+    seconds = f"{sum(sum(each['seconds'].values()) for each in point.records):.0f}"
     if not uses:
         return (str(cores), "-", "-", "-", "-", "-", seconds, words)
     lut = uses["lut"]
@@ -102,10 +115,21 @@ def _row(recorded: dict[str, Any]) -> tuple[str, ...]:
         f"{uses['ff']['used']:,}",
         f"{lut['used'] / cores:.0f}",
         f"{lut['share']:.1%}".replace("%", " %"),
-        "-" if clock["hz"] is None else f"{clock['hz'] / 1e6:.1f}",
+        _clock_in_words(point),
         seconds,
         words,
     )
+
+
+def _clock_in_words(point: "Point") -> str:
+    """Return the median clock in MHz, and of several placements the slowest and the fastest."""
+    if point.median["clock"]["hz"] is None:
+        return "-"
+    words = f"{point.median['clock']['hz'] / 1e6:.1f}"
+    clocks = point.clocks_hz
+    if len(clocks) > 1:
+        words += f" ({clocks[0] / 1e6:.1f} to {clocks[-1] / 1e6:.1f})"
+    return words
 
 
 def sentences(records: Sequence[dict[str, Any]]) -> list[str]:
@@ -131,14 +155,19 @@ def sentences(records: Sequence[dict[str, Any]]) -> list[str]:
 def study_page(records: Sequence[dict[str, Any]]) -> str:
     """Return the study as a page with clock and LUTs against cores."""
     from streamjoin_hw.studies.synth.page import ACCENT, drawn, page
+    from streamjoin_hw.studies.synth.scale import points
 
-    placed = [each for each in records if each["resources"]]
-    routed = [each for each in records if each["clock"]["hz"]]
+    studied = points(records)
+    placed = [each.median for each in studied if each.median["resources"]]
+    routed = [each.median for each in studied if each.median["clock"]["hz"]]
 
     def paint(axes: Any) -> None:
         left, right = axes
         x = [each["params"]["cores"] for each in routed]
-        left.plot(x, [each["clock"]["hz"] / 1e6 for each in routed], "o-", color=ACCENT)
+        left.plot(x, [each["clock"]["hz"] / 1e6 for each in routed], "-", color=ACCENT)
+        for each in studied:
+            clocks = [hz / 1e6 for hz in each.clocks_hz]
+            left.plot([each.cores] * len(clocks), clocks, "o", color=ACCENT)
         left.set(xlabel="cores", ylabel="clock in MHz", ylim=(0, None))
         x = [each["params"]["cores"] for each in placed]
         right.plot(x, [each["resources"]["lut"]["used"] for each in placed], "o-", color=ACCENT)
@@ -146,7 +175,7 @@ def study_page(records: Sequence[dict[str, Any]]) -> str:
 
     first = records[0]
     params = ", ".join(f"{name} {value}" for name, value in first["params"].items())
-    points = [f"{each['params']['cores']} cores {_row(each)[5]} MHz" for each in records]
+    said = [f"{each.cores} cores {_clock_in_words(each)} MHz" for each in studied]
     notes = [
         *sentences(records),
         f"Clock: {(routed or records)[0]['clock']['source']}. "
@@ -156,7 +185,7 @@ def study_page(records: Sequence[dict[str, Any]]) -> str:
     ]
     return page(
         f"Clock and area against cores on {first['part']}",
-        drawn(paint, panels=2, alt="; ".join(points)),
-        (COLUMNS, [_row(each) for each in records]),
+        drawn(paint, panels=2, alt="; ".join(said)),
+        (COLUMNS, [_row(each) for each in studied]),
         notes,
     )

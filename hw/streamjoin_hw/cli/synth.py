@@ -29,6 +29,7 @@ MAX_DEADLINE_S = 5 * 3600
 def configure(action: argparse.ArgumentParser) -> None:
     """Add the flags."""
     configure_run(action)
+    action.add_argument("--seed", type=int, default=1, metavar="SEED", help="of the placer")
     _configure_stored(action)
     action.add_argument("--json", action="store_true", help="print the record as JSON")
     action.add_argument(
@@ -76,7 +77,6 @@ def configure_run(action: argparse.ArgumentParser) -> None:
     )
     for flag, kind, default, name, help_line in (
         ("--clock", float, USUAL_CLOCK_MHZ, "MHZ", "clock to aim at in MHz"),
-        ("--seed", int, 1, "SEED", "of the placer"),
         ("--deadline", float, USUAL_DEADLINE_S, "SECONDS", "each tool may take this long"),
     ):
         action.add_argument(flag, type=kind, default=default, metavar=name, help=help_line)
@@ -97,29 +97,37 @@ def target_of(arguments: argparse.Namespace) -> Target:
     return TARGETS[arguments.target]
 
 
-def settings_of(arguments: argparse.Namespace) -> "Settings":
-    """Return how to synthesise.
+def settings_of(arguments: argparse.Namespace, target: Target, seed: int) -> "Settings":
+    """Return how to synthesise with a seed of the placer.
+
+    A design that is routed is in its harness.
 
     Raises
     ------
     UsageError
         If a flag is out of its range.
     """
-    from streamjoin_hw.studies.synth.settings import BOARD_TOP, DESIGN_TOP, Settings
+    from streamjoin_hw.studies.synth.settings import (
+        BOARD_TOP,
+        DESIGN_TOP,
+        HARNESS_TOP,
+        Settings,
+    )
 
     for flag, value, minimum, maximum in (
         ("--clock", arguments.clock, 1, 1000),
-        ("--seed", arguments.seed, 0, 2**31 - 1),
+        ("--seed", seed, 0, 2**31 - 1),
         ("--deadline", arguments.deadline, 1, MAX_DEADLINE_S),
     ):
         if not minimum <= value <= maximum:
             raise UsageError(f"{flag} must be from {minimum} to {maximum}, not {value:g}")
+    is_routed = target.has_timing and not arguments.no_route
     return Settings(
         routed=not arguments.no_route,
         flat=arguments.flat,
         clock_hz=arguments.clock * 1e6,
-        seed=arguments.seed,
-        top=BOARD_TOP if arguments.board_top else DESIGN_TOP,
+        seed=seed,
+        top=BOARD_TOP if arguments.board_top else HARNESS_TOP if is_routed else DESIGN_TOP,
         deadline_s=arguments.deadline,
     )
 
@@ -131,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.compare:
         raise UsageError("--compare goes with --stored, which shows the records to compare")
     target = target_of(arguments)
-    settings = settings_of(arguments)
+    settings = settings_of(arguments, target, arguments.seed)
     params = design_from(arguments.preset, arguments.param)
     from streamjoin_hw.studies.synth.record import record, write_record
 
@@ -205,17 +213,21 @@ def _compared(records: dict[Path, dict[str, Any]]) -> dict[Path, bool]:
 def _verilog_now(recorded: dict[str, Any]) -> str:
     """Return the Verilog that a record's parameters give now."""
     from streamjoin_common.contract import DesignParams
-    from streamjoin_hw.flow.emit import verilog_source
     from streamjoin_hw.studies.selftest.stimulus import Expected
     from streamjoin_hw.studies.selftest.top import selftest_verilog
-    from streamjoin_hw.studies.synth.settings import BOARD_TOP, SELFTEST_TOP
+    from streamjoin_hw.studies.synth.settings import (
+        DESIGN_TOP,
+        SELFTEST_TOP,
+        Settings,
+        verilog_of,
+    )
 
     params, top = DesignParams.from_dict(recorded["params"]), recorded["settings"].get("top")
     if top == SELFTEST_TOP:
         facts = recorded["selftest"]
         wanted = Expected(facts["results"], facts["checksum"])
         return selftest_verilog(params, facts["tuples"], wanted)
-    return verilog_source(params, board=top == BOARD_TOP)
+    return verilog_of(params, Settings(top=top or DESIGN_TOP))
 
 
 def _renewing(recorded: dict[str, Any], file: Path) -> str:

@@ -64,9 +64,9 @@ class Proof:
 
 LOST_SPARE = Fault(
     "rtl.streams",
-    "spare_valid.eq(1), spare.eq(self.i.payload)",
-    "spare_valid.eq(1)",
-    "the spare entry takes no payload",
+    "m.d.sync += spare_valid.eq(1)",
+    "m.d.sync += spare_valid.eq(0)",
+    "the spare entry is never valid",
 )
 FORGETFUL_MERGER = Fault(
     "rtl.trees",
@@ -94,8 +94,8 @@ READY_THROUGH = Fault(
 )
 LATE_OLDEST = Fault(
     "rtl.memory",
-    "Mux(self.step, after.word, self.scan_word)",
-    "Mux(self.step, here.word, self.scan_word)",
+    "Mux(self.next_step, after.word, self.next_scan_word)",
+    "Mux(self.next_step, here.word, self.next_scan_word)",
     "the ring looks one word back, not ahead",
 )
 WIDE_SCAN = Fault(
@@ -112,8 +112,8 @@ SHORT_DRAIN = Fault(
 )
 LATE_EXPIRY = Fault(
     "rtl.intake",
-    "full = [count == window for",
-    "full = [count > window for",
+    "full[which].eq(room[which] == 1)",
+    "full[which].eq(0)",
     "no window is ever full",
 )
 EARLY_END = Fault(
@@ -124,8 +124,8 @@ EARLY_END = Fault(
 )
 LAZY_STORE = Fault(
     "rtl.chain.forwarding",
-    "free.eq((left == 0) & ~matcher.hold)",
-    "free.eq((left <= 1) & ~matcher.hold)",
+    "resting.eq(words <= 1)",
+    "resting.eq(words <= 2)",
     "a tuple is taken before the last word was read",
 )
 NEVER_EXPIRED = Fault(

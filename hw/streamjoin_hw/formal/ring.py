@@ -33,35 +33,38 @@ class RingMemory(Harness):
         self.lanes = lanes
         self.length = self.constant(range(self.SLOTS + 1), "length")
         self.pick = self.free(1, "pick")
-        self.step = self.free(1, "step")
+        self.next_step = self.free(1, "next_step")
         self.clear = self.free(1, "clear")
         self.entering = self.free(BODY.size + 1, "entering")
-        self.word = self.free(range(max(2, self.params.segment_words)), "word")
+        self.next_word = self.free(range(max(2, self.params.segment_words)), "next_word")
 
     def prove(self, m: Module) -> None:
         """Follow one slot from the step that filled it until it is handed on."""
         m.submodules.dut = dut = SegmentRing(self.params, BODY)
         ring: Any = dut
+        step, word = self.last(m, self.next_step), self.last(m, self.next_word)
         m.d.comb += [
             ring.last.word.eq((self.length - 1) // self.lanes),
             ring.last.lane.eq((self.length - 1) % self.lanes),
-            ring.step.eq(self.step),
+            ring.step.eq(step),
             ring.clear.eq(self.clear),
             ring.enter.eq(self.entering),
             ring.scan.eq(1),
-            ring.scan_word.eq(self.word),
+            ring.scan_word.eq(word),
+            ring.next_step.eq(self.next_step),
+            ring.next_scan_word.eq(self.next_word),
         ]
-        stepped = self.last(m, self.step)
+        stepped = self.last(m, step)
         # The commands as the sequencer gives them: steps two cycles apart, none with a clear.
         self.assume(m, (self.length != 0) & (self.length <= self.SLOTS))
-        self.assume(m, self.word < self.params.segment_words)
-        self.assume(m, ~(self.step & stepped) & ~(self.clear & (self.step | stepped)))
+        self.assume(m, word < self.params.segment_words)
+        self.assume(m, ~(step & stepped) & ~(self.clear & (step | stepped)))
 
         steps = Signal(range(self.SLOTS + 1))
         followed, age = Signal(), Signal(range(self.SLOTS + 1))
         kept, position = Signal(BODY.size + 1), Signal(range(self.SLOTS))
         following = Signal()
-        with m.If(self.step):
+        with m.If(step):
             # `steps` counts modulo the length: it is the slot that the step fills.
             m.d.sync += steps.eq(Mux(steps + 1 == self.length, 0, steps + 1))
             with m.If(self.pick & ~following):
@@ -75,9 +78,9 @@ class RingMemory(Harness):
         since_clear = Signal(range(self.SLOTS + 1))
         with m.If(self.clear):
             m.d.sync += since_clear.eq(0)
-        with m.Elif(self.step & (since_clear != self.SLOTS)):
+        with m.Elif(step & (since_clear != self.SLOTS)):
             m.d.sync += since_clear.eq(since_clear + 1)
-        read_word = self.last(m, self.word)
+        read_word = self.last(m, word)
         scanned = self.started & ~stepped & self.settled(m)
         seen = Signal(self.lanes)
         m.d.comb += followed.eq(following)

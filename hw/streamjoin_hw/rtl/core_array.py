@@ -1,5 +1,6 @@
 """What every array of cores shares: cores by reference, and what is gathered from all of them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,13 +20,19 @@ FANIN = 32
 """Inputs of one registered OR or sum: at most two levels serve 1024 cores (``HOLD_WORDS``)."""
 
 
+def _fanin(inputs: int) -> int:
+    """Inputs of each gate of a level: all, or so that two levels have about as many."""
+    return inputs if inputs <= FANIN else math.isqrt(inputs - 1) + 1
+
+
 def registered_or(m: Module, bits: Sequence[Value]) -> Value:
-    """OR many bits through registers, :data:`FANIN` a level; 1 or 2 cycles late."""
+    """OR many bits through registers, at most :data:`FANIN` a gate; 1 or 2 cycles late."""
     while True:
         groups: list[Value] = []
-        for first in range(0, len(bits), FANIN):
+        fanin = _fanin(len(bits))
+        for first in range(0, len(bits), fanin):
             group = Signal(name="or_group")
-            m.d.sync += group.eq(Cat(*bits[first : first + FANIN]).any())
+            m.d.sync += group.eq(Cat(*bits[first : first + fanin]).any())
             groups.append(group)
         if len(groups) == 1:
             return groups[0]
@@ -33,11 +40,12 @@ def registered_or(m: Module, bits: Sequence[Value]) -> Value:
 
 
 def registered_sum(m: Module, numbers: Sequence[Value]) -> Value:
-    """Add many numbers through registers, :data:`FANIN` a level; 1 or 2 cycles late."""
+    """Add many numbers through registers, at most :data:`FANIN` a sum; 1 or 2 cycles late."""
     while True:
         groups: list[Value] = []
-        for first in range(0, len(numbers), FANIN):
-            total = sum(numbers[first : first + FANIN], Const(0, 1))
+        fanin = _fanin(len(numbers))
+        for first in range(0, len(numbers), fanin):
+            total = sum(numbers[first : first + fanin], Const(0, 1))
             group = Signal(len(total), name="sum_group")
             m.d.sync += group.eq(total)
             groups.append(group)

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import SIDE_S, WINDOW_BITS, DesignParams
 from streamjoin_hw.rtl.chain.sequencer import IN_FLIGHT_BITS, QUIET_CYCLES
-from streamjoin_hw.rtl.streams import Component, arrival_layout
+from streamjoin_hw.rtl.streams import Component, arrival_layout, payload_of
 
 
 def ordered_layout(params: DesignParams) -> data.StructLayout:
@@ -86,8 +86,10 @@ class Intake(Component):
         with m.If(self.taken & self.taken_last):
             m.d.sync += ending.eq(1)
 
-        windows = [Signal(WINDOW_BITS, name=f"window_{side}") for side in "rs"]
-        seen = [Signal(WINDOW_BITS, name=f"seen_{side}") for side in "rs"]
+        # Tuples until a side's window is full, and whether it is: one wide comparison a side, on
+        # no other path.
+        room = [payload_of(WINDOW_BITS, name=f"room_{side}") for side in "rs"]
+        full = [Signal(name=f"full_{side}") for side in "rs"]
         legal = Signal()
         given = (self.window_r, self.window_s)
         capacity = self.params.window_capacity
@@ -100,28 +102,27 @@ class Intake(Component):
         )
 
         is_s = self.i.p.side == SIDE_S
-        full = [count == window for count, window in zip(seen, windows, strict=True)]
         m.d.comb += [
             *(self.o.p[name].eq(self.i.p[name]) for name in arrival_layout(self.params).members),
             self.o.p.full.eq(Mux(is_s, full[1], full[0])),
             self.hold_cycle.eq(self.held & self.running),
         ]
-        for which, count in enumerate(seen):
+        for which in (0, 1):
             with m.If(arrives & (is_s == which) & ~full[which]):
-                m.d.sync += count.eq(count + 1)
+                m.d.sync += [room[which].eq(room[which] - 1), full[which].eq(room[which] == 1)]
 
         w = _Wires(legal, ending, in_flight)
         with m.FSM(name="phase"):
-            self._begin(m, w, windows, seen)
+            self._begin(m, w, room, full)
             self._run(m, w)
             self._finish(m, w)
         return m
 
-    def _begin(self, m: Module, w: "_Wires", windows: list[Signal], seen: list[Signal]) -> None:
+    def _begin(self, m: Module, w: "_Wires", room: list[Signal], full: list[Signal]) -> None:
         """Build the states before the first tuple."""
         with m.State("CLEAR"):
             m.d.comb += [self.clear.eq(1), self.idle.eq(1)]
-            m.d.sync += [w.ending.eq(0), w.settled.eq(0), *(count.eq(0) for count in seen)]
+            m.d.sync += [w.ending.eq(0), w.settled.eq(0), *(each.eq(0) for each in full)]
             m.next = "IDLE"
         with m.State("IDLE"):
             ready = self.enable & w.settled & w.legal & ~self.windows_written & ~self.drain
@@ -133,8 +134,8 @@ class Intake(Component):
             # The windows of the first tuple's cycle count for the whole input.
             m.d.sync += [
                 w.settled.eq(~self.windows_written),
-                windows[0].eq(self.window_r),
-                windows[1].eq(self.window_s),
+                room[0].eq(self.window_r),
+                room[1].eq(self.window_s),
             ]
             with m.If(self.taken):
                 m.next = "RUN"

@@ -17,7 +17,14 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.streams import Component, View, registers_of, signal_of, slot_layout
+from streamjoin_hw.rtl.streams import (
+    Component,
+    View,
+    payload_of,
+    registers_of,
+    signal_of,
+    slot_layout,
+)
 
 
 def word_bits(params: DesignParams) -> int:
@@ -58,7 +65,8 @@ class SegmentRing(Component):
     A ``step`` writes ``enter`` over the oldest slot and makes the next one ``oldest`` two
     cycles later; steps are therefore at least two cycles apart. ``scan_word`` of cycle ``t``
     appears on ``slots`` in cycle ``t + 1``, except when cycle ``t`` has a ``step`` of this side,
-    which needs the read port to look ahead.
+    which needs the read port to look ahead. Both are told a cycle before, so that the address of
+    what is read comes from a register: memories of LUTs lie far apart.
 
     Parameters
     ----------
@@ -83,6 +91,8 @@ class SegmentRing(Component):
         What the next step pushes out; a bubble while the ring is not full.
     scan : In(1), scan_word : In(word_bits(params))
         Read this word.
+    next_step : In(1), next_scan_word : In(word_bits(params))
+        ``step`` and ``scan_word`` of the next cycle.
     slots : Out(ArrayLayout(slot_layout(body), lanes))
         The word read a cycle ago.
     live : Out(lanes)
@@ -97,6 +107,8 @@ class SegmentRing(Component):
     oldest: View
     scan: Signal
     scan_word: Signal
+    next_step: Signal
+    next_scan_word: Signal
     slots: View
     live: Signal
 
@@ -113,6 +125,8 @@ class SegmentRing(Component):
                 "oldest": Out(self.slot),
                 "scan": In(1),
                 "scan_word": In(word_bits(params)),
+                "next_step": In(1),
+                "next_scan_word": In(word_bits(params)),
                 "slots": Out(data.ArrayLayout(self.slot, params.lanes)),
                 "live": Out(params.lanes),
             }
@@ -152,7 +166,8 @@ class SegmentRing(Component):
             with m.Elif(~full):
                 m.d.sync += filled_lane.eq(filled_lane + 1)
 
-        read_word = Mux(self.step, after.word, self.scan_word)
+        read_word = payload_of(word_bits(self.params), name="read_word")
+        m.d.sync += read_word.eq(Mux(self.next_step, after.word, self.next_scan_word))
         ahead = signal_of(self.slot)
         for lane in range(lanes):
             memory = lane_memory(self.params, self.slot)
@@ -175,8 +190,10 @@ class SegmentRing(Component):
             )
 
         # A segment of one slot looks ahead at the very slot being written.
+        single = payload_of(1, name="single")
+        m.d.sync += single.eq(self.last.as_value() == 0)
         with m.If(stepped):
-            m.d.sync += oldest.eq(Mux(at_last & (here.as_value() == 0), entered, ahead))
+            m.d.sync += oldest.eq(Mux(single, entered, ahead))
             with m.If(~full):
                 m.d.sync += oldest.valid.eq(0)
         with m.If(self.clear):

@@ -196,6 +196,10 @@ class PipeReg(Component):
                 m.d.sync += front.eq(spare)
             with m.Else():
                 m.d.sync += front.eq(self.i.payload)
-        with m.Elif(self.i.valid & ~spare_valid):
-            m.d.sync += [spare_valid.eq(1), spare.eq(self.i.payload)]
+        with m.Elif(self.i.valid):
+            m.d.sync += spare_valid.eq(1)
+        # Whatever is offered is copied; it counts once the spare entry is valid. So no long path
+        # decides about so many registers.
+        with m.If(~spare_valid):
+            m.d.sync += spare.eq(self.i.payload)
         return m

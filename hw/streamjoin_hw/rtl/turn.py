@@ -1,6 +1,6 @@
 """Whose turn it is: cores store and expire tuples round robin, each by its own count."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
@@ -40,9 +40,14 @@ class Turn(Component):
         """Build a counter that runs down to the core's turn."""
         m = Module()
         left = Signal(range(max(2, self.cores)))
-        m.d.comb += self.mine.eq(left == 0)
+        mine = Signal()
+        m.d.comb += self.mine.eq(mine)
         with m.If(self.clear):
-            m.d.sync += left.eq(self.index)
+            m.d.sync += [left.eq(self.index), mine.eq(self.index == 0)]
         with m.Elif(self.event):
-            m.d.sync += left.eq(Mux(self.mine, self.cores - 1, left - 1))
+            alone = Const(self.cores == 1, 1)
+            m.d.sync += [
+                left.eq(Mux(mine, self.cores - 1, left - 1)),
+                mine.eq(Mux(mine, alone, left == 1)),
+            ]
         return m

@@ -12,9 +12,12 @@ from streamjoin_hw.rtl.core_array import CoreInstance, collect, gathered_members
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
+    payload_of,
     r_layout,
+    registers_of,
     result_layout,
     s_layout,
+    signal_of,
     slot_layout,
 )
 
@@ -70,6 +73,16 @@ class Chain(Component):
         """Wire each core to its neighbours."""
         m = Module()
         params = self.params
+        # A core registers the command; what enters, and its time, wait for it once for all.
+        r_entry = registers_of(self.r_entry.shape(), "valid", name="r_entry")
+        s_entry = registers_of(self.s_entry.shape(), "valid", name="s_entry")
+        command = signal_of(command_layout(params))
+        m.d.sync += [r_entry.eq(self.r_entry), s_entry.eq(self.s_entry)]
+        m.d.comb += command.eq(self.command)
+        if params.timestamp_bits:
+            arrival, ts = Signal(), payload_of(params.timestamp_bits)
+            m.d.sync += [arrival.eq(self.command.arrival), ts.eq(self.command.ts)]
+            m.d.comb += [command.arrival.eq(arrival), command.ts.eq(ts)]
         cores: list[Any] = []
         for index in range(params.cores):
             core = CoreInstance(core_members(params)) if self.by_reference else Core(params)
@@ -79,9 +92,9 @@ class Chain(Component):
             m.d.comb += [
                 core.index.eq(Const(index, len(core.index))),
                 core.plan.eq(self.plan),
-                core.command.eq(self.command),
-                core.r_left.eq(cores[index - 1].r_oldest if index else self.r_entry),
-                core.s_entry.eq(self.s_entry),
+                core.command.eq(command),
+                core.r_left.eq(cores[index - 1].r_oldest if index else r_entry),
+                core.s_entry.eq(s_entry),
             ]
             # The last core has no right neighbour: whenever it is active it takes what arrives.
             if index + 1 < params.cores:

@@ -2,9 +2,9 @@
 
 Handshake join (Teubner and Mueller, SIGMOD 2011, sections 4.1 and 6.2): in a step all tuples of
 one side move one slot on; the tuple that enters a core is compared with the core's whole
-segment of the other side (immediate scan). In the cycle of the registered command the tuple of a
-``step`` is written into its ring, and a ``scan`` sends a word's address to memory; what follows is
-in :mod:`streamjoin_hw.rtl.matching`.
+segment of the other side (immediate scan). Each core registers the command; in the cycle of that
+register the tuple of a ``step`` is written into its ring, and a ``scan`` reads a word; what
+follows is in :mod:`streamjoin_hw.rtl.matching`.
 """
 
 from amaranth.hdl import Module, Mux, Signal
@@ -20,6 +20,7 @@ from streamjoin_hw.rtl.streams import (
     View,
     payload_of,
     r_layout,
+    registers_of,
     result_layout,
     s_layout,
     slot_layout,
@@ -36,7 +37,8 @@ def command_layout(params: DesignParams) -> data.StructLayout:
 
     ``step_r``, ``step_s``: move that side by one slot. ``scan``, ``scan_word``: compare this
     word of the segment opposite to the tuple of the last step. ``clear``: empty everything.
-    With timestamps ``ts`` is that of the tuple that enters with the step, if ``arrival``.
+    With timestamps ``ts`` is that of the tuple that enters with the step, if ``arrival``. A core
+    obeys a cycle later, when it has registered the command.
     """
     times = {"arrival": 1, "ts": params.timestamp_bits} if params.timestamp_bits else {}
     commands = {"step_r": 1, "step_s": 1, "scan": 1, "scan_word": word_bits(params), "clear": 1}
@@ -97,12 +99,13 @@ class Core(Component):
     plan : In(plan_layout(params))
         Constant from four cycles before the first step until the next ``clear``.
     command : In(command_layout(params))
+        ``arrival`` and ``ts`` a cycle after the step that they belong to.
     r_left : In(slot_layout(r_layout(params)))
-        The oldest R tuple of the left neighbour, or the arriving one.
+        The oldest R tuple of the left neighbour, or the arriving one, a cycle after its step.
     r_oldest : Out(slot_layout(r_layout(params)))
     s_right, s_entry : In(slot_layout(s_layout(params)))
-        The oldest S tuple of the right neighbour; the arriving one, which the last active core
-        takes.
+        The oldest S tuple of the right neighbour; the arriving one, a cycle after its step, which
+        the last active core takes.
     s_oldest : Out(slot_layout(s_layout(params)))
     results : Out(stream.Signature(result_layout(params)))
         ``side`` is that of the tuple that probed: the one whose step made the pair meet.
@@ -134,7 +137,13 @@ class Core(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the rings, the comparators and the way out."""
         m = Module()
-        params, command = self.params, self.command
+        params, ahead = self.params, self.command
+        flags = ("step_r", "step_s", "scan", "clear")
+        obeyed = {name: field.shape for name, field in command_layout(params)}
+        for name in ("arrival", "ts"):  # they come late already
+            obeyed.pop(name, None)
+        command = registers_of(data.StructLayout(obeyed), *flags, name="command")
+        m.d.sync += [command[name].eq(ahead[name]) for name in obeyed]
         m.submodules.ring_r = ring_r = SegmentRing(params, r_layout(params))
         m.submodules.ring_s = ring_s = SegmentRing(params, s_layout(params))
 
@@ -169,11 +178,13 @@ class Core(Component):
             self.r_oldest.eq(ring_r.oldest),
             self.s_oldest.eq(ring_s.oldest),
         ]
-        for ring in (ring_r, ring_s):
+        for ring, step in ((ring_r, ahead.step_r), (ring_s, ahead.step_s)):
             m.d.comb += [
                 ring.clear.eq(command.clear),
                 ring.scan.eq(command.scan),
                 ring.scan_word.eq(command.scan_word),
+                ring.next_step.eq(step),
+                ring.next_scan_word.eq(ahead.scan_word),
             ]
 
         m.submodules.matcher = matcher = Matcher(params)
@@ -193,8 +204,8 @@ class Core(Component):
         if params.timestamp_bits:
             # What leaves the chain before its time window ends was held too short.
             early_r = entry & command.step_r & ring_r.oldest.valid
-            early_r &= ring_r.oldest.body.end > command.ts
+            early_r &= ring_r.oldest.body.end > ahead.ts
             early_s = first & command.step_s & ring_s.oldest.valid
-            early_s &= ring_s.oldest.body.end > command.ts
-            m.d.sync += self.evicted.eq(command.arrival & (early_r | early_s))
+            early_s &= ring_s.oldest.body.end > ahead.ts
+            m.d.sync += self.evicted.eq(ahead.arrival & (early_r | early_s))
         return m

@@ -109,12 +109,12 @@ class ScanCore(Component):
         m.submodules.matcher = matcher = Matcher(params)
         m.submodules.forward = forward = PipeReg(ordered_layout(params))
 
-        # Words of the running scan that were not read yet, and the next one.
-        left = Signal(words_bits(params))
+        # Words of the running scan that were not read yet, whether there are none, the next one.
+        left, resting = Signal(words_bits(params)), Signal(init=1)
         next_word = payload_of(word_bits(params))
         free, takes = Signal(), Signal()
         m.d.comb += [
-            free.eq((left == 0) & ~matcher.hold),
+            free.eq(resting & ~matcher.hold),
             takes.eq(free & self.i.valid & forward.i.ready),
             self.i.ready.eq(free & forward.i.ready),
             forward.i.valid.eq(free & self.i.valid),
@@ -134,20 +134,19 @@ class ScanCore(Component):
             ]
 
         # The first word is read as the tuple is taken, the others as long as there is room.
-        words, first_word = Signal(words_bits(params)), Signal(word_bits(params))
-        word = Signal(word_bits(params))
-        goes_on = (left != 0) & ~matcher.hold
+        words, word = Signal(words_bits(params)), Signal(word_bits(params))
+        goes_on = ~resting & ~matcher.hold
         m.d.comb += [
             words.eq(Mux(is_s, r.words, s.words)),
-            first_word.eq(Mux(is_s, r.first_word, s.first_word)),
-            word.eq(Mux(left == 0, first_word, next_word)),
+            word.eq(Mux(resting, Mux(is_s, r.first_word, s.first_word), next_word)),
         ]
         scan = (takes & (words != 0)) | goes_on
         with m.If(takes):
-            m.d.sync += left.eq(Mux(words == 0, 0, words - 1))
+            m.d.sync += [left.eq(Mux(words == 0, 0, words - 1)), resting.eq(words <= 1)]
         with m.Elif(goes_on):
-            m.d.sync += left.eq(left - 1)
-        with m.If(scan):
+            m.d.sync += [left.eq(left - 1), resting.eq(left == 1)]
+        # Before a scan it follows the first word, whether a tuple is taken or not.
+        with m.If(resting | goes_on):
             m.d.sync += next_word.eq(Mux(word == params.segment_words - 1, 0, word + 1))
 
         probe_side = payload_of(1)
@@ -166,14 +165,14 @@ class ScanCore(Component):
         for sub_window in (r, s):
             m.d.comb += [
                 sub_window.scan.eq(scan),
-                sub_window.scan_word.eq(word),
+                sub_window.scan_word.eq(Mux(resting, sub_window.first_word, next_word)),
                 sub_window.scan_first.eq(takes),
                 sub_window.scan_last.eq(Mux(takes, words == 1, left == 1)),
             ]
         self._compare(m, matcher, (r, s), scan, (probe_side, r_probe, s_probe))
         m.d.comb += self.hold.eq(matcher.hold)
         wiring.connect(m, matcher.results, wiring.flipped(self.results))
-        m.d.sync += self.busy.eq(takes | (left != 0) | matcher.busy | matcher.scan | forward.busy)
+        m.d.sync += self.busy.eq(takes | ~resting | matcher.busy | matcher.scan | forward.busy)
         if params.timestamp_bits:
             m.d.sync += self.evicted.eq(r.evicted | s.evicted)
         return m

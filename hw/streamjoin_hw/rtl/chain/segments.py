@@ -53,10 +53,10 @@ class Divider(Component):
         """Build the shift register and its subtracter."""
         m = Module()
         divisor = Signal(WINDOW_BITS)
-        left = Signal(range(WINDOW_BITS + 1))
+        left, idle = Signal(range(WINDOW_BITS + 1)), Signal(init=1)
         trial = Signal(WINDOW_BITS + 1)
         m.d.comb += [
-            self.done.eq(left == 0),
+            self.done.eq(idle),
             trial.eq(Cat(self.quotient[-1], self.remainder)),
         ]
         with m.If(self.start):
@@ -65,13 +65,15 @@ class Divider(Component):
                 self.remainder.eq(0),
                 divisor.eq(self.divisor),
                 left.eq(WINDOW_BITS),
+                idle.eq(0),
             ]
-        with m.Elif(~self.done):
+        with m.Elif(~idle):
             fits = trial >= divisor
             m.d.sync += [
                 self.remainder.eq(Mux(fits, trial - divisor, trial)),
                 self.quotient.eq(Cat(fits, self.quotient)),
                 left.eq(left - 1),
+                idle.eq(left == 1),
             ]
         return m
 
@@ -79,7 +81,7 @@ class Divider(Component):
 class Planner(Component):
     """Check the window registers and cut the windows into segments.
 
-    Takes at most ``2 * WINDOW_BITS + 10`` cycles.
+    Takes at most ``2 * WINDOW_BITS + 11`` cycles.
 
     Parameters
     ----------
@@ -170,9 +172,10 @@ class Planner(Component):
                 m.d.sync += room.eq(active * params.segment_tuples)
                 m.next = "CHECK"
             with m.State("CHECK"):
-                legal = in_range & (larger <= room)
-                m.d.sync += self.legal.eq(legal)
-                with m.If(legal):
+                m.d.sync += self.legal.eq(in_range & (larger <= room))
+                m.next = "DIVIDE"
+            with m.State("DIVIDE"):
+                with m.If(self.legal):
                     m.d.comb += [divider.start.eq(1) for divider in dividers.values()]
                     m.next = "SEGMENTS"
                 with m.Else():

@@ -27,9 +27,10 @@ from streamjoin_hw.rtl.streams import (
 QUIET_CYCLES = 8
 """Cycles without a sign of life after which nothing is left inside.
 
-A word reaches the sequencer's ``busy`` at most 4 cycles after its command: command to the
-core's register (1), the OR over the cores (1 or 2), the OR with the tree (1). A result that
-leaves a core is inside the tree in the next cycle, and the tree is seen sooner than the cores.
+A word reaches the sequencer's ``busy`` at most 5 cycles after its command: command to the
+core's register (1), that to the core's ``busy`` (1), the OR over the cores (1 or 2), the OR with
+the tree (1). A result that leaves a core is inside the tree in the next cycle, and the tree is seen
+sooner than the cores.
 """
 
 IN_FLIGHT_BITS = 4
@@ -128,10 +129,12 @@ class Sequencer(Component):
             w.stale.eq(w.written | self.windows_written),
             w.arrives.eq(self.i.valid & self.i.ready),
             self.hold_cycle.eq(self.held & self.running),
+            self.end.valid.eq(w.due),
         ]
         m.d.sync += [
             w.written.eq(w.stale & ~(planner.start & planner.done)),
             w.in_flight.eq(w.in_flight + self.taken - w.arrives),
+            w.all_in.eq((w.ending | self.drain) & (w.in_flight == 0)),
         ]
         with m.If(self.taken & self.taken_last):
             m.d.sync += w.ending.eq(1)
@@ -161,6 +164,7 @@ class Sequencer(Component):
             with m.If(self.taken):
                 m.next = "RUN"
             with m.Elif(self.drain):
+                m.d.sync += w.due.eq(1)
                 m.next = "PUNCTUATE"
             with m.Elif(w.stale):
                 m.next = "PLAN"
@@ -171,7 +175,7 @@ class Sequencer(Component):
                 self.i.ready.eq(w.steppable),
             ]
             m.d.sync += w.bubbles.eq(planner.window)
-            with m.If((w.ending | self.drain) & (w.in_flight == 0) & w.steppable):
+            with m.If(w.all_in & w.steppable):
                 # Without tuples of one side there is no pair left to meet.
                 with m.If(w.seen_r & w.seen_s):
                     m.next = "DRAIN"
@@ -197,10 +201,12 @@ class Sequencer(Component):
                 m.d.sync += quiet.eq(quiet + 1)
             with m.Else():
                 m.d.sync += quiet.eq(0)
+                m.d.sync += w.due.eq(1)
                 m.next = "PUNCTUATE"
         with m.State("PUNCTUATE"):
-            m.d.comb += [*finishing, self.end.valid.eq(1)]
+            m.d.comb += finishing
             with m.If(self.end.ready):
+                m.d.sync += w.due.eq(0)
                 m.next = "CLEAR"
         with m.State("CLEAR"):
             m.d.comb += [w.clear.eq(1), self.drained.eq(1)]
@@ -271,6 +277,10 @@ class _Wires:
         self.in_flight = Signal(IN_FLIGHT_BITS)
         self.arrives = Signal()
         self.ending = Signal()
+        # The input has ended and all of it was stepped, a cycle ago: then nothing more is taken.
+        self.all_in = Signal()
+        # Punctuation is due: the state alone, from a register, as many bits depend on it.
+        self.due = Signal()
         self.seen_r = Signal()
         self.seen_s = Signal()
         self.bubbles = Signal(WINDOW_BITS)

@@ -52,7 +52,8 @@ class SubWindow(Component):
         Where a scan begins and how many words it takes, going round after the last word; no
         word while the sub-window is empty.
     scan : In(1), scan_word : In(word_bits(params)), scan_first, scan_last : In(1)
-        Read this word; it is the first, the last of the scan.
+        Read this word; it is the first, the last of the scan. ``scan_word`` is ``first_word`` with
+        ``arrive``, too: what expires lies there.
     slots : Out(ArrayLayout(body, lanes))
         The word read a cycle ago.
     live : Out(lanes)
@@ -113,42 +114,46 @@ class SubWindow(Component):
         head = signal_of(position_layout(params))
         tail = signal_of(position_layout(params))
         count = Signal(range(params.segment_words * lanes + 1))
-        # Words from the oldest tuple's to the newest's; the ring's length and one more where
-        # both lie in the same word and the ring is all but full.
+        # Words from the oldest tuple's to the newest's; the ring's length and one more, `wraps`,
+        # where both lie in the same word and the ring is all but full. What a scan needs comes
+        # from registers: `empty` and `wraps` follow the counts.
         span = Signal(words_bits(params))
+        empty, wraps = Signal(init=1), Signal()
         opens, leaves = Signal(), Signal()
         m.d.comb += [
             opens.eq(store & (head.lane == 0)),
             leaves.eq(expire & (tail.lane == lanes - 1)),
             self.first_word.eq(tail.word),
-            self.words.eq(
-                Mux(
-                    count == 0,
-                    0,
-                    Mux(span > params.segment_words, params.segment_words, span),
-                )
-            ),
+            self.words.eq(Mux(empty, 0, Mux(wraps, params.segment_words, span))),
         ]
         self._advance(m, head, store)
         self._advance(m, tail, expire)
         m.d.sync += [count.eq(count + store - expire), span.eq(span + opens - leaves)]
+        with m.If(store):
+            m.d.sync += empty.eq(0)
+        with m.Elif(expire & (count == 1)):
+            m.d.sync += empty.eq(1)
+        with m.If(opens & ~leaves & (span == params.segment_words)):
+            m.d.sync += wraps.eq(1)
+        with m.Elif(leaves & ~opens):
+            m.d.sync += wraps.eq(0)
         with m.If(self.clear):
             m.d.sync += [head.eq(0), tail.eq(0), count.eq(0), span.eq(0)]
+            m.d.sync += [empty.eq(1), wraps.eq(0)]
 
         after_tail = ~((Const(1, lanes + 1) << tail.lane) - 1)
         before_head = (Const(1, lanes + 1) << head.lane) - 1
         older = Mux(self.scan_first, after_tail[:lanes], ~Const(0, lanes))
         whole = head.lane == 0
         newer = Mux(self.scan_last & ~whole, before_head[:lanes], ~Const(0, lanes))
-        wraps = self.scan_first & (span > params.segment_words)
-        mask = Mux(wraps, after_tail[:lanes] | before_head[:lanes], older & newer)
+        both = after_tail[:lanes] | before_head[:lanes]
+        mask = Mux(self.scan_first & wraps, both, older & newer)
         # The word where a full ring closes is the first and is not met again at the end.
-        closed = self.scan_last & ~self.scan_first & (span > params.segment_words)
+        closed = self.scan_last & ~self.scan_first & wraps
         m.d.sync += self.live.eq(Mux(self.scan, Mux(closed, ~Const(0, lanes), mask), 0))
 
         oldest = signal_of(self.body)
         expired = payload_of(position_layout(params), name="expired")
-        read_word = Mux(self.arrive, tail.word, self.scan_word)
         for lane in range(lanes):
             memory = lane_memory(params, self.body)
             m.submodules[f"lane{lane}"] = memory
@@ -157,7 +162,7 @@ class SubWindow(Component):
                 write.addr.eq(head.word),
                 write.data.eq(self.enter),
                 write.en.eq(store & (head.lane == lane)),
-                read.addr.eq(read_word),
+                read.addr.eq(self.scan_word),
                 self.slots[lane].eq(read.data),
             ]
             with m.If(expired.lane == lane):

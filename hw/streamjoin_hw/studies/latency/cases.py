@@ -28,9 +28,9 @@ SETTLED_TUPLES = 20
 CODE_CYCLES = 2
 """In the encoder behind the bounds: codes, output register."""
 
-SCAN_CYCLES = {"step": 7, "fast": 6}
-"""To the tree: the sequencer's register in lock step; memory, mask, FIFO in and out, serialiser,
-output."""
+SCAN_CYCLES = {"step": 8, "fast": 6}
+"""To the tree: registers of sequencer and core in lock step; memory, mask, FIFO in and out,
+serialiser, output."""
 
 SPLIT_CYCLES = 7
 """From tree to tree in SplitJoin: collector, begin of a pass, memory, mask, list, the word that is

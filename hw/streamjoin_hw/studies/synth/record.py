@@ -16,8 +16,11 @@ from streamjoin_hw.flow import emit
 from streamjoin_hw.rtl.board_top import BOARD_MODULE
 from streamjoin_hw.rtl.top import TOP_MODULE
 from streamjoin_hw.studies.synth import area, route
+from streamjoin_hw.studies.synth.harness import HARNESS_MODULE
 from streamjoin_hw.studies.synth.settings import (
     BOARD_TOP,
+    DESIGN_TOP,
+    HARNESS_TOP,
     Settings,
     StageSeconds,
     tools,
@@ -32,6 +35,9 @@ RECORD_VERSION = 1
 
 KEPT_RECORDS = 200
 """Records kept in the cache; the oldest go first."""
+
+MODULES = {DESIGN_TOP: TOP_MODULE, BOARD_TOP: BOARD_MODULE, HARNESS_TOP: HARNESS_MODULE}
+"""The Verilog module of each top level."""
 
 NOT_TIMED = "no timing was run: there is no place and route for this part here"
 
@@ -176,7 +182,7 @@ def _run(
     counts = area.synthesise(
         target,
         verilog,
-        top=BOARD_MODULE if settings.top == BOARD_TOP else TOP_MODULE,
+        top=MODULES[settings.top],
         flat=settings.flat,
         deadline_s=settings.deadline_s,
     )
@@ -194,6 +200,8 @@ def _run(
                 heard=clocked,
             )
             uses, source = routed.uses, "nextpnr-ecp5, as packed"
+            if settings.top == HARNESS_TOP:
+                source += " with the registers of its harness"
         except route.RouteError as error:
             misfit = str(error)
     seconds = clocked.ended()

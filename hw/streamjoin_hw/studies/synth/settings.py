@@ -10,10 +10,13 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.flow import emit
 from streamjoin_hw.flow.yowasp import version
 from streamjoin_hw.studies.synth import area
+from streamjoin_hw.studies.synth.harness import harness_verilog
+from streamjoin_hw.studies.synth.route import PLACER
 from streamjoin_hw.studies.synth.targets import Target
 
-DESIGN_TOP, BOARD_TOP, SELFTEST_TOP = "design", "board", "selftest"
-"""What can be synthesised: the design, the top level that Vivado gets, the self-test of a board."""
+DESIGN_TOP, BOARD_TOP, HARNESS_TOP, SELFTEST_TOP = "design", "board", "harness", "selftest"
+"""What can be synthesised: the design, the top level that Vivado gets, the design behind three
+pins, which is what is routed, the self-test of a board."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Settings:
             "flow": area.flow_digest(target),
         }
         if self.routed and target.has_timing:
-            plain |= {"clock_hz": self.clock_hz, "seed": self.seed}
+            plain |= {"clock_hz": self.clock_hz, "seed": self.seed, "placer": " ".join(PLACER)}
         if self.top != DESIGN_TOP:
             plain["top"] = self.top
         return plain
@@ -72,7 +75,9 @@ def tools(target: Target, settings: Settings) -> dict[str, str]:
 
 
 def verilog_of(params: DesignParams, settings: Settings) -> str:
-    """Return the Verilog of what is synthesised: the design, or its top level for boards."""
+    """Return the Verilog of what is synthesised: the design, alone or in what is around it."""
+    if settings.top == HARNESS_TOP:
+        return harness_verilog(params)
     return emit.verilog_source(params, board=settings.top == BOARD_TOP)
 
 
