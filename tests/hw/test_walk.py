@@ -104,7 +104,7 @@ def test_pauses_change_when_something_happens_and_not_what() -> None:
     def happened(recording: Recording) -> Any:
         return [(step.side, step.arrived, step.positions) for step in recording.steps]
 
-    plain, paused = recorded("tiny"), recorded("tiny", idle_per_1024=500, stall_per_1024=500)
+    plain, paused = recorded("tiny"), recorded("tiny", idle_per_1024=900, stall_per_1024=500)
     assert happened(plain) == happened(paused)
     assert plain.cycles < paused.cycles
 
