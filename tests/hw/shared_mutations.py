@@ -9,7 +9,7 @@ DENSE = f"{FILE}::test_dense_results_of_a_core_that_stores_every_tuple_are_exact
 BATCH = f"{FILE}::test_a_batch_is_of_one_half_and_of_the_one_behind_while_others_are_compared"
 SPARE = f"{FILE}::test_no_more_tuples_expire_than_slots_are_spare_while_results_are_given"
 BANKS = f"{FILE}::test_an_emitter_gives_each_batch_its_payloads_while_the_next_is_collected"
-SHELVES = f"{FILE}::test_shelves_give_every_core_every_tuple_and_let_one_be_ahead"
+QUEUES = f"{FILE}::test_queues_give_every_core_every_tuple_and_let_one_be_ahead"
 
 SHARED_MUTATIONS = {
     "shared-payload-of-a-probe": Mutation(
@@ -142,24 +142,24 @@ SHARED_MUTATIONS = {
         f"{DENSE}[none]",
         "pairs missing",
     ),
-    "shared-shelf-served-twice": Mutation(
+    "shared-queue-served-twice": Mutation(
         Fault(
             "rtl.split.trees",
-            "shelf.w_en.eq(head.valid & room)",
-            "shelf.w_en.eq(head.valid)",
-            "a tuple is put on a shelf again while another one is full",
+            "queue.w_en.eq(head.valid & room)",
+            "queue.w_en.eq(head.valid)",
+            "a tuple enters a queue again while another one is full",
         ),
-        SHELVES,
+        QUEUES,
         "not the tuples",
     ),
-    "shared-shelf-not-busy": Mutation(
+    "shared-queue-not-busy": Mutation(
         Fault(
             "rtl.split.trees",
-            "busy.append(shelf.r_rdy)",
-            "busy.append(shelf.r_rdy & 0)",
+            "busy.append(queue.r_rdy)",
+            "busy.append(queue.r_rdy & 0)",
             "a tuple that waits for its core is forgotten",
         ),
-        SHELVES,
+        QUEUES,
         "idle although tuples wait",
     ),
 }

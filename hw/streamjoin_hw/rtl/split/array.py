@@ -19,7 +19,12 @@ from streamjoin_hw.rtl.split.core import SplitCore, split_core_members
 from streamjoin_hw.rtl.split.layouts import row_bits, token_layout
 from streamjoin_hw.rtl.split.queue import Queue, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore
-from streamjoin_hw.rtl.split.trees import CollectionTree, DistributionTree, Shelves, control_layout
+from streamjoin_hw.rtl.split.trees import (
+    CollectionTree,
+    DistributionTree,
+    QueuedTree,
+    control_layout,
+)
 from streamjoin_hw.rtl.streams import Component, signal_of
 
 OUTER, INNER = ORDERS.index("outer"), ORDERS.index("inner")
@@ -93,7 +98,7 @@ class SplitArray(Component):
         """Put the cores between the trees."""
         m = Module()
         params = self.params
-        spread = Shelves if params.has_shared_comparators else DistributionTree
+        spread = QueuedTree if params.has_shared_comparators else DistributionTree
         left, right = (
             spread(ordered_layout(params), params.cores, params.merge_arity) for _ in range(2)
         )

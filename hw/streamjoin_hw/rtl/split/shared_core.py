@@ -25,54 +25,28 @@ begun.
 from typing import Any
 
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import wiring
 from amaranth.utils import bits_for
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.memory import memory_of
 from streamjoin_hw.rtl.predicates import matches
-from streamjoin_hw.rtl.split.core import split_core_members
+from streamjoin_hw.rtl.split.core import SplitCore
 from streamjoin_hw.rtl.split.emitter import Emitter
 from streamjoin_hw.rtl.split.gatherer import Gatherer, keys_layout
 from streamjoin_hw.rtl.split.hits import hit_layout
 from streamjoin_hw.rtl.split.layouts import body_layout, key_layout, ring_words, row_bits
 from streamjoin_hw.rtl.split.subwindow import SubWindow, range_layout, word_bits
-from streamjoin_hw.rtl.streams import Component, payload_of, signal_of
+from streamjoin_hw.rtl.streams import payload_of, signal_of
 
 
-class SharedCore(Component):
+class SharedCore(SplitCore):
     """Both halves of a core: what one stores the other one compares, one batch at a time.
 
     A batch of up to ``probes`` tuples costs a cycle for each word that holds a tuple, at least
-    one.
-
-    Parameters
-    ----------
-    params : DesignParams
-        The design.
-
-    Members
-    -------
-    hold : Out(1)
-        A half waits for its results to be taken, and nothing is compared; from a register.
-
-    The other members are those of :class:`~streamjoin_hw.rtl.split.core.SplitCore`.
+    one. Members are those of :class:`~streamjoin_hw.rtl.split.core.SplitCore`; ``hold``: a half
+    waits for its results to be taken, and nothing is compared.
     """
-
-    index: Signal
-    clear: Signal
-    masked: Signal
-    ordered: Signal
-    left: stream.Interface
-    right: stream.Interface
-    r_results: stream.Interface
-    s_results: stream.Interface
-    hold: Signal
-    busy: Signal
-
-    def __init__(self, params: DesignParams) -> None:
-        self.params = params
-        super().__init__(split_core_members(params))
 
     def elaborate(self, _platform: object) -> Module:
         """Put rings and lists around the pool."""

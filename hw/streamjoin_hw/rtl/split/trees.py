@@ -136,42 +136,17 @@ class DistributionTree(Component):
         return m
 
 
-SHELF_PLACES = 32
-"""Tuples that a core may be behind the others: as many as a LUT RAM has places."""
+QUEUED_TUPLES = 32
+"""Tuples that a core may be behind the others: as many as a LUT RAM has words."""
 
 
-class Shelves(Component):
+class QueuedTree(DistributionTree):
     """A tree of forks whose leaves are FIFOs: no core waits for the others while it has tuples.
 
-    Cores with shared comparators do not always collect for the same half at the same time. Latency
-    and throughput are those of :class:`DistributionTree`; a group of FIFOs takes the place of a
-    fork of the last level.
-
-    Parameters
-    ----------
-    layout, leaves, arity
-        As of :class:`DistributionTree`, and so are the members.
+    Cores with shared comparators do not always collect for the same half at the same time. Members,
+    latency and throughput are those of :class:`DistributionTree`; a group of FIFOs stands where
+    that has a fork of the last level.
     """
-
-    i: stream.Interface
-    busy: Signal
-
-    def __init__(self, layout: data.Layout, leaves: int, arity: int) -> None:
-        self.layout = layout
-        self.leaves = leaves
-        self.arity = arity
-        super().__init__(
-            {
-                "i": In(stream.Signature(layout)),
-                **{f"o{k}": Out(stream.Signature(layout)) for k in range(leaves)},
-                "busy": Out(1),
-            }
-        )
-
-    def output(self, k: int) -> stream.Interface:
-        """Return output stream ``k``."""
-        port: stream.Interface = getattr(self, f"o{k}")
-        return port
 
     def elaborate(self, _platform: object) -> Module:
         """Build groups of FIFOs and a tree above them, if there is more than one."""
@@ -185,22 +160,22 @@ class Shelves(Component):
             heads = [tree.output(number) for number in range(len(firsts))]
             busy.append(tree.busy)
         for head, first in zip(heads, firsts, strict=True):
-            shelves = []
+            queues = []
             for k in range(first, min(first + self.arity, self.leaves)):
-                shelf = SyncFIFO(width=len(Value.cast(head.payload)), depth=SHELF_PLACES)
-                m.submodules[f"shelf{k}"] = shelf
-                shelves.append(shelf)
+                queue = SyncFIFO(width=len(Value.cast(head.payload)), depth=QUEUED_TUPLES)
+                m.submodules[f"queue{k}"] = queue
+                queues.append(queue)
                 each = self.output(k)
                 m.d.comb += [
-                    each.payload.eq(shelf.r_data),
-                    each.valid.eq(shelf.r_rdy),
-                    shelf.r_en.eq(each.ready),
+                    each.payload.eq(queue.r_data),
+                    each.valid.eq(queue.r_rdy),
+                    queue.r_en.eq(each.ready),
                 ]
-                busy.append(shelf.r_rdy)
+                busy.append(queue.r_rdy)
             room = Signal(name=f"room{first}")
-            m.d.comb += [room.eq(Cat(shelf.w_rdy for shelf in shelves).all()), head.ready.eq(room)]
-            for shelf in shelves:
-                m.d.comb += [shelf.w_data.eq(head.payload), shelf.w_en.eq(head.valid & room)]
+            m.d.comb += [room.eq(Cat(queue.w_rdy for queue in queues).all()), head.ready.eq(room)]
+            for queue in queues:
+                m.d.comb += [queue.w_data.eq(head.payload), queue.w_en.eq(head.valid & room)]
         m.d.sync += self.busy.eq(Cat(*busy).any())
         return m
 
