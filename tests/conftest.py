@@ -14,7 +14,7 @@ from tests.host.postgres import server
 from streamjoin.bench import compare
 from streamjoin.engines.intra import window
 from streamjoin.engines.sliding import mergetrees
-from streamjoin_datagen.session import Session, spark_session
+from streamjoin_datagen.session import Session, make_archive, spark_session
 from streamjoin_hw.flow.build import OPTIMISATION
 
 collect_ignore = ["board"]
@@ -116,8 +116,16 @@ def _threads_share_however_little(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def session() -> Iterator[Session]:
-    """One Spark session for all tests that lose no executor; starting one takes seconds."""
-    with spark_session(2) as running:
+    """One Spark session for all tests that lose no executor; starting one takes seconds.
+
+    Plans for so few rows are interpreted: compiling them takes longer.
+    """
+    make_archive()
+    interpreted = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    with spark_session(2, settings=interpreted) as running:
         yield running
 
 

@@ -146,7 +146,9 @@ def disconnect(process: "subprocess.Popen[bytes]") -> None:
         SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
-def end(process: "subprocess.Popen[bytes]", *, at_once: bool) -> None:
+def end(
+    process: "subprocess.Popen[bytes]", *, at_once: bool, deadline_s: float | None = None
+) -> None:
     """Let the Java process end by itself, or end it."""
     try:
         if process.stdin:
@@ -154,7 +156,7 @@ def end(process: "subprocess.Popen[bytes]", *, at_once: bool) -> None:
                 process.stdin.close()
         if not at_once:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=STOP_DEADLINE_S)
+                process.wait(timeout=deadline_s or STOP_DEADLINE_S)
     finally:
         if process.poll() is None:
             kill(process.pid)
