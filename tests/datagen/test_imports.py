@@ -23,7 +23,6 @@ from streamjoin_datagen.imports.files import (
 from streamjoin_datagen.imports.flights import flight_files, flights_identity, import_flights
 from streamjoin_datagen.imports.readers import csv_table, parquet_table
 from streamjoin_datagen.pairs import table_pairs
-from streamjoin_datagen.session import Session
 from streamjoin_datagen.store import Outcome, unchanged
 
 HOUR_US = 3_600_000_000
@@ -31,9 +30,9 @@ START = datetime.datetime(2013, 1, 1, 6, tzinfo=datetime.timezone.utc)
 
 
 @pytest.fixture(scope="module")
-def flights(session: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("flights") / "w"
-    import_flights(flight_files(), out, session)
+    import_flights(flight_files(), out)
     return out
 
 
@@ -92,27 +91,21 @@ def test_the_repeated_hour_of_november_is_two_hours(flights: Path) -> None:
     assert (temps[fifth], temps[fifth + 1]) == (51.98, 50.0)
 
 
-def test_flights_are_imported_to_the_same_bytes(
-    flights: Path, session: Session, tmp_path: Path
-) -> None:
-    session.spark.conf.set("spark.sql.files.maxPartitionBytes", str(3 << 20))
-    try:
-        import_flights(flight_files(), tmp_path / "w", session)
-    finally:
-        session.spark.conf.unset("spark.sql.files.maxPartitionBytes")
+def test_flights_are_imported_to_the_same_bytes(flights: Path, tmp_path: Path) -> None:
+    import_flights(flight_files(), tmp_path / "w")
     for file in sorted(flights.iterdir()):
         again = (tmp_path / "w" / file.name).read_bytes()
         assert hashlib.sha256(again).digest() == hashlib.sha256(file.read_bytes()).digest()
     assert unchanged(flights, flights_identity(flight_files())) is not None
 
 
-def test_flights_need_their_columns(session: Session, tmp_path: Path) -> None:
+def test_flights_need_their_columns(tmp_path: Path) -> None:
     r, s = tmp_path / "f.csv", tmp_path / "w.csv"
     r.write_text("origin,time_hour,carrier,flight,dest\n")
     s.write_text("origin,time_hour,temp,wind_speed,visib\n")
     sentence = f"{r}: there is no column 'minute' in its header"
     with pytest.raises(SpecError, match=f"^{re.escape(sentence)}$"):
-        import_flights(flight_files([str(r), str(s)]), tmp_path / "out", session)
+        import_flights(flight_files([str(r), str(s)]), tmp_path / "out")
     with pytest.raises(
         SpecError, match=r"^flights takes a flights and a weather file, not 1 files$"
     ):

@@ -98,12 +98,12 @@ def _flights_job(files: list[str], out: Path, name: str | None = None) -> Job:
     paths = flight_files(files)
 
     def make(session: "Session | None", progress: "Progress") -> "Outcome":
-        assert session is not None
-        outcome = import_flights(paths, out, session, name=name)
+        assert session is None
+        outcome = import_flights(paths, out, name=name)
         progress(1, 1)
         return outcome
 
-    return Job(flights_identity(paths, name), out, make)
+    return Job(flights_identity(paths, name), out, make, needs_spark=False)
 
 
 def _dimension_job(dimension: str, out: Path, name: str | None = None) -> Job:

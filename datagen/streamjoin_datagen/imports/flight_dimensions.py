@@ -6,19 +6,16 @@ semi-stream join over real data: some planes and airports have many flights (SSB
 weather reports), and flights of one hour ask for the same few rows of weather.
 """
 
-import io
 import time
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 
 from streamjoin_datagen.errors import SpecError
-from streamjoin_datagen.imports.flights import flight_files
+from streamjoin_datagen.imports.flights import flight_files, read_csv, selected, with_times
 from streamjoin_datagen.pairs import table_pairs
 from streamjoin_datagen.store import Outcome, file_digest, identity, staged, write_tables
 
@@ -35,7 +32,7 @@ _KEPT = {
     "weather": ("origin", "hour_utc", "temp", "wind_speed", "visib"),
 }
 _FLIGHT = ("tailnum", "dest", "origin", "hour_utc", "flight", "ts")
-_HOUR_US, _MINUTE_US = 3_600_000_000, 60_000_000
+_READ = ("tailnum", "dest", "origin", "time_hour", "minute", "flight")
 
 
 def dimension_files(dimension: str) -> dict[str, Path]:
@@ -83,8 +80,10 @@ def import_dimension(
     """
     started = time.monotonic()
     known = dimension_identity(dimension, files, name)
-    r = _with_hours(_csv(files["r"])) if dimension == "weather" else _csv(files["r"])
-    r = _selected(r, _KEPT[dimension], files["r"])
+    r = read_csv(files["r"])
+    if dimension == "weather":
+        r = with_times(r, files["r"])
+    r = selected(r, _KEPT[dimension], files["r"])
     r = r.append_column("ts", pa.array(np.zeros(r.num_rows, dtype=np.int64)))
     tables = {"r": r, "s": _flights(files["s"])}
     sides = list(zip(*DIMENSIONS[dimension], strict=True))
@@ -96,35 +95,7 @@ def import_dimension(
 
 
 def _flights(path: Path) -> pa.Table:
-    table = _with_hours(_csv(path))
-    minutes = _selected(table, ("minute",), path).column("minute").cast(pa.int64())
-    hours = table.column("hour_utc").cast(pa.int64())
-    ts = pc.add(pc.multiply(hours, _HOUR_US), pc.multiply(minutes, _MINUTE_US))
-    table = table.append_column("ts", pc.subtract(ts, pc.min(ts)))
-    order = np.argsort(table.column("ts").to_numpy(), kind="stable")
-    return _selected(table, _FLIGHT, path).take(order)
-
-
-def _with_hours(table: pa.Table) -> pa.Table:
-    """Add the hour in UTC since 1970; local hours are no key."""
-    seconds = pc.cast(table.column("time_hour").cast(pa.timestamp("s")), pa.int64())
-    return table.append_column("hour_utc", pc.divide(seconds, 3600).cast(pa.int32()))
-
-
-def _csv(path: Path) -> pa.Table:
-    opened: Any = path
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            opened = io.BytesIO(archive.read(archive.namelist()[0]))
-    convert = pa.csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
-    try:
-        return pa.csv.read_csv(opened, convert_options=convert)
-    except (pa.ArrowException, OSError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}") from error
-
-
-def _selected(table: pa.Table, names: tuple[str, ...], path: Path) -> pa.Table:
-    missing = [column for column in names if column not in table.column_names]
-    if missing:
-        raise SpecError(f"{path}: there is no column {missing[0]!r} in its header")
-    return table.select(list(names))
+    table = selected(with_times(selected(read_csv(path), _READ, path), path), _FLIGHT, path)
+    ts = table.column("ts")
+    counted = table.set_column(len(_FLIGHT) - 1, "ts", pc.subtract(ts, pc.min(ts)))
+    return counted.sort_by("ts")

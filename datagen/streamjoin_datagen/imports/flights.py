@@ -13,21 +13,21 @@ is local). No flight leaves between 1 and 2 o'clock that night, so either way 33
 336,776 flights match; the others fall into hours without a row of weather.
 """
 
-import shutil
+import io
 import time
 import zipfile
 from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 
 from streamjoin_common.installed.checks import not_installed
-from streamjoin_common.storage import TemporaryFolder
 from streamjoin_datagen.errors import SpecError
 from streamjoin_datagen.pairs import table_pairs
-from streamjoin_datagen.session import Session
 from streamjoin_datagen.store import (
     Outcome,
     file_digest,
@@ -36,32 +36,12 @@ from streamjoin_datagen.store import (
     write_tables,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 KEYS = ("origin", "hour_utc")
+HOUR_US, MINUTE_US = 3_600_000_000, 60_000_000
 
 _COLUMNS = {
     "r": ("origin", "time_hour", "minute", "carrier", "flight", "dest"),
     "s": ("origin", "time_hour", "temp", "wind_speed", "visib"),
-}
-_SELECTED = {
-    "r": (
-        "origin",
-        "cast(unix_seconds(time) / 3600 as int) as hour_utc",
-        "carrier",
-        "cast(flight as int) as flight",
-        "dest",
-        "unix_micros(time) + 60000000L * cast(minute as long) as ts",
-    ),
-    "s": (
-        "origin",
-        "cast(unix_seconds(time) / 3600 as int) as hour_utc",
-        "cast(temp as double) as temp",
-        "cast(wind_speed as double) as wind_speed",
-        "cast(visib as double) as visib",
-        "unix_micros(time) as ts",
-    ),
 }
 _SCHEMA_FIELDS: dict[str, dict[str, pa.DataType]] = {
     "r": {
@@ -124,9 +104,7 @@ def flights_identity(files: dict[str, Path], name: str | None = None) -> dict[st
     )
 
 
-def import_flights(
-    files: dict[str, Path], out: Path, session: Session, *, name: str | None = None
-) -> Outcome:
+def import_flights(files: dict[str, Path], out: Path, *, name: str | None = None) -> Outcome:
     """Write the flights workload; see the module for what is in it.
 
     ``ts`` is microseconds from the earliest time in either table. Rows are ordered by ``ts``,
@@ -135,74 +113,83 @@ def import_flights(
     Raises
     ------
     SpecError
-        If a file lacks a column, or ``out`` holds something that is not a workload.
+        If a file cannot be read or lacks a column, or ``out`` holds something that is not a
+        workload.
     """
     started = time.monotonic()
     known = flights_identity(files, name)
-    with TemporaryFolder("flights") as scratch, staged(out) as folder:
-        plain = {stream: _plain_csv(path, scratch) for stream, path in files.items()}
-
-        def ordered() -> dict[str, pa.Table]:
-            frames = {
-                stream: _frame(session, stream, plain[stream], path)
-                for stream, path in files.items()
-            }
-            return {
-                stream: frame.orderBy("ts", "block", "position").drop("block", "position").toArrow()
-                for stream, frame in frames.items()
-            }
-
-        tables = _from_common_start(session.run(ordered))
-        pairs = ("all", table_pairs(tables["r"], tables["s"], KEYS, KEYS))
-        size = write_tables(folder, known, tables, pairs, java_version=session.java_version)
+    timed = {stream: _timed(stream, path) for stream, path in files.items()}
+    starts = [pc.min(table.column("ts")).as_py() for table in timed.values() if table.num_rows]
+    tables = {}
+    for stream, table in timed.items():
+        ts = pc.subtract(table.column("ts"), min(starts, default=0))
+        shifted = table.set_column(table.schema.get_field_index("ts"), "ts", ts)
+        tables[stream] = shifted.sort_by("ts")
+    pairs = ("all", table_pairs(tables["r"], tables["s"], KEYS, KEYS))
+    with staged(out) as folder:
+        size = write_tables(folder, known, tables, pairs)
     rows = sum(table.num_rows for table in tables.values())
     return Outcome(known["name"], "imported", out, rows, size, time.monotonic() - started)
 
 
-def _plain_csv(path: Path, scratch: Path) -> Path:
-    """The CSV file itself, unpacked where it is zipped: Spark does not read zip archives."""
-    if not zipfile.is_zipfile(path):
-        return path
-    with zipfile.ZipFile(path) as archive:
-        names = [name for name in archive.namelist() if name.endswith(".csv")]
-        if len(names) != 1:
-            raise SpecError(f"{path} must hold one CSV file, not {len(names)}")
-        plain = scratch / "unpacked.csv"
-        with archive.open(names[0]) as packed, plain.open("wb") as unpacked:
-            shutil.copyfileobj(packed, unpacked)
-    return plain
+def _timed(stream: str, path: Path) -> pa.Table:
+    """Read one table, with its hour and its microseconds since 1970."""
+    table = with_times(selected(read_csv(path), _COLUMNS[stream], path), path)
+    schema = pa.schema(_SCHEMA_FIELDS[stream])
+    try:
+        return table.select(schema.names).cast(schema)
+    except pa.ArrowException as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from error
 
 
-def _frame(session: Session, stream: str, plain: Path, source: Path) -> "DataFrame":
-    """Read and shape one table, each row with its position in the file.
+def with_times(table: pa.Table, path: Path) -> pa.Table:
+    """Add ``hour_utc``, hours since 1970, and ``ts``, microseconds, by ``minute`` where it is.
 
-    Spark may read a file in several blocks; a row's position is its block's start and its number
-    within, which does not depend on how blocks are dealt to tasks.
+    Local hours are no key.
     """
-    reader = session.spark.read.option("header", True).option("nullValue", "NA")
-    raw = reader.csv(plain.as_uri())
-    missing = [column for column in _COLUMNS[stream] if column not in raw.columns]
+    try:
+        times = table.column("time_hour").cast(pa.timestamp("us"))
+        ts = pc.cast(times, pa.int64())
+        hours = pc.divide(ts, HOUR_US).cast(pa.int32())
+        if "minute" in table.column_names:
+            minutes = table.column("minute").cast(pa.int64())
+            ts = pc.add(ts, pc.multiply(minutes, MINUTE_US))
+    except pa.ArrowException as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from error
+    return table.append_column("hour_utc", hours).append_column("ts", ts)
+
+
+def read_csv(path: Path) -> pa.Table:
+    """Read a CSV file, which may be the one file of a zip archive; ``NA`` is a missing value.
+
+    Raises
+    ------
+    SpecError
+        If it cannot be read.
+    """
+    opened: Any = path
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".csv")]
+            if len(names) != 1:
+                raise SpecError(f"{path} must hold one CSV file, not {len(names)}")
+            opened = io.BytesIO(archive.read(names[0]))
+    convert = pyarrow.csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
+    try:
+        return pyarrow.csv.read_csv(opened, convert_options=convert)
+    except (pa.ArrowException, OSError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from error
+
+
+def selected(table: pa.Table, names: Sequence[str], path: Path) -> pa.Table:
+    """Return some columns of a table.
+
+    Raises
+    ------
+    SpecError
+        If one is missing.
+    """
+    missing = [column for column in names if column not in table.column_names]
     if missing:
-        raise SpecError(f"{source}: there is no column {missing[0]!r} in its header")
-    placed = raw.selectExpr(
-        "*",
-        "to_timestamp(time_hour) as time",
-        "_metadata.file_block_start as block",
-        "monotonically_increasing_id() as position",
-    )
-    return placed.selectExpr(*_SELECTED[stream], "block", "position")
-
-
-def _from_common_start(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
-    """Count ``ts`` from the earliest time of both tables."""
-    import pyarrow.compute as pc
-
-    times = {stream: table.column("ts") for stream, table in tables.items()}
-    starts = [pc.min(column).as_py() for column in times.values() if len(column)]
-    shifted_tables = {}
-    for stream, table in tables.items():
-        index = table.schema.get_field_index("ts")
-        moved = pc.subtract(times[stream], min(starts, default=0))
-        shifted = table.set_column(index, "ts", moved)
-        shifted_tables[stream] = shifted.cast(pa.schema(_SCHEMA_FIELDS[stream]))
-    return shifted_tables
+        raise SpecError(f"{path}: there is no column {missing[0]!r} in its header")
+    return table.select(list(names))
