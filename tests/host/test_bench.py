@@ -1,5 +1,6 @@
 """Published experiments: read whole, run point by point, never run twice, wrong ones told."""
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from streamjoin.cli import main
 from streamjoin.engines import catalog
 from streamjoin.engines.intra.npj import Npj
 from streamjoin.errors import InputError
+from streamjoin.report.charts import bars, curves, stacked, sweeps
+from streamjoin.report.charts.canvas import Chart
 
 LITTLE = """
 title = "A little one"
@@ -87,9 +90,17 @@ def finished(finished_once: Path, tmp_path: Path) -> Path:
     return tmp_path / finished_once.name
 
 
-def bench(path: Path, data: Path, *more: str) -> int:
+def without_drawing(key: str, title: str, **_: Any) -> Chart:
+    return Chart(key, title, caption="", wide="", narrow="", marks=0)
+
+
+def bench(path: Path, data: Path, *more: str, drawn: bool = False) -> int:
+    """Run an experiment; its page has no charts unless they are asked for: they take a second."""
     out = path.parent / "run"
-    return main(["bench", str(path), "--out", str(out), "--data", str(data), *more])
+    with contextlib.ExitStack() as patches:
+        for module in () if drawn else (bars, curves, stacked, sweeps):
+            patches.enter_context(mock.patch.object(module, "draw_chart", without_drawing))
+        return main(["bench", str(path), "--out", str(out), "--data", str(data), *more])
 
 
 def records_of(path: Path) -> Any:
@@ -123,7 +134,7 @@ def test_a_sweep_is_every_combination_and_a_size_replaces_its_table(little: Path
 def test_an_experiment_is_run_checked_and_drawn(
     little: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert bench(little, data) == 0
+    assert bench(little, data, drawn=True) == 0
     (claim,) = records_of(little)["experiment"]["claims"]
     assert (len(claim["points"]), claim["published"]) == (2, 0.8)
     assert 0 < claim["min"] <= claim["here"] <= claim["max"]

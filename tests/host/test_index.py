@@ -1,6 +1,7 @@
 """Window indexes alone: each structure against a sorted list, each index against its window."""
 
 import bisect
+import functools
 import itertools
 import random
 from typing import Any
@@ -21,7 +22,7 @@ from streamjoin.engines.kernels.trees.nodes import NODE
 from streamjoin.engines.sliding import ibwj, mergetrees
 from streamjoin.engines.sliding.ibwj import WindowIndex, index_columns
 from streamjoin.metrics import Meter
-from streamjoin.tuples import Stream
+from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import CountWindow, parse_window
 
@@ -156,6 +157,7 @@ KEYS = {
 }
 
 
+@functools.cache
 def streams_of(name: str, rows: int, seed: int = 3) -> tuple[Stream, Stream]:
     rng = np.random.default_rng(seed)
     r, s = (
@@ -194,7 +196,7 @@ def test_an_index_finds_just_what_a_sorted_window_holds(name: str, keys: str) ->
     r, s = streams_of(keys, 110)
     for window in ("count:1", "count:7,40", "count:90", "time:25us", "all"):
         job = Job(r, s, BAND, parse_window(window), knobs={"batch": 64})
-        right = windowed(job)
+        right = windowed(keys, window)
         for index in indexes_of(name, job):
             meter = Meter()
             with Crew(1) as crew:
@@ -206,8 +208,10 @@ def test_an_index_finds_just_what_a_sorted_window_holds(name: str, keys: str) ->
             assert sorted(zip(pairs.r_rows, pairs.s_rows, strict=True)) == right, (name, window)
 
 
-def windowed(job: Job) -> list[tuple[int, int]]:
+@functools.cache
+def windowed(keys_of: str, window: str) -> list[tuple[int, int]]:
     """All pairs, by two sorted lists from which expired tuples are taken out."""
+    job = Job(*streams_of(keys_of, 110), BAND, parse_window(window))
     windows: list[list[tuple[int, int]]] = [[], []]
     keys = [job.r.column("k").tolist(), job.s.column("k").tolist()]
     pairs = []
@@ -222,6 +226,11 @@ def windowed(job: Job) -> list[tuple[int, int]]:
         pairs += [(met, row) if side else (row, met) for _, met in other[begin:end]]
         bisect.insort(windows[side], (key, row))
     return sorted(pairs)
+
+
+@functools.cache
+def right_of(keys: str, rows: int, window: CountWindow) -> Pairs:
+    return oracle.join(*streams_of(keys, rows), BAND, window)
 
 
 MERGES = (("1/16", 1, 1500), ("1", 8, 16_384), ("1/4", 3, 700))
@@ -243,7 +252,7 @@ def test_threads_that_merge_and_wait_for_one_another_lose_nothing(
     engine, rows = catalog.get(name), 9_000
     r, s = streams_of(keys, rows)
     window = CountWindow(40, 90) if keys == "few" else CountWindow(2000, 900)
-    right = oracle.join(r, s, BAND, window)
+    right = right_of(keys, rows, window)
     for ratio, task, batch in merges:
         knobs = {"merge_ratio": ratio, "task": task, "batch": batch}
         job = run.complete(engine, Job(r, s, BAND, window, threads=threads), knobs)
@@ -281,7 +290,7 @@ def test_threads_join_in_and_leave_as_batches_grow_and_shrink(name: str, keys: s
         index.finish()
     assert at_work == {2, 3, 4}
     pairs = meter.pairs()
-    verify.check(pairs, oracle.join(r, s, BAND, window), name)
+    verify.check(pairs, right_of(keys, rows, window), name)
     verify.check_order(pairs, job, "outer")
 
 

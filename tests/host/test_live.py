@@ -23,7 +23,7 @@ from streamjoin.streams import as_streams
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.predicates import Predicate
 
-CASES = int(os.environ.get("CASES", "20"))
+CASES = int(os.environ.get("CASES", "10"))
 SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
 LIVE = [name for name in catalog.names() if catalog.get(name).capabilities.live]
 ASKED: dict[str, dict[str, Any]] = {
