@@ -14,7 +14,7 @@ from tests.host.postgres import server
 from streamjoin.bench import compare
 from streamjoin.engines.intra import window
 from streamjoin.engines.sliding import mergetrees
-from streamjoin_datagen.session import Session, make_archive, spark_session
+from streamjoin_datagen.session import Session, spark_session
 from streamjoin_hw.flow.build import OPTIMISATION
 
 collect_ignore = ["board"]
@@ -120,7 +120,6 @@ def session() -> Iterator[Session]:
 
     Plans for so few rows are interpreted: compiling them takes longer.
     """
-    make_archive()
     interpreted = {
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",

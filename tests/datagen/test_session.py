@@ -14,8 +14,7 @@ import pytest
 from tests.datagen.harmed import HARMED, in_peace
 
 from streamjoin_datagen.errors import GenerationError, MissingError
-from streamjoin_datagen.session import Session, archive, java, spark_session
-from streamjoin_datagen.session.settings import spark_home
+from streamjoin_datagen.session import Session, java, spark_session
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -72,37 +71,6 @@ def test_every_port_is_on_the_loopback_interface(session: Session) -> None:
     assert session.process_id in descendants(os.getpid())
     assert found
     assert set(found) <= loopback
-
-
-def test_java_starts_from_the_archive_of_sparks_classes(session: Session) -> None:
-    maps = Path(f"/proc/{session.process_id}/maps").read_text()
-    found = archive.find(java.find_java(), spark_home())
-    assert found is not None
-    assert str(found) in maps
-
-
-def test_a_damaged_archive_is_not_used_and_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STREAMJOIN_CACHE", str(tmp_path / "cache"))
-    runtime = java.Java(tmp_path / "java", "21.0.1")
-    dumped: list[Path] = []
-
-    def dump(file: Path) -> None:
-        file.write_bytes(b"classes")
-        dumped.append(file)
-
-    assert archive.find(runtime, tmp_path) is None
-    for _ in range(2):
-        archive.make(runtime, tmp_path, dump)
-    assert len(dumped) == 1
-    found = archive.find(runtime, tmp_path)
-    assert found is not None
-    found.write_bytes(b"class")
-    assert archive.find(runtime, tmp_path) is None
-    archive.make(runtime, tmp_path, dump)
-    assert archive.find(runtime, tmp_path) == found
-    assert archive.find(java.Java(tmp_path / "java", "21.0.2"), tmp_path) is None
 
 
 ENDED = f"""{HARMED}

@@ -4,16 +4,8 @@ from streamjoin_datagen.session.spark import (
     Session,
     check_installed,
     is_running,
-    make_archive,
     shared_session,
     spark_session,
 )
 
-__all__ = [
-    "Session",
-    "check_installed",
-    "is_running",
-    "make_archive",
-    "shared_session",
-    "spark_session",
-]
+__all__ = ["Session", "check_installed", "is_running", "shared_session", "spark_session"]

@@ -146,9 +146,7 @@ def disconnect(process: "subprocess.Popen[bytes]") -> None:
         SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
-def end(
-    process: "subprocess.Popen[bytes]", *, at_once: bool, deadline_s: float | None = None
-) -> None:
+def end(process: "subprocess.Popen[bytes]", *, at_once: bool) -> None:
     """Let the Java process end by itself, or end it."""
     try:
         if process.stdin:
@@ -156,7 +154,7 @@ def end(
                 process.stdin.close()
         if not at_once:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=deadline_s or STOP_DEADLINE_S)
+                process.wait(timeout=STOP_DEADLINE_S)
     finally:
         if process.poll() is None:
             kill(process.pid)

@@ -34,37 +34,26 @@ def spark_settings(folder: Path, threads: int, address: str) -> dict[str, str]:
     }
 
 
-def java_settings(folder: Path, memory: str, quick: bool, classes: str) -> dict[str, str]:
-    """Return the settings of the Java process: heap, compiler, classes, log and folders."""
+def java_settings(folder: Path, memory: str, quick: bool) -> dict[str, str]:
+    """Return the settings of the Java process: heap, compiler, log and folders."""
     log4j = (folder / "conf" / "log4j2.properties").as_uri()
     options = (
-        f"{_QUICK_JAVA if quick else _FULL_JAVA} {classes} -Dlog4j2.configurationFile={log4j}"
+        f"{_QUICK_JAVA if quick else _FULL_JAVA} -Dlog4j2.configurationFile={log4j}"
         f" -Djava.io.tmpdir={folder} -Duser.home={folder} -Duser.timezone=UTC"
     )
     return {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": options}
 
 
-def spark_home() -> Path:
-    """Return the folder of Spark's programs and files, those of PySpark."""
+def environment_of(folder: Path, java_home: Path, address: str) -> dict[str, str]:
+    """Variables that Spark reads, over whatever the user's shell sets for another Spark."""
     import pyspark
 
-    return Path(pyspark.__file__).parent
-
-
-def environment_of(
-    folder: Path, java_home: Path, address: str, *, in_process: bool
-) -> dict[str, str]:
-    """Variables that Spark reads, over whatever the user's shell sets for another Spark."""
-    home = spark_home()
-    # An archive of classes belongs to one class path, on which this folder lies; executors, which
-    # are processes of their own, read their log's settings from it.
-    configuration = home / "no-configuration" if in_process else folder / "conf"
     return {
         "JAVA_HOME": str(java_home),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_CONF_DIR": str(configuration),
-        "SPARK_HOME": str(home),
+        "SPARK_CONF_DIR": str(folder / "conf"),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_LOCAL_HOSTNAME": "localhost" if address == "127.0.0.1" else address,
         "SPARK_LOCAL_IP": address,

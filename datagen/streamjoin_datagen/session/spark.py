@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamjoin_common.storage import TemporaryFolder
-from streamjoin_datagen.session import archive
 from streamjoin_datagen.session.clusters import check_spark_url, is_in_process, own_home
 from streamjoin_datagen.session.interrupts import Result, interruptible
 from streamjoin_datagen.session.java import find_java
@@ -34,12 +33,7 @@ from streamjoin_datagen.session.process import (
     kill,
     start,
 )
-from streamjoin_datagen.session.settings import (
-    environment_of,
-    java_settings,
-    spark_home,
-    spark_settings,
-)
+from streamjoin_datagen.session.settings import environment_of, java_settings, spark_settings
 from streamjoin_datagen.session.shipping import package
 
 if TYPE_CHECKING:
@@ -97,7 +91,6 @@ def spark_session(
     quick: bool = True,
     settings: Mapping[str, str] | None = None,
     master: str | None = None,
-    new_archive: Path | None = None,
 ) -> Iterator[Session]:
     """Run Spark in this process for the length of a ``with`` block.
 
@@ -118,8 +111,6 @@ def spark_session(
         Spark settings over those of this project.
     master : str, optional
         Earlier name of ``spark_url``, for one release.
-    new_archive : Path, optional
-        File to which Java writes its classes when it ends; see :func:`make_archive`.
 
     Raises
     ------
@@ -136,31 +127,25 @@ def spark_session(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(TemporaryFolder("spark"))
         stack.enter_context(_restored_process_state())
-        in_process = is_in_process(spark_url)
-        environment = environment_of(folder, java.home, address, in_process=in_process)
+        environment = environment_of(folder, java.home, address)
         if spark_url.startswith("local-cluster"):
             home = own_home(folder / "home", Path(environment["SPARK_HOME"]))
             environment["SPARK_HOME"] = str(home)
-        known = archive.find(java, spark_home()) if in_process else None
-        classes = f"-XX:SharedArchiveFile='{known}' -Xlog:disable" if known else ""
-        if new_archive:
-            classes = f"-XX:ArchiveClassesAtExit='{new_archive}'"
         all_settings = {
             **spark_settings(folder, threads, address),
-            **java_settings(folder, memory, quick, classes),
+            **java_settings(folder, memory, quick),
             **(settings or {}),
             "spark.master": spark_url,
         }
         process = start(folder, environment, all_settings)
-        deadline_s = archive.DUMP_DEADLINE_S if new_archive else None
-        stack.push(lambda kind, *_: end(process, at_once=kind is not None, deadline_s=deadline_s))
+        stack.push(lambda kind, *_: end(process, at_once=kind is not None))
         try:
             port, secret = connection(process, folder, start_deadline_s)
             os.environ.update(environment)
             os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
             stack.callback(disconnect, process)
             spark = connected(process, spark_url, start_deadline_s)
-            if not in_process:
+            if not is_in_process(spark_url):
                 threads = int(spark.sparkContext.defaultParallelism)
                 packed = folder / "streamjoin.zip"
                 package(packed)
@@ -173,25 +158,6 @@ def spark_session(
             kill(process.pid)
             process.wait(timeout=STOP_DEADLINE_S)
             raise
-
-
-def make_archive() -> None:
-    """Have later sessions start with half of the work: keep Spark's classes as Java holds them.
-
-    Raises
-    ------
-    GenerationError
-        As :func:`spark_session`.
-    CacheError
-        If the cache cannot be used.
-    """
-
-    def dump(file: Path) -> None:
-        with spark_session(1, new_archive=file) as session:
-            numbers = session.spark.range(9)
-            session.run(numbers.mapInArrow(lambda batches: batches, "id long").collect)
-
-    archive.make(find_java(), spark_home(), dump)
 
 
 def _cores() -> int:
