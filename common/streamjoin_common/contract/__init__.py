@@ -44,6 +44,7 @@ from streamjoin_common.contract.packets import (
 )
 from streamjoin_common.contract.params import (
     DESIGNS,
+    COMPARATORS,
     FORWARDS,
     HOLD_WORDS,
     INTERFACE_VERSION,
@@ -75,6 +76,7 @@ __all__ = [
     "BOARDS",
     "COUNT_BITS",
     "DESIGNS",
+    "COMPARATORS",
     "FORWARDS",
     "GROUP_TUPLES",
     "HEADER",
