@@ -43,8 +43,8 @@ from streamjoin_common.contract.packets import (
     result_word_bits,
 )
 from streamjoin_common.contract.params import (
-    DESIGNS,
     COMPARATORS,
+    DESIGNS,
     FORWARDS,
     HOLD_WORDS,
     INTERFACE_VERSION,
@@ -74,9 +74,9 @@ from streamjoin_common.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
     "BOARDS",
+    "COMPARATORS",
     "COUNT_BITS",
     "DESIGNS",
-    "COMPARATORS",
     "FORWARDS",
     "GROUP_TUPLES",
     "HEADER",

@@ -11,7 +11,6 @@ from typing import Any
 from streamjoin.errors import InputError
 from streamjoin.run import Outcome
 from streamjoin.sequence import ResolvedJoin
-from streamjoin.verify import Expected
 
 GROWTH = 0.02
 """Share of the arrivals by which the queue may have grown at the end."""
@@ -89,7 +88,7 @@ class Sustained:
 def search(
     join: ResolvedJoin,
     precision: float,
-    expected: Expected,
+    check: Callable[[Outcome], None],
     heard: Callable[[Attempt], None],
 ) -> Sustained:
     """Search the rate that an engine sustains.
@@ -100,8 +99,8 @@ def search(
         An engine that can replay, and a job with arrival times that are not all the same.
     precision : float
         The rates that were and were not kept up with end no further apart than this share.
-    expected : Expected
-        The right result: every replay's is compared with it.
+    check : callable taking Outcome
+        Compares every replay's result with the right one.
     heard : callable taking Attempt
         Told of every replay.
 
@@ -135,7 +134,7 @@ def search(
                 f"{int(rate * MIN_REPLAY_S) + 1} at least"
             )
         outcome = join.arriving("replay", rate / natural).run()
-        join.verify(outcome, expected)
+        check(outcome)
         attempts.append(_attempt(outcome, rate))
         heard(attempts[-1])
         if attempts[-1].kept_up:

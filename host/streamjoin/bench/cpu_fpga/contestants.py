@@ -9,8 +9,8 @@ from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
 
 EQUALITY, BAND, BAND_2D = (query.name for query in QUERIES)
 
-XC7Z020_MHZ, ULTRASCALE_MHZ = 100.0, 200.0
-"""Clocks that are assumed: no open tool routes these parts."""
+CLOCK_MHZ = {"pynq-z2": 100, "kv260": 200}
+"""Clocks by board. They are assumed: no open tool routes these parts."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,12 @@ class Contestant:
         Where the design fits; empty for a CPU engine.
     design : DesignParams, optional
         Parameters that the knobs are taken from.
+    preset : str
+        Name of the design's stored synthesis; empty without one.
+    clock_mhz : float
+        Clock that is assumed for the design.
+    knobs : dict
+        The engine's.
     """
 
     name: str
@@ -39,6 +45,7 @@ class Contestant:
     queries: tuple[str, ...]
     board: str = ""
     design: DesignParams | None = None
+    preset: str = ""
     clock_mhz: float = 0.0
     knobs: Mapping[str, str | int] = field(default_factory=dict)
 
@@ -56,17 +63,18 @@ class Contestant:
         return query.name in self.queries
 
 
-def _design(
-    name: str, how: str, queries: tuple[str, ...], board: str, design: DesignParams, mhz: float
-) -> Contestant:
+def _design(name: str, query: str, board: str, design: DesignParams, preset: str) -> Contestant:
     knobs: dict[str, str | int] = {"segment": design.segment_tuples, "lanes": design.lanes}
     if design.design == "splitjoin":
         knobs |= {"cores": design.cores, "probes": design.probes}
         knobs |= {"comparators": design.comparators}
     else:
         knobs |= {"buckets": design.buckets, "ways": design.ways}
-    knobs["clock_mhz"] = int(mhz)
-    return Contestant(name, f"fpga-{design.design}", how, queries, board, design, mhz, knobs)
+    knobs["clock_mhz"] = CLOCK_MHZ[board]
+    how = "index" if design.has_index else "scan"
+    mhz = float(CLOCK_MHZ[board])
+    engine = f"fpga-{design.design}"
+    return Contestant(name, engine, how, (query,), board, design, preset, mhz, knobs)
 
 
 def _on_pynq_z2() -> list[Contestant]:
@@ -82,15 +90,15 @@ def _on_pynq_z2() -> list[Contestant]:
         comparators="own",
     )
     named = (
-        ("hash index", "index", EQUALITY, PRESETS["pynq-z2-hash"]),
-        ("ordered index", "index", BAND, index),
-        ("ordered index", "index", BAND_2D, reference),
-        ("scan", "scan", EQUALITY, PRESETS["pynq-z2"]),
-        ("scan", "scan", BAND_2D, scan_2d),
+        ("hash index", EQUALITY, PRESETS["pynq-z2-hash"], "pynq-z2-hash"),
+        ("ordered index", BAND, index, "pynq-z2-index"),
+        ("ordered index", BAND_2D, reference, ""),
+        ("scan", EQUALITY, PRESETS["pynq-z2"], "pynq-z2"),
+        ("scan", BAND_2D, scan_2d, ""),
     )
     return [
-        _design(f"PYNQ-Z2, {name}", how, (query,), "pynq-z2", design, XC7Z020_MHZ)
-        for name, how, query, design in named
+        _design(f"PYNQ-Z2, {name}", query, "pynq-z2", design, preset)
+        for name, query, design, preset in named
     ]
 
 
@@ -98,6 +106,6 @@ CONTESTANTS = (
     Contestant("CPU, index", "ibwj-flat", "index", (EQUALITY, BAND, BAND_2D)),
     Contestant("CPU, scan", "splitjoin", "scan", (EQUALITY, BAND, BAND_2D)),
     *_on_pynq_z2(),
-    _design("KV260, scan", "scan", (EQUALITY,), "kv260", PRESETS["kv260"], ULTRASCALE_MHZ),
+    _design("KV260, scan", EQUALITY, "kv260", PRESETS["kv260"], "kv260"),
 )
 """All of them. A design's stored synthesis is in ``benchmarks/synth`` or in decision 13 or 23."""

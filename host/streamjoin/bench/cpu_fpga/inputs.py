@@ -25,6 +25,7 @@ REFERENCE_KEYS, REFERENCE_WIDTH = 10_000, 10
 DOMAIN = 1 << 32
 
 Columns = dict[str, Any]
+Streams = tuple[Columns, Columns]
 
 
 @dataclass(frozen=True)
@@ -64,78 +65,69 @@ QUERIES = (
 )
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Two streams with arrival times; ``natural_rate`` is that of both together, in tuples/s."""
-
-    r: Columns
-    s: Columns
-
-    @property
-    def natural_rate(self) -> float:
-        """Rate of both streams that a replay at speed 1 has, under the load, in tuples/s."""
-        return 1e6 / GAP_US
+NATURAL_RATE = 1e6 / GAP_US
+"""Tuples a second of both streams, under the load, in a replay at speed 1."""
 
 
-def for_rate(query: Query, window: int, tuples: int) -> Drawn:
+def for_rate(query: Query, window: int, tuples: int) -> Streams:
     """Draw streams of evenly distributed keys, ``tuples`` of both together."""
     rng = np.random.default_rng(SEED)
-    return _drawn(query, window, rng.integers(0, 2, tuples), rng, np.full(tuples, GAP_US))
+    sides = rng.integers(0, 2, tuples)
+    return _streams(sides, _keys(query, window, sides, 0, rng), np.full(tuples, GAP_US))
 
 
-def for_latency(query: Query, window: int, tuples: int, load: float) -> Drawn:
-    """Draw streams that fill both windows at full speed, then ``tuples`` more under a load.
+def for_latency(query: Query, window: int, tuples: int, load: float) -> Streams:
+    """Draw streams that fill both windows, then ``tuples`` more under a load.
 
     Parameters
     ----------
     load : float
-        Share of the rate at which the windows are filled. A replay at speed 1 has the natural rate
-        under the load.
+        Rate of those by the rate at which the windows are filled.
     """
     rng = np.random.default_rng(SEED)
     filling = 2 * window + 8 * int(np.sqrt(2 * window)) + 16
     gaps = np.concatenate([np.full(filling, GAP_US * load), np.full(tuples, GAP_US)])
     sides = rng.integers(0, 2, filling + tuples)
-    return _drawn(query, window, sides, rng, rng.exponential(gaps), filling)
+    keys = _keys(query, window, sides, filling, rng)
+    return _streams(sides, keys, rng.exponential(gaps))
 
 
-def _drawn(
-    query: Query,
-    window: int,
-    sides: Int64s,
-    rng: np.random.Generator,
-    gaps: NDArray[np.float64],
-    filling: int = 0,
-) -> Drawn:
-    """Draw keys and cut the arrivals into two streams."""
-    times = np.cumsum(gaps).astype(np.int64)
-    count = len(sides)
+def _keys(
+    query: Query, window: int, sides: Int64s, filling: int, rng: np.random.Generator
+) -> list[NDArray[Any]]:
+    """Draw the key columns of one input."""
     if len(query.columns) > 1:
-        # The first column decides alone what an index reads; the second one who matches.
-        first = rng.integers(1, REFERENCE_KEYS + 1, count)
-        second = rng.uniform(1, REFERENCE_KEYS, count)
-        if filling:
-            width = 2.0 * REFERENCE_WIDTH + 1
-            partner = _partners(sides, filling, window, rng)
-            cells = _cells(int(REFERENCE_KEYS / width), sides, filling, window, rng)
-            first, cells = first[partner], cells[partner]
-            second = cells * width
-        keys = [first.astype(np.int32), second.astype(np.float32)]
-    else:
-        cell = 2 * query.width(window) if query.is_band else 1
-        number = DOMAIN // cell if query.is_band else window
-        cells = rng.integers(0, number, count)
-        if filling:
-            cells = _cells(number, sides, filling, window, rng)
-        # In one cell the distance is less than the width, to the next one it is more.
-        offset = rng.integers(0, cell // 4 if filling else cell, count) if query.is_band else 0
-        keys = [(cells * cell + offset - DOMAIN // 2 * query.is_band).astype(np.int32)]
-    streams = []
-    for side in (0, 1):
-        rows = sides == side
-        columns = {f"k{number}": column[rows] for number, column in enumerate(keys)}
-        streams.append({**columns, "ts": times[rows]})
-    return Drawn(*streams)
+        return _reference_keys(window, sides, filling, rng)
+    count, cell = len(sides), 2 * query.width(window) if query.is_band else 1
+    number = DOMAIN // cell if query.is_band else window
+    cells = rng.integers(0, number, count)
+    if filling:
+        cells = _cells(number, sides, filling, window, rng)
+    # In one cell the distance is less than the width, to the next one it is more.
+    offset = rng.integers(0, cell // 4 if filling else cell, count) if query.is_band else 0
+    return [(cells * cell + offset - DOMAIN // 2 * query.is_band).astype(np.int32)]
+
+
+def _reference_keys(
+    window: int, sides: Int64s, filling: int, rng: np.random.Generator
+) -> list[NDArray[Any]]:
+    """Draw both columns of the reference query: the second one decides what matches."""
+    first = rng.integers(1, REFERENCE_KEYS + 1, len(sides))
+    second = rng.uniform(1, REFERENCE_KEYS, len(sides)).astype(np.float32)
+    if filling:
+        width = 2 * REFERENCE_WIDTH + 1
+        partner = _partners(sides, filling, window, rng)
+        cells = _cells(REFERENCE_KEYS // width, sides, filling, window, rng)
+        first, second = first[partner], (cells[partner] * width).astype(np.float32)
+    return [first.astype(np.int32), second]
+
+
+def _streams(sides: Int64s, keys: list[NDArray[Any]], gaps: NDArray[np.float64]) -> Streams:
+    """Cut arrivals into two streams."""
+    columns = {f"k{number}": column for number, column in enumerate(keys)}
+    columns["ts"] = np.cumsum(gaps).astype(np.int64)
+    r, s = ({name: column[sides == side] for name, column in columns.items()} for side in (0, 1))
+    return r, s
 
 
 def _cells(

@@ -8,15 +8,24 @@ arrivals in real time; a design in cycles of its model, which a clock turns into
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from streamjoin.bench.cpu_fpga.contestants import Contestant
-from streamjoin.bench.cpu_fpga.inputs import Drawn, Query, for_latency, for_rate
-from streamjoin.bench.sustained import search
-from streamjoin.errors import MismatchError
+from streamjoin.bench.cpu_fpga.inputs import (
+    NATURAL_RATE,
+    Columns,
+    Query,
+    Streams,
+    for_latency,
+    for_rate,
+)
+from streamjoin.bench.sustained import MIN_REPLAY_S, search
+from streamjoin.errors import InputError, MismatchError
 from streamjoin.run import Outcome
 from streamjoin.sequence import Request, ResolvedJoin
-from streamjoin.verify import Expected
 from streamjoin_common.language.predicates import Predicate
 from streamjoin_common.language.windows import CountWindow
 
@@ -28,10 +37,13 @@ FILL_LOAD = 0.9
 """Share of the sustained rate at which windows are filled before a latency is measured."""
 
 PRECISION = 0.08
-REPLAY_S = 0.7
-"""Seconds that a CPU engine's replay lasts."""
+REPLAY_S = 0.5
+"""Seconds that arrivals last under which a CPU engine's latency is measured."""
 
-AT_REST_S = 0.3
+SPARE = 1.8
+"""Tuples of a search by those of its shortest replay at the rate at rest, as rates climb."""
+
+AT_REST_S = 0.2
 """Minimum seconds of the run that says how many tuples a replay needs."""
 
 MEASURED = {"quick": 4_000, "full": 20_000}
@@ -84,48 +96,56 @@ class _Point:
         drawn = for_rate(self.query, self.window, filling + tuples)
         seconds = []
         for count in (filling, filling + tuples):
-            r, s = _first(drawn, count)
-            outcome = self._joined(Drawn(r, s), "instant")
+            outcome = self._joined(_first(*drawn, count), "instant")
             seconds.append(outcome.metrics["cycles"] / outcome.metrics["clock_hz"])
-        return tuples / (seconds[1] - seconds[0])
+        return float(tuples / (seconds[1] - seconds[0]))
 
     def cpu_rate(self) -> float:
         """Search the rate that a CPU engine sustains."""
-        count, seconds = 6 * self.window + 10_000, 0.0
+        count, seconds = 3 * self.window + 10_000, 0.0
         while seconds < AT_REST_S and count < MAX_CPU_TUPLES:  # the first run may compile, too
-            count *= 4
-            outcome = self._joined(for_rate(self.query, self.window, count), "instant")
-            seconds = outcome.metrics["wall_s"]
-        tuples = max(count, math.ceil(2 * REPLAY_S * count / seconds))
-        join = self._resolved(for_rate(self.query, self.window, tuples), "replay")
-        expected = Expected(self._right(join).rows, JUDGE)
-        best = search(join, PRECISION, expected, lambda _: None).best
-        return best.rate_tuples_per_s if best else 0.0
+            count *= 3
+            resting = self._resolved(for_rate(self.query, self.window, count), "instant")
+            seconds = float(resting.run().metrics["wall_s"])
+        tuples = math.ceil(SPARE * MIN_REPLAY_S * count / seconds)
+        while True:
+            join = self._resolved(for_rate(self.query, self.window, tuples), "replay")
+            check = partial(self._check, right=self._right(join))
+            try:
+                best = search(join, PRECISION, check, lambda _: None).best
+            except InputError:  # it is faster than at rest: more tuples are needed
+                if tuples > MAX_CPU_TUPLES:
+                    raise
+                tuples *= 2
+                continue
+            return best.rate_tuples_per_s if best else 0.0
 
     def latency(self, rate: float, load: float, tuples: int) -> dict[str, float | None]:
         """Return quantiles of the latency, in microseconds, at a share of a rate."""
         if not self.contestant.is_fpga:
             tuples = min(MAX_CPU_TUPLES, max(2_000, math.ceil(REPLAY_S * load * rate)))
         drawn = for_latency(self.query, self.window, tuples, load / FILL_LOAD)
-        outcome = self._joined(drawn, "replay", load * rate / drawn.natural_rate)
-        latency = outcome.metrics["latency_us"]
+        outcome = self._joined(drawn, "replay", load * rate / NATURAL_RATE)
+        latency: dict[str, float | None] = outcome.metrics["latency_us"]
         return {name: latency[name] for name in ("p50", "p99")}
 
-    def _joined(self, drawn: Drawn, arrival: str, speedup: float = 1.0) -> Outcome:
+    def _joined(self, drawn: Streams, arrival: str, speedup: float = 1.0) -> Outcome:
         """Join and compare with the judge's result."""
         join = self._resolved(drawn, arrival, speedup)
         outcome = join.run(prepared=join.prepare(self.report))
-        right = self._right(join)
+        self._check(outcome, self._right(join))
+        return outcome
+
+    def _check(self, outcome: Outcome, right: Outcome) -> None:
         if outcome.metrics["digest"] != right.metrics["digest"]:
             raise MismatchError(
                 f"{self.contestant.name}, {self.query.name}, window {self.window}: "
                 f"{len(outcome.pairs)} pairs differ from the {len(right.pairs)} of {JUDGE}"
             )
-        return outcome
 
-    def _resolved(self, drawn: Drawn, arrival: str, speedup: float = 1.0) -> ResolvedJoin:
+    def _resolved(self, drawn: Streams, arrival: str, speedup: float = 1.0) -> ResolvedJoin:
         request = self._request(arrival, speedup)
-        job = request.take(drawn.r, drawn.s)
+        job = request.take(*drawn)
         return request.resolve(self.contestant.engine, job, self.contestant.knobs)
 
     def _right(self, join: ResolvedJoin) -> Outcome:
@@ -141,11 +161,8 @@ class _Point:
         )
 
 
-def _first(drawn: Drawn, count: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _first(r: Columns, s: Columns, count: int) -> Streams:
     """Return the first ``count`` tuples of both streams together."""
-    end = sorted([*drawn.r["ts"], *drawn.s["ts"]])[count - 1]
-    r, s = (
-        {name: column[stream["ts"] <= end] for name, column in stream.items()}
-        for stream in (drawn.r, drawn.s)
-    )
+    end = np.sort(np.concatenate([r["ts"], s["ts"]]))[count - 1]
+    r, s = ({name: column[each["ts"] <= end] for name, column in each.items()} for each in (r, s))
     return r, s
