@@ -145,7 +145,9 @@ class Request:
                 f"{option('engine', 'auto')} chose {engine.name}, which has no knob {unknown!r}: "
                 "name the engine whose knob it is"
             )
-        if self.arrival is None and "replay" not in engine.capabilities.arrivals:
+        can = engine.capabilities
+        # A simulation takes long to wait.
+        if self.arrival is None and ("replay" not in can.arrivals or can.platform == "fpga"):
             job = replace(job, arrival="instant")
         complete = run.complete(engine, job, knobs)
         if will_verify:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from streamjoin.bench import calls
-from streamjoin.cli import calls as cli
 from streamjoin.cli import main
+from streamjoin.cli.benchmarks import calls as cli
 from streamjoin.errors import MismatchError
 
 

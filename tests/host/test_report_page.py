@@ -7,7 +7,7 @@ import pytest
 from tests.host import report_samples as samples
 
 from streamjoin.report import render
-from streamjoin.report.page import TEMPLATES
+from streamjoin.report.templating import TEMPLATES
 
 PLAIN = str.maketrans({"\N{NO-BREAK SPACE}": " ", "\N{NARROW NO-BREAK SPACE}": " "})
 

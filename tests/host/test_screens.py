@@ -14,19 +14,19 @@ import pytest
 from tests.host import report_samples as samples
 
 from streamjoin.bench.calls import CASES
+from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS
 from streamjoin.bench.sustained import Attempt, Sustained
 from streamjoin.cli import (
     OTHER_VERBS,
     OWN_VERBS,
     bench,
-    calls,
     compare,
     figures,
-    live,
     main,
     rate,
     semistream,
 )
+from streamjoin.cli.benchmarks import calls, cpu_fpga, live
 from streamjoin.engines import catalog
 from streamjoin_common.screen import display_width, for_screen
 from streamjoin_hw.cli import HardwareVerb, latency, scale, synth
@@ -86,6 +86,18 @@ def of_live() -> None:
     times = {"p50": 12345.0, "p99": 12345.0, "p99.9": 12345.0, "max": 12345.0}
     case = {"tuples": 10_000, "tuples_per_s": 1.234e7, "cpu_us": times, "wall_us": times}
     live._print([case] * 3, 5, 2)
+
+
+def of_cpu_fpga() -> None:
+    quantiles = {"p50": 12_345.0, "p99": 123_456.0}
+    point = {
+        "query": "equality",
+        "window": 65_536,
+        "who": max((c.name for c in CONTESTANTS), key=len),
+    }
+    point |= {"rate_tuples_per_s": 1.234e7, "is_fpga": False, "joules_per_million": 0.1234}
+    point |= {"latency_us": {f"{load:.0%}": quantiles for load in cpu_fpga.LOADS}}
+    cpu_fpga._print([point])
 
 
 def of_rate() -> None:

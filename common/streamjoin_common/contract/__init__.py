@@ -43,6 +43,7 @@ from streamjoin_common.contract.packets import (
     result_word_bits,
 )
 from streamjoin_common.contract.params import (
+    COMPARATORS,
     DESIGNS,
     FORWARDS,
     HOLD_WORDS,
@@ -73,6 +74,7 @@ from streamjoin_common.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
     "BOARDS",
+    "COMPARATORS",
     "COUNT_BITS",
     "DESIGNS",
     "FORWARDS",

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, runner
-from streamjoin.cli import calls, figures, live
+from streamjoin.cli import figures
+from streamjoin.cli.benchmarks import calls, cpu_fpga, live
 from streamjoin.cli.options import FORCE_HELP
 from streamjoin.cli.terminal import (
     duration,
@@ -36,6 +37,7 @@ examples:
   streamjoin bench iawj-micro --size quick
   streamjoin bench calls --size full
   streamjoin bench live
+  streamjoin bench cpu-fpga
   streamjoin bench all --size quick
   streamjoin bench claims --size full --out claims.md
 
@@ -45,7 +47,7 @@ An interrupted run goes on where it was when the same command is typed again.
 """
 
 
-OWN_TABLES = {"calls": calls.run, "live": live.run}
+OWN_TABLES = {"calls": calls.run, "live": live.run, "cpu-fpga": cpu_fpga.run}
 """Benchmarks of their own kind, by name."""
 
 
@@ -63,7 +65,7 @@ class BenchVerb:
         name = parser.add_argument(
             "name",
             metavar="NAME",
-            help="list, all, claims, calls, live, an experiment, or a TOML file",
+            help="list, all, claims, calls, live, cpu-fpga, an experiment, or a TOML file",
         )
         complete(
             name, lambda _: ["list", "all", "claims", *OWN_TABLES, *experiments.names()], files=True
@@ -74,7 +76,7 @@ class BenchVerb:
         parser.add_argument(
             "--threads",
             type=int,
-            help="default: all processors; calls and live: 1, and CPU time is shown",
+            help="default: all processors; calls and live: 1, and CPU time is shown; cpu-fpga: 1",
         )
         parser.add_argument(
             "--out",

@@ -68,7 +68,8 @@ class RateVerb:
         try:
             for join in joins:
                 heard = partial(_say, join.engine.name)
-                rates.append(search(join, args.precision, expected, heard))
+                check = partial(join.verify, expected=expected)
+                rates.append(search(join, args.precision, check, heard))
         finally:  # Ctrl-C, too, leaves what is known of the engines before
             if rates and args.json:
                 print_json([_plain(one) for one in rates])

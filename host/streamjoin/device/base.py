@@ -18,6 +18,7 @@ from streamjoin.errors import DeviceError
 from streamjoin_common.contract import MAGIC, DesignParams, Register, TUser, registers
 
 Bytes = NDArray[np.uint8]
+Cycles = NDArray[np.int64]
 
 RESTART_DEADLINE_S = 1.0
 """Seconds that a soft reset may take: it waits for one beat to be taken."""
@@ -33,10 +34,14 @@ class Beats:
         Packed ``tdata``, little endian.
     dest : ndarray of uint8, shape (beats,)
         0 for R, 1 for S.
+    arrival_cycles : ndarray of int64, shape (beats,), optional
+        Cycle, from the start of the input, before which each is not offered; none waits by
+        default. Only models wait.
     """
 
     data: Bytes
     dest: Bytes
+    arrival_cycles: Cycles | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class Results:
     """
 
     data: Bytes
-    cycles: NDArray[np.int64]
+    cycles: Cycles
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class StreamOutcome:
         From the start of the input to the end of its drain.
     """
 
-    accepted_cycles: NDArray[np.int64]
+    accepted_cycles: Cycles
     cycles: int
 
 

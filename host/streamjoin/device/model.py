@@ -17,6 +17,7 @@ import numpy as np
 from streamjoin.device.base import (
     Beats,
     Bytes,
+    Cycles,
     Device,
     Results,
     StreamOutcome,
@@ -157,7 +158,7 @@ class ModelDevice(Device):
         if data.shape != (beat_count, beat_bits(tuple_layout(self.params)) // 8):
             raise DeviceError(f"beats of shape {data.shape} do not fit the design's tuples")
         try:
-            return self._run(data, dest, on_results, on_taken)
+            return self._run(data, dest, beats.arrival_cycles, on_results, on_taken)
         except BaseException:
             # The first error is the one to report; a lost device fails again when used.
             with suppress(DeviceError, DeadlineError):
@@ -168,6 +169,7 @@ class ModelDevice(Device):
         self,
         data: Bytes,
         dest: Bytes,
+        due: Cycles | None,
         on_results: Callable[[Results], None],
         on_taken: Callable[[int], None],
     ) -> StreamOutcome:
@@ -177,6 +179,9 @@ class ModelDevice(Device):
         seed, idle, stall = self._stalls
         began = int(self._library.sjm_cycles(self._handle))
         taken, quiet, resume = 0, 0, 0
+        limit = self._quiet_limit_cycles
+        if due is not None:  # between two arrivals nothing happens
+            limit += int(np.diff(due, prepend=0).max())
         while True:
             results = np.empty(
                 (RESULTS_AT_ONCE, beat_bits(result_layout(self.params)) // 8), dtype=np.uint8
@@ -186,6 +191,7 @@ class ModelDevice(Device):
             run = SjmRun(
                 beats=data.ctypes.data,
                 dest=dest.ctypes.data,
+                not_before=None if due is None else due.ctypes.data,
                 accepted=accepted.ctypes.data,
                 beat_count=beat_count,
                 last=1,
@@ -215,7 +221,7 @@ class ModelDevice(Device):
             progressed = count > 0 or run.beats_taken > taken
             quiet = 0 if progressed else quiet + int(run.cycles)
             taken = int(run.beats_taken)
-            if quiet > self._quiet_limit_cycles:
+            if quiet > limit:
                 raise DeadlineError(
                     f"the design took no tuple and gave no result for {quiet} cycles: "
                     f"{describe(self.status())}"

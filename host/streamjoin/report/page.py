@@ -18,6 +18,7 @@ from streamjoin.report.charts.theme import variables
 from streamjoin.report.records import RecordsError, check_run, read_records
 from streamjoin.report.results import WorkloadResults, group
 from streamjoin.report.sentences import arrival, join_kind, summarize
+from streamjoin.report.templating import TEMPLATES, environment
 from streamjoin_common import storage
 from streamjoin_common.suggestions import did_you_mean
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 RUN_PAGE = "report.html"
 """The page in a run's folder, beside its records."""
 
-TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("charts.js", "page.js")
 """Parts of the page's script, in their order; one module in the page."""
 
@@ -198,14 +198,14 @@ ENVIRONMENT = (
 def _run_view(index: int, title: str, run: dict[str, Any]) -> dict[str, Any]:
     groups = group(run)
     results = [result for group_of_results in groups for result in group_of_results.results]
-    environment = {**dict.fromkeys(ENVIRONMENT), **(run.get("environment") or {})}
-    load, cores = environment.get("load_average"), environment.get("cores")
+    machine = {**dict.fromkeys(ENVIRONMENT), **(run.get("environment") or {})}
+    load, cores = machine.get("load_average"), machine.get("cores")
     return {
         "key": f"run{index + 1}",
         "title": title,
         "run": run,
         "created": _readable_time(run.get("created") or ""),
-        "environment": environment,
+        "environment": machine,
         # Half of the cores taken by something else: the reader should know.
         "busy": bool(load is not None and cores and load > cores / 2),
         "groups": groups,
@@ -256,22 +256,14 @@ def render(runs: list[dict[str, Any]]) -> str:
     """
     if not runs:
         raise RecordsError("runs must hold at least one run, not none")
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     checked = [check_run(run, f"run {index + 1}") for index, run in enumerate(runs)]
     titles = tables.run_titles(checked)
     views = [
         _run_view(index, title, run)
         for index, (title, run) in enumerate(zip(titles, checked, strict=True))
     ]
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
+    templates = environment()
+    templates.filters.update(
         exact=units.exact,
         seconds=units.seconds,
         memory=units.memory,
@@ -284,7 +276,7 @@ def render(runs: list[dict[str, Any]]) -> str:
     )
     groups = [group_of_results for view in views for group_of_results in view["groups"]]
     script = "\n".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    page = environment.get_template("page.html").render(
+    page = templates.get_template("page.html").render(
         script=script,
         policy=_policy(script),
         markers=MARKERS,

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamjoin.report import units
-from streamjoin.report.charts.canvas import Chart, Format, add_axes, draw_chart, new_figure
+from streamjoin.report.charts.lines import line_chart
 from streamjoin.report.charts.points import Scale
-from streamjoin.report.charts.rows import apply_scale
-from streamjoin.report.charts.theme import sentinel, series_style, variables
+from streamjoin.report.charts.theme import variables
+from streamjoin.report.templating import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from collections.abc import Callable
 
     from streamjoin.bench.workloads import Comparison
+    from streamjoin.report.charts.canvas import Chart
     from streamjoin.report.profile import Profile, StreamProfile
 
-TEMPLATES = Path(__file__).parent / "templates"
-
-PLOT_PX = 230
-AXIS_PX = 64
-LEGEND_PX = 24
-LEFT_PX = 76.0
-RIGHT_PX = 24.0
 MAX_RANKS = 400
 """Maximum points of the curve of keys by rank."""
 
@@ -69,23 +59,18 @@ def render_profile(workload: Comparison, profile: Profile) -> str:
     profile : Profile
         Of the workload's inputs.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     window, pairs = workload.expected or ("", 0)
-    return environment.get_template("profile.html").render(
-        workload=workload,
-        pairs=f"{pairs:,} pairs under {window}" if workload.expected else None,
-        figures=figures(profile),
-        charts=[chart for chart in _charts(profile) if chart],
-        light=variables(dark=False),
-        dark=variables(dark=True),
+    return (
+        environment()
+        .get_template("profile.html")
+        .render(
+            workload=workload,
+            pairs=f"{pairs:,} pairs under {window}" if workload.expected else None,
+            figures=figures(profile),
+            charts=[chart for chart in _charts(profile) if chart],
+            light=variables(dark=False),
+            dark=variables(dark=True),
+        )
     )
 
 
@@ -103,7 +88,7 @@ def _rates(profile: Profile) -> Chart | None:
     for stream in drawn:
         slots = len(stream.slot_rates_per_s)
         curves[stream.name] = (np.arange(slots + 1) * (span / slots), stream.slot_rates_per_s)
-    return _chart(
+    return line_chart(
         "rates",
         "Arrivals over time",
         f"Tuples a second in {len(drawn[0].slot_rates_per_s)} equal slots of time.",
@@ -124,7 +109,7 @@ def _ranks(profile: Profile) -> Chart | None:
         ranks = np.unique(np.geomspace(1, stream.keys, MAX_RANKS).astype(np.int64))
         curves[stream.name] = (ranks, stream.frequencies[ranks - 1])
     keys = max(stream.keys for stream in drawn)
-    return _chart(
+    return line_chart(
         "ranks",
         "How often keys occur",
         "Tuples of a key by its rank, the most frequent key being the first. Zipf's law is a "
@@ -146,7 +131,7 @@ def _values(profile: Profile) -> Chart | None:
         stream.name: (np.linspace(low, high, len(stream.histogram) + 1), stream.histogram)
         for stream in drawn
     }
-    return _chart(
+    return line_chart(
         "values",
         "How values are spread",
         f"Tuples in {len(drawn[0].histogram)} equal bins of the first compared column.",
@@ -159,63 +144,3 @@ def _values(profile: Profile) -> Chart | None:
 
 def _signed(value: float) -> str:
     return f"\u2212{units.count(-value)}" if value < 0 else units.count(value)
-
-
-def _chart(
-    key: str,
-    title: str,
-    caption: str,
-    curves: Mapping[str, tuple[Any, Any]],
-    scale: Scale,
-    *,
-    steps: bool,
-    tick: Callable[[float], str],
-) -> Chart:
-    """Draw one curve a stream."""
-
-    def draw(format_: Format) -> Figure:
-        figure = new_figure(format_.width_px, LEGEND_PX + PLOT_PX + AXIS_PX)
-        width = format_.width_px - LEFT_PX - RIGHT_PX
-        axes = add_axes(figure, LEFT_PX, LEGEND_PX, width, PLOT_PX)
-        _plot(axes, list(curves.items()), format_, scale, steps=steps, tick=tick)
-        for index, name in enumerate(curves):
-            colour, dash, _ = series_style(index)
-            left = 0.02 + 0.14 * index
-            axes.plot([left, left + 0.05], [1.06] * 2, color=colour, linestyle=dash, linewidth=2,
-                      transform=axes.transAxes, clip_on=False)  # fmt: skip
-            axes.text(left + 0.06, 1.06, name, fontsize=format_.small_px, color=sentinel("ink"),
-                      va="center_baseline", transform=axes.transAxes)  # fmt: skip
-        return figure
-
-    said = "; ".join(f"{name}: at most {tick(float(max(y)))}" for name, (_, y) in curves.items())
-    alt = f"{title}. {said}.".replace(units.NBSP, " ")
-    return draw_chart(key, title, caption=caption, alt=alt, marks=len(curves), draw=draw)
-
-
-def _plot(
-    axes: Axes,
-    curves: Sequence[tuple[str, tuple[Any, Any]]],
-    format_: Format,
-    scale: Scale,
-    *,
-    steps: bool,
-    tick: Callable[[float], str],
-) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    apply_scale(axes, scale, format_)
-    if scale.log:
-        axes.set_yscale("log")
-        axes.set_ylim(0.8, max(float(y.max()) for _, (_, y) in curves) * 1.3)
-        axes.yaxis.set_minor_locator(MaxNLocator(1))
-    else:
-        axes.set_ylim(0, max(1.0, *(float(y.max()) for _, (_, y) in curves)) * 1.06)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
-    axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
-    axes.tick_params(axis="y", labelsize=format_.small_px)
-    axes.grid(axis="y", color=sentinel("rule"), linewidth=1)
-    for index, (name, (x, y)) in enumerate(curves):
-        colour, dash, _ = series_style(index)
-        points = (np.repeat(x, 2)[1:-1], np.repeat(y, 2)) if steps else (x, y)
-        lines = axes.plot(*points, color=colour, linestyle=dash, linewidth=1.6)
-        lines[0].set_gid(f"mark-{name}")

@@ -15,7 +15,7 @@ from streamjoin.engines.fpga import device as fpga_device
 from streamjoin.engines.fpga.device import BACKENDS
 from streamjoin.engines.fpga.feed import Feed, OrderedFeed
 from streamjoin.engines.fpga.keys import Uint32s, design_term, program_bands, term_keys
-from streamjoin.engines.fpga.tiles import inputs_of
+from streamjoin.engines.fpga.tiles import inputs_of, is_tiled
 from streamjoin.engines.job import Job
 from streamjoin.errors import EngineError, UnsupportedError
 from streamjoin.metrics import Meter
@@ -27,6 +27,7 @@ from streamjoin_common.contract import (
     active_cores,
 )
 from streamjoin_common.language.windows import CountWindow, TimeWindow
+from streamjoin_common.spelling import option
 
 TIMESTAMP_BITS = 32
 MAX_TIMESTAMP_US = (1 << TIMESTAMP_BITS) - 1
@@ -60,7 +61,6 @@ class FpgaEngine(Engine):
         order="none",
         platform="fpga",
         backends=BACKENDS,
-        arrivals=frozenset({"instant"}),
     )
     capacity_knobs: ClassVar[str] = "the knobs cores or segment"
     """Knobs to raise if a window is too large."""
@@ -77,6 +77,8 @@ class FpgaEngine(Engine):
         """Refuse also columns and windows that the design cannot hold."""
         super().check(job)
         fpga_device.check_backend(job)
+        if job.arrival == "replay":
+            self._check_replay(job)
         if len(job.predicate.terms) > MAX_TERMS:
             raise UnsupportedError(
                 f"{self.name} takes at most {MAX_TERMS} terms, not {len(job.predicate.terms)}"
@@ -92,6 +94,19 @@ class FpgaEngine(Engine):
                 f"{self.name}: the input spans {job.end_us - job.start_us:,} us and the "
                 f"design's {TIMESTAMP_BITS}-bit timestamps {MAX_SPAN_US:,} us: join a part "
                 "of it at a time"
+            )
+
+    def _check_replay(self, job: Job) -> None:
+        if job.backend == fpga_device.PYNQ:
+            raise UnsupportedError(
+                f"{self.name} replays arrival times on the model alone: a board takes tuples as "
+                f"fast as they reach it: drop {option('backend', job.backend)} or "
+                f"{option('arrival', 'replay')}"
+            )
+        if is_tiled(job):
+            raise UnsupportedError(
+                f"{self.name} replays arrival times under count and time windows, not under "
+                f"{job.window.text}, for which one stream is held while the other passes"
             )
 
     def _check_count_window(self, window: CountWindow, params: DesignParams) -> None:

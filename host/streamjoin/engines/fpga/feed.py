@@ -1,6 +1,7 @@
 """Streams a job's inputs through a device and emits its results, on one clock of cycles."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from streamjoin.engines.fpga.keys import Uint32s
 from streamjoin.engines.fpga.tiles import Input, is_tiled
 from streamjoin.engines.job import Job
 from streamjoin.errors import EngineError
-from streamjoin.metrics import Meter
+from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.tuples import Int64s, arrival_positions
 from streamjoin_common.contract import SIDE_S, DesignParams, result_layout, tuple_layout
 
@@ -46,7 +47,8 @@ class Feed:
         self.cycles = 0
         self._device, self._keys, self._meter = device, keys, meter
         self._missing = (job.r.missing, job.s.missing)
-        meter.latency_from = "acceptance"
+        self._job = job
+        meter.latency_from = "arrival" if job.arrival == "replay" else "acceptance"
 
     def run(self, inputs: list[Input]) -> None:
         """Stream every input and emit its results."""
@@ -65,21 +67,36 @@ class Feed:
             device.write("window_r", each.window_r)
             device.write("window_s", each.window_s)
             beats = _beats(device.params, each, self._keys)
+            if self._job.arrival == "replay":
+                beats = replace(beats, arrival_cycles=self._arrival_cycles(each))
         batches: list[Results] = []
         with meter.phase("probe"):
             outcome = device.stream(beats, batches.append, on_taken)
         r_beats = _BeatIndex(each.r_rows, each.r_beats)
         s_beats = _BeatIndex(each.s_rows, each.s_beats)
         per_us = device.clock_hz / 1e6
+        begins = outcome.accepted_cycles if beats.arrival_cycles is None else beats.arrival_cycles
         for results in batches:
             fields = unpack(result_layout(device.params), results.data)
             r_rows, s_rows = fields["r_payload"], fields["s_payload"]
             later = np.maximum(r_beats.of(r_rows), s_beats.of(s_rows))
             produced_us = (self.cycles + results.cycles) / per_us
-            latency_us = (results.cycles - outcome.accepted_cycles[later]) / per_us
+            latency_us = (results.cycles - begins[later]) / per_us
             valid = self._valid(r_rows, s_rows)
             self._emit(r_rows[valid], s_rows[valid], produced_us[valid], latency_us[valid])
         self.cycles += outcome.cycles
+
+    def _arrival_cycles(self, each: Input) -> Int64s:
+        """Return the cycle in which each beat of an input arrives."""
+        job, cycles = self._job, np.empty(each.tuples, dtype=np.int64)
+        per_us = self._device.clock_hz / 1e6
+        for beats, rows, ts in (
+            (each.r_beats, each.r_rows, job.r.ts),
+            (each.s_beats, each.s_rows, job.s.ts),
+        ):
+            due_us = arrival_clock_us(ts[rows], job.start_us, job.speedup)
+            cycles[beats] = np.ceil(due_us * per_us)
+        return cycles
 
     def _emit(
         self, r_rows: Uint32s, s_rows: Uint32s, produced_us: Micros, latency_us: Micros

@@ -7,7 +7,7 @@ from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.fpga.base import FpgaEngine
 from streamjoin.engines.fpga.device import CLOCK, OVERLAY
 from streamjoin.engines.job import Job
-from streamjoin_common.contract import DesignParams, Term
+from streamjoin_common.contract import COMPARATORS, DesignParams, Term
 
 
 class FpgaSplitJoin(FpgaEngine):
@@ -20,6 +20,12 @@ class FpgaSplitJoin(FpgaEngine):
         Knob("segment", 64, "Tuples of each stream that one core holds.", 1, 65536),
         Knob("lanes", 4, "Stored tuples that one core compares in one cycle.", 1, 64),
         Knob("probes", 4, "Arriving tuples compared in one pass over the window.", 1, 16),
+        Knob(
+            "comparators",
+            "own",
+            "Comparators of each half of a core, or shared by both (equality, count windows).",
+            choices=COMPARATORS,
+        ),
         CLOCK,
         OVERLAY,
     )
@@ -33,6 +39,7 @@ class FpgaSplitJoin(FpgaEngine):
             segment_tuples=segment,
             lanes=min(int(job.knobs["lanes"]), segment),
             probes=int(job.knobs["probes"]),
+            comparators=str(job.knobs["comparators"]),
             order="outer",
             terms=terms,
             timestamp_bits=timestamp_bits,

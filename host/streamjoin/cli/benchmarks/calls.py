@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamjoin import run as runs
 from streamjoin.bench.calls import CASES, OWN
+from streamjoin.cli.benchmarks.kept import kept_records, machine
 from streamjoin.cli.terminal import (
     duration,
     print_json,
@@ -22,7 +22,7 @@ from streamjoin.cli.terminal import (
     progress,
     say,
 )
-from streamjoin.errors import DeadlineError, InputError, StreamJoinError
+from streamjoin.errors import DeadlineError, StreamJoinError
 from streamjoin_common.storage import write_text
 
 CASE_DEADLINE_S = 1800
@@ -45,9 +45,8 @@ def run(args: argparse.Namespace) -> int:
     threads = args.threads or 1
     out = args.out or Path("runs/bench") / f"calls-{args.size}"
     settings = {"size": args.size, "threads": threads, "rounds": ROUNDS[args.size]}
-    machine = runs.environment()
-    settings["environment"] = {name: machine[name] for name in machine if name != "load_average"}
-    kept = {} if args.force else _kept(out / RECORDS, settings)
+    settings["environment"] = machine()
+    kept = {} if args.force else kept_records(out / RECORDS, settings, "cases", "case")
     missing = [name for name in CASES if name not in kept]
     if kept and missing:
         say(f"{len(kept)} of {len(CASES)} cases are in {out} already")
@@ -64,26 +63,6 @@ def run(args: argparse.Namespace) -> int:
         _print(results, settings)
     say(f"the records are in {out / RECORDS}")
     return 0
-
-
-def _kept(records: Path, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the results that an earlier run with the same settings left."""
-    if not records.exists():
-        return {}
-    try:
-        before = json.loads(records.read_text(encoding="utf-8"))
-        cases = {each["case"]: each for each in before.pop("cases")}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{records} cannot be read as records of bench calls ({error}): "
-            "add --force to write new ones, or --out with another folder"
-        ) from error
-    if before != settings:
-        raise InputError(
-            f"{records} was measured with other settings or on another machine: "
-            "add --force to measure anew, or --out with another folder"
-        )
-    return cases
 
 
 def _print(results: list[dict[str, Any]], settings: dict[str, Any]) -> None:

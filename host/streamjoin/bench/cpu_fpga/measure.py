@@ -1,0 +1,168 @@
+"""Measures a contestant: the rate that it sustains, and latencies at shares of that rate.
+
+Both mean the same on both sides. A rate is that at which no queue grows. A latency is counted from
+the arrival of the later tuple, with whatever it waits for, to the match. A CPU engine replays the
+arrivals in real time; a design in cycles of its model, which a clock turns into seconds.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from streamjoin.bench.cpu_fpga.contestants import Contestant
+from streamjoin.bench.cpu_fpga.inputs import (
+    NATURAL_RATE,
+    Columns,
+    Query,
+    Streams,
+    for_latency,
+    for_rate,
+)
+from streamjoin.bench.sustained import MIN_REPLAY_S, search
+from streamjoin.errors import InputError, MismatchError
+from streamjoin.run import Outcome
+from streamjoin.sequence import Request, ResolvedJoin
+from streamjoin_common.language.predicates import Predicate
+from streamjoin_common.language.windows import CountWindow
+
+JUDGE = "ibwj-pim"
+"""Engine that every result is compared with."""
+
+LOADS = (0.1, 0.5, 0.9)
+FILL_LOAD = 0.9
+"""Share of the sustained rate at which windows are filled before a latency is measured."""
+
+PRECISION = 0.08
+REPLAY_S = 0.5
+"""Seconds that arrivals last under which a CPU engine's latency is measured."""
+
+SPARE = 1.8
+"""Tuples of a search by those of its shortest replay at the rate at rest, as rates climb."""
+
+AT_REST_S = 0.2
+"""Minimum seconds of the run that says how many tuples a replay needs."""
+
+MEASURED = {"quick": 4_000, "full": 20_000}
+"""Tuples under each load of a design, behind those that fill its windows."""
+
+MAX_CPU_TUPLES = 16_000_000
+
+
+def measure(
+    contestant: Contestant, query: Query, window: int, size: str, report: Callable[[str], None]
+) -> dict[str, Any]:
+    """Measure one contestant at one point.
+
+    Returns
+    -------
+    dict
+        ``rate_tuples_per_s``; ``latency_us``, for each of :data:`LATENCIES` by its percentage
+        ``p50`` and ``p99``; ``tuples``, how many each run had; for a design ``cycles_per_tuple``
+        and ``clock_mhz``.
+
+    Raises
+    ------
+    MismatchError
+        If a result is not the judge's.
+    """
+    point = _Point(contestant, query, window, report)
+    rate = point.design_rate(MEASURED[size]) if contestant.is_fpga else point.cpu_rate()
+    found: dict[str, Any] = {"rate_tuples_per_s": rate}
+    if contestant.is_fpga:
+        clock_hz = contestant.clock_mhz * 1e6
+        found |= {"cycles_per_tuple": clock_hz / rate, "clock_mhz": contestant.clock_mhz}
+    found["latency_us"] = {
+        f"{load:.0%}": point.latency(rate, load, MEASURED[size]) for load in LOADS
+    }
+    return found
+
+
+class _Point:
+    """A contestant, a query and a window."""
+
+    def __init__(
+        self, contestant: Contestant, query: Query, window: int, report: Callable[[str], None]
+    ) -> None:
+        self.contestant, self.query, self.window = contestant, query, window
+        self.report = report
+
+    def design_rate(self, tuples: int) -> float:
+        """Return what a design takes: the difference of a longer input and a shorter one."""
+        filling = 3 * self.window + 1_000
+        drawn = for_rate(self.query, self.window, filling + tuples)
+        seconds = []
+        for count in (filling, filling + tuples):
+            outcome = self._joined(_first(*drawn, count), "instant")
+            seconds.append(outcome.metrics["cycles"] / outcome.metrics["clock_hz"])
+        return float(tuples / (seconds[1] - seconds[0]))
+
+    def cpu_rate(self) -> float:
+        """Search the rate that a CPU engine sustains."""
+        count, seconds = 3 * self.window + 10_000, 0.0
+        while seconds < AT_REST_S and count < MAX_CPU_TUPLES:  # the first run may compile, too
+            count *= 3
+            resting = self._resolved(for_rate(self.query, self.window, count), "instant")
+            seconds = float(resting.run().metrics["wall_s"])
+        tuples = math.ceil(SPARE * MIN_REPLAY_S * count / seconds)
+        while True:
+            join = self._resolved(for_rate(self.query, self.window, tuples), "replay")
+            check = partial(self._check, right=self._right(join))
+            try:
+                best = search(join, PRECISION, check, lambda _: None).best
+            except InputError:  # it is faster than at rest: more tuples are needed
+                if tuples > MAX_CPU_TUPLES:
+                    raise
+                tuples *= 2
+                continue
+            return best.rate_tuples_per_s if best else 0.0
+
+    def latency(self, rate: float, load: float, tuples: int) -> dict[str, float | None]:
+        """Return quantiles of the latency, in microseconds, at a share of a rate."""
+        if not self.contestant.is_fpga:
+            tuples = min(MAX_CPU_TUPLES, max(2_000, math.ceil(REPLAY_S * load * rate)))
+        drawn = for_latency(self.query, self.window, tuples, load / FILL_LOAD)
+        outcome = self._joined(drawn, "replay", load * rate / NATURAL_RATE)
+        latency: dict[str, float | None] = outcome.metrics["latency_us"]
+        return {name: latency[name] for name in ("p50", "p99")}
+
+    def _joined(self, drawn: Streams, arrival: str, speedup: float = 1.0) -> Outcome:
+        """Join and compare with the judge's result."""
+        join = self._resolved(drawn, arrival, speedup)
+        outcome = join.run(prepared=join.prepare(self.report))
+        self._check(outcome, self._right(join))
+        return outcome
+
+    def _check(self, outcome: Outcome, right: Outcome) -> None:
+        if outcome.metrics["digest"] != right.metrics["digest"]:
+            raise MismatchError(
+                f"{self.contestant.name}, {self.query.name}, window {self.window}: "
+                f"{len(outcome.pairs)} pairs differ from the {len(right.pairs)} of {JUDGE}"
+            )
+
+    def _resolved(self, drawn: Streams, arrival: str, speedup: float = 1.0) -> ResolvedJoin:
+        request = self._request(arrival, speedup)
+        job = request.take(*drawn)
+        return request.resolve(self.contestant.engine, job, self.contestant.knobs)
+
+    def _right(self, join: ResolvedJoin) -> Outcome:
+        request = self._request("instant")
+        return request.resolve(JUDGE, replace(join.job, arrival="instant", backend=None)).run()
+
+    def _request(self, arrival: str, speedup: float = 1.0) -> Request:
+        return Request(
+            predicate=Predicate.parse(**self.query.predicate(self.window)),
+            window=CountWindow(self.window),
+            arrival=arrival,
+            speedup=speedup,
+        )
+
+
+def _first(r: Columns, s: Columns, count: int) -> Streams:
+    """Return the first ``count`` tuples of both streams together."""
+    end = np.sort(np.concatenate([r["ts"], s["ts"]]))[count - 1]
+    r, s = ({name: column[each["ts"] <= end] for name, column in each.items()} for each in (r, s))
+    return r, s

@@ -1,0 +1,1 @@
+"""Benchmarks with tables of their own: whole calls, live joins, CPU beside FPGA."""

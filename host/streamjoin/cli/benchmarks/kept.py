@@ -1,0 +1,53 @@
+"""Records that an interrupted benchmark left: the same command goes on where it was."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from streamjoin import run as runs
+from streamjoin.errors import InputError
+
+
+def machine() -> dict[str, Any]:
+    """Return what results depend on of the machine: all but what changes from run to run."""
+    found = runs.environment()
+    return {name: found[name] for name in found if name != "load_average"}
+
+
+def kept_records(
+    records: Path, settings: dict[str, Any], listed: str, key: str
+) -> dict[str, dict[str, Any]]:
+    """Return the results that an earlier run with the same settings left.
+
+    Parameters
+    ----------
+    records : Path
+        The file.
+    settings : dict
+        What the file must hold beside the results.
+    listed : str
+        Under which name the results are listed.
+    key : str
+        By which of its values a result is found.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has results that were measured otherwise.
+    """
+    if not records.exists():
+        return {}
+    try:
+        before = json.loads(records.read_text(encoding="utf-8"))
+        results = {each[key]: each for each in before.pop(listed)}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{records} cannot be read as records of a benchmark ({error}): "
+            "add --force to write new ones, or --out with another folder"
+        ) from error
+    if before != settings:
+        raise InputError(
+            f"{records} was measured with other settings or on another machine: "
+            "add --force to measure anew, or --out with another folder"
+        )
+    return results
