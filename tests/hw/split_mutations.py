@@ -201,7 +201,7 @@ SPLIT_MUTATIONS = {
             "sides are remembered one at a time",
         ),
         "test_split_parts.py::test_the_combiner_has_room_for_as_many_sides_as_it_remembers",
-        "not the sides that set out",
+        "more sides than it remembers",
     ),
     "split-merger-does-not-wait-for-the-lowest": Mutation(
         Fault(
