@@ -103,16 +103,16 @@ async def give(ctx: Any, stream: Any, payloads: list[Any], idle: Iterator[bool])
 async def take(
     ctx: Any, stream: Any, count: int, stalls: Iterator[bool], *, patience: int = 200
 ) -> list[Any]:
-    """Take a count of payloads; fails if they do not arrive within some cycles (``patience``).
+    """Take a count of payloads; fails if the next does not arrive within cycles (``patience``).
 
     Checks that a payload offered stays until it is taken.
     """
     taken: list[Any] = []
     kept = None
     bits = bits_of(stream)
-    for _ in range(patience + 60 * count):
-        if len(taken) == count:
-            break
+    waited = 0
+    while len(taken) < count and waited < patience:
+        waited += 1
         ready = not next(stalls)
         ctx.set(stream.ready, ready)
         _, _, valid, payload = await ctx.tick().sample(stream.valid, bits)
@@ -121,6 +121,7 @@ async def take(
             kept = None if ready else payload
             if ready:
                 taken.append(payload)
+                waited = 0
         else:
             assert kept is None, "an offered payload was withdrawn"
     ctx.set(stream.ready, 0)

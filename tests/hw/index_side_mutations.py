@@ -40,7 +40,7 @@ INDEX_SIDE_MUTATIONS = {
             "what R's index found is given at once",
         ),
         _ORDER,
-        "results are not in the order of arrival",
+        "a result has the other side",
     ),
     "side-of-who-is-stored": Mutation(
         Fault(

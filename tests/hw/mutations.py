@@ -34,8 +34,12 @@ MUTATIONS = {name: mutation for table in TABLES for name, mutation in table.item
 
 PRELOADED = ["tests.hw.preloaded"]
 
-# Plugins that are not needed take longer to load than most of these tests to run.
-OPTIONS = ["-q", "-p", "no:cacheprovider", "--disable-plugin-autoload", "-p", "pytest_timeout"]
+# What is not needed takes longer than most of these tests: plugins, the other tests' fixtures,
+# sources in the traceback, and garbage collected at the end.
+OPTIONS = [
+    *("-q", "--tb=native", "--noconftest", "--disable-plugin-autoload", "-p", "pytest_timeout"),
+    *(f"-pno:{plugin}" for plugin in ("cacheprovider", "unraisableexception")),
+]
 
 
 def main(name: str) -> int:

@@ -120,7 +120,7 @@ SPLIT_MUTATIONS = {
             "results[a] & before(a, k) for a in range(k)",
             "of equal rows it is not the first core's result that goes first",
         ),
-        f"{RANDOM}[5-3-3-3-inner-0.0-0.0]",
+        f"{RANDOM}[5-3-3-3-inner-0.5-0.5]",
         "Error",
     ),
     "split-sides-swapped": Mutation(
@@ -150,7 +150,7 @@ SPLIT_MUTATIONS = {
             "ahead.eq(ahead)",
             "a tuple that was dropped for its time makes another one expire",
         ),
-        f"{TIMES}[outer-0.0-0.0]",
+        f"{TIMES}[none-0.5-0.0]",
         "pairs missing",
     ),
     "split-drops-the-living": Mutation(
@@ -160,7 +160,7 @@ SPLIT_MUTATIONS = {
             "w.scanned & leading & held.any()",
             "a word is dropped although a tuple in it lives",
         ),
-        f"{TIMES}[outer-0.0-0.0]",
+        f"{TIMES}[none-0.5-0.0]",
         "pairs missing",
     ),
     "split-neighbour-masked": Mutation(
@@ -201,7 +201,7 @@ SPLIT_MUTATIONS = {
             "sides are remembered one at a time",
         ),
         "test_split_parts.py::test_the_combiner_has_room_for_as_many_sides_as_it_remembers",
-        "not the sides that set out",
+        "more sides than it remembers",
     ),
     "split-merger-does-not-wait-for-the-lowest": Mutation(
         Fault(

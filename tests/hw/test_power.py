@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from streamjoin_common.contract import DesignParams
 from streamjoin_common.errors import UsageError
 from streamjoin_hw.cli import VERB
-from streamjoin_hw.flow import toolchain
+from streamjoin_hw.flow import build, toolchain
 from streamjoin_hw.sim.model import ModelError
 from streamjoin_hw.sim.testing import step_cycles
 from streamjoin_hw.studies.power import activity, model, netlist, page, study
@@ -66,25 +67,34 @@ def run(*words: str) -> int:
     return VERB.run(parser.parse_args(["power", *words]))
 
 
-def counted(folder: Path, verilog: str, top: str, cycles: int) -> tuple[list[int], dict[str, int]]:
+def counted(verilog: str, top: str, cycles: int) -> tuple[list[int], dict[str, int]]:
     """Make gates of a module, clock them, and return what was counted and the cells."""
-    (folder / f"{top}.v").write_text(verilog)
-    gates, cells = netlist.gates(folder / f"{top}.v", top)
-    (folder / "bench.cpp").write_text(BENCH)
     tool = toolchain.verilator()
-    counter = activity._COUNTER.parent
-    flags = f"-I{counter} -DCYCLES={cycles} -std=gnu++17"
+    counter = activity._COUNTER
+    flags = f"-I{counter.parent} -DCYCLES={cycles} -std=gnu++17 -Og"
     words = ("--cc", "--exe", "--build", "--no-timing", "-Wno-fatal", "--prefix", "Vmodel")
-    made = ("--top-module", top, "--Mdir", str(folder / "obj"), "-o", "bench", "-CFLAGS", flags)
-    sources = (str(gates), str(folder / "bench.cpp"))
-    toolchain.run([str(tool.path), *words, *made, *sources], tool.env(), 200, "Verilator")
-    output = toolchain.run([str(folder / "obj" / "bench")], tool.env(), 60, "the bench")
+
+    def make(folder: Path) -> None:
+        source, bench = folder / f"{top}.v", folder / "bench.cpp"
+        source.write_text(verilog)
+        bench.write_text(BENCH)
+        gates, cells = netlist.gates(source, top)
+        (folder / "cells.json").write_text(json.dumps(cells))
+        made = ("--top-module", top, "--Mdir", str(folder / "obj"), "-o", "../bench")
+        command = [str(tool.path), *words, *made, "-CFLAGS", flags, str(gates), str(bench)]
+        toolchain.run(command, tool.env(), 200, "Verilator")
+
+    what = (verilog, BENCH, flags, tool.version, netlist.flow_digest(), counter.read_text())
+    key = hashlib.sha256(chr(0).join(what).encode()).hexdigest()[:16]
+    folder = build.kept_model(f"bench-{key}", make)
+    output = toolchain.run([str(folder / "bench")], tool.env(), 60, "the bench")
+    cells = json.loads((folder / "cells.json").read_text())
     return [int(word) for word in output.split()], cells
 
 
-def test_what_a_known_design_switches_is_counted_exactly(tmp_path: Path) -> None:
+def test_what_a_known_design_switches_is_counted_exactly() -> None:
     cycles = 16 * 25
-    (registers, luts, written, accesses), cells = counted(tmp_path, KNOWN, "known", cycles)
+    (registers, luts, written, accesses), cells = counted(KNOWN, "known", cycles)
     assert cells["registers"] == 4
     assert cells["lut_ram_bits"] == 16 * 16
     assert cells["block_ram_slices"] == 3

@@ -13,7 +13,7 @@ from streamjoin_hw.formal.harness import Harness
 from streamjoin_hw.formal.proofs import PROOFS
 from streamjoin_hw.rtl import streams
 
-SHALLOW = {"split-stalls": 15}
+SHALLOW = {"split-stalls": 12}
 """Cycles that are always searched, where the tests' depth takes long."""
 
 SLOW = (
