@@ -69,7 +69,15 @@ DESIGNS = {
     ),
 }
 
-LARGE = ("pynq-z2", "zcu104", "kv260", "pynq-z2-hash", "pynq-z2-index")
+LARGE = (
+    "pynq-z2",
+    "zcu104",
+    "kv260",
+    "pynq-z2-hash",
+    "pynq-z2-index",
+    "pynq-z2-index-2d",
+    "zcu104-index",
+)
 """Presets that are read whole by Verilator alone: structure is the same with fewer cores."""
 
 SELFTESTS = ("tiny", "tiny-split")
@@ -103,6 +111,8 @@ SLOW = {
     "kv260": "pynq-z2 with more cores",
     "pynq-z2-hash": "tiny-hash with more buckets",
     "pynq-z2-index": "tiny-index with more buckets",
+    "pynq-z2-index-2d": "tiny-index with more buckets, lanes and a term",
+    "zcu104-index": "tiny-index with more buckets",
     "ulx3s-85f": "tiny-split with more cores",
     "one core": "tiny with fewer cores",
     "one word": "tiny-band with as many lanes as tuples",

@@ -22,6 +22,23 @@ def _split(cores: int, probes: int) -> DesignParams:
     )
 
 
+def _index(
+    bits: int, terms: tuple[Term, ...], *, lanes: int, buckets: int, ways: int, memory: str = "bram"
+) -> DesignParams:
+    """Return an ordered index of windows of ``1 << bits`` tuples."""
+    return DesignParams(
+        design="splitjoin-index",
+        cores=1,
+        segment_tuples=1 << bits,
+        lanes=lanes,
+        terms=terms,
+        result_fifo_words=64,
+        window_memory=memory,
+        buckets=buckets,
+        ways=ways,
+    )
+
+
 PRESETS: dict[str, DesignParams] = {
     "tiny": DesignParams(cores=4, segment_tuples=8, lanes=4, terms=EQUI),
     "tiny-band": DesignParams(cores=4, segment_tuples=8, lanes=4, terms=REFERENCE_BAND),
@@ -83,16 +100,9 @@ PRESETS: dict[str, DesignParams] = {
         ways=8,
         lead_tuples=64,
     ),
-    # Windows of 2^13 tuples and a band; see docs/decisions/0023-an-ordered-index-of-windows.md.
-    "pynq-z2-index": DesignParams(
-        design="splitjoin-index",
-        cores=1,
-        segment_tuples=1 << 13,
-        lanes=16,
-        terms=BAND,
-        result_fifo_words=64,
-        window_memory="bram",
-        buckets=2048,
-        ways=2,
-    ),
+    # Windows of 2^13 tuples and a band, or the reference query; 2^16 tuples and a band. See
+    # docs/decisions/0023-an-ordered-index-of-windows.md.
+    "pynq-z2-index": _index(13, BAND, lanes=16, buckets=2048, ways=2),
+    "pynq-z2-index-2d": _index(13, REFERENCE_BAND, lanes=28, buckets=2048, ways=4),
+    "zcu104-index": _index(16, BAND, lanes=20, buckets=8192, ways=2, memory="auto"),
 }

@@ -9,7 +9,7 @@ from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
 
 EQUALITY, BAND, BAND_2D = (query.name for query in QUERIES)
 
-CLOCK_MHZ = {"pynq-z2": 100, "kv260": 200}
+CLOCK_MHZ = {"pynq-z2": 100, "zcu104": 200, "kv260": 200}
 """Clocks by board. They are assumed: no open tool routes these parts."""
 
 
@@ -78,8 +78,6 @@ def _design(name: str, query: str, board: str, design: DesignParams, preset: str
 
 
 def _on_pynq_z2() -> list[Contestant]:
-    index = PRESETS["pynq-z2-index"]
-    reference = replace(index, terms=REFERENCE_BAND, lanes=28, ways=4)
     scan_2d = replace(
         PRESETS["pynq-z2"],
         terms=REFERENCE_BAND,
@@ -91,8 +89,8 @@ def _on_pynq_z2() -> list[Contestant]:
     )
     named = (
         ("hash index", EQUALITY, PRESETS["pynq-z2-hash"], "pynq-z2-hash"),
-        ("ordered index", BAND, index, "pynq-z2-index"),
-        ("ordered index", BAND_2D, reference, ""),
+        ("ordered index", BAND, PRESETS["pynq-z2-index"], "pynq-z2-index"),
+        ("ordered index", BAND_2D, PRESETS["pynq-z2-index-2d"], "pynq-z2-index-2d"),
         ("scan", EQUALITY, PRESETS["pynq-z2"], "pynq-z2"),
         ("scan", BAND_2D, scan_2d, ""),
     )
@@ -106,6 +104,7 @@ CONTESTANTS = (
     Contestant("CPU, index", "ibwj-flat", "index", (EQUALITY, BAND, BAND_2D)),
     Contestant("CPU, scan", "splitjoin", "scan", (EQUALITY, BAND, BAND_2D)),
     *_on_pynq_z2(),
+    _design("ZCU104, ordered index", BAND, "zcu104", PRESETS["zcu104-index"], "zcu104-index"),
     _design("KV260, scan", EQUALITY, "kv260", PRESETS["kv260"], "kv260"),
 )
 """All of them. A design's stored synthesis is in ``benchmarks/synth`` or in decision 13 or 23."""
