@@ -17,7 +17,7 @@ from streamjoin_common.contract.terms import (
 )
 from streamjoin_common.contract.theta import Theta
 
-INTERFACE_VERSION = 2
+INTERFACE_VERSION = 3
 """Raised whenever layouts or registers change meaning: part of every design's digest."""
 
 
@@ -42,6 +42,9 @@ memory, mask), still arrive: at most 7 words, where ``HOLD_WORDS - 1`` = 7 are f
 KEY_BITS = 32
 """Bits of a key column."""
 
+MIN_PAYLOAD_BITS = 8
+"""Minimum bits of payload."""
+
 MAX_TERMS = 4
 """Maximum terms of a predicate."""
 
@@ -53,6 +56,15 @@ FORWARDS = ("step", "fast")
 ORDERS = ("none", "outer", "inner")
 MEMORIES = ("auto", "registers", "lutram", "bram")
 COMPARATORS = ("own", "shared")
+KIND_CHOICES = ("inner", "all")
+JOIN_KINDS = ("inner", "left", "right", "full", "semi", "anti")
+"""Kinds of join by the number that a register has for each."""
+
+SWEPT_ROWS = 32
+"""Rows that are looked at together when it is decided which of them had no partner."""
+
+MIN_SPARE_ROWS = 64
+"""Minimum rows that are kept of each stream beyond its window where all kinds are decided."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +125,9 @@ class DesignParams:
     lead_tuples : int
         Tuples that may be accepted while an earlier one still looks for its partners, a power of
         two from 8 to 4096; for ``"splitjoin-hash"``.
+    kinds : str
+        Kinds of join that a register chooses from: ``"inner"`` alone, or ``"all"``, for which
+        payloads are kept outside the windows. A chain that forwards by step has ``"inner"``.
 
     Raises
     ------
@@ -138,6 +153,7 @@ class DesignParams:
     ways: int = 8
     lead_tuples: int = 64
     comparators: str = "own"
+    kinds: str = "inner"
 
     def __post_init__(self) -> None:
         require(is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
@@ -162,9 +178,9 @@ class DesignParams:
         )
         object.__setattr__(self, "terms", tuple(self.terms))
         require(
-            is_count(self.payload_bits, 8, 32),
+            is_count(self.payload_bits, MIN_PAYLOAD_BITS, 32),
             "payload_bits",
-            "an integer from 8 to 32",
+            f"an integer from {MIN_PAYLOAD_BITS} to 32",
             self.payload_bits,
         )
         require(
@@ -186,6 +202,7 @@ class DesignParams:
             ("order", ORDERS),
             ("window_memory", MEMORIES),
             ("comparators", COMPARATORS),
+            ("kinds", KIND_CHOICES),
         ):
             value = getattr(self, name)
             require(value in choices, name, f"one of {', '.join(choices)}", value)
@@ -222,6 +239,12 @@ class DesignParams:
             "cores * segment_tuples",
             f"below {1 << WINDOW_BITS}",
             self.window_capacity,
+        )
+        require(
+            self.stores_in_turn or not self.decides_kinds,
+            "kinds",
+            "inner where a chain forwards by step, take forward=fast for the others",
+            self.kinds,
         )
         if self.has_shared_comparators:
             self._check_shared(",".join(strings))
@@ -281,6 +304,29 @@ class DesignParams:
         return self.comparators == "shared"
 
     @property
+    def decides_kinds(self) -> bool:
+        """Whether a register chooses among all kinds of join."""
+        return self.kinds == "all"
+
+    @property
+    def kept_rows(self) -> int:
+        """Rows of each stream whose payload is kept where all kinds are decided.
+
+        A row stays until it is certain whether it had a partner: a window's rows, and a quarter
+        as many again.
+        """
+        rows = self.window_capacity + max(MIN_SPARE_ROWS, self.window_capacity // 4)
+        return -(-rows // SWEPT_ROWS) * SWEPT_ROWS
+
+    @property
+    def array(self) -> "DesignParams":
+        """Parameters of what is between intake and output: payloads may be row slots there."""
+        if not self.decides_kinds:
+            return self
+        slot_bits = (self.kept_rows - 1).bit_length()
+        return dataclasses.replace(self, payload_bits=max(MIN_PAYLOAD_BITS, slot_bits))
+
+    @property
     def has_index(self) -> bool:
         """Whether tuples are looked up instead of compared with the whole window."""
         return self.design in ("splitjoin-hash", "splitjoin-index")
@@ -336,6 +382,8 @@ class DesignParams:
         if not self.has_shared_comparators:
             # Designs made before there was a choice keep their digest.
             del plain["comparators"]
+        if not self.decides_kinds:
+            del plain["kinds"]
         if self.theta is not None:
             plain["theta"] = {"name": self.theta.name, "source_digest": self.theta.source_digest}
         return plain

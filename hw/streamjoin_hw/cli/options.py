@@ -68,7 +68,7 @@ def _parse_param(string: str) -> tuple[str, Any]:
         return name, tuple(parse_term(term) for term in value.split(","))
     if name == "theta":
         return name, _theta_in(value)
-    if name in {"design", "forward", "order", "window_memory", "comparators"}:
+    if name in {"design", "forward", "order", "window_memory", "comparators", "kinds"}:
         return name, value
     try:
         return name, int(value)
