@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.fpga.base import FpgaEngine
-from streamjoin.engines.fpga.device import CLOCK, OVERLAY
+from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY
 from streamjoin.engines.job import Job
 from streamjoin_common.contract import DesignParams, Term
 
@@ -20,6 +20,7 @@ class FpgaSplitJoin(FpgaEngine):
         Knob("segment", 64, "Tuples of each stream that one core holds.", 1, 65536),
         Knob("lanes", 4, "Stored tuples that one core compares in one cycle.", 1, 64),
         Knob("probes", 4, "Arriving tuples compared in one pass over the window.", 1, 16),
+        KINDS,
         CLOCK,
         OVERLAY,
     )
