@@ -18,7 +18,10 @@ from streamjoin_common.contract.terms import (
 from streamjoin_common.contract.theta import Theta
 
 INTERFACE_VERSION = 3
-"""Raised whenever layouts or registers change meaning: part of every design's digest."""
+"""Version of the newest layouts and registers."""
+
+OLDER_INTERFACE_VERSION = 2
+"""That of designs which have none of the newest layouts and registers."""
 
 
 def is_count(value: object, minimum: int, maximum: int) -> TypeGuard[int]:
@@ -412,8 +415,18 @@ class DesignParams:
         return cls(**values)
 
     @property
+    def interface_version(self) -> int:
+        """Version of the design's layouts and registers, part of its digest.
+
+        Raised for the designs whose layouts or registers change, so that the others, and what was
+        measured of them, stay as they are.
+        """
+        is_newest = self.decides_kinds or self.design == "splitjoin-index"
+        return INTERFACE_VERSION if is_newest else OLDER_INTERFACE_VERSION
+
+    @property
     def digest(self) -> str:
         """Identity of the design: 16 hexadecimal digits over parameters and interface."""
-        identity = {"interface": INTERFACE_VERSION, **self.to_dict()}
+        identity = {"interface": self.interface_version, **self.to_dict()}
         document = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(document.encode()).hexdigest()[:16]
