@@ -28,12 +28,22 @@ KIND_MUTATIONS = {
     "kinds-row-too-many": Mutation(
         Fault(
             "rtl.kinds.rows",
-            "self.room.eq(held < Const(rows - 1))",
-            "self.room.eq(held < Const(rows))",
+            "(held < Const(rows - 1)) &",
+            "(held < Const(rows)) &",
             "a row gets the slot of one that is not decided yet",
         ),
         _RING,
         "PARAMS.kept_rows",
+    ),
+    "kinds-never-asked-to-rest": Mutation(
+        Fault(
+            "rtl.kinds.rows",
+            "((held < Const(rows - SWEPT_ROWS)) | self.due)",
+            "1",
+            "arrivals go on until no slot is free",
+        ),
+        _RING,
+        "too few are free",
     ),
     "kinds-settled-at-once": Mutation(
         Fault(

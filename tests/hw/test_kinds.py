@@ -1,5 +1,6 @@
 """The stage that decides kinds of join, by itself, behind an array that is played by the test."""
 
+import dataclasses
 import random
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -16,10 +17,13 @@ from streamjoin_common.contract import (
     SWEPT_ROWS,
     DesignParams,
     ParameterError,
+    Theta,
+    ThetaError,
 )
 from streamjoin_common.language import kinds as language
 from streamjoin_hw.rtl.kinds.rows import RowRing
 from streamjoin_hw.rtl.kinds.stage import KindStage, Marks
+from streamjoin_hw.rtl.predicates import check_theta
 from streamjoin_hw.rtl.streams import result_layout
 from streamjoin_hw.sim.testing import rows_of_kind
 
@@ -318,19 +322,27 @@ def test_a_ring_has_room_for_all_its_rows_but_none_for_more() -> None:
         await ctx.tick()
         ctx.set(ring.clear, 0)
         accepted = 0
-        for _ in range(2 * PARAMS.kept_rows):
-            accepts = ctx.get(ring.room)
-            assert ctx.get(ring.slot) == accepted % PARAMS.kept_rows
-            ctx.set(ring.arrives, accepts)
-            accepted += accepts
-            await ctx.tick()
-        assert accepted == PARAMS.kept_rows
+
+        async def fill() -> None:
+            nonlocal accepted
+            for _ in range(2 * PARAMS.kept_rows):
+                accepts = ctx.get(ring.room)
+                assert ctx.get(ring.slot) == accepted % PARAMS.kept_rows
+                ctx.set(ring.arrives, accepts)
+                accepted += accepts
+                await ctx.tick()
+
+        await fill()
+        assert 0 < PARAMS.kept_rows - accepted <= SWEPT_ROWS, "too few are free"
         assert not ctx.get(ring.due), "rows whose partners may be on their way"
-        ctx.set(ring.arrives, 0)
         ctx.set(ring.settles, 1)
         await ctx.tick().repeat(2)
+        ctx.set(ring.settles, 0)
         assert ctx.get(ring.due)
         assert ctx.get(ring.live) == (1 << SWEPT_ROWS) - 1
+        # The group that is due need not have left for arrivals to go on.
+        await fill()
+        assert accepted == PARAMS.kept_rows
 
     simulate(ring, testbench)
 
@@ -348,6 +360,17 @@ def test_a_chain_in_lock_step_decides_no_kinds() -> None:
         DesignParams(cores=2, segment_tuples=4, kinds="all")
     with pytest.raises(ParameterError, match=r"^kinds must be one of inner, all, not 'left'$"):
         DesignParams(cores=2, segment_tuples=4, kinds="left")
+
+
+def sum_of_payloads(r: Any, s: Any) -> Any:
+    return r.payload + s.payload == 0
+
+
+def test_a_predicate_of_ones_own_sees_no_payload_where_it_is_kept_elsewhere() -> None:
+    plain = DesignParams(cores=1, segment_tuples=4, forward="fast", theta=Theta.of(sum_of_payloads))
+    check_theta(plain)
+    with pytest.raises(ThetaError, match="not payload: give a term key:TYPE for every column"):
+        check_theta(dataclasses.replace(plain, kinds="all"))
 
 
 def test_a_design_of_inner_joins_keeps_its_identity() -> None:

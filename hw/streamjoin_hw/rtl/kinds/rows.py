@@ -41,7 +41,7 @@ class RowRing(Component):
     arrives : In(1), slot : Out(slot_bits(params))
         A row is accepted in this cycle; its slot.
     room : Out(1)
-        Rows may arrive; from a register.
+        Rows may arrive; from a register. None does while a group or less is free and none is due.
     settles, ends : In(1)
         All results of the rows accepted before this cycle are out; none is accepted from now on.
     due : Out(1), group : Out(group_bits(params)), live : Out(SWEPT_ROWS)
@@ -104,8 +104,9 @@ class RowRing(Component):
             settled.eq(Mux(self.settles, left, rest)),
             ended.eq(ended | (self.settles & self.ends)),
             self.due.eq(Mux(ended, settled != 0, settled >= limit) & ~self.swept),
-            # A row that arrives now, and one in the next cycle, still have slots.
-            self.room.eq(held < Const(rows - 1)),
+            # A row that arrives now, and one in the next cycle, still have slots. The last group's
+            # are for the time in which the first one due is looked at.
+            self.room.eq((held < Const(rows - 1)) & ((held < Const(rows - SWEPT_ROWS)) | self.due)),
         ]
         with m.If(self.arrives):
             m.d.sync += self.slot.eq(Mux(self.slot == rows - 1, 0, self.slot + 1))
