@@ -148,8 +148,8 @@ KIND_MUTATIONS = {
     "kinds-moves-without-room": Mutation(
         Fault(
             "rtl.kinds.stage",
-            "sweep.free.eq(moves & ~found.valid)",
-            "sweep.free.eq(~found.valid)",
+            "sweep.free.eq(moves & ~takes)",
+            "sweep.free.eq(~takes)",
             "the sweep goes on while nothing is taken",
         ),
         _LEFT,
@@ -158,9 +158,19 @@ KIND_MUTATIONS = {
     "kinds-swept-in-a-result's-cycle": Mutation(
         Fault(
             "rtl.kinds.stage",
-            "sweep.free.eq(moves & ~found.valid)",
+            "sweep.free.eq(moves & ~takes)",
             "sweep.free.eq(moves)",
             "a row that is due in the cycle of a result is lost",
+        ),
+        _LEFT,
+        "Error",
+    ),
+    "kinds-result-taken-in-the-sweeps-cycle": Mutation(
+        Fault(
+            "rtl.kinds.stage",
+            "found.ready.eq(moves & ~first)",
+            "found.ready.eq(moves)",
+            "a pair is lost in a cycle that the sweep takes",
         ),
         _LEFT,
         "Error",
@@ -178,8 +188,8 @@ KIND_MUTATIONS = {
     "kinds-pairs-of-anti": Mutation(
         Fault(
             "rtl.kinds.stage",
-            '(at.pair & first & ~kinds["anti"])',
-            "(at.pair & first)",
+            '(at.pair & counts & ~kinds["anti"])',
+            "(at.pair & counts)",
             "an anti join gives pairs",
         ),
         _ANTI,

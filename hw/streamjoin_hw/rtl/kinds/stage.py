@@ -127,9 +127,10 @@ def kind_setting(params: DesignParams) -> dict[str, wiring.Member]:
 class KindStage(Component):
     """Numbers rows in front of an array, and makes what it finds the results of a kind of join.
 
-    Latency 1 cycle, throughput 1 result a cycle. Results have precedence over the sweep, which
-    takes what they leave: the memories have one port to read. After a reset no tuple is accepted
-    for ``kept_rows / SWEPT_ROWS`` cycles, in which all marks are cleared.
+    Latency 1 cycle, throughput 1 result a cycle but for one that the sweep takes to look at
+    ``SWEPT_ROWS`` rows: the memories have one port to read. Rows without partner take cycles that
+    pairs leave, or any if there is no room. After a reset no tuple is accepted for ``kept_rows /
+    SWEPT_ROWS`` cycles, in which all marks are cleared.
 
     Parameters
     ----------
@@ -287,8 +288,14 @@ class KindStage(Component):
         found, asks = self.results, sweep.asks
         has_star = "star" in self.layout.members
         star = found.p.star if has_star else 0
-        moves = self.o.ready
-        m.d.comb += [found.ready.eq(moves), sweep.free.eq(moves & ~found.valid)]
+        moves, first, takes = self.o.ready, Signal(), Signal()
+        m.d.comb += [
+            # A look is for many rows, and what is given while there is no room makes some.
+            first.eq(asks.loads | (asks.lone & ~self.room)),
+            takes.eq(found.valid & ~first),
+            found.ready.eq(moves & ~first),
+            sweep.free.eq(moves & ~takes),
+        ]
         at = registers_of(
             data.StructLayout(
                 {
@@ -304,16 +311,16 @@ class KindStage(Component):
         )
         with m.If(moves):
             m.d.sync += [
-                at.pair.eq(found.valid & ~star),
-                at.star.eq(found.valid & star),
-                at.loads.eq(asks.loads & ~found.valid),
-                at.lone.eq(asks.lone & ~found.valid),
-                at.side.eq(Mux(found.valid, found.p.side, asks.side)),
+                at.pair.eq(takes & ~star),
+                at.star.eq(takes & star),
+                at.loads.eq(asks.loads),
+                at.lone.eq(asks.lone & ~takes),
+                at.side.eq(Mux(takes, found.p.side, asks.side)),
             ]
         for side, name in ((SIDE_R, "r_payload"), (SIDE_S, "s_payload")):
             mark, read = marks[side], reads[side]
             found_slot = found.p[name][: slot_bits(self.params)]
-            slot = Mux(found.valid, found_slot, Cat(asks.row, asks.group))
+            slot = Mux(takes, found_slot, Cat(asks.row, asks.group))
             with m.If(moves):
                 m.d.sync += at.rows[side].eq(found_slot[:GROUP_BITS])
             m.d.comb += [
@@ -326,11 +333,11 @@ class KindStage(Component):
                 mark.clears.eq(at.loads & (at.side == side)),
                 self.o.p[name].eq(Mux(at.star | (at.lone & (at.side != side)), 0, read.data)),
             ]
-        first = ~kinds["semi"] | ~marks[SIDE_R].was_met
+        counts = ~kinds["semi"] | ~marks[SIDE_R].was_met
         m.d.comb += [
             sweep.loaded.eq(at.loads & moves),
             sweep.met.eq(Mux(at.side == SIDE_S, marks[SIDE_S].met, marks[SIDE_R].met)),
-            self.o.valid.eq(at.star | at.lone | (at.pair & first & ~kinds["anti"])),
+            self.o.valid.eq(at.star | at.lone | (at.pair & counts & ~kinds["anti"])),
             self.o.p.side.eq(at.side),
             self.o.p.star.eq(at.star),
             self.o.p.r_missing.eq(at.lone & (at.side == SIDE_S)),
