@@ -25,6 +25,18 @@ from streamjoin_common.contract.layouts import (
     result_layout,
     tuple_layout,
 )
+from streamjoin_common.contract.limits import (
+    DESIGNS,
+    FORWARDS,
+    HOLD_WORDS,
+    JOIN_KINDS,
+    KEY_BITS,
+    MAX_TERMS,
+    MEMORIES,
+    ORDERS,
+    SWEPT_ROWS,
+    WINDOW_BITS,
+)
 from streamjoin_common.contract.model_library import (
     LIBRARY_NAME,
     RunState,
@@ -42,20 +54,7 @@ from streamjoin_common.contract.packets import (
     max_packet_bytes,
     result_word_bits,
 )
-from streamjoin_common.contract.params import (
-    DESIGNS,
-    FORWARDS,
-    HOLD_WORDS,
-    INTERFACE_VERSION,
-    JOIN_KINDS,
-    KEY_BITS,
-    MAX_TERMS,
-    MEMORIES,
-    ORDERS,
-    SWEPT_ROWS,
-    WINDOW_BITS,
-    DesignParams,
-)
+from streamjoin_common.contract.params import INTERFACE_VERSION, DesignParams
 from streamjoin_common.contract.register_map import (
     MAGIC,
     NEXT_INPUT,

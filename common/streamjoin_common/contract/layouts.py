@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from streamjoin_common.contract.params import KEY_BITS, DesignParams
+from streamjoin_common.contract.limits import KEY_BITS
+from streamjoin_common.contract.params import DesignParams
 
 
 @dataclass(frozen=True)

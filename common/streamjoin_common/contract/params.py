@@ -5,8 +5,25 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
+from streamjoin_common.contract.limits import (
+    COMPARATORS,
+    DESIGNS,
+    FORWARDS,
+    HOLD_WORDS,
+    KIND_CHOICES,
+    MAX_TERMS,
+    MEMORIES,
+    MIN_PAYLOAD_BITS,
+    MIN_SPARE_ROWS,
+    OLDER_INTERFACE_VERSION,
+    ORDERS,
+    SWEPT_ROWS,
+    WINDOW_BITS,
+    is_count,
+    is_power,
+)
 from streamjoin_common.contract.terms import (
     KeyType,
     ParameterError,
@@ -19,55 +36,6 @@ from streamjoin_common.contract.theta import Theta
 
 INTERFACE_VERSION = 3
 """Version of the newest layouts and registers."""
-
-OLDER_INTERFACE_VERSION = 2
-"""That of designs which have none of the newest layouts and registers."""
-
-
-def is_count(value: object, minimum: int, maximum: int) -> TypeGuard[int]:
-    """Return whether a value is an integer within limits, both included."""
-    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
-
-
-def _is_power(value: object, minimum: int, maximum: int) -> bool:
-    return is_count(value, minimum, maximum) and value & (value - 1) == 0
-
-
-HOLD_WORDS = 8
-"""Words that must be free in a core's result FIFO for it not to ask for a hold.
-
-After the write that leaves fewer free, the level shows it (1 cycle), ``hold`` is registered (1),
-ORed over the cores (1 for each level of 32, at most 2), and the next scan command is withheld;
-the commands of these cycles, and the three words between command and FIFO (the core's register,
-memory, mask), still arrive: at most 7 words, where ``HOLD_WORDS - 1`` = 7 are free.
-"""
-
-KEY_BITS = 32
-"""Bits of a key column."""
-
-MIN_PAYLOAD_BITS = 8
-"""Minimum bits of payload."""
-
-MAX_TERMS = 4
-"""Maximum terms of a predicate."""
-
-WINDOW_BITS = 24
-"""Bits of a count window's length in tuples."""
-
-DESIGNS = ("handshake", "splitjoin", "splitjoin-hash", "splitjoin-index")
-FORWARDS = ("step", "fast")
-ORDERS = ("none", "outer", "inner")
-MEMORIES = ("auto", "registers", "lutram", "bram")
-COMPARATORS = ("own", "shared")
-KIND_CHOICES = ("inner", "all")
-JOIN_KINDS = ("inner", "left", "right", "full", "semi", "anti")
-"""Kinds of join by the number that a register has for each."""
-
-SWEPT_ROWS = 32
-"""Rows that are looked at together when it is decided which of them had no partner."""
-
-MIN_SPARE_ROWS = 64
-"""Minimum rows that are kept of each stream beyond its window where all kinds are decided."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,11 +236,11 @@ class DesignParams:
     def _check_hash(self, terms: str) -> None:
         """Check what only a design with an index needs."""
         require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
-        require(_is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
+        require(is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
         for name, minimum, maximum in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
             value = getattr(self, name)
             require(
-                _is_power(value, minimum, maximum),
+                is_power(value, minimum, maximum),
                 name,
                 f"a power of two from {minimum} to {maximum}",
                 value,
@@ -285,11 +253,11 @@ class DesignParams:
         """Check what only a design with an ordered index needs."""
         name = self.design
         require(self.cores == 1, "cores", f"1 for {name}", self.cores)
-        require(_is_power(self.ways, 2, 8), "ways", f"2, 4 or 8 for {name}", self.ways)
+        require(is_power(self.ways, 2, 8), "ways", f"2, 4 or 8 for {name}", self.ways)
         lanes = f"a multiple of ways = {self.ways} for {name}"
         require(self.lanes % self.ways == 0, "lanes", lanes, self.lanes)
         buckets = f"a power of two from 2 * ways = {2 * self.ways} to 65536 for {name}"
-        is_legal = _is_power(self.buckets, 2 * self.ways, 65536)
+        is_legal = is_power(self.buckets, 2 * self.ways, 65536)
         require(is_legal, "buckets", buckets, self.buckets)
         slots = self.buckets * self.bucket_slots
         require(

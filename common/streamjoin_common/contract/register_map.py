@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from streamjoin_common.contract.params import JOIN_KINDS, DesignParams
+from streamjoin_common.contract.limits import JOIN_KINDS
+from streamjoin_common.contract.params import DesignParams
 from streamjoin_common.contract.terms import KeyType, TermKind
 
 MAGIC = 0x534A4F4E
