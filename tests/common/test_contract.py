@@ -197,7 +197,10 @@ def test_a_parameter_that_an_index_cannot_have_is_named(
     ("changes", "sentence"),
     [
         ({"cores": 2}, "cores must be 1 for splitjoin-index, not 2"),
-        ({"order": "inner"}, "order must be none in the design splitjoin-index, not 'inner'"),
+        (
+            {"order": "inner"},
+            "order must be none, or inner with kinds=all, for splitjoin-index, not 'inner'",
+        ),
         ({"lanes": 3}, "lanes must be a multiple of ways = 2 for splitjoin-index, not 3"),
         ({"ways": 3}, "ways must be 2, 4 or 8 for splitjoin-index, not 3"),
         (

@@ -14,7 +14,69 @@ _RESET = "test_kinds.py::test_after_a_reset_in_the_middle_the_next_input_is_exac
 _MARKS = "test_kinds.py::test_marks_of_rows_side_by_side_are_all_kept"
 _RING = "test_kinds.py::test_a_ring_has_room_for_all_its_rows_but_none_for_more"
 
+_OLDEST = "test_kinds_order.py::test_results_of_an_arrival_are_given_oldest_first"
+
 KIND_MUTATIONS = {
+    "oldest-first-of-the-next-arrival": Mutation(
+        Fault(
+            "rtl.kinds.oldest",
+            "(came.side == kept.side) & (came.later == kept.later)",
+            "(came.side == kept.side) & (came.later == came.later)",
+            "results of arrivals of one side are put together",
+        ),
+        f"{_OLDEST}[0.0-0.0]",
+        "not by arrival of the earlier tuple",
+    ),
+    "oldest-first-from-slot-0": Mutation(
+        Fault(
+            "rtl.kinds.oldest",
+            "Mux(group >= kept.start, group - kept.start, group + groups - kept.start)",
+            "Mux(group >= 0, group, kept.start)",
+            "results are by slot and not by age",
+        ),
+        f"{_OLDEST}[0.0-0.0]",
+        "not by arrival of the earlier tuple",
+    ),
+    "oldest-first-bits-of-before": Mutation(
+        Fault(
+            "rtl.kinds.oldest",
+            "Mux(has_others, others.data, 0) | row",
+            "others.data | row",
+            "bits of an earlier arrival are given again",
+        ),
+        f"{_OLDEST}[0.0-0.0]",
+        "not by arrival of the earlier tuple",
+    ),
+    "oldest-first-bit-unseen": Mutation(
+        Fault(
+            "rtl.kinds.oldest",
+            "others = w.memory.read_port(transparent_for=(write,))",
+            "others = w.memory.read_port()",
+            "of two bits of a group that are set one after the other the first is lost",
+        ),
+        f"{_OLDEST}[0.0-0.0]",
+        "Error",
+    ),
+    "oldest-first-half-in-use": Mutation(
+        Fault(
+            "rtl.kinds.oldest",
+            "(several | ~w.used.bit_select(fill, 1))",
+            "1",
+            "bits are collected where those of another arrival are read",
+        ),
+        f"{_OLDEST}[0.3-0.5]",
+        "Error",
+    ),
+    "oldest-first-other-ring": Mutation(
+        Fault(
+            "rtl.kinds.oldest",
+            "Mux(later_is_s, self.starts[SIDE_R], self.starts[SIDE_S])",
+            "Mux(later_is_s, self.starts[SIDE_S], self.starts[SIDE_R])",
+            "ages are counted in the later tuple's ring",
+        ),
+        "test_kinds_order.py::test_an_age_is_counted_from_the_ring_of_the_earlier_tuple",
+        "not by age",
+    ),
     "kinds-window-ignored": Mutation(
         Fault(
             "rtl.kinds.rows",

@@ -41,7 +41,9 @@ DESIGNS = {
     "chain": design("handshake", "band:int32", 2, 16, lanes=4, forward="fast", payload_bits=24),
     "split": design("splitjoin", "equi:int32", 2, 16, lanes=4, probes=2, order="outer"),
     "hash": design("splitjoin-hash", "equi:int32", 1, 32, buckets=16, ways=4, lead_tuples=16),
-    "index": design("splitjoin-index", "band:int32", 1, 32, lanes=8, buckets=16, ways=2),
+    "index": design(
+        "splitjoin-index", "band:int32", 1, 32, lanes=8, buckets=16, ways=2, order="inner"
+    ),
 }
 
 

@@ -26,6 +26,7 @@ from streamjoin_common.contract.layouts import (
     tuple_layout,
 )
 from streamjoin_common.contract.limits import (
+    CHOICES,
     DESIGNS,
     FORWARDS,
     HOLD_WORDS,
@@ -74,6 +75,7 @@ from streamjoin_common.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
     "BOARDS",
+    "CHOICES",
     "COUNT_BITS",
     "DESIGNS",
     "FORWARDS",

@@ -35,6 +35,16 @@ KIND_CHOICES = ("inner", "all")
 JOIN_KINDS = ("inner", "left", "right", "full", "semi", "anti")
 """Kinds of join by the number that a register has for each."""
 
+CHOICES = {
+    "design": DESIGNS,
+    "forward": FORWARDS,
+    "order": ORDERS,
+    "window_memory": MEMORIES,
+    "comparators": COMPARATORS,
+    "kinds": KIND_CHOICES,
+}
+"""What each parameter is one of that is a name."""
+
 SWEPT_ROWS = 32
 """Rows that are looked at together when it is decided which of them had no partner."""
 

@@ -8,17 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamjoin_common.contract.limits import (
-    COMPARATORS,
-    DESIGNS,
-    FORWARDS,
+    CHOICES,
     HOLD_WORDS,
-    KIND_CHOICES,
     MAX_TERMS,
-    MEMORIES,
     MIN_PAYLOAD_BITS,
     MIN_SPARE_ROWS,
     OLDER_INTERFACE_VERSION,
-    ORDERS,
     SWEPT_ROWS,
     WINDOW_BITS,
     is_count,
@@ -73,7 +68,8 @@ class DesignParams:
         16.
     order : str
         The strictest order that ``splitjoin`` can promise: ``"none"``, ``"outer"``, results by
-        arrival of the later tuple, or ``"inner"``, then by arrival of the earlier one too.
+        arrival of the later tuple, or ``"inner"``, then by arrival of the earlier one too. The
+        order of ``splitjoin-index`` is ``"outer"``, with ``"inner"`` that.
     comparators : str
         What compares in a core of ``splitjoin``: ``"own"`` comparators of each half, or
         ``"shared"`` ones for whichever half has work; for equality in count windows.
@@ -167,21 +163,14 @@ class DesignParams:
             self.result_fifo_words,
         )
         require(is_count(self.probes, 1, 16), "probes", "an integer from 1 to 16", self.probes)
-        for name, choices in (
-            ("design", DESIGNS),
-            ("forward", FORWARDS),
-            ("order", ORDERS),
-            ("window_memory", MEMORIES),
-            ("comparators", COMPARATORS),
-            ("kinds", KIND_CHOICES),
-        ):
+        for name, choices in CHOICES.items():
             value = getattr(self, name)
             require(value in choices, name, f"one of {', '.join(choices)}", value)
         foreign = {
             "handshake": ("probes", "order", "comparators"),
             "splitjoin": ("forward",),
             "splitjoin-hash": ("forward", "probes", "order", "comparators"),
-            "splitjoin-index": ("forward", "probes", "order", "comparators", "lead_tuples"),
+            "splitjoin-index": ("forward", "probes", "comparators", "lead_tuples"),
         }[self.design]
         for name in foreign:
             plain = type(self).__dataclass_fields__[name].default
@@ -266,6 +255,8 @@ class DesignParams:
             f"below buckets * lanes / ways = {slots} for {name}",
             self.segment_tuples,
         )
+        is_ordered = self.order == "none" or self.orders_by_age
+        require(is_ordered, "order", f"none, or inner with kinds=all, for {name}", self.order)
         if self.indexed_term is None:
             raise ParameterError(f"terms must hold a band or equi term for {name}, not {terms}")
 
@@ -278,6 +269,11 @@ class DesignParams:
     def decides_kinds(self) -> bool:
         """Whether a register chooses among all kinds of join."""
         return self.kinds == "all"
+
+    @property
+    def orders_by_age(self) -> bool:
+        """Whether an index puts an arrival's results by the slots of the earlier tuples."""
+        return self.decides_kinds and self.has_index and self.order == "inner"
 
     @property
     def kept_rows(self) -> int:
@@ -316,7 +312,7 @@ class DesignParams:
     @property
     def order_promise(self) -> str:
         """The order of results, one of :data:`ORDERS`, unless the registers ask for less."""
-        return "outer" if self.has_index else self.order
+        return "outer" if self.has_index and not self.orders_by_age else self.order
 
     @property
     def ring_tuples(self) -> int:

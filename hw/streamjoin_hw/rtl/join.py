@@ -16,6 +16,7 @@ from streamjoin_hw.rtl.designs import design_of
 from streamjoin_hw.rtl.encode import Encoder, band_layout, band_members, input_layout, time_members
 from streamjoin_hw.rtl.index.join import index_settings
 from streamjoin_hw.rtl.intake import Intake
+from streamjoin_hw.rtl.kinds.oldest import OldestFirst
 from streamjoin_hw.rtl.kinds.stage import KindStage, kind_setting
 from streamjoin_hw.rtl.split.array import setting_members
 from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of
@@ -162,7 +163,7 @@ class Join(Component):
             self.idle.eq(sequencer.idle & ~output.busy),
             self.held.eq(array.held),
             sequencer.held.eq(array.held),
-            sequencer.busy.eq(array.busy if kinds is None else array.busy | kinds.busy),
+            sequencer.busy.eq(array.busy if kinds is None else kinds.working | kinds.busy),
         ]
 
         star = results.p.star if params.design == "splitjoin" else Const(0)
@@ -175,7 +176,13 @@ class Join(Component):
         if not self.params.decides_kinds:
             return None
         m.submodules.kinds = kinds = KindStage(self.params, array.results.p.shape())
-        wiring.connect(m, array.results, kinds.results)
+        results, working = array.results, array.busy
+        if self.params.orders_by_age:
+            m.submodules.oldest = oldest = OldestFirst(self.params)
+            wiring.connect(m, results, oldest.i)
+            m.d.comb += [oldest.whole.eq(array.whole), oldest.starts.eq(kinds.starts)]
+            results, working = oldest.o, working | oldest.busy
+        wiring.connect(m, results, kinds.results)
         m.d.comb += [
             kinds.clear.eq(sequencer.clear),
             kinds.idle.eq(sequencer.idle),
@@ -186,7 +193,7 @@ class Join(Component):
             kinds.side.eq(self.i.p.beat.side),
             kinds.payload.eq(self.i.p.beat.payload),
             kinds.passed.eq(sequencer.o.valid & sequencer.o.ready),
-            kinds.working.eq(array.busy),
+            kinds.working.eq(working),
             kinds.draining.eq(sequencer.draining),
         ]
         return kinds

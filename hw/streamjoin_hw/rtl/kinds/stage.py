@@ -31,7 +31,7 @@ from streamjoin_hw.rtl.chain.sequencer import IN_FLIGHT_BITS, QUIET_CYCLES
 from streamjoin_hw.rtl.kinds.rows import GROUP_BITS, RowRing, group_bits, slot_bits
 from streamjoin_hw.rtl.kinds.sweep import Sweep
 from streamjoin_hw.rtl.memory import memory_of
-from streamjoin_hw.rtl.streams import Component, payload_of, registers_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 
 KIND_BITS = 3
 """Bits of a kind's number."""
@@ -146,6 +146,8 @@ class KindStage(Component):
     window_r, window_s : In(WINDOW_BITS)
     taken, side : In(1), payload : In(params.payload_bits), slot : Out(slot_bits(params))
         A tuple is accepted in this cycle; what it carries from here on instead of its payload.
+    starts : Out(ArrayLayout(group_bits(params), 2))
+        The oldest group of the ring of R and of S.
     room : Out(1)
         Tuples may be accepted; from registers.
     passed, working : In(1)
@@ -169,6 +171,7 @@ class KindStage(Component):
     side: Signal
     payload: Signal
     slot: Signal
+    starts: View
     room: Signal
     passed: Signal
     working: Signal
@@ -189,6 +192,7 @@ class KindStage(Component):
                 "window_s": In(WINDOW_BITS),
                 "payload": In(params.payload_bits),
                 "slot": Out(slot_bits(params)),
+                "starts": Out(data.ArrayLayout(group_bits(params), 2)),
                 "room": Out(1),
                 "results": In(stream.Signature(layout)),
                 "o": Out(stream.Signature(row_result_layout(params))),
@@ -218,6 +222,7 @@ class KindStage(Component):
                 sweep.groups[side].eq(ring.group),
                 sweep.lives[side].eq(ring.live),
                 ring.swept.eq(sweep.swept[side]),
+                self.starts[side].eq(ring.group),
             ]
         m.d.comb += [
             sweep.wants_r.eq(settings["left"] | settings["full"] | settings["anti"]),
