@@ -248,7 +248,8 @@ class OldestFirst(Component):
             output.i.p.r_payload.eq(Mux(is_s, slot, now.arrival.later)),
             output.i.p.s_payload.eq(Mux(is_s, now.arrival.later, slot)),
         ]
-        return now.valid | output.busy
+        inside: Value = now.valid | output.busy
+        return inside
 
 
 class _Wires(NamedTuple):
