@@ -19,7 +19,11 @@ from streamjoin_common.contract import (
     ParameterError,
     Theta,
     ThetaError,
+    c_header,
+    registers,
+    result_word_bits,
 )
+from streamjoin_common.contract import result_layout as result_layout_of
 from streamjoin_common.language import kinds as language
 from streamjoin_hw.rtl.kinds.rows import RowRing
 from streamjoin_hw.rtl.kinds.stage import KindStage, Marks
@@ -349,6 +353,22 @@ def test_a_ring_has_room_for_all_its_rows_but_none_for_more() -> None:
 
 def test_the_contract_counts_the_kinds_as_the_language_names_them() -> None:
     assert JOIN_KINDS == language.KINDS
+
+
+def test_which_side_is_missing_stands_in_the_data_that_a_dma_carries() -> None:
+    names = [field.name for field in result_layout_of(PARAMS)]
+    assert names == ["r_payload", "s_payload", "r_missing", "s_missing"]
+    bits = {
+        payload: result_word_bits(dataclasses.replace(PARAMS, payload_bits=payload))
+        for payload in (31, 32)
+    }
+    assert bits == {31: 64, 32: 128}
+    header = c_header(PARAMS)
+    assert "#define STREAMJOIN_RESULT_R_MISSING_OFFSET 20" in header
+    assert "#define STREAMJOIN_REG_KIND 0x28" in header
+    inner = dataclasses.replace(PARAMS, kinds="inner")
+    assert [field.name for field in result_layout_of(inner)] == names[:2]
+    assert "kind" not in [register.name for register in registers(inner)]
 
 
 def test_a_chain_in_lock_step_decides_no_kinds() -> None:
