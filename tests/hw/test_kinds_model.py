@@ -19,7 +19,7 @@ from streamjoin_common.contract import (
 from streamjoin_hw.flow.build import build_model
 from streamjoin_hw.sim.bulk import SlidingJoin, draw_chunks
 from streamjoin_hw.sim.model import Model, Outcome
-from streamjoin_hw.sim.order import out_of_order
+from streamjoin_hw.sim.order import ArrivalOrder, out_of_order
 from streamjoin_hw.sim.testing import Workload, random_workload, reference, rows_of_kind
 
 SEED = 31
@@ -170,20 +170,25 @@ def bulk(model: Model, kind: str, tuples: int, **choices: Any) -> int:
     model.set_registers({"window_r": windows[0], "window_s": windows[1], **bands})
     model.set_registers({"time_r": 50, "time_s": 60, "kind": JOIN_KINDS.index(kind)})
     owed, given, lone, counts = [], [], [], [0, 0]
+    order = ArrivalOrder(params)
     taken = 0
     for chunk in draw_chunks(params, rng, tuples, 2 * params.window_capacity):
         if not taken:
             model.load_splitters(windows, chunk)
         taken += len(chunk.sides)
         owed.append(join.join(chunk))
+        order.take(chunk)
         for side in (SIDE_R, SIDE_S):
             counts[side] += int(np.count_nonzero(chunk.sides == side))
         for piece in model.feed(
             chunk, last=taken == tuples, seed=taken, max_cycles=1 << 34, **choices
         ):
             beats = piece.r << np.uint64(32) | piece.s
-            given.append(beats[piece.missing == 0])
-            lone.append((piece.missing << np.uint64(32) | piece.r | piece.s)[piece.missing != 0])
+            met = piece.missing == 0
+            given.append(beats[met])
+            order.see(piece.r[met], piece.s[met])
+            lone.append((piece.missing << np.uint64(32) | piece.r | piece.s)[~met])
+    assert order.fault == ""
     pairs = np.sort(np.concatenate(owed))
     rows = (pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF))
     alone: list[Any] = []
