@@ -272,10 +272,10 @@ def run(
     meter.start(small=job.tuples < SMALL_TUPLES)
     pairs = result = None
     try:
-        engine.run(job, prepared.state, meter)
+        alone = engine.run(job, prepared.state, meter)
         if job.how != "inner":  # deciding it is a part of the join, and of its time
             pairs = meter.pairs()
-            result = kinds.result(job, pairs, engine.promise(job))
+            result = kinds.result(job, pairs, engine.promise(job), alone)
             meter.check_room(max(0, len(result.pairs) - len(pairs)))
     finally:
         meter.stop()

@@ -36,6 +36,7 @@ CHANGES: dict[str, Any] = {
     "buckets": 8,
     "ways": 3,
     "lead_tuples": 16,
+    "kinds": "all",
 }
 
 SPLIT_CHANGES: dict[str, Any] = {"probes": 3, "order": "outer", "comparators": "shared"}
@@ -64,7 +65,9 @@ def test_every_parameter_but_the_design_has_a_change_here() -> None:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_every_parameter_changes_the_digest(name: str) -> None:
-    assert dataclasses.replace(BASE, **{name: CHANGES[name]}).digest != BASE.digest
+    # A chain that forwards by step decides no kinds.
+    base = dataclasses.replace(BASE, forward="fast") if name == "kinds" else BASE
+    assert dataclasses.replace(base, **{name: CHANGES[name]}).digest != base.digest
 
 
 @pytest.mark.parametrize("name", SPLIT_CHANGES)
@@ -81,9 +84,14 @@ def test_every_parameter_of_splitjoin_changes_its_digest_and_is_of_no_other_desi
 
 
 def test_the_interface_version_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = BASE.digest
+    newest = dataclasses.replace(BASE, forward="fast", kinds="all")
+    assert len({params.interface_version for params in (BASE, newest)}) == 2
+    before = BASE.digest, newest.digest
     monkeypatch.setattr(contract.params, "INTERFACE_VERSION", contract.INTERFACE_VERSION + 1)
-    assert BASE.digest != before
+    # Nothing has changed for a design that has none of the newest registers.
+    assert BASE.digest == before[0]
+    assert newest.digest != before[1]
+    assert contract.manifest(newest)["interface_version"] == contract.INTERFACE_VERSION + 1
 
 
 @pytest.mark.parametrize("layout", [contract.tuple_layout, contract.result_layout])
@@ -189,7 +197,10 @@ def test_a_parameter_that_an_index_cannot_have_is_named(
     ("changes", "sentence"),
     [
         ({"cores": 2}, "cores must be 1 for splitjoin-index, not 2"),
-        ({"order": "inner"}, "order must be none in the design splitjoin-index, not 'inner'"),
+        (
+            {"order": "inner"},
+            "order must be none, or inner with kinds=all, for splitjoin-index, not 'inner'",
+        ),
         ({"lanes": 3}, "lanes must be a multiple of ways = 2 for splitjoin-index, not 3"),
         ({"ways": 3}, "ways must be 2, 4 or 8 for splitjoin-index, not 3"),
         (

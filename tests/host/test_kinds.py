@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.host import cases
+from tests.host.test_engines import held
 
 import streamjoin as sj
 from streamjoin import estimate, oracle, run, verify
 from streamjoin.cli import main
 from streamjoin.engines import catalog, kinds
 from streamjoin.engines.job import Job
-from streamjoin.errors import MismatchError
+from streamjoin.errors import MismatchError, UnsupportedError
 from streamjoin.sequence import ResolvedJoin
 from streamjoin.tuples import Pairs, Stream
 from streamjoin_common.language.kinds import KINDS
@@ -48,11 +49,13 @@ WINDOWS = ["all", "tumbling:7us", "count:3,8", "time:2us,9us"]
 pytestmark = pytest.mark.timeout(600)  # the first use of a design builds its model
 
 
-def check(name: str, r: Stream, s: Stream, window: Window, how: str, inner: Pairs) -> None:
+def check(
+    name: str, r: Stream, s: Stream, window: Window, how: str, inner: Pairs, **knobs: str
+) -> run.Outcome:
     """Run an engine and compare rows, times, order, digest and counts with the oracle's."""
     engine = catalog.get(name)
     job = Job(r, s, cases.EQUI, window, how=how)
-    job = run.complete(engine, job, cases.SMALL_KNOBS.get(name))
+    job = run.complete(engine, job, {**cases.SMALL_KNOBS.get(name, {}), **knobs})
     outcome = run.run(engine, job)
     expected = verify.Expected(inner, "oracle")
     if how != "inner":
@@ -62,6 +65,7 @@ def check(name: str, r: Stream, s: Stream, window: Window, how: str, inner: Pair
     assert outcome.metrics["pairs"] == len(expected.rows)
     assert outcome.metrics["digest"] == expected.rows.digest
     assert outcome.metrics["how"] == how
+    return outcome
 
 
 @pytest.mark.parametrize("name", SOFTWARE)
@@ -80,6 +84,43 @@ def test_every_engine_gives_the_definitions_rows_and_times_of_every_kind(name: s
 def test_every_design_gives_every_kind(name: str, how: str) -> None:
     case, window = CASES["bursts"], CountWindow(3, 8)
     check(name, case.r, case.s, window, how, oracle.join(case.r, case.s, cases.EQUI, window))
+
+
+def device_knobs(name: str) -> dict[str, str]:
+    forward = {"forward": "fast"} if name == "fpga-handshake" else {}
+    return {"kinds": "device", **forward}
+
+
+@pytest.mark.parametrize("name", FPGA)
+def test_a_design_that_decides_every_kind_gives_the_rows_of_the_host(name: str) -> None:
+    """Rows, their times and their order; where the design cannot decide, the host still does."""
+    # A model less to build for each: that time windows are decided too, tests of the designs see.
+    windows = ["count:3,8", "time:2us,9us"][: 1 + (name == "fpga-splitjoin-hash")]
+    turns = itertools.product(map(parse_window, windows), CASES.values())
+    designs = set()
+    for turn, (window, case) in enumerate(turns):
+        how = KINDS[turn % len(KINDS)]
+        if not held(catalog.get(name), window, case.r, case.s):
+            continue
+        inner = oracle.join(case.r, case.s, cases.EQUI, window)
+        knobs = device_knobs(name)
+        by_device = check(name, case.r, case.s, window, how, inner, **knobs)
+        by_host = check(name, case.r, case.s, window, how, inner, **{**knobs, "kinds": "host"})
+        if name != "fpga-handshake":  # else pairs have no order to compare
+            np.testing.assert_array_equal(by_device.rows.r_rows, by_host.rows.r_rows)
+            np.testing.assert_array_equal(by_device.ts, by_host.ts)
+        if by_device.metrics["design"] != by_host.metrics["design"]:
+            designs.add(how)
+    decided = {"left", "right", "full", "anti"}
+    assert designs == (decided if name == "fpga-handshake" else decided | {"semi"})
+
+
+def test_a_chain_in_lock_step_that_is_to_decide_is_refused() -> None:
+    r, s = (cases.stream(source, [0, 1], [1, 2]) for source in "rs")
+    job = Job(r, s, cases.EQUI, CountWindow(3, 3), how="left")
+    sentence = "kinds must be inner where a chain forwards by step, take forward=fast"
+    with pytest.raises(UnsupportedError, match=sentence):
+        run.complete(catalog.get("fpga-handshake"), job, {"kinds": "device"})
 
 
 def leaves(stream: Stream, row: int, window: Window, last: int, of_r: bool) -> int:

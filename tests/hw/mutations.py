@@ -13,6 +13,7 @@ from tests.hw.array_mutations import ARRAY_MUTATIONS
 from tests.hw.hash_mutations import HASH_MUTATIONS
 from tests.hw.index_mutations import INDEX_MUTATIONS
 from tests.hw.index_side_mutations import INDEX_SIDE_MUTATIONS
+from tests.hw.kind_mutations import KIND_MUTATIONS
 from tests.hw.part_mutations import PART_MUTATIONS
 from tests.hw.port_mutations import PORT_MUTATIONS
 from tests.hw.shared_mutations import SHARED_MUTATIONS
@@ -25,6 +26,7 @@ TABLES = (
     HASH_MUTATIONS,
     INDEX_MUTATIONS,
     INDEX_SIDE_MUTATIONS,
+    KIND_MUTATIONS,
     PART_MUTATIONS,
     PORT_MUTATIONS,
     SHARED_MUTATIONS,

@@ -59,6 +59,7 @@ DESIGNS = {
     "forwarded": DesignParams(
         cores=3, segment_tuples=4, lanes=2, forward="fast", timestamp_bits=16
     ),
+    "all kinds": DesignParams(cores=1, segment_tuples=4, forward="fast", kinds="all"),
     "own predicate": DesignParams(
         cores=2,
         segment_tuples=4,

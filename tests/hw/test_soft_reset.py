@@ -26,6 +26,7 @@ DESIGNS = {
     "shared": DesignParams(
         design="splitjoin", cores=1, segment_tuples=2, probes=2, comparators="shared"
     ),
+    "kinds": DesignParams(design="splitjoin", cores=1, segment_tuples=2, kinds="all"),
     "hash": DesignParams(design="splitjoin-hash", cores=1, segment_tuples=4, buckets=2, ways=2),
     "index": DesignParams(
         design="splitjoin-index", cores=1, segment_tuples=4, lanes=2, buckets=8, ways=2

@@ -11,7 +11,7 @@ from amaranth.back import verilog
 from tests.hw.test_handshake import run_inputs
 
 from streamjoin_common.contract import FORWARDS, DesignParams
-from streamjoin_common.contract.params import MEMORIES
+from streamjoin_common.contract.limits import MEMORIES
 from streamjoin_common.contract.presets import EQUI
 from streamjoin_hw.flow.yowasp import yosys
 from streamjoin_hw.rtl.chain.subwindow import SubWindow

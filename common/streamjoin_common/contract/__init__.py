@@ -25,6 +25,19 @@ from streamjoin_common.contract.layouts import (
     result_layout,
     tuple_layout,
 )
+from streamjoin_common.contract.limits import (
+    CHOICES,
+    DESIGNS,
+    FORWARDS,
+    HOLD_WORDS,
+    JOIN_KINDS,
+    KEY_BITS,
+    MAX_TERMS,
+    MEMORIES,
+    ORDERS,
+    SWEPT_ROWS,
+    WINDOW_BITS,
+)
 from streamjoin_common.contract.model_library import (
     LIBRARY_NAME,
     RunState,
@@ -42,19 +55,7 @@ from streamjoin_common.contract.packets import (
     max_packet_bytes,
     result_word_bits,
 )
-from streamjoin_common.contract.params import (
-    COMPARATORS,
-    DESIGNS,
-    FORWARDS,
-    HOLD_WORDS,
-    INTERFACE_VERSION,
-    KEY_BITS,
-    MAX_TERMS,
-    MEMORIES,
-    ORDERS,
-    WINDOW_BITS,
-    DesignParams,
-)
+from streamjoin_common.contract.params import INTERFACE_VERSION, DesignParams
 from streamjoin_common.contract.register_map import (
     MAGIC,
     NEXT_INPUT,
@@ -74,7 +75,7 @@ from streamjoin_common.contract.theta import Theta, ThetaError, TupleView
 
 __all__ = [
     "BOARDS",
-    "COMPARATORS",
+    "CHOICES",
     "COUNT_BITS",
     "DESIGNS",
     "FORWARDS",
@@ -83,6 +84,7 @@ __all__ = [
     "HEADER_NAME",
     "HOLD_WORDS",
     "INTERFACE_VERSION",
+    "JOIN_KINDS",
     "KEY_BITS",
     "LIBRARY_NAME",
     "MAGIC",
@@ -97,6 +99,7 @@ __all__ = [
     "PACKET_RESULTS",
     "SIDE_R",
     "SIDE_S",
+    "SWEPT_ROWS",
     "TRAILER",
     "TUSER",
     "WINDOW_BITS",

@@ -1,6 +1,7 @@
 """How many cores take part in a join with given windows."""
 
-from streamjoin_common.contract.params import DesignParams, is_count
+from streamjoin_common.contract.limits import is_count
+from streamjoin_common.contract.params import DesignParams
 from streamjoin_common.contract.terms import require
 
 

@@ -9,7 +9,7 @@ from streamjoin_common.contract.layouts import (
     result_layout,
     tuple_layout,
 )
-from streamjoin_common.contract.params import INTERFACE_VERSION, DesignParams
+from streamjoin_common.contract.params import DesignParams
 from streamjoin_common.contract.register_map import MAGIC, registers
 
 HEADER_NAME = "streamjoin.h"
@@ -55,7 +55,7 @@ def c_header(params: DesignParams) -> str:
         "",
         "#include <stdint.h>",
         "",
-        f"#define STREAMJOIN_INTERFACE_VERSION {INTERFACE_VERSION}",
+        f"#define STREAMJOIN_INTERFACE_VERSION {params.interface_version}",
         f"#define STREAMJOIN_IDENTITY UINT32_C({MAGIC:#010x})",
         f"#define STREAMJOIN_DIGEST UINT64_C(0x{params.digest})",
         f"#define STREAMJOIN_WINDOW_CAPACITY {params.window_capacity}",

@@ -11,7 +11,7 @@ from streamjoin_common.contract.layouts import (
     result_layout,
     tuple_layout,
 )
-from streamjoin_common.contract.params import INTERFACE_VERSION, DesignParams
+from streamjoin_common.contract.params import DesignParams
 from streamjoin_common.contract.register_map import registers
 
 BOARDS = ("pynq-z2", "zcu104", "kv260")
@@ -103,7 +103,7 @@ def manifest(
         return [dataclasses.asdict(item) for item in items]
 
     return {
-        "interface_version": INTERFACE_VERSION,
+        "interface_version": params.interface_version,
         "digest": params.digest,
         "params": params.to_dict(),
         "window_capacity": params.window_capacity,

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from streamjoin_common.contract.params import KEY_BITS, DesignParams
+from streamjoin_common.contract.limits import KEY_BITS
+from streamjoin_common.contract.params import DesignParams
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,14 @@ def tuple_layout(params: DesignParams) -> tuple[LayoutField, ...]:
 
 
 def result_layout(params: DesignParams) -> tuple[LayoutField, ...]:
-    """Layout of ``m_axis_results_tdata``: the payloads of R and of S."""
-    return _pack([("r_payload", params.payload_bits), ("s_payload", params.payload_bits)])
+    """Layout of ``m_axis_results_tdata``: the payloads of R and of S.
+
+    Where all kinds of join are decided also which of them is missing; its payload is 0. These bits
+    are no part of ``tuser``, which a plain DMA does not pass on.
+    """
+    payloads = [("r_payload", params.payload_bits), ("s_payload", params.payload_bits)]
+    missing = [("r_missing", 1), ("s_missing", 1)] if params.decides_kinds else []
+    return _pack([*payloads, *missing])
 
 
 def beat_bits(layout: tuple[LayoutField, ...]) -> int:

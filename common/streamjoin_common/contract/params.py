@@ -5,8 +5,20 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
+from streamjoin_common.contract.limits import (
+    CHOICES,
+    HOLD_WORDS,
+    MAX_TERMS,
+    MIN_PAYLOAD_BITS,
+    MIN_SPARE_ROWS,
+    OLDER_INTERFACE_VERSION,
+    SWEPT_ROWS,
+    WINDOW_BITS,
+    is_count,
+    is_power,
+)
 from streamjoin_common.contract.terms import (
     KeyType,
     ParameterError,
@@ -17,42 +29,8 @@ from streamjoin_common.contract.terms import (
 )
 from streamjoin_common.contract.theta import Theta
 
-INTERFACE_VERSION = 2
-"""Raised whenever layouts or registers change meaning: part of every design's digest."""
-
-
-def is_count(value: object, minimum: int, maximum: int) -> TypeGuard[int]:
-    """Return whether a value is an integer within limits, both included."""
-    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
-
-
-def _is_power(value: object, minimum: int, maximum: int) -> bool:
-    return is_count(value, minimum, maximum) and value & (value - 1) == 0
-
-
-HOLD_WORDS = 8
-"""Words that must be free in a core's result FIFO for it not to ask for a hold.
-
-After the write that leaves fewer free, the level shows it (1 cycle), ``hold`` is registered (1),
-ORed over the cores (1 for each level of 32, at most 2), and the next scan command is withheld;
-the commands of these cycles, and the three words between command and FIFO (the core's register,
-memory, mask), still arrive: at most 7 words, where ``HOLD_WORDS - 1`` = 7 are free.
-"""
-
-KEY_BITS = 32
-"""Bits of a key column."""
-
-MAX_TERMS = 4
-"""Maximum terms of a predicate."""
-
-WINDOW_BITS = 24
-"""Bits of a count window's length in tuples."""
-
-DESIGNS = ("handshake", "splitjoin", "splitjoin-hash", "splitjoin-index")
-FORWARDS = ("step", "fast")
-ORDERS = ("none", "outer", "inner")
-MEMORIES = ("auto", "registers", "lutram", "bram")
-COMPARATORS = ("own", "shared")
+INTERFACE_VERSION = 3
+"""Version of the newest layouts and registers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +68,8 @@ class DesignParams:
         16.
     order : str
         The strictest order that ``splitjoin`` can promise: ``"none"``, ``"outer"``, results by
-        arrival of the later tuple, or ``"inner"``, then by arrival of the earlier one too.
+        arrival of the later tuple, or ``"inner"``, then by arrival of the earlier one too. The
+        order of ``splitjoin-index`` is ``"outer"``, with ``"inner"`` that.
     comparators : str
         What compares in a core of ``splitjoin``: ``"own"`` comparators of each half, or
         ``"shared"`` ones for whichever half has work; for equality in count windows.
@@ -113,6 +92,9 @@ class DesignParams:
     lead_tuples : int
         Tuples that may be accepted while an earlier one still looks for its partners, a power of
         two from 8 to 4096; for ``"splitjoin-hash"``.
+    kinds : str
+        Kinds of join that a register chooses from: ``"inner"`` alone, or ``"all"``, for which
+        payloads are kept outside the windows. A chain that forwards by step has ``"inner"``.
 
     Raises
     ------
@@ -138,6 +120,7 @@ class DesignParams:
     ways: int = 8
     lead_tuples: int = 64
     comparators: str = "own"
+    kinds: str = "inner"
 
     def __post_init__(self) -> None:
         require(is_count(self.cores, 1, 1024), "cores", "an integer from 1 to 1024", self.cores)
@@ -162,9 +145,9 @@ class DesignParams:
         )
         object.__setattr__(self, "terms", tuple(self.terms))
         require(
-            is_count(self.payload_bits, 8, 32),
+            is_count(self.payload_bits, MIN_PAYLOAD_BITS, 32),
             "payload_bits",
-            "an integer from 8 to 32",
+            f"an integer from {MIN_PAYLOAD_BITS} to 32",
             self.payload_bits,
         )
         require(
@@ -180,20 +163,14 @@ class DesignParams:
             self.result_fifo_words,
         )
         require(is_count(self.probes, 1, 16), "probes", "an integer from 1 to 16", self.probes)
-        for name, choices in (
-            ("design", DESIGNS),
-            ("forward", FORWARDS),
-            ("order", ORDERS),
-            ("window_memory", MEMORIES),
-            ("comparators", COMPARATORS),
-        ):
+        for name, choices in CHOICES.items():
             value = getattr(self, name)
             require(value in choices, name, f"one of {', '.join(choices)}", value)
         foreign = {
             "handshake": ("probes", "order", "comparators"),
             "splitjoin": ("forward",),
             "splitjoin-hash": ("forward", "probes", "order", "comparators"),
-            "splitjoin-index": ("forward", "probes", "order", "comparators", "lead_tuples"),
+            "splitjoin-index": ("forward", "probes", "comparators", "lead_tuples"),
         }[self.design]
         for name in foreign:
             plain = type(self).__dataclass_fields__[name].default
@@ -223,6 +200,12 @@ class DesignParams:
             f"below {1 << WINDOW_BITS}",
             self.window_capacity,
         )
+        require(
+            self.stores_in_turn or not self.decides_kinds,
+            "kinds",
+            "inner where a chain forwards by step, take forward=fast for the others",
+            self.kinds,
+        )
         if self.has_shared_comparators:
             self._check_shared(",".join(strings))
         if self.design == "splitjoin-hash":
@@ -242,11 +225,11 @@ class DesignParams:
     def _check_hash(self, terms: str) -> None:
         """Check what only a design with an index needs."""
         require(self.cores == 1, "cores", "1 for splitjoin-hash", self.cores)
-        require(_is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
+        require(is_power(self.lanes, 1, 64), "lanes", "a power of two up to 64", self.lanes)
         for name, minimum, maximum in (("buckets", 2, 65536), ("lead_tuples", 8, 4096)):
             value = getattr(self, name)
             require(
-                _is_power(value, minimum, maximum),
+                is_power(value, minimum, maximum),
                 name,
                 f"a power of two from {minimum} to {maximum}",
                 value,
@@ -259,11 +242,11 @@ class DesignParams:
         """Check what only a design with an ordered index needs."""
         name = self.design
         require(self.cores == 1, "cores", f"1 for {name}", self.cores)
-        require(_is_power(self.ways, 2, 8), "ways", f"2, 4 or 8 for {name}", self.ways)
+        require(is_power(self.ways, 2, 8), "ways", f"2, 4 or 8 for {name}", self.ways)
         lanes = f"a multiple of ways = {self.ways} for {name}"
         require(self.lanes % self.ways == 0, "lanes", lanes, self.lanes)
         buckets = f"a power of two from 2 * ways = {2 * self.ways} to 65536 for {name}"
-        is_legal = _is_power(self.buckets, 2 * self.ways, 65536)
+        is_legal = is_power(self.buckets, 2 * self.ways, 65536)
         require(is_legal, "buckets", buckets, self.buckets)
         slots = self.buckets * self.bucket_slots
         require(
@@ -272,6 +255,8 @@ class DesignParams:
             f"below buckets * lanes / ways = {slots} for {name}",
             self.segment_tuples,
         )
+        is_ordered = self.order == "none" or self.orders_by_age
+        require(is_ordered, "order", f"none, or inner with kinds=all, for {name}", self.order)
         if self.indexed_term is None:
             raise ParameterError(f"terms must hold a band or equi term for {name}, not {terms}")
 
@@ -279,6 +264,34 @@ class DesignParams:
     def has_shared_comparators(self) -> bool:
         """Whether one pool of comparators serves both halves of a core."""
         return self.comparators == "shared"
+
+    @property
+    def decides_kinds(self) -> bool:
+        """Whether a register chooses among all kinds of join."""
+        return self.kinds == "all"
+
+    @property
+    def orders_by_age(self) -> bool:
+        """Whether an index puts an arrival's results by the slots of the earlier tuples."""
+        return self.decides_kinds and self.has_index and self.order == "inner"
+
+    @property
+    def kept_rows(self) -> int:
+        """Rows of each stream whose payload is kept where all kinds are decided.
+
+        A row stays until it is certain whether it had a partner: a window's rows, and a quarter
+        as many again.
+        """
+        rows = self.window_capacity + max(MIN_SPARE_ROWS, self.window_capacity // 4)
+        return -(-rows // SWEPT_ROWS) * SWEPT_ROWS
+
+    @property
+    def array(self) -> "DesignParams":
+        """Parameters of what is between intake and output: payloads may be row slots there."""
+        if not self.decides_kinds:
+            return self
+        slot_bits = (self.kept_rows - 1).bit_length()
+        return dataclasses.replace(self, payload_bits=max(MIN_PAYLOAD_BITS, slot_bits))
 
     @property
     def has_index(self) -> bool:
@@ -299,7 +312,7 @@ class DesignParams:
     @property
     def order_promise(self) -> str:
         """The order of results, one of :data:`ORDERS`, unless the registers ask for less."""
-        return "outer" if self.has_index else self.order
+        return "outer" if self.has_index and not self.orders_by_age else self.order
 
     @property
     def ring_tuples(self) -> int:
@@ -336,6 +349,8 @@ class DesignParams:
         if not self.has_shared_comparators:
             # Designs made before there was a choice keep their digest.
             del plain["comparators"]
+        if not self.decides_kinds:
+            del plain["kinds"]
         if self.theta is not None:
             plain["theta"] = {"name": self.theta.name, "source_digest": self.theta.source_digest}
         return plain
@@ -364,8 +379,18 @@ class DesignParams:
         return cls(**values)
 
     @property
+    def interface_version(self) -> int:
+        """Version of the design's layouts and registers, part of its digest.
+
+        Raised for the designs whose layouts or registers change, so that the others, and what was
+        measured of them, stay as they are.
+        """
+        is_newest = self.decides_kinds or self.design == "splitjoin-index"
+        return INTERFACE_VERSION if is_newest else OLDER_INTERFACE_VERSION
+
+    @property
     def digest(self) -> str:
         """Identity of the design: 16 hexadecimal digits over parameters and interface."""
-        identity = {"interface": INTERFACE_VERSION, **self.to_dict()}
+        identity = {"interface": self.interface_version, **self.to_dict()}
         document = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(document.encode()).hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from streamjoin_common.contract.limits import JOIN_KINDS
 from streamjoin_common.contract.params import DesignParams
 from streamjoin_common.contract.terms import KeyType, TermKind
 
@@ -122,6 +123,29 @@ def _setting_registers(params: DesignParams) -> list[Register]:
             )
         )
     return entries
+
+
+def _kind_register() -> Register:
+    """Return the choice of the kind of join."""
+    numbered = ", ".join(f"{number} {kind}" for number, kind in enumerate(JOIN_KINDS))
+    return Register(
+        "kind",
+        0x28,
+        "rw",
+        "The kind of join.",
+        NEXT_INPUT,
+        (
+            RegisterField(
+                "kind",
+                0,
+                3,
+                f"{numbered}; 0 after reset, and others are as 0. semi gives the first pair of "
+                "each R tuple that leaves the cores. A result without a partner has r_missing or "
+                "s_missing; it may stand anywhere before the punctuation with tlast, whatever the "
+                "order, and comes out some time after its count window has passed, or at the end.",
+            ),
+        ),
+    )
 
 
 def _index_registers() -> list[Register]:
@@ -290,6 +314,8 @@ def registers(params: DesignParams) -> tuple[Register, ...]:
             "Cycles in which a nearly full result FIFO would hold the scan.",
         ),
     ]
+    if params.decides_kinds:
+        entries.append(_kind_register())
     if params.timestamp_bits:
         entries += _time_registers(params)
     if params.design == "splitjoin":

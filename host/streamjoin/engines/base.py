@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamjoin.engines.job import ARRIVALS, Job
+from streamjoin.engines.kinds import Alone
 from streamjoin.engines.session import Session
 from streamjoin.errors import InputError, UnsupportedError
 from streamjoin.metrics import Meter
@@ -174,7 +175,7 @@ class Engine(ABC):
         return self.capabilities.order
 
     @abstractmethod
-    def run(self, job: Job, prepared: Any, meter: Meter) -> None:
+    def run(self, job: Job, prepared: Any, meter: Meter) -> Alone | None:
         """Join, and emit every pair of the result once into the meter.
 
         Parameters
@@ -185,6 +186,12 @@ class Engine(ABC):
             What :meth:`prepare` returned for this job.
         meter : Meter
             Takes the pairs and the times.
+
+        Returns
+        -------
+        Alone, optional
+            The tuples without a partner, if the engine decides the kind of join itself; the pairs
+            are then those that the kind needs. By default the host decides it.
         """
 
     @property

@@ -40,7 +40,14 @@ class Result(NamedTuple):
     ts: Int64s | None
 
 
-def result(job: Job, pairs: Pairs, order: str = "none") -> Result:
+class Alone(NamedTuple):
+    """The tuples without a partner, where an engine finds them: positions that increase."""
+
+    r_rows: Int64s
+    s_rows: Int64s
+
+
+def result(job: Job, pairs: Pairs, order: str = "none", alone: Alone | None = None) -> Result:
     """Return the result of a kind of join, from the pairs of the inner join.
 
     Parameters
@@ -48,13 +55,16 @@ def result(job: Job, pairs: Pairs, order: str = "none") -> Result:
     job : Job
         The join; :attr:`Job.how` is the kind.
     pairs : Pairs
-        All pairs of the inner join, by position, in the engine's order.
+        All pairs of the inner join, by position, in the engine's order. With ``alone`` those that
+        the kind needs: under ``semi`` the first of each tuple of R, under ``anti`` none.
     order : str
         The order that the pairs are in; but for ``"none"`` the other rows take their place in it.
+    alone : Alone, optional
+        The tuples without a partner that the kind asks for, if they are known.
     """
     if job.how == "inner":
         return Result(pairs, None)
-    single = with_partner(job, pairs) if job.how == "semi" else _without_partner(job, pairs)
+    single = with_partner(job, pairs) if job.how == "semi" else _without_partner(job, pairs, alone)
     if order != "none":
         single = in_order(single)
     if job.how in R_ONLY:
@@ -131,19 +141,24 @@ def of_s(rows: Int64s, ts: Int64s) -> Result:
     return Result(Pairs(np.full(len(rows), NO_ROW, dtype=np.int64), rows), ts)
 
 
-def _without_partner(job: Job, pairs: Pairs) -> Result:
+def _without_partner(job: Job, pairs: Pairs, alone: Alone | None) -> Result:
     """Return the tuples that are in no pair: those of R, then those of S, by position."""
     parts = []
     if job.how in R_UNMATCHED:
         if isinstance(job.r, StoredStream):
             parts.append(_stored_without_partner(job, job.r, pairs.r_rows))
         else:
-            rows = positions(~marked(pairs.r_rows, np.zeros(job.r.rows, dtype=np.bool_)))
+            rows = alone.r_rows if alone else _unmet(pairs.r_rows, job.r.rows)
             parts.append(of_r(rows, moments(job.r.ts, rows, job.window, True, job.end_us)))
     if job.how in S_UNMATCHED:
-        rows = positions(~marked(pairs.s_rows, np.zeros(job.s.rows, dtype=np.bool_)))
+        rows = alone.s_rows if alone else _unmet(pairs.s_rows, job.s.rows)
         parts.append(of_s(rows, moments(job.s.ts, rows, job.window, False, job.end_us)))
     return joined(parts)
+
+
+def _unmet(met: Rows, tuples: int) -> Int64s:
+    """Return the positions of a stream's tuples that are in no pair."""
+    return positions(~marked(met, np.zeros(tuples, dtype=np.bool_)))
 
 
 def _stored_without_partner(job: Job, r: StoredStream, met: Rows) -> Result:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from streamjoin_common.contract import DesignParams, Theta, parse_term
+from streamjoin_common.contract import CHOICES, DesignParams, Theta, parse_term
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_common.errors import UsageError
 from streamjoin_common.suggestions import did_you_mean
@@ -68,7 +68,7 @@ def _parse_param(string: str) -> tuple[str, Any]:
         return name, tuple(parse_term(term) for term in value.split(","))
     if name == "theta":
         return name, _theta_in(value)
-    if name in {"design", "forward", "order", "window_memory", "comparators"}:
+    if name in CHOICES:
         return name, value
     try:
         return name, int(value)

@@ -143,7 +143,7 @@ def verilog_around(params: DesignParams, make_top: Callable[[], Any], name: str)
     from streamjoin_hw.rtl.predicates import check_theta
 
     check_theta(params)
-    core = design_of(params).core(params)
+    core = design_of(params).core(params.array)
     # Yosys is compiled at its first start; what that gives is kept as other programs keep it.
     with cache.set_variables(XDG_CACHE_HOME=str(cache.mirror("yosys"))):
         parts = [

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin_common import contract
-from streamjoin_common.contract import INTERFACE_VERSION, DesignParams, input_word_bits
+from streamjoin_common.contract import DesignParams, input_word_bits
 from streamjoin_common.errors import MissingToolError, ToolError, UsageError
 from streamjoin_common.installed import shipped
 from streamjoin_common.storage import new_folder
@@ -60,7 +60,7 @@ def _design_script(params: DesignParams, board: str, verilog: Path) -> str:
         "board": board,
         "part": BOARDS[board].part,
         "verilog": str(verilog),
-        "version": f"{INTERFACE_VERSION}.0",
+        "version": f"{params.interface_version}.0",
         # Vivado takes an IP for changed if this is another number.
         "revision": str(int(params.digest[:7], 16)),
         "description": f"{params.digest}: {json.dumps(params.to_dict())}",

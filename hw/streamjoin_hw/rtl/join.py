@@ -9,23 +9,24 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import DesignParams, TUser
+from streamjoin_common.contract import WINDOW_BITS, DesignParams, TUser, result_layout
 from streamjoin_hw.rtl.chain.sequencer import Sequencer
 from streamjoin_hw.rtl.core_array import evicted_count
 from streamjoin_hw.rtl.designs import design_of
 from streamjoin_hw.rtl.encode import Encoder, band_layout, band_members, input_layout, time_members
 from streamjoin_hw.rtl.index.join import index_settings
 from streamjoin_hw.rtl.intake import Intake
+from streamjoin_hw.rtl.kinds.oldest import OldestFirst
+from streamjoin_hw.rtl.kinds.stage import KindStage, kind_setting
 from streamjoin_hw.rtl.split.array import setting_members
 from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of
 
 
 def output_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of an output beat: both payloads, ``user`` (``TUser``) and ``last``."""
+    """Layout of an output beat: the fields of a result, ``user`` (``TUser``) and ``last``."""
     return data.StructLayout(
         {
-            "r_payload": params.payload_bits,
-            "s_payload": params.payload_bits,
+            **{field.name: field.width for field in result_layout(params)},
             "user": TUser.BITS,
             "last": 1,
         }
@@ -58,6 +59,7 @@ class Join(Component):
     time_r, time_s : In(params.timestamp_bits), evicted : Out(count), if there are timestamps
     enable, drain, windows_written : In(1)
     window_r, window_s : In(32)
+    kind : In, if all kinds of join are decided
     drained, idle, draining, window_error, running, held, hold_cycle, starved : Out(1)
         See :class:`~streamjoin_hw.rtl.chain.sequencer.Sequencer`.
     """
@@ -82,6 +84,7 @@ class Join(Component):
     hold_cycle: Signal
     starved: Signal
     splitter_load: Signal
+    kind: Signal
 
     def __init__(self, params: DesignParams, *, by_reference: bool = False) -> None:
         self.params = params
@@ -101,6 +104,7 @@ class Join(Component):
                 "window_s": In(32),
                 **setting_members(params),
                 **index_settings(params),
+                **kind_setting(params),
                 **{name: Out(1) for name in flags},
             }
         )
@@ -108,7 +112,7 @@ class Join(Component):
     def elaborate(self, _platform: object) -> Module:
         """Connect the parts."""
         m = Module()
-        params = self.params
+        params = self.params.array
         m.submodules.encoder = encoder = Encoder(params)
         sequencer: Any = Intake(params) if params.stores_in_turn else Sequencer(params)
         array = design_of(params).array(params, by_reference=self.by_reference)
@@ -129,12 +133,15 @@ class Join(Component):
         else:
             for name in ("command", "plan", "r_entry", "s_entry"):
                 m.d.comb += getattr(array, name).eq(getattr(sequencer, name))
-        m.submodules.output = output = PipeReg(output_layout(params))
+        kinds = self._kinds(m, sequencer, array)
+        is_open = sequencer.open if kinds is None else sequencer.open & kinds.room
+        results: Any = array.results if kinds is None else kinds.o
+        m.submodules.output = output = PipeReg(output_layout(self.params))
 
         m.d.comb += [
-            encoder.i.payload.eq(self.i.p.beat),
-            encoder.i.valid.eq(self.i.valid & sequencer.open),
-            self.i.ready.eq(encoder.i.ready & sequencer.open),
+            *self._enter(encoder, kinds),
+            encoder.i.valid.eq(self.i.valid & is_open),
+            self.i.ready.eq(encoder.i.ready & is_open),
             sequencer.taken.eq(self.i.valid & self.i.ready),
             sequencer.taken_last.eq(self.i.p.last),
             self.starved.eq(self.i.ready & ~self.i.valid),
@@ -156,13 +163,49 @@ class Join(Component):
             self.idle.eq(sequencer.idle & ~output.busy),
             self.held.eq(array.held),
             sequencer.held.eq(array.held),
-            sequencer.busy.eq(array.busy),
+            sequencer.busy.eq(array.busy if kinds is None else kinds.working | kinds.busy),
         ]
 
-        star = array.results.p.star if params.design == "splitjoin" else Const(0)
-        self._give(m, output, array.results, sequencer.end, star)
+        star = results.p.star if params.design == "splitjoin" else Const(0)
+        self._give(m, output, results, sequencer.end, star)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         return m
+
+    def _kinds(self, m: Module, sequencer: Any, array: Any) -> KindStage | None:
+        """Put the stage that decides all kinds of join around the array, if there is one."""
+        if not self.params.decides_kinds:
+            return None
+        m.submodules.kinds = kinds = KindStage(self.params, array.results.p.shape())
+        results, working = array.results, array.busy
+        if self.params.orders_by_age:
+            m.submodules.oldest = oldest = OldestFirst(self.params)
+            wiring.connect(m, results, oldest.i)
+            m.d.comb += [oldest.whole.eq(array.whole), oldest.starts.eq(kinds.starts)]
+            results, working = oldest.o, working | oldest.busy
+        wiring.connect(m, results, kinds.results)
+        m.d.comb += [
+            kinds.clear.eq(sequencer.clear),
+            kinds.idle.eq(sequencer.idle),
+            kinds.kind.eq(self.kind),
+            kinds.window_r.eq(self.window_r[:WINDOW_BITS]),
+            kinds.window_s.eq(self.window_s[:WINDOW_BITS]),
+            kinds.taken.eq(self.i.valid & self.i.ready),
+            kinds.side.eq(self.i.p.beat.side),
+            kinds.payload.eq(self.i.p.beat.payload),
+            kinds.passed.eq(sequencer.o.valid & sequencer.o.ready),
+            kinds.working.eq(working),
+            kinds.draining.eq(sequencer.draining),
+        ]
+        return kinds
+
+    def _enter(self, encoder: Encoder, kinds: KindStage | None) -> list[Any]:
+        """Hand a beat to the encoder, with its row's slot for a payload if that is kept."""
+        if kinds is None:
+            return [encoder.i.payload.eq(self.i.p.beat)]
+        return [
+            encoder.i.p[name].eq(kinds.slot if name == "payload" else self.i.p.beat[name])
+            for name in encoder.i.p.shape().members
+        ]
 
     def _band(self, m: Module, idle: Signal) -> Any:
         """Return the band widths that count: with an ordered index, those of an input's begin.
@@ -195,7 +238,10 @@ class Join(Component):
         with m.Else():
             m.d.comb += [
                 beat.user[TUser.RESULT].eq(1),
-                beat.r_payload.eq(results.p.r_payload),
-                beat.s_payload.eq(results.p.s_payload),
+                *(
+                    beat[name].eq(results.p[name])
+                    for name in beat.shape().members
+                    if name not in ("user", "last")
+                ),
                 beat.user[TUser.SIDE].eq(results.p.side),
             ]

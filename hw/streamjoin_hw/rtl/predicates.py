@@ -80,7 +80,9 @@ def _own_condition(params: DesignParams, theta: Theta, r: View, s: View) -> Valu
             if term.kind is TermKind.KEY:
                 bits: Any = encoded[f"key{index}"]
                 fields[f"key{index}"] = bits.as_signed() if term.type is KeyType.INT32 else bits
-        views.append(TupleView(side, {**fields, "payload": encoded.payload}))
+        if not params.decides_kinds:  # what the tuple carries then is no payload
+            fields["payload"] = encoded.payload
+        views.append(TupleView(side, fields))
     try:
         condition = theta.function(*views)
     except ThetaError:

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import INTERFACE_VERSION, MAGIC, ORDERS, DesignParams, registers
+from streamjoin_common.contract import MAGIC, ORDERS, DesignParams, registers
 from streamjoin_hw.rtl.streams import Component, payload_of
 
 ADDRESS_BITS = 12
@@ -50,7 +50,7 @@ def constants(params: DesignParams) -> dict[str, int]:
     digest = int(params.digest, 16)
     return {
         "identity": MAGIC,
-        "version": INTERFACE_VERSION,
+        "version": params.interface_version,
         "digest_low": digest & 0xFFFFFFFF,
         "digest_high": digest >> 32,
         "cores": params.cores,

@@ -206,6 +206,8 @@ class Top(Component):
             ]
         if "interval" in settings:
             m.d.comb += design.interval.eq(file.set_interval)
+        if self.params.decides_kinds:
+            m.d.comb += design.kind.eq(file.set_kind[: len(design.kind)])
         if "masked" in settings:
             masks = [each for each in file.written if each.name.startswith("masked")]
             words = [getattr(file, f"set_{each.name}") for each in masks]

@@ -42,7 +42,7 @@ def packed(params: DesignParams, chunk: Chunk) -> npt.NDArray[np.uint8]:
 
 
 def unpacked(params: DesignParams, words: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint64]]:
-    """Read result beats, shape (results, bytes), as payloads of R and payloads of S."""
+    """Read result beats, shape (results, bytes), as columns, in the order of the layout."""
     padded = np.pad(words, ((0, 0), (0, 8)))
     columns = []
     for each in contract.result_layout(params):
@@ -68,6 +68,7 @@ class Piece(NamedTuple):
 
     ``r``, ``s`` are payloads of the results, ``users`` and ``stamps`` the ``tuser`` and the cycle
     of every beat, ``cycles`` the call's, ``taken`` counts the tuples that the run has taken.
+    ``missing`` is 1 for a result without a tuple of R, 2 for one without S, else 0.
     """
 
     r: npt.NDArray[np.uint64]
@@ -76,14 +77,16 @@ class Piece(NamedTuple):
     stamps: npt.NDArray[np.int64]
     cycles: int
     taken: int
+    missing: npt.NDArray[np.uint64]
 
 
 @dataclass
 class Outcome:
     """What one input gave.
 
-    ``pairs`` are payloads in the order of the output, ``users`` the ``tuser`` of every beat,
-    ``accepted`` and ``stamps`` the cycles of beats in and out, ``cycles`` the whole run's.
+    ``pairs`` are payloads in the order of the output, ``missing`` says which of them are none
+    (:class:`Piece`), ``users`` are the ``tuser`` of every beat, ``accepted`` and ``stamps`` the
+    cycles of beats in and out, ``cycles`` the whole run's.
     """
 
     pairs: list[tuple[int, int]]
@@ -91,6 +94,7 @@ class Outcome:
     accepted: npt.NDArray[np.int64]
     stamps: list[int]
     cycles: int
+    missing: list[int]
 
 
 class ModelError(StreamJoinError, RuntimeError):
@@ -209,9 +213,10 @@ class Model:
     def run(self, arrivals: Sequence[Arrival], **choices: Any) -> Outcome:
         """Hand in tuples and collect the results; ``choices`` are those of :meth:`feed`."""
         chunk = chunk_of(self.params, arrivals)
-        outcome = Outcome([], [], np.full(len(arrivals), -1, np.int64), [], 0)
+        outcome = Outcome([], [], np.full(len(arrivals), -1, np.int64), [], 0, [])
         for piece in self.feed(chunk, accepted=outcome.accepted, **choices):
             outcome.pairs += zip(piece.r.tolist(), piece.s.tolist(), strict=True)
+            outcome.missing += piece.missing.tolist()
             outcome.users += piece.users.tolist()
             outcome.stamps += piece.stamps.tolist()
             outcome.cycles += piece.cycles
@@ -268,10 +273,17 @@ class Model:
             status = self.library.sjm_run(self.handle, ctypes.byref(run))
             count = run.results_taken
             is_result = (users[:count] >> TUser.RESULT) & 1 == 1
-            r, s = unpacked(self.params, words[:count][is_result])
+            r, s, *flags = unpacked(self.params, words[:count][is_result])
+            missing = flags[0] | flags[1] << np.uint64(1) if flags else np.zeros_like(r)
             cycles += run.cycles
             yield Piece(
-                r, s, users[:count].copy(), stamps[:count].copy(), run.cycles, run.beats_taken
+                r,
+                s,
+                users[:count].copy(),
+                stamps[:count].copy(),
+                run.cycles,
+                run.beats_taken,
+                missing,
             )
             if status in (RunState.ENDED, RunState.BEATS_TAKEN):
                 return

@@ -5,7 +5,7 @@ quoted in handshake join, section 2.2) in the plainest way, and shares no code w
 """
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -149,6 +149,37 @@ def reference(workload: Workload) -> list[tuple[int, int]]:
                 pairs.append((r_arrival.payload, s_arrival.payload))
         windows[arrival.side].append((mine, arrival))
     return pairs
+
+
+def rows_of_kind(
+    pairs: Sequence[tuple[int, int]], of_r: Iterable[int], of_s: Iterable[int], kind: str
+) -> list[tuple[int | None, int | None]]:
+    """Return the result of a kind of join, from the pairs of the inner join and all tuples.
+
+    Parameters
+    ----------
+    pairs : sequence of (int, int)
+        Pairs, each tuple by a name of its own in its stream.
+    of_r, of_s : iterable of int
+        Names of all tuples.
+    kind : str
+        One of ``contract.JOIN_KINDS``.
+
+    Returns
+    -------
+    list of (int or None, int or None)
+    """
+    met_r, met_s = ({pair[side] for pair in pairs} for side in (0, 1))
+    rows: list[tuple[int | None, int | None]] = []
+    if kind not in ("semi", "anti"):
+        rows += pairs
+    if kind == "semi":
+        rows += [(r, None) for r in met_r]
+    if kind in ("left", "full", "anti"):
+        rows += [(r, None) for r in of_r if r not in met_r]
+    if kind in ("right", "full"):
+        rows += [(None, s) for s in of_s if s not in met_s]
+    return rows
 
 
 def own_condition(params: DesignParams, r: Arrival, s: Arrival) -> bool:

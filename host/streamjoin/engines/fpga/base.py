@@ -5,7 +5,7 @@ that is evicted before its time is an error.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,9 +17,11 @@ from streamjoin.engines.fpga.feed import Feed, OrderedFeed
 from streamjoin.engines.fpga.keys import Uint32s, design_term, program_bands, term_keys
 from streamjoin.engines.fpga.tiles import inputs_of, is_tiled
 from streamjoin.engines.job import Job
+from streamjoin.engines.kinds import Alone
 from streamjoin.errors import EngineError, UnsupportedError
 from streamjoin.metrics import Meter
 from streamjoin_common.contract import (
+    JOIN_KINDS,
     MAX_TERMS,
     DesignParams,
     ParameterError,
@@ -128,8 +130,8 @@ class FpgaEngine(Engine):
         params = self._design(job)
         return PreparedDesign(params, fpga_device.path_of(job, params, report))
 
-    def run(self, job: Job, prepared: PreparedDesign, meter: Meter) -> None:
-        """Stream the inputs through the device, one after the other."""
+    def run(self, job: Job, prepared: PreparedDesign, meter: Meter) -> Alone | None:
+        """Stream the inputs through the device; return tuples without partner if it finds them."""
         params = prepared.params
         with meter.phase("partition"):
             keys = [term_keys(term, job) for term in job.predicate.terms]
@@ -139,12 +141,16 @@ class FpgaEngine(Engine):
             if isinstance(job.window, TimeWindow):
                 for side, length_us in (("r", job.window.r_us), ("s", job.window.s_us)):
                     device.write(f"time_{side}", min(length_us, MAX_TIMESTAMP_US))
+            decides = self._decides_kind(job)
+            if params.decides_kinds:
+                device.write("kind", JOIN_KINDS.index(job.how) if decides else 0)
             ordered = self.capabilities.order != "none"
             feed = (OrderedFeed if ordered else Feed)(device, keys, job, meter)
             feed.run(list(inputs_of(job, params)))
             if isinstance(job.window, TimeWindow):
                 self._check_evicted(device)
             meter.device.update(_figures(device, feed))
+            return feed.alone if decides else None
 
     def program(self, device: Device, job: Job, keys: list[tuple[Uint32s, Uint32s]]) -> None:
         """Set what the design needs beside widths and windows, from the keys of each term."""
@@ -162,7 +168,23 @@ class FpgaEngine(Engine):
         """Return the design that the job runs on."""
         terms = tuple(design_term(term, job) for term in job.predicate.terms)
         timestamp_bits = TIMESTAMP_BITS if isinstance(job.window, TimeWindow) else 0
-        return fpga_device.design(self.name, job, self.wanted(job, terms, timestamp_bits))
+        wanted = self.wanted(job, terms, timestamp_bits)
+        if self._decides_kind(job):
+            wanted = replace(wanted, kinds="all")
+        return fpga_device.design(self.name, job, wanted)
+
+    def _decides_kind(self, job: Job) -> bool:
+        """Whether the design decides the kind of join, as the knob ``kinds`` asks for.
+
+        It does not where a tuple's partners come in several inputs, nor where values are missing,
+        which it compares like others. The first pair of a tuple, whose time a semi join gives,
+        comes first only in an order.
+        """
+        if job.knobs["kinds"] != fpga_device.DEVICE or job.how == "inner" or is_tiled(job):
+            return False
+        if job.r.missing is not None or job.s.missing is not None:
+            return False
+        return job.how != "semi" or self.capabilities.order != "none"
 
 
 def _figures(device: Device, feed: Feed) -> dict[str, Any]:

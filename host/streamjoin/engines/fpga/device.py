@@ -18,6 +18,14 @@ BACKENDS = (MODEL, PYNQ)
 
 CLOCK = Knob("clock_mhz", 100, "Clock to assume for a model.", 1, 1000)
 
+HOST, DEVICE = "host", "device"
+KINDS = Knob(
+    "kinds",
+    HOST,
+    "What finds tuples without partner: host, from the pairs, or device, under sliding windows.",
+    choices=(HOST, DEVICE),
+)
+
 NO_OVERLAY = "none"
 
 
@@ -95,6 +103,7 @@ def design(name: str, job: Job, wanted: DesignParams) -> DesignParams:
         ("terms", _kinds(held.terms), _kinds(wanted.terms)),
         ("timestamp_bits", held.timestamp_bits, wanted.timestamp_bits),
         ("theta", held.theta, None),
+        ("kinds", held.kinds, wanted.kinds if wanted.decides_kinds else held.kinds),
     )
     for what, have, need in needs:
         if have != need:

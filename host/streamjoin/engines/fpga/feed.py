@@ -13,6 +13,7 @@ from streamjoin.device.packing import pack, unpack
 from streamjoin.engines.fpga.keys import Uint32s
 from streamjoin.engines.fpga.tiles import Input, is_tiled
 from streamjoin.engines.job import Job
+from streamjoin.engines.kinds import Alone
 from streamjoin.errors import EngineError
 from streamjoin.metrics import Meter, arrival_clock_us
 from streamjoin.tuples import Int64s, arrival_positions
@@ -48,6 +49,7 @@ class Feed:
         self._device, self._keys, self._meter = device, keys, meter
         self._missing = (job.r.missing, job.s.missing)
         self._job = job
+        self._alone: tuple[list[Uint32s], list[Uint32s]] = ([], [])
         meter.latency_from = "arrival" if job.arrival == "replay" else "acceptance"
 
     def run(self, inputs: list[Input]) -> None:
@@ -57,6 +59,14 @@ class Feed:
         for each in inputs:
             self._stream(each, partial(self._progress, done, total))
             done += each.tuples
+
+    @property
+    def alone(self) -> Alone:
+        """The rows that the device gave without a partner."""
+        r_rows, s_rows = (
+            np.sort(np.concatenate([np.empty(0, dtype=np.int64), *rows])) for rows in self._alone
+        )
+        return Alone(r_rows, s_rows)
 
     def _progress(self, done: int, total: int, taken: int) -> None:
         self._meter.progress(done + taken, total)
@@ -78,10 +88,16 @@ class Feed:
         begins = outcome.accepted_cycles if beats.arrival_cycles is None else beats.arrival_cycles
         for results in batches:
             fields = unpack(result_layout(device.params), results.data)
-            r_rows, s_rows = fields["r_payload"], fields["s_payload"]
+            r_rows, s_rows, cycles = fields["r_payload"], fields["s_payload"], results.cycles
+            if device.params.decides_kinds:
+                r_missing, s_missing = fields["r_missing"] != 0, fields["s_missing"] != 0
+                self._alone[0].append(r_rows[s_missing])
+                self._alone[1].append(s_rows[r_missing])
+                met = ~(r_missing | s_missing)
+                r_rows, s_rows, cycles = r_rows[met], s_rows[met], cycles[met]
             later = np.maximum(r_beats.of(r_rows), s_beats.of(s_rows))
-            produced_us = (self.cycles + results.cycles) / per_us
-            latency_us = (results.cycles - begins[later]) / per_us
+            produced_us = (self.cycles + cycles) / per_us
+            latency_us = (cycles - begins[later]) / per_us
             valid = self._valid(r_rows, s_rows)
             self._emit(r_rows[valid], s_rows[valid], produced_us[valid], latency_us[valid])
         self.cycles += outcome.cycles

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from streamjoin.engines.base import Knob
 from streamjoin.engines.fpga.base import FpgaEngine
-from streamjoin.engines.fpga.device import CLOCK, OVERLAY
+from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY
 from streamjoin.engines.job import Job
 from streamjoin_common.contract import FORWARDS, DesignParams, Term
 
@@ -23,6 +23,7 @@ class FpgaHandshake(FpgaEngine):
             "step walks tuples through the chain, fast forwards them at once (low latency).",
             choices=FORWARDS,
         ),
+        KINDS,
         CLOCK,
         OVERLAY,
     )

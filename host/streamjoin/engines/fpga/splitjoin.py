@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.fpga.base import FpgaEngine
-from streamjoin.engines.fpga.device import CLOCK, OVERLAY
+from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY
 from streamjoin.engines.job import Job
-from streamjoin_common.contract import COMPARATORS, DesignParams, Term
+from streamjoin_common.contract import CHOICES, DesignParams, Term
 
 
 class FpgaSplitJoin(FpgaEngine):
@@ -24,8 +24,9 @@ class FpgaSplitJoin(FpgaEngine):
             "comparators",
             "own",
             "Comparators of each half of a core, or shared by both (equality, count windows).",
-            choices=COMPARATORS,
+            choices=CHOICES["comparators"],
         ),
+        KINDS,
         CLOCK,
         OVERLAY,
     )

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.fpga.base import FpgaEngine
-from streamjoin.engines.fpga.device import CLOCK, OVERLAY
+from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY
 from streamjoin.engines.job import Job
 from streamjoin_common.contract import DesignParams, Term
 
@@ -23,6 +23,7 @@ class FpgaSplitJoinHash(FpgaEngine):
         Knob("buckets", 4096, "Hash buckets of each stream, a power of two.", 2, 65536),
         Knob("ways", 8, "Tuples that a bucket names itself; older ones are linked.", 2, 16),
         Knob("lead", 64, "Tuples accepted behind one that still looks, a power of two.", 8, 4096),
+        KINDS,
         CLOCK,
         OVERLAY,
     )

@@ -6,7 +6,7 @@ from typing import ClassVar
 from streamjoin.device.base import Device
 from streamjoin.engines.base import Capabilities, Knob
 from streamjoin.engines.fpga.base import FpgaEngine
-from streamjoin.engines.fpga.device import CLOCK, OVERLAY
+from streamjoin.engines.fpga.device import CLOCK, KINDS, OVERLAY
 from streamjoin.engines.fpga.keys import Uint32s
 from streamjoin.engines.job import Job
 from streamjoin_common.contract import (
@@ -32,6 +32,7 @@ class FpgaSplitJoinIndex(FpgaEngine):
         Knob("lanes", 16, "Stored tuples compared in one cycle, a multiple of ways.", 2, 64),
         Knob("buckets", 2048, "Buckets of each stream, a power of two.", 4, 65536),
         Knob("ways", 2, "Buckets read in one cycle: 2, 4 or 8.", 2, 8),
+        KINDS,
         CLOCK,
         OVERLAY,
     )

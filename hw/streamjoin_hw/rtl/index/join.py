@@ -25,7 +25,7 @@ from streamjoin_hw.rtl.index.layouts import (
     stored_layouts,
     word_bits,
 )
-from streamjoin_hw.rtl.index.merge import InOrder
+from streamjoin_hw.rtl.index.merge import InOrder, whole_member
 from streamjoin_hw.rtl.index.side import Side, queue_tuples
 from streamjoin_hw.rtl.index.splitters import Splitters, row_layout, search_cycles
 from streamjoin_hw.rtl.intake import ordered_layout
@@ -71,6 +71,7 @@ def index_members(params: DesignParams) -> dict[str, wiring.Member]:
         "results": Out(stream.Signature(result_layout(params))),
         **index_settings(params),
         **gathered_members(params),
+        **whole_member(params),
     }
 
 
@@ -96,6 +97,8 @@ class IndexJoin(Component):
         Something is inside; from a register.
     evicted : Out(count), if there are timestamps
         Tuples that left by count before their time, in the last cycle.
+    whole : Out(1), if the order is inner
+        As of :class:`~streamjoin_hw.rtl.index.merge.InOrder`.
 
     The other members are those of :func:`index_settings`.
     """
@@ -115,6 +118,7 @@ class IndexJoin(Component):
     held: Signal
     busy: Signal
     evicted: Signal
+    whole: Signal
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
@@ -157,6 +161,8 @@ class IndexJoin(Component):
         m.d.sync += self.busy.eq(takes | is_waiting | r.busy | s.busy | in_order.busy)
         if params.timestamp_bits:
             m.d.comb += self.evicted.eq(r.evicted + s.evicted)
+        if whole_member(params):
+            m.d.comb += self.whole.eq(in_order.whole)
         return m
 
     def _admit(self, m: Module, sides: list[Side]) -> Signal:

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
 from streamjoin_hw.rtl.index.layouts import NUMBER_BITS, found_layout
 from streamjoin_hw.rtl.matching import Serialiser
-from streamjoin_hw.rtl.streams import Component, PipeReg, View, result_layout
+from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of, result_layout
 
 LEAD = 1 << NUMBER_BITS - 2
 """Arrivals by which an index may be ahead of what waits in front of the output."""
@@ -16,6 +16,11 @@ LEAD = 1 << NUMBER_BITS - 2
 def is_before(one: Value, other: Value) -> Value:
     """Return whether a number is before another, if they are less than half of all apart."""
     return (one - other)[NUMBER_BITS - 1]
+
+
+def whole_member(params: DesignParams) -> dict[str, wiring.Member]:
+    """Return the port ``whole``, none where results are not ordered any further."""
+    return {"whole": Out(1)} if params.order == "inner" else {}
 
 
 class InOrder(Component):
@@ -39,6 +44,8 @@ class InOrder(Component):
     results : Out(stream.Signature(result_layout(params)))
     busy : Out(1)
         A result is inside.
+    whole : Out(1), if the order is inner
+        The results of the arrival whose word was taken last have all been taken.
     """
 
     is_found: Signal
@@ -49,6 +56,7 @@ class InOrder(Component):
     far: Signal
     results: stream.Interface
     busy: Signal
+    whole: Signal
 
     def __init__(self, params: DesignParams) -> None:
         self.params = params
@@ -63,6 +71,7 @@ class InOrder(Component):
                 "far": Out(2),
                 "results": Out(stream.Signature(result_layout(params))),
                 "busy": Out(1),
+                **whole_member(params),
             }
         )
 
@@ -105,4 +114,17 @@ class InOrder(Component):
             self.take[SIDE_S].eq(serialiser.word_taken & ~is_r),
             self.busy.eq(serialiser.busy | output.busy),
         ]
+        if whole_member(self.params):
+            last, its_side = payload_of(NUMBER_BITS), payload_of(1)
+            with m.If(serialiser.word_valid & serialiser.word_taken):
+                m.d.sync += [last.eq(one.number), its_side.eq(~is_r)]
+            follows = [
+                Mux(
+                    self.is_found[side],
+                    self.found[side].number == last,
+                    ~is_before(last, self.passed[side]),
+                )
+                for side in (SIDE_R, SIDE_S)
+            ]
+            m.d.comb += self.whole.eq(~self.busy & ~Mux(its_side, follows[1], follows[0]))
         return m

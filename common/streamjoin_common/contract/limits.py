@@ -1,0 +1,62 @@
+"""What design parameters are chosen from: names and limits."""
+
+from typing import TypeGuard
+
+OLDER_INTERFACE_VERSION = 2
+"""That of designs which have none of the newest layouts and registers."""
+
+HOLD_WORDS = 8
+"""Words that must be free in a core's result FIFO for it not to ask for a hold.
+
+After the write that leaves fewer free, the level shows it (1 cycle), ``hold`` is registered (1),
+ORed over the cores (1 for each level of 32, at most 2), and the next scan command is withheld;
+the commands of these cycles, and the three words between command and FIFO (the core's register,
+memory, mask), still arrive: at most 7 words, where ``HOLD_WORDS - 1`` = 7 are free.
+"""
+
+KEY_BITS = 32
+"""Bits of a key column."""
+
+MIN_PAYLOAD_BITS = 8
+"""Minimum bits of payload."""
+
+MAX_TERMS = 4
+"""Maximum terms of a predicate."""
+
+WINDOW_BITS = 24
+"""Bits of a count window's length in tuples."""
+
+DESIGNS = ("handshake", "splitjoin", "splitjoin-hash", "splitjoin-index")
+FORWARDS = ("step", "fast")
+ORDERS = ("none", "outer", "inner")
+MEMORIES = ("auto", "registers", "lutram", "bram")
+COMPARATORS = ("own", "shared")
+KIND_CHOICES = ("inner", "all")
+JOIN_KINDS = ("inner", "left", "right", "full", "semi", "anti")
+"""Kinds of join by the number that a register has for each."""
+
+CHOICES = {
+    "design": DESIGNS,
+    "forward": FORWARDS,
+    "order": ORDERS,
+    "window_memory": MEMORIES,
+    "comparators": COMPARATORS,
+    "kinds": KIND_CHOICES,
+}
+"""What each parameter is one of that is a name."""
+
+SWEPT_ROWS = 32
+"""Rows that are looked at together when it is decided which of them had no partner."""
+
+MIN_SPARE_ROWS = 64
+"""Minimum rows that are kept of each stream beyond its window where all kinds are decided."""
+
+
+def is_count(value: object, minimum: int, maximum: int) -> TypeGuard[int]:
+    """Return whether a value is an integer within limits, both included."""
+    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
+
+
+def is_power(value: object, minimum: int, maximum: int) -> bool:
+    """Return whether a value is a power of two within limits, both included."""
+    return is_count(value, minimum, maximum) and value & (value - 1) == 0
