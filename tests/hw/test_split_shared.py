@@ -203,7 +203,7 @@ def test_an_emitter_gives_each_batch_its_payloads_while_the_next_is_collected() 
 
 
 def test_queues_give_every_core_every_tuple_and_let_one_be_ahead() -> None:
-    tree = QueuedTree(data.StructLayout({"number": 8}), 5, 2)
+    tree = QueuedTree(data.StructLayout({"number": 8}), 5, 2, QUEUED_TUPLES)
     count = 2 * QUEUED_TUPLES
 
     async def testbench(ctx: Any) -> None:
