@@ -145,8 +145,8 @@ SHARED_MUTATIONS = {
     "shared-queue-served-twice": Mutation(
         Fault(
             "rtl.split.trees",
-            "queue.w_en.eq(head.valid & room)",
-            "queue.w_en.eq(head.valid)",
+            "entry.valid.eq(head.valid & room)",
+            "entry.valid.eq(head.valid)",
             "a tuple enters a queue again while another one is full",
         ),
         QUEUES,
@@ -155,8 +155,8 @@ SHARED_MUTATIONS = {
     "shared-queue-not-busy": Mutation(
         Fault(
             "rtl.split.trees",
-            "busy.append(queue.r_rdy)",
-            "busy.append(queue.r_rdy & 0)",
+            "busy.append(end.valid)",
+            "busy.append(end.valid & 0)",
             "a tuple that waits for its core is forgotten",
         ),
         QUEUES,
