@@ -222,7 +222,8 @@ class Emitter(Component):
         """Ask for another pass for the next probe of a batch whose probes are served alone."""
         with m.If(finished):
             m.d.sync += self.alone.eq(0)
-        m.d.comb += self.again.eq(given & ~finished & self.alone)
+        # Given late, when the output is taken; the pass begins a cycle later.
+        m.d.sync += self.again.eq(given & ~finished & self.alone)
 
     def _starve(self, m: Module, waits: Value, list_ports: Any) -> None:
         """Serve a probe alone where the list cannot hold its batch.

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.split.layouts import row_bits, token_layout
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
-from streamjoin_hw.rtl.trees import MergeTree, tree_levels
+from streamjoin_hw.rtl.trees import MergeTree, lowest, tree_levels
 
 
 class Fork(Component):
@@ -288,8 +288,7 @@ class StarMerger(Component):
         later, behind = Signal(self.inputs), Signal(self.inputs)
         grant = Signal(self.inputs)
         m.d.comb += behind.eq(results & later)
-        candidates = Mux(behind.any(), behind, results)[: self.inputs]
-        m.d.comb += grant.eq(candidates & (~candidates + 1)[: self.inputs])
+        m.d.comb += grant.eq(Mux(behind.any(), lowest(behind), lowest(results)))
         if self.params.order == "inner":
             with m.If(self.control.inner):
                 m.d.comb += grant.eq(0)
