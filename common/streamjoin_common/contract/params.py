@@ -30,18 +30,15 @@ def _is_power(value: object, minimum: int, maximum: int) -> bool:
     return is_count(value, minimum, maximum) and value & (value - 1) == 0
 
 
-HOLD_WORDS = 9
+HOLD_WORDS = 8
 """Words that must be free in a core's result FIFO for it not to ask for a hold.
 
 After the write that leaves fewer free, the level shows it (1 cycle), ``hold`` is registered (1),
-ORed over the cores (1 for each level of 32, at most 2), and the next word of a scan is withheld, a
-step a cycle later; the commands of these cycles, and the three words between command and FIFO
-(the core's register, memory, mask), still arrive: at most 8 words, where ``HOLD_WORDS - 1`` = 8
-are free.
+ORed over the cores (1 for each level of 32, at most 2), and the next scan command is withheld;
+the commands of these cycles, and the three words between command and FIFO (the core's register,
+memory, mask), still arrive: at most 7 words, where ``HOLD_WORDS - 1`` = 7 are free. In lock step
+one more is free, as a step that begins a scan is withheld a cycle later.
 """
-
-MIN_FIFO_WORDS = 16
-"""Words of the smallest result FIFO: as many as a LUT RAM has, and half of them may be in use."""
 
 KEY_BITS = 32
 """Bits of a key column."""
@@ -85,7 +82,7 @@ class DesignParams:
         Inputs of one merger of a collection tree, outputs of one node of a distribution tree, 2
         to 16.
     result_fifo_words : int
-        Depth of each core's result FIFO in scan words, 16 to 4096.
+        Depth of each core's result FIFO in scan words, 16 (twice ``HOLD_WORDS``) to 4096.
     forward : str
         How tuples pass a chain: ``"step"``, they walk through it in lock step, or ``"fast"``, they
         are forwarded along it at once and each is stored in one core.
@@ -131,7 +128,7 @@ class DesignParams:
     terms: tuple[Term, ...] = (Term(TermKind.EQUI, KeyType.INT32),)
     payload_bits: int = 32
     merge_arity: int = 4
-    result_fifo_words: int = MIN_FIFO_WORDS
+    result_fifo_words: int = 2 * HOLD_WORDS
     forward: str = "step"
     probes: int = 1
     order: str = "none"
@@ -178,9 +175,9 @@ class DesignParams:
             self.merge_arity,
         )
         require(
-            is_count(self.result_fifo_words, MIN_FIFO_WORDS, 4096),
+            is_count(self.result_fifo_words, 2 * HOLD_WORDS, 4096),
             "result_fifo_words",
-            f"an integer from {MIN_FIFO_WORDS} to 4096",
+            f"an integer from {2 * HOLD_WORDS} to 4096",
             self.result_fifo_words,
         )
         require(is_count(self.probes, 1, 16), "probes", "an integer from 1 to 16", self.probes)
