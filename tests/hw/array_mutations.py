@@ -118,7 +118,7 @@ ARRAY_MUTATIONS = {
     "hold-late": Mutation(
         Fault(
             "rtl.matching",
-            "params.result_fifo_words - HOLD_WORDS",
+            "params.result_fifo_words - free",
             "params.result_fifo_words - 1",
             "a core asks to hold when there is no room for what is on its way",
         ),

@@ -65,7 +65,7 @@ INDEX_SIDE_MUTATIONS = {
     "passed-before-it-is-shown": Mutation(
         Fault(
             "rtl.index.compare",
-            "PASSED_CYCLES = 3",
+            "PASSED_CYCLES = 4",
             "PASSED_CYCLES = 1",
             "an index has passed an arrival whose matches are on their way to the FIFO",
         ),
@@ -155,8 +155,8 @@ INDEX_SIDE_MUTATIONS = {
     "end-of-the-interval-left-out": Mutation(
         Fault(
             "rtl.index.compare",
-            "(code <= self.asks.high)",
-            "(code < self.asks.high)",
+            "(code <= asks.high)",
+            "(code < asks.high)",
             "R does not meet S at the upper end of its interval",
         ),
         "test_index.py::test_widths_and_splitters_hold_for_a_whole_input",

@@ -109,12 +109,22 @@ PORT_MUTATIONS = {
     "read-of-nothing-succeeds": Mutation(
         Fault(
             "rtl.registers",
-            "self.rresp.eq(SLVERR), self.rdata.eq(0)",
-            "self.rresp.eq(OKAY), self.rdata.eq(0)",
+            "self.rresp.eq(Mux(is_known, OKAY, SLVERR))",
+            "self.rresp.eq(OKAY)",
             "a read of an offset without a register is answered without an error",
         ),
         ERRORS,
         "assert (0, 0) == (0, 2)",
+    ),
+    "read-of-another-page-succeeds": Mutation(
+        Fault(
+            "rtl.registers",
+            "is_mine = address[PAGE_BITS:] == page",
+            "is_mine = Const(1)",
+            "a read is answered by the registers of all pages at once",
+        ),
+        ERRORS,
+        "assert",
     ),
     "write-of-nothing-succeeds": Mutation(
         Fault(

@@ -202,8 +202,9 @@ def test_an_emitter_gives_each_batch_its_payloads_while_the_next_is_collected() 
     simulate(emitter, testbench)
 
 
-def test_queues_give_every_core_every_tuple_and_let_one_be_ahead() -> None:
-    tree = QueuedTree(data.StructLayout({"number": 8}), 5, 2)
+@pytest.mark.parametrize("tuples", [2, QUEUED_TUPLES])
+def test_queues_give_every_core_every_tuple_and_let_one_be_ahead(tuples: int) -> None:
+    tree = QueuedTree(data.StructLayout({"number": 8}), 5, 2, tuples)
     count = 2 * QUEUED_TUPLES
 
     async def testbench(ctx: Any) -> None:
@@ -223,7 +224,7 @@ def test_queues_give_every_core_every_tuple_and_let_one_be_ahead() -> None:
                     given[k].append(ctx.get(each.p.number))
             sent += ctx.get(tree.i.valid & tree.i.ready)
             if cycle == 2 * count:
-                assert len(given[0]) >= QUEUED_TUPLES, "a core waits for another"
+                assert len(given[0]) >= tuples, "a core waits for another"
             waits = waits + 1 if len(given[1]) < sent else 0
             assert waits < 4 or ctx.get(tree.busy), "idle although tuples wait"
             await ctx.tick()

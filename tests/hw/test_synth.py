@@ -277,20 +277,22 @@ def test_the_preset_of_a_board_fits_its_part(preset: str) -> None:
     assert recorded["resources"]["ramb18"]["share"] <= 0.9
 
 
-def test_the_documented_clocks_of_the_chain_are_those_of_its_records() -> None:
+@pytest.mark.parametrize(("folder", "design"), [("chain", "handshake"), ("splitjoin", "splitjoin")])
+def test_the_documented_clocks_are_those_of_the_records(folder: str, design: str) -> None:
     """By the records of longer runs, which ``hw scale --out`` with their folder shows."""
     page = (STORED.parents[1] / "docs" / "decisions" / "0016-open-synthesis.md").read_text()
-    files = sorted((STORED.parent / "scale" / "chain").glob("cores-*.json"))
+    files = sorted((STORED.parent / "scale" / folder).glob("cores-*.json"))
     records = [json.loads(file.read_text()) for file in files]
     for recorded in records:
-        params = DesignParams(cores=recorded["params"]["cores"], segment_tuples=16)
+        cores = recorded["params"]["cores"]
+        params = DesignParams(design=design, cores=cores, segment_tuples=16)
         assert recorded["digest"] == params.digest, "the parameters have changed: run hw scale anew"
     studied = scale.points(records)
     assert studied[0].cores == 4
     for point in studied:
         clocks = [f"{hz / 1e6:.1f}" for hz in point.clocks_hz]
         median = f"{point.median['clock']['hz'] / 1e6:.1f} MHz"
-        assert f"| {point.cores} | {median} | {', '.join(clocks)} |" in page
+        assert f"| {folder} | {point.cores} | {median} | {', '.join(clocks)} |" in page
 
 
 def test_the_top_level_for_boards_is_the_design_and_what_packs_its_words(tmp_path: Path) -> None:

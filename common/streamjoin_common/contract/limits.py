@@ -11,7 +11,8 @@ HOLD_WORDS = 8
 After the write that leaves fewer free, the level shows it (1 cycle), ``hold`` is registered (1),
 ORed over the cores (1 for each level of 32, at most 2), and the next scan command is withheld;
 the commands of these cycles, and the three words between command and FIFO (the core's register,
-memory, mask), still arrive: at most 7 words, where ``HOLD_WORDS - 1`` = 7 are free.
+memory, mask), still arrive: at most 7 words, where ``HOLD_WORDS - 1`` = 7 are free. In lock step
+one more is free, as a step that begins a scan is withheld a cycle later.
 """
 
 KEY_BITS = 32

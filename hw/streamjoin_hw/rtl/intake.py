@@ -32,7 +32,7 @@ class Intake(Component):
     i : In(stream.Signature(arrival_layout(params)))
         Encoded tuples.
     o : Out(stream.Signature(ordered_layout(params)))
-        The same in the same cycle, ``ready`` and ``valid`` passed through while an input runs.
+        The same in the same cycle, ``ready`` and ``valid`` passed through.
     clear : Out(1)
         Empty all cores; 1 in one cycle before the first tuple of every input.
 
@@ -105,6 +105,9 @@ class Intake(Component):
         m.d.comb += [
             *(self.o.p[name].eq(self.i.p[name]) for name in arrival_layout(self.params).members),
             self.o.p.full.eq(Mux(is_s, full[1], full[0])),
+            # No tuple is offered before the input runs, and none after its last.
+            self.o.valid.eq(self.i.valid),
+            self.i.ready.eq(self.o.ready),
             self.hold_cycle.eq(self.held & self.running),
         ]
         for which in (0, 1):
@@ -148,8 +151,6 @@ class Intake(Component):
             m.d.comb += [
                 self.running.eq(1),
                 self.open.eq(self.enable & ~w.ending & ~self.drain),
-                self.i.ready.eq(self.o.ready),
-                self.o.valid.eq(self.i.valid),
             ]
             with m.If((w.ending | self.drain) & (w.in_flight == 0)):
                 m.next = "FLUSH"

@@ -123,7 +123,8 @@ class Matcher(Component):
     results : Out(stream.Signature(result_layout(params)))
         ``side`` is that of the probing tuple.
     hold : Out(1)
-        Fewer than ``HOLD_WORDS`` words of the result FIFO are free; from a register.
+        Fewer than ``HOLD_WORDS`` words of the result FIFO are free, one more in lock step; from a
+        register.
     busy : Out(1)
         A result, or a word that may hold one, is inside; from a register.
     """
@@ -204,9 +205,11 @@ class Matcher(Component):
         wiring.connect(m, serialiser.results, output.i)
         wiring.connect(m, output.o, wiring.flipped(self.results))
         scanned = Signal()
+        # In lock step a step is withheld a cycle later than a word of a scan.
+        free = HOLD_WORDS if params.stores_in_turn else HOLD_WORDS + 1
         m.d.sync += [
             scanned.eq(self.scan),
-            self.hold.eq(queue.w_level > params.result_fifo_words - HOLD_WORDS),
+            self.hold.eq(queue.w_level > params.result_fifo_words - free),
             self.busy.eq(
                 self.scan
                 | scanned

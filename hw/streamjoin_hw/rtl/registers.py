@@ -3,15 +3,18 @@
 No offset is written here: decode, reset values and access all follow the contract's list.
 """
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from streamjoin_common.contract import MAGIC, ORDERS, DesignParams, registers
-from streamjoin_hw.rtl.streams import Component, payload_of
+from streamjoin_common.contract import MAGIC, ORDERS, DesignParams, Register, registers
+from streamjoin_hw.rtl.streams import Component, one_of, payload_of
 
 ADDRESS_BITS = 12
 """The slave fills one page of 4 KiB."""
+
+PAGE_BITS = 5
+"""Bits of an address within a page; a read chooses one of its eight registers, then the page."""
 
 OKAY, SLVERR = 0, 2
 """AXI responses."""
@@ -87,10 +90,10 @@ def axi_lite_members() -> dict[str, wiring.Member]:
 class RegisterFile(Component):
     """Registers of a design behind AXI4-Lite.
 
-    One read and one write at a time, each answered at the earliest two cycles after its address.
-    ``wstrb`` selects the bytes that are written; the two lowest address bits count for nothing.
-    An offset that the contract does not name is answered with SLVERR, and so is a write to a
-    read-only register; such a write does nothing.
+    One read and one write at a time; a read is answered at the earliest three cycles after its
+    address, a write two. ``wstrb`` selects the bytes that are written; the two lowest address bits
+    count for nothing. An offset that the contract does not name is answered with SLVERR, and so is
+    a write to a read-only register; such a write does nothing.
 
     Parameters
     ----------
@@ -193,25 +196,44 @@ class RegisterFile(Component):
         return m
 
     def _build_read(self, m: Module) -> None:
-        asked, address = Signal(), payload_of(ADDRESS_BITS)
+        """Read in two cycles: a word of every page, then the page."""
+        asked, chosen, address = Signal(), Signal(), payload_of(ADDRESS_BITS)
         # The two halves of the cycle counter are read as one number: low first.
         high = Signal(32)
         m.d.comb += self.arready.eq(~asked)
         with m.If(self.arvalid & self.arready):
             m.d.sync += [asked.eq(1), address.eq(self.araddr)]
-        with m.If(asked & ~self.rvalid):
-            m.d.sync += [self.rvalid.eq(1), self.rresp.eq(SLVERR), self.rdata.eq(0)]
-            with m.Switch(address[2:]):
-                for each in self.map:
-                    with m.Case(each.offset >> 2):
-                        m.d.sync += [
-                            self.rdata.eq(self._value(each.name, high)),
-                            self.rresp.eq(OKAY),
-                        ]
-                        if each.name == "cycles_low":
-                            m.d.sync += high.eq(self.get_cycles_high)
+        pages: dict[int, list[Register]] = {}
+        for each in self.map:
+            pages.setdefault(each.offset >> PAGE_BITS, []).append(each)
+        choices = []
+        for page, its_registers in pages.items():
+            is_named, value = payload_of(1, name=f"named{page}"), payload_of(32, name=f"page{page}")
+            choices.append((is_named, value))
+            with m.If(asked & ~chosen):
+                m.d.sync += is_named.eq(0)
+                with m.Switch(address[2:PAGE_BITS]):
+                    for each in its_registers:
+                        with m.Case((each.offset >> 2) % (1 << PAGE_BITS - 2)):
+                            is_mine = address[PAGE_BITS:] == page
+                            m.d.sync += [
+                                is_named.eq(is_mine),
+                                value.eq(self._value(each.name, high)),
+                            ]
+                            if each.name == "cycles_low":
+                                with m.If(is_mine):
+                                    m.d.sync += high.eq(self.get_cycles_high)
+        with m.If(asked):
+            m.d.sync += chosen.eq(1)
+        with m.If(chosen & ~self.rvalid):
+            is_known = Cat(is_named for is_named, _ in choices).any()
+            m.d.sync += [
+                self.rvalid.eq(1),
+                self.rresp.eq(Mux(is_known, OKAY, SLVERR)),
+                self.rdata.eq(one_of(choices)),
+            ]
         with m.If(self.rvalid & self.rready):
-            m.d.sync += [self.rvalid.eq(0), asked.eq(0)]
+            m.d.sync += [self.rvalid.eq(0), asked.eq(0), chosen.eq(0)]
 
     def _build_write(self, m: Module) -> None:
         has_address, has_data = Signal(), Signal()

@@ -110,7 +110,7 @@ class Core(Component):
     results : Out(stream.Signature(result_layout(params)))
         ``side`` is that of the tuple that probed: the one whose step made the pair meet.
     hold : Out(1)
-        Fewer than ``HOLD_WORDS`` words of the result FIFO are free; from a register.
+        Fewer than ``HOLD_WORDS + 1`` words of the result FIFO are free; from a register.
     busy : Out(1)
         A result, or a word that may hold one, is inside; from a register.
     evicted : Out(1), if there are timestamps

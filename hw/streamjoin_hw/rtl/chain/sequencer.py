@@ -48,7 +48,7 @@ class Sequencer(Component):
     Members
     -------
     i : In(stream.Signature(arrival_layout(params)))
-        Encoded tuples; ``ready`` is driven by registers.
+        Encoded tuples; ``ready`` is a register.
     taken, taken_last : In(1)
         A beat enters the ingress in this cycle; it ends the input.
     open : Out(1)
@@ -127,6 +127,8 @@ class Sequencer(Component):
             planner.window_s.eq(self.window_s),
             self.plan.eq(planner.plan),
             w.stale.eq(w.written | self.windows_written),
+            # No tuple is offered before the input runs, and none after its last.
+            self.i.ready.eq(w.steppable),
             w.arrives.eq(self.i.valid & self.i.ready),
             self.hold_cycle.eq(self.held & self.running),
             self.end.valid.eq(w.due),
@@ -172,7 +174,6 @@ class Sequencer(Component):
             m.d.comb += [
                 self.running.eq(1),
                 self.open.eq(self.enable & ~w.ending & ~self.drain),
-                self.i.ready.eq(w.steppable),
             ]
             m.d.sync += w.bubbles.eq(planner.window)
             with m.If(w.all_in & w.steppable):
@@ -215,7 +216,7 @@ class Sequencer(Component):
 
     def _schedule(self, m: Module, planner: Planner, w: "_Wires") -> None:
         """Build the scan counter and the registers of command and entering tuple."""
-        scanning, just_stepped = Signal(), Signal()
+        scanning = Signal()
         next_word, last_word = (
             payload_of(word_bits(self.params), name=name) for name in ("next_word", "last_word")
         )
@@ -228,15 +229,17 @@ class Sequencer(Component):
             self.command.eq(command),
             self.r_entry.eq(r_entry),
             self.s_entry.eq(s_entry),
-            w.steppable.eq(~self.held & ~scanning & ~just_stepped),
             step_r.eq(w.push_bubble | (w.arrives & (self.i.p.side == SIDE_R))),
             step_s.eq(w.arrives & (self.i.p.side == SIDE_S)),
         ]
         more = scanning & ~self.held
         opposite = Mux(step_s, planner.last_word_r, planner.last_word_s)
         step = step_r | step_s
+        # Known a cycle ahead, so that whoever offers a tuple sees a register. A hold counts a cycle
+        # later for it.
+        ends = next_word == last_word
         m.d.sync += [
-            just_stepped.eq(step),
+            w.steppable.eq(~self.held & ~step & (~scanning | ends)),
             command.step_r.eq(step_r),
             command.step_s.eq(step_s),
             command.scan.eq(step | more),
@@ -250,7 +253,7 @@ class Sequencer(Component):
                 scanning.eq(opposite != 0),
             ]
         with m.Elif(more):
-            m.d.sync += [next_word.eq(next_word + 1), scanning.eq(next_word != last_word)]
+            m.d.sync += [next_word.eq(next_word + 1), scanning.eq(~ends)]
         body = self.i.p.body
         if self.params.timestamp_bits:
             r_body = data.View(r_layout(self.params), body[: r_layout(self.params).size])
@@ -284,6 +287,7 @@ class _Wires:
         self.seen_r = Signal()
         self.seen_s = Signal()
         self.bubbles = Signal(WINDOW_BITS)
+        # A step may be commanded: from a register.
         self.steppable = Signal()
         self.push_bubble = Signal()
         self.clear = Signal()

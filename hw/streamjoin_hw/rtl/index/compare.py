@@ -16,11 +16,11 @@ from streamjoin_hw.rtl.index.layouts import (
     stored_layouts,
 )
 from streamjoin_hw.rtl.predicates import matches
-from streamjoin_hw.rtl.streams import Component, View, registers_of
+from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 
-PASSED_CYCLES = 3
+PASSED_CYCLES = 4
 """Cycles from the one after a scan until what it found has arrived at the end of the FIFO, if
-nothing is before it: compared, put into the FIFO, shown."""
+nothing is before it: registered behind the memories, compared, put into the FIFO, shown."""
 
 
 class Comparers(Component):
@@ -82,17 +82,25 @@ class Comparers(Component):
     def elaborate(self, _platform: object) -> Module:
         """Build the comparators and the FIFO."""
         m = Module()
-        params, scanned = self.params, Signal()
+        params, scanned, read = self.params, Signal(), Signal()
         met = registers_of(found_layout(params), "mask", name="met")
+        # A block RAM takes half a cycle at 100 MHz: what it gives is registered, then compared.
+        asks, number = payload_of(self.asks.shape()), payload_of(NUMBER_BITS)
+        tuples, live = payload_of(self.tuples.shape()), payload_of(params.lanes)
         m.d.sync += [
             scanned.eq(self.scan),
-            met.number.eq(self.number),
-            met.probe.eq(self.asks.payload),
+            read.eq(scanned),
+            tuples.eq(self.tuples),
+            live.eq(self.live),
+            asks.eq(self.asks),
+            number.eq(self.number),
+            met.number.eq(number),
+            met.probe.eq(asks.payload),
         ]
         for lane in range(params.lanes):
-            each = self.tuples[lane]
+            each = tuples[lane]
             m.d.sync += [
-                met.mask[lane].eq(scanned & self.live[lane] & self._matches(each)),
+                met.mask[lane].eq(read & live[lane] & self._matches(each, asks)),
                 met.payloads[lane].eq(each.payload),
             ]
         m.submodules.queue = queue = SyncFIFOBuffered(
@@ -104,19 +112,19 @@ class Comparers(Component):
             queue.r_en.eq(self.take),
             self.is_found.eq(queue.r_rdy),
             self.found.eq(queue.r_data),
-            self.busy.eq(scanned | queue.w_en | (queue.w_level != 0)),
+            self.busy.eq(scanned | read | queue.w_en | (queue.w_level != 0)),
             Assert(~queue.w_en | queue.w_rdy, "a result FIFO overflowed"),
         ]
         m.d.sync += self.hold.eq(queue.w_level > params.result_fifo_words - HOLD_WORDS)
         return m
 
-    def _matches(self, stored: Any) -> Any:
+    def _matches(self, stored: Any, asks: Any) -> Any:
         """Compare a stored tuple with the arrival."""
         params, term = self.params, own_interval(self.params)
         if self.side == SIDE_R:
-            return matches(params, stored, self.asks)
-        hit = matches(params, self.asks, stored, but=term)
+            return matches(params, stored, asks)
+        hit = matches(params, asks, stored, but=term)
         if term is None:
             return hit
         code = stored[f"code{term}"]
-        return hit & (self.asks.low <= code) & (code <= self.asks.high)
+        return hit & (asks.low <= code) & (code <= asks.high)

@@ -20,8 +20,8 @@ from streamjoin_hw.rtl.split.layouts import row_bits, token_layout
 from streamjoin_hw.rtl.split.queue import Queue, queue_places
 from streamjoin_hw.rtl.split.shared_core import SharedCore
 from streamjoin_hw.rtl.split.trees import (
+    QUEUED_TUPLES,
     CollectionTree,
-    DistributionTree,
     QueuedTree,
     control_layout,
 )
@@ -98,9 +98,10 @@ class SplitArray(Component):
         """Put the cores between the trees."""
         m = Module()
         params = self.params
-        spread = QueuedTree if params.has_shared_comparators else DistributionTree
+        queued = QUEUED_TUPLES if params.has_shared_comparators else 2
         left, right = (
-            spread(ordered_layout(params), params.cores, params.merge_arity) for _ in range(2)
+            QueuedTree(ordered_layout(params), params.cores, params.merge_arity, queued)
+            for _ in range(2)
         )
         m.submodules.left_spread, m.submodules.right_spread = left, right
         m.submodules.r_tree = r_tree = CollectionTree(params)

@@ -53,7 +53,7 @@ class Emitter(Component):
     hit : In(hit_layout(params)), push : In(1)
         A word for the list.
     nearly_full : Out(1)
-        Do not scan on: fewer than :data:`IN_FLIGHT` words are free.
+        Do not scan on: fewer than :data:`IN_FLIGHT` words are free; from a register.
     settled : In(1)
         There are words still to be read, and nothing is on its way to the list.
     ready_batch : In(1), count : In, payloads : In
@@ -222,7 +222,8 @@ class Emitter(Component):
         """Ask for another pass for the next probe of a batch whose probes are served alone."""
         with m.If(finished):
             m.d.sync += self.alone.eq(0)
-        m.d.comb += self.again.eq(given & ~finished & self.alone)
+        # Given late, when the output is taken; the pass begins a cycle later.
+        m.d.sync += self.again.eq(given & ~finished & self.alone)
 
     def _starve(self, m: Module, waits: Value, list_ports: Any) -> None:
         """Serve a probe alone where the list cannot hold its batch.
@@ -289,9 +290,9 @@ class Emitter(Component):
             read.addr.eq(here),
             empty.eq(unseen == 0),
             ports["held"].eq(level != 0),
-            self.nearly_full.eq(level > depth - IN_FLIGHT),
             Assert(~self.push | (level != depth), "a list of matches overflowed"),
         ]
+        m.d.sync += self.nearly_full.eq(level > depth - IN_FLIGHT)
         with m.If(self.push):
             m.d.sync += end.eq(after(end))
         frees = ports["look"] & ~many

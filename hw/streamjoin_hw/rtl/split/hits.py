@@ -6,8 +6,9 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.split.layouts import ring_words, row_member
 from streamjoin_hw.rtl.split.subwindow import word_bits
 
-IN_FLIGHT = 4
-"""Maximum words that still arrive after ``nearly_full`` rises."""
+IN_FLIGHT = 5
+"""Words of a list that are free until ``nearly_full`` rises: one arrives before its register shows
+it, three are between read and list, so that one stays free."""
 
 
 def hit_layout(params: DesignParams) -> data.StructLayout:

@@ -146,22 +146,28 @@ class SubWindow(Component):
             m.d.comb += moves.eq(self.begin & self.expire & (ahead == 0))
             with m.If(self.begin & self.expire & (ahead != 0)):
                 m.d.sync += ahead.eq(ahead - 1)
+        # A pass that begins with the change looks at both tuples; that it begins is decided late.
+        enters, expires = stores, moves
+        if not params.has_shared_comparators:
+            enters, expires = self.store, self.expire
+            if params.timestamp_bits:
+                expires = self.expire & (ahead == 0)
 
         opens, leaves, next_lane = Signal(), Signal(), Signal.like(head["lane"])
         m.d.comb += [
-            opens.eq(stores & (head["lane"] == 0)),
+            opens.eq(enters & (head["lane"] == 0)),
             leaves.eq(moves & (tail["lane"] == lanes - 1)),
             next_lane.eq(Mux(head["lane"] == lanes - 1, 0, head["lane"] + 1)),
-            self.range.words.eq(Mux((count == 0) & ~stores, 0, span + opens)),
+            self.range.words.eq(Mux((count == 0) & ~enters, 0, span + opens)),
             self.range.first_word.eq(tail["word"]),
             self.range.first_lane.eq(tail["lane"]),
-            self.range.end_lane.eq(Mux(stores, next_lane, head["lane"])),
-            self.range.old.eq(moves),
-            self.range.new.eq(stores),
+            self.range.end_lane.eq(Mux(enters, next_lane, head["lane"])),
+            self.range.old.eq(expires),
+            self.range.new.eq(enters),
         ]
         self._advance(m, head, stores)
         self._advance(m, tail, moves)
-        m.d.sync += [count.eq(count + stores - moves), span.eq(span + opens - leaves)]
+        m.d.sync += [count.eq(count + stores - moves), span.eq(span + (opens & stores) - leaves)]
         if params.order == "inner":
             row = Signal(row_bits(params))
             m.d.comb += self.range.row.eq(row - tail["lane"])

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.split.layouts import row_bits, token_layout
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
-from streamjoin_hw.rtl.trees import MergeTree, tree_levels
+from streamjoin_hw.rtl.trees import MergeTree, lowest, tree_levels
 
 
 class Fork(Component):
@@ -137,19 +137,31 @@ class DistributionTree(Component):
 
 
 QUEUED_TUPLES = 32
-"""Tuples that a core may be behind the others: as many as a LUT RAM has words."""
+"""Tuples that a core with shared comparators may be behind the others: as many as a LUT RAM has
+words."""
 
 
 class QueuedTree(DistributionTree):
-    """A tree of forks whose leaves are FIFOs: no core waits for the others while it has tuples.
+    """A tree of forks whose leaves are queues, so that it sees the cores' ready through registers.
 
-    Cores with shared comparators do not always collect for the same half at the same time. Members,
-    latency and throughput are those of :class:`DistributionTree`; a group of FIFOs stands where
-    that has a fork of the last level.
+    Members, latency and throughput are those of :class:`DistributionTree`; a group of queues stands
+    where that has a fork of the last level. Cores with shared comparators do not always collect for
+    the same half at the same time: with long queues none waits for the others while it has tuples.
+
+    Parameters
+    ----------
+    layout, leaves, arity
+        As of :class:`DistributionTree`.
+    tuples : int
+        Tuples that a queue holds: 2, a register stage, or more, in a memory.
     """
 
+    def __init__(self, layout: data.Layout, leaves: int, arity: int, tuples: int) -> None:
+        self.tuples = tuples
+        super().__init__(layout, leaves, arity)
+
     def elaborate(self, _platform: object) -> Module:
-        """Build groups of FIFOs and a tree above them, if there is more than one."""
+        """Build groups of queues and a tree above them, if there is more than one."""
         m = Module()
         firsts = range(0, self.leaves, self.arity)
         heads: list[Any] = [wiring.flipped(self.i)]
@@ -160,24 +172,31 @@ class QueuedTree(DistributionTree):
             heads = [tree.output(number) for number in range(len(firsts))]
             busy.append(tree.busy)
         for head, first in zip(heads, firsts, strict=True):
-            queues = []
+            entries = []
             for k in range(first, min(first + self.arity, self.leaves)):
-                queue = SyncFIFO(width=len(Value.cast(head.payload)), depth=QUEUED_TUPLES)
-                m.submodules[f"queue{k}"] = queue
-                queues.append(queue)
+                entry, end = self._queue(m, f"queue{k}")
+                entries.append(entry)
                 each = self.output(k)
                 m.d.comb += [
-                    each.payload.eq(queue.r_data),
-                    each.valid.eq(queue.r_rdy),
-                    queue.r_en.eq(each.ready),
+                    each.payload.eq(end.payload),
+                    each.valid.eq(end.valid),
+                    end.ready.eq(each.ready),
                 ]
-                busy.append(queue.r_rdy)
+                busy.append(end.valid)
             room = Signal(name=f"room{first}")
-            m.d.comb += [room.eq(Cat(queue.w_rdy for queue in queues).all()), head.ready.eq(room)]
-            for queue in queues:
-                m.d.comb += [queue.w_data.eq(head.payload), queue.w_en.eq(head.valid & room)]
+            m.d.comb += [room.eq(Cat(entry.ready for entry in entries).all()), head.ready.eq(room)]
+            for entry in entries:
+                m.d.comb += [entry.payload.eq(head.payload), entry.valid.eq(head.valid & room)]
         m.d.sync += self.busy.eq(Cat(*busy).any())
         return m
+
+    def _queue(self, m: Module, name: str) -> tuple[Any, Any]:
+        """Build a queue; return its streams."""
+        if self.tuples == 2:
+            m.submodules[name] = stage = PipeReg(self.layout)
+            return stage.i, stage.o
+        m.submodules[name] = fifo = SyncFIFO(width=self.layout.size, depth=self.tuples)
+        return fifo.w_stream, fifo.r_stream
 
 
 def control_layout(params: DesignParams) -> data.StructLayout:
@@ -269,8 +288,7 @@ class StarMerger(Component):
         later, behind = Signal(self.inputs), Signal(self.inputs)
         grant = Signal(self.inputs)
         m.d.comb += behind.eq(results & later)
-        candidates = Mux(behind.any(), behind, results)[: self.inputs]
-        m.d.comb += grant.eq(candidates & (~candidates + 1)[: self.inputs])
+        m.d.comb += grant.eq(Mux(behind.any(), lowest(behind), lowest(results)))
         if self.params.order == "inner":
             with m.If(self.control.inner):
                 m.d.comb += grant.eq(0)
