@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -195,7 +195,7 @@ class QueuedTree(DistributionTree):
         if self.tuples == 2:
             m.submodules[name] = stage = PipeReg(self.layout)
             return stage.i, stage.o
-        m.submodules[name] = fifo = SyncFIFO(width=self.layout.size, depth=self.tuples)
+        m.submodules[name] = fifo = SyncFIFO(width=Shape.cast(self.layout).width, depth=self.tuples)
         return fifo.w_stream, fifo.r_stream
 
 
