@@ -25,7 +25,7 @@ KIND_MUTATIONS = {
             "results of arrivals of one side are put together",
         ),
         f"{_OLDEST}[0.0-0.0]",
-        "not by arrival of the earlier tuple",
+        "payloads arrived, not",
     ),
     "oldest-first-from-slot-0": Mutation(
         Fault(
