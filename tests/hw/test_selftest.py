@@ -2,13 +2,16 @@
 
 import dataclasses
 import json
+import pickle
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from amaranth.sim import Simulator
+from tests.hw import kept
 
 from streamjoin.cli import main
 from streamjoin_common.contract import DesignParams
@@ -20,6 +23,7 @@ from streamjoin_hw.studies.selftest import ulx3s
 from streamjoin_hw.studies.selftest.stimulus import Expected, chunks, expected, key_bits, weights
 from streamjoin_hw.studies.selftest.top import SelfTest
 from streamjoin_hw.studies.selftest.ulx3s import WRITTEN, bitstream
+from streamjoin_hw.studies.synth.route import Routed
 
 SMALL = {
     "chain": DesignParams(cores=2, segment_tuples=2),
@@ -117,6 +121,28 @@ def test_random_bits_of_all_keys_leave_one_for_the_side() -> None:
         key_bits(DesignParams(cores=1, segment_tuples=2, timestamp_bits=16))
 
 
+implement = ulx3s._implement
+
+
+def implemented(folder: Path, verilog_source: str, report: Callable[[str], None]) -> Routed:
+    """Do what the tools do, or what they did with the same Verilog, pins and sources."""
+
+    def make(made: Path) -> None:
+        stages: list[str] = []
+        routed = implement(made, verilog_source, stages.append)
+        (made / "routed").write_bytes(pickle.dumps((routed, stages)))
+
+    tools = [kept.tool_version(f"yowasp-{tool}") for tool in ("yosys", "nextpnr-ecp5", "ecppack")]
+    pins = ulx3s._CONSTRAINTS.read_text()
+    entry = kept.once([*tools, kept.sources(), pins, verilog_source], make)
+    routed: Routed
+    routed, stages = pickle.loads((entry / "routed").read_bytes())
+    for stage in stages:
+        report(stage)
+    shutil.copytree(entry, folder, dirs_exist_ok=True)
+    return routed
+
+
 def test_a_bitstream_comes_with_its_record_or_not_at_all(
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
@@ -127,6 +153,7 @@ def test_a_bitstream_comes_with_its_record_or_not_at_all(
     pins = tmp_path_factory.mktemp("constraints") / "board.lpf"
     shutil.copyfile(ulx3s._CONSTRAINTS, pins)
     monkeypatch.setattr(ulx3s, "_CONSTRAINTS", pins)
+    monkeypatch.setattr(ulx3s, "_implement", implemented)
     words = ["hw", "bitstream", "--board", "ulx3s-85f"]
     small = [f"--param={each}" for each in ("design=handshake", "cores=1", "segment_tuples=2")]
     small += ["--param=lanes=1", "--param=probes=1", "--param=order=none"]

@@ -14,6 +14,7 @@ import logging
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -38,10 +39,14 @@ _UNWRITABLE = (
     "the cache {} cannot be written, so what is missing in it is made anew in each run: set "
     f"{VARIABLE} to a folder that can be written"
 )
+SETTLED_NS = 2_000_000_000
+"""Age of a file's last change from which another change is sure to show in its times."""
+
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _log = logging.getLogger("streamjoin.cache")
 _warned: set[str] = set()
 _private: list[TemporaryFolder] = []
+_hashed: dict[tuple[int, ...], dict[str, int | str]] = {}
 
 
 def warn_once(message: str) -> None:
@@ -255,6 +260,19 @@ def _contents(file: Path) -> dict[str, int | str]:
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
+def _contents_once(file: Path) -> dict[str, int | str]:
+    """Return what a file holds, read once in a process unless it has changed since."""
+    about = file.stat()
+    changed_ns = max(about.st_mtime_ns, about.st_ctime_ns)
+    known = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    if known in _hashed:
+        return _hashed[known]
+    contents = _contents(file)
+    if time.time_ns() - changed_ns > SETTLED_NS:
+        _hashed[known] = contents
+    return contents
+
+
 def is_whole(folder: Path) -> bool:
     """Whether a sealed folder is there, still holds what it did, and nobody else can write it."""
     try:
@@ -266,7 +284,7 @@ def is_whole(folder: Path) -> bool:
             path = folder / name
             paths.update({path, *(above for above in path.parents if folder in above.parents)})
         return all(trust.is_ours(path.lstat()) for path in paths) and all(
-            _contents(folder / name) == facts[name] for name in facts
+            _contents_once(folder / name) == facts[name] for name in facts
         )
     except (OSError, ValueError, RecursionError):
         return False
