@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -147,7 +147,8 @@ class SubWindow(Component):
             with m.If(self.begin & self.expire & (ahead != 0)):
                 m.d.sync += ahead.eq(ahead - 1)
         # A pass that begins with the change looks at both tuples; that it begins is decided late.
-        enters, expires = stores, moves
+        enters: Value = stores
+        expires: Value = moves
         if not params.has_shared_comparators:
             enters, expires = self.store, self.expire
             if params.timestamp_bits:

@@ -195,7 +195,9 @@ class QueuedTree(DistributionTree):
         if self.tuples == 2:
             m.submodules[name] = stage = PipeReg(self.layout)
             return stage.i, stage.o
-        m.submodules[name] = fifo = SyncFIFO(width=self.layout.size, depth=self.tuples)
+        m.submodules[name] = fifo = SyncFIFO(
+            width=len(Value.cast(self.i.payload)), depth=self.tuples
+        )
         return fifo.w_stream, fifo.r_stream
 
 
