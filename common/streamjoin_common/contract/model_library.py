@@ -1,4 +1,4 @@
-"""The C interface of a design's Verilated model (``model/driver.cpp``), for ctypes.
+"""The C interface of a design's Verilated model (``sim/driver/driver.cpp``), for ctypes.
 
 Shared by the host's driver and by the hardware's own tests.
 """

@@ -111,7 +111,7 @@ def build_model(
     Returns
     -------
     Path
-        Folder with ``model.so`` (C interface in ``model/driver.cpp``) and ``manifest.json``.
+        Folder with ``model.so`` (C interface in ``sim/driver/driver.cpp``) and ``manifest.json``.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def compile_model(
     board : bool
         See :func:`verilog_source`.
     counts_activity : bool
-        Whether the Verilog is a netlist that shows its nets (``power/netlist.py``), and what
+        Whether the Verilog is a netlist that shows its nets (``studies/power/netlist.py``), and what
         switches in it is to be counted.
 
     Raises

@@ -1,4 +1,4 @@
-"""A Verilated model in this process: the C interface of ``model/driver.cpp`` from Python.
+"""A Verilated model in this process: the C interface of ``sim/driver/driver.cpp`` from Python.
 
 For tests and ``streamjoin hw simulate``; the host has a driver of its own.
 """
