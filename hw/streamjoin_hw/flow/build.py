@@ -197,8 +197,8 @@ def compile_model(
     board : bool
         See :func:`verilog_source`.
     counts_activity : bool
-        Whether the Verilog is a netlist that shows its nets (``studies/power/netlist.py``), and what
-        switches in it is to be counted.
+        Whether the Verilog is a netlist that shows its nets (``studies/power/netlist.py``), and
+        what switches in it is to be counted.
 
     Raises
     ------
