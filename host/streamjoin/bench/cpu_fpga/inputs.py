@@ -76,16 +76,18 @@ def for_rate(query: Query, window: int, tuples: int) -> Streams:
     return _streams(sides, _keys(query, window, sides, 0, rng), np.full(tuples, GAP_US))
 
 
-def for_latency(query: Query, window: int, tuples: int, load: float) -> Streams:
+def for_latency(query: Query, window: int, tuples: int, load: float, warm: int = 0) -> Streams:
     """Draw streams that fill both windows, then ``tuples`` more under a load.
 
     Parameters
     ----------
     load : float
         Rate of those by the rate at which the windows are filled.
+    warm : int
+        Minimum tuples before them.
     """
     rng = np.random.default_rng(SEED)
-    filling = 2 * window + 8 * int(np.sqrt(2 * window)) + 16
+    filling = max(warm, 2 * window + 8 * int(np.sqrt(2 * window)) + 16)
     gaps = np.concatenate([np.full(filling, GAP_US * load), np.full(tuples, GAP_US)])
     sides = rng.integers(0, 2, filling + tuples)
     keys = _keys(query, window, sides, filling, rng)

@@ -40,6 +40,9 @@ PRECISION = 0.08
 REPLAY_S = 0.5
 """Seconds that arrivals last under which a CPU engine's latency is measured."""
 
+WARM_S = 0.2
+"""Minimum seconds of arrivals before those, in which threads start and memory is touched."""
+
 SPARE = 1.8
 """Tuples of a search by those of its shortest replay at the rate at rest, as rates climb."""
 
@@ -122,9 +125,11 @@ class _Point:
 
     def latency(self, rate: float, load: float, tuples: int) -> dict[str, float | None]:
         """Return quantiles of the latency, in microseconds, at a share of a rate."""
+        warm = 0
         if not self.contestant.is_fpga:
+            warm = min(MAX_CPU_TUPLES, math.ceil(WARM_S * FILL_LOAD * rate))
             tuples = min(MAX_CPU_TUPLES, max(2_000, math.ceil(REPLAY_S * load * rate)))
-        drawn = for_latency(self.query, self.window, tuples, load / FILL_LOAD)
+        drawn = for_latency(self.query, self.window, tuples, load / FILL_LOAD, warm)
         outcome = self._joined(drawn, "replay", load * rate / NATURAL_RATE)
         latency: dict[str, float | None] = outcome.metrics["latency_us"]
         return {name: latency[name] for name in ("p50", "p99")}
