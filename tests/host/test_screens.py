@@ -15,6 +15,7 @@ from tests.host import report_samples as samples
 
 from streamjoin.bench.calls import CASES
 from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS
+from streamjoin.bench.cpu_fpga.measure import LOADS
 from streamjoin.bench.sustained import Attempt, Sustained
 from streamjoin.cli import (
     OTHER_VERBS,
@@ -96,7 +97,7 @@ def of_cpu_fpga() -> None:
         "who": max((c.name for c in CONTESTANTS), key=len),
     }
     point |= {"rate_tuples_per_s": 1.234e7, "is_fpga": False, "joules_per_million": 0.1234}
-    point |= {"latency_us": {f"{load:.0%}": quantiles for load in cpu_fpga.LOADS}}
+    point |= {"latency_us": {f"{load:.0%}": quantiles for load in LOADS}}
     cpu_fpga._print([point])
 
 

@@ -9,7 +9,7 @@ from streamjoin_common.contract.presets import PRESETS, REFERENCE_BAND
 
 EQUALITY, BAND, BAND_2D = (query.name for query in QUERIES)
 
-CLOCK_MHZ = {"pynq-z2": 100, "zcu104": 200, "kv260": 200}
+CLOCK_MHZ = {"pynq-z2": 100, "kv260": 200}
 """Clocks by board. They are assumed: no open tool routes these parts."""
 
 
@@ -104,7 +104,6 @@ CONTESTANTS = (
     Contestant("CPU, index", "ibwj-flat", "index", (EQUALITY, BAND, BAND_2D)),
     Contestant("CPU, scan", "splitjoin", "scan", (EQUALITY, BAND, BAND_2D)),
     *_on_pynq_z2(),
-    _design("ZCU104, ordered index", BAND, "zcu104", PRESETS["zcu104-index"], "zcu104-index"),
     _design("KV260, scan", EQUALITY, "kv260", PRESETS["kv260"], "kv260"),
 )
 """All of them. A design's stored synthesis is in ``benchmarks/synth`` or in decision 13 or 23."""

@@ -19,7 +19,7 @@ TRANSFER_US = 20.0
 CPU_CORE_W = 3.75
 """Watts of one core, 1/96 of the 360 W that AMD names for an EPYC 9654; nothing for memory."""
 
-BOARD_W = {"pynq-z2": 5.0, "zcu104": 15.0, "kv260": 10.0}
+BOARD_W = {"pynq-z2": 5.0, "kv260": 10.0}
 """Assumed watts of a whole board at work."""
 
 ASSUMED = (

@@ -11,8 +11,8 @@ from typing import Any
 from streamjoin.bench.cpu_fpga.contestants import CONTESTANTS, Contestant
 from streamjoin.bench.cpu_fpga.costs import ASSUMED, add_costs
 from streamjoin.bench.cpu_fpga.inputs import QUERIES, Query
-from streamjoin.bench.cpu_fpga.measure import JUDGE, LOADS, measure
-from streamjoin.bench.cpu_fpga.verdict import sentences
+from streamjoin.bench.cpu_fpga.measure import JUDGE, measure
+from streamjoin.bench.cpu_fpga.verdict import latency_us, sentences
 from streamjoin.cli.benchmarks.kept import kept_records, machine
 from streamjoin.cli.terminal import (
     duration,
@@ -90,14 +90,14 @@ def _points(size: str) -> list[tuple[Contestant, Query, int]]:
 
 
 def _print(points: list[dict[str, Any]]) -> None:
-    headings = ["query", "window", "who", "tuples/s", *(f"p99 {load:.0%}" for load in LOADS), "J/M"]
+    headings = ["query", "window", "who", "tuples/s", "p99", "J/M"]
     rows = [
         [
             point["query"],
             f"{point['window']:,}",
             point["who"],
             si(point["rate_tuples_per_s"]),
-            *(duration(point["latency_us"][f"{load:.0%}"]["p99"]) for load in LOADS),
+            duration(latency_us(point)),
             f"{point['joules_per_million']:.2g}",
         ]
         for point in points
@@ -106,7 +106,7 @@ def _print(points: list[dict[str, Any]]) -> None:
     for sentence in sentences(points):
         print_paragraph(sentence)
     print_paragraph(
-        "Rates of both streams together that are sustained, p99 latencies at 10, 50 and 90 % of "
+        "Rates of both streams together that are sustained, p99 latencies at half of "
         "each contestant's own rate, joules for a million tuples. The CPU is measured on one "
         f"thread, designs are simulated; all results are those of {JUDGE}. {ASSUMED}"
     )
