@@ -159,3 +159,6 @@ def test_what_cannot_be_replayed_is_refused_in_a_sentence() -> None:
     r = cases.stream("r", [1], [1])
     with pytest.raises(UnsupportedError, match="under count and time windows, not under all"):
         outcome_of(ENGINE, r, r, cases.EQUI, parse_window("all"), arrival="replay")
+    far = cases.stream("r", [0, 20_000_000], [1, 1])
+    with pytest.raises(UnsupportedError, match=r"lasts 2,000,000,000 cycles.* the speedup to 2 or"):
+        outcome_of(ENGINE, far, far, cases.EQUI, parse_window("count:12"), arrival="replay")

@@ -4,6 +4,7 @@ A subclass names its design. A time window holds as many tuples as the design ha
 that is evicted before its time is an error.
 """
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +37,9 @@ MAX_TIMESTAMP_US = (1 << TIMESTAMP_BITS) - 1
 MAX_SPAN_US = MAX_TIMESTAMP_US - 1
 """Maximum time between the first and the last arrival in microseconds; the highest timestamp is
 reserved."""
+
+MAX_REPLAY_CYCLES = 1_000_000_000
+"""Maximum cycles of a replay: a model simulates some 100,000 a second."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,13 @@ class FpgaEngine(Engine):
             raise UnsupportedError(
                 f"{self.name} replays arrival times under count and time windows, not under "
                 f"{job.window.text}, for which one stream is held while the other passes"
+            )
+        cycles = (job.end_us - job.start_us) / job.speedup * int(job.knobs["clock_mhz"])
+        if cycles > MAX_REPLAY_CYCLES:
+            raise UnsupportedError(
+                f"{self.name}: the replay lasts {cycles:,.0f} cycles and a model simulates at most "
+                f"{MAX_REPLAY_CYCLES:,}: raise the speedup to "
+                f"{math.ceil(job.speedup * cycles / MAX_REPLAY_CYCLES)} or lower the knob clock_mhz"
             )
 
     def _check_count_window(self, window: CountWindow, params: DesignParams) -> None:
