@@ -301,3 +301,25 @@ def test_a_result_is_not_written_into_the_folder_of_its_input(
     assert main([*words, "--r", f"parquet:{folder}"]) == 2
     assert "is in the folder of an input; choose another folder" in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize("kind", ["postgres"], indirect=True)
+def test_a_query_that_has_ended_is_not_cancelled(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that stops a reader may do so in the very moment in which a cursor closes."""
+    from adbc_driver_manager.dbapi import Cursor
+
+    where = relation(written(kind, tmp_path, {"k": pa.array([4, 5], pa.int64())}))
+    closed, interrupted = Cursor.close, []
+    with contextlib.closing(open_store(kind, Path(where.location), Projection("k"))) as store:
+
+        def close(cursor: Any) -> None:
+            closed(cursor)
+            store.interrupt()
+            interrupted.append(cursor)
+
+        monkeypatch.setattr(Cursor, "close", close)
+        assert store.rows(0, 9)[0].num_rows == 2
+        monkeypatch.undo()
+    assert interrupted

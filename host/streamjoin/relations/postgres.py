@@ -12,6 +12,7 @@ arrive as Arrow batches over the server's binary copy, by ADBC.
 
 import json
 import os
+import threading
 import uuid
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,6 +65,7 @@ class PostgresStore(batches.SelectingStore):
             raise UnavailableError(NO_DRIVER)
         self._connection: Any = None
         self._cursor: Any = None
+        self._cancelling = threading.Lock()
         self._server: Address | None = Address.of(str(location)) if is_address(location) else None
         self._from_file = self._server is None
         self._own = False
@@ -164,19 +166,20 @@ class PostgresStore(batches.SelectingStore):
     def _ask(self, query: str) -> Any:
         if self._connection is None:
             raise StoreError(f"{self.location}: is closed")
-        try:
-            with self._connection.cursor() as cursor:
-                self._cursor = cursor
+        with self._connection.cursor() as cursor:
+            self._cursor = cursor
+            try:
                 cursor.execute(query)
                 return cursor.fetch_arrow_table()
-        finally:
-            self._cursor = None
+            finally:
+                with self._cancelling:  # once it is closed nobody may cancel it
+                    self._cursor = None
 
     def interrupt(self) -> None:
         """Cancel the query that runs."""
-        cursor = self._cursor
-        if cursor is not None:
-            cursor.adbc_cancel()
+        with self._cancelling:
+            if self._cursor is not None:
+                self._cursor.adbc_cancel()
 
     def close(self) -> None:
         """Close the connection."""
