@@ -215,77 +215,78 @@ def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
     simulate(occupancy, bench)
 
 
-async def run_errand(
-    ctx: Any, half: Any, rng: random.Random, errand: dict[str, int], after: int | None = None
-) -> tuple[list[int], bool]:
-    """Run an errand; return the tuples that it shows, and whether another was stored at its end.
-
-    That one has the word ``after``; None is for none.
-    """
-    ctx.set(half.errand, errand)
-    ctx.set(half.start, 1)
-    ctx.set(half.ahead, after or 0)
-    await ctx.tick()
-    ctx.set(half.start, 0)
-    ctx.set(half.follows, after is not None)
-    shown = []
-    for _ in range(half.params.buckets + 4):
-        ctx.set(half.hold, rng.random() < 0.2)
-        scans, done, joins = ctx.get(half.scan), ctx.get(half.done), ctx.get(half.joins)
-        await ctx.tick()
-        if scans:
-            live = ctx.get(half.live)
-            lanes = [lane for lane in range(half.params.lanes) if live >> lane & 1]
-            shown += [ctx.get(half.tuples[lane]).payload for lane in lanes]
-        if done:
-            ctx.set(half.follows, 0)
-            return shown, bool(joins)
-    raise AssertionError("an errand does not end")
-
-
-@pytest.mark.parametrize("ways", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(ways: int) -> None:
+@pytest.mark.parametrize(
+    ("ways", "window", "buckets"),
+    [(2, 27, 16), (2, 3, 16), (2, 1, 8), (2, 31, 16), pytest.param(4, 27, 16, marks=pytest.mark.slow)],
+)
+def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(
+    ways: int, window: int, buckets: int
+) -> None:
     """Random errands; phases in which nearly all tuples are of one bucket, or of any."""
-    params = design(27, 2 * ways, 16, ways=ways)
-    half = Half(params, r_layout(params))
-    rng = random.Random(SEED + ways)
+    params = design(2 * buckets - 1, 2 * ways, buckets, ways=ways)
+    half = Half(params, r_layout(params), 64)
+    rng = random.Random(SEED + ways + window)
+    waiting: deque[dict[str, int]] = deque()
+    shown: list[int] = []
+    held: deque[tuple[int, int]] = deque()  # bucket, payload
+    stored = joined = 0
+
+    def check(search: dict[str, int]) -> None:
+        assert len(shown) == len(set(shown)), "a tuple is shown twice"
+        assert set(shown) <= {payload for _, payload in held}, "an expired tuple is shown"
+        first, extent = search["word"], search["extent"]
+        asked = {p for b, p in held if (b - first) % buckets <= extent and search["looks"]}
+        assert asked <= set(shown), "a tuple is missing"
 
     async def bench(ctx: Any) -> None:
+        nonlocal stored, joined
         await ctx.tick().until(~half.clearing)
-        held: deque[tuple[int, int]] = deque()  # bucket, payload
-        hot, joined = None, 0
-        for number in range(300):
-            if number % 40 == 0:
-                hot = rng.choice([None, rng.randrange(params.buckets)])
-            window = 27 if number < 200 else 5
-            bucket = rng.randrange(params.buckets)
-            if hot is not None and rng.random() < 0.9:
-                bucket = hot
-            if rng.random() < 0.7:
-                ctx.set(half.enter.payload, number)
-                ctx.set(half.full, len(held) >= window)
-                await run_errand(ctx, half, rng, {"stores": 1, "word": bucket, "extent": 0})
-                if len(held) >= window:
+        hot, busy = None, 0.9
+        for step in range(3000):
+            if step % 150 == 0:
+                hot, busy = rng.choice([None, rng.randrange(buckets)]), rng.choice([0.1, 0.9])
+            puts = len(waiting) < 40 and rng.random() < busy
+            ctx.set(half.put, puts)
+            if puts:
+                bucket = rng.randrange(buckets)
+                if hot is not None and rng.random() < 0.9:
+                    bucket = hot
+                errand = {
+                    "stores": rng.random() < 0.5,
+                    "looks": rng.random() < 0.9,
+                    "word": bucket,
+                    "extent": rng.choice([0, 0, 1, 6, buckets - 1]),
+                }
+                ctx.set(half.errand, errand)
+            ctx.set(half.hold, rng.random() < 0.1)
+            ctx.set(half.wait, rng.random() < 0.1)
+            ctx.set(half.enter.payload, stored % 1024)
+            ctx.set(half.full, stored >= window)
+            scans, searched, stores = (
+                ctx.get(each) for each in (half.scan, half.searched, half.stored)
+            )
+            await ctx.tick()
+            if scans:
+                live = ctx.get(half.live)
+                lanes = [lane for lane in range(params.lanes) if live >> lane & 1]
+                shown.extend(ctx.get(half.tuples[lane]).payload for lane in lanes)
+            if searched:
+                search = waiting.popleft()
+                assert not search["stores"], "a tuple is not stored in its turn"
+                check(search)
+                shown.clear()
+            if stores:
+                entry = waiting.popleft()
+                assert entry["stores"], "a search is passed over"
+                joined += searched
+                if stored >= window:
                     held.popleft()
-                held.append((bucket, number))
-            else:
-                extent = rng.choice([0, 0, 1, 6, params.buckets - 1])
-                near = (bucket + rng.randrange(3)) % params.buckets
-                after = rng.choice([None, rng.randrange(params.buckets), near])
-                ctx.set(half.enter.payload, number)
-                ctx.set(half.full, len(held) >= window)
-                search = {"stores": 0, "word": bucket, "extent": extent}
-                shown, joins = await run_errand(ctx, half, rng, search, after)
-                assert len(shown) == len(set(shown)), "a tuple is shown twice"
-                assert set(shown) <= {payload for _, payload in held}, "an expired tuple is shown"
-                asked = {p for b, p in held if (b - bucket) % params.buckets <= extent}
-                assert asked <= set(shown), "a tuple is missing"
-                assert after is not None or not joins, "no tuple followed the search"
-                if joins and after is not None:
-                    joined += 1
-                    if len(held) >= window:
-                        held.popleft()
-                    held.append((after, number))
+                held.append((entry["word"], stored % 1024))
+                stored += 1
+            if puts:
+                waiting.append(errand)
+            assert ctx.get(half.held) == len(held)
+        assert stored > 100
         assert joined > 10
 
     simulate(half, bench)

@@ -1,0 +1,227 @@
+"""Where a tuple is stored: the first free slot from its bucket's word on."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Assert, Module, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from streamjoin_common.contract import DesignParams
+from streamjoin_hw.rtl.index.layouts import (
+    ROUND_BITS,
+    bank_bits,
+    bank_of,
+    planned_layout,
+    position_layout,
+    row_bits,
+    row_of,
+    rows_of,
+    spread_layout,
+    word_bits,
+)
+from streamjoin_hw.rtl.streams import Component, View, payload_of
+
+
+class Place(Component):
+    """Two stages: the words of a bucket are looked at, and a slot is chosen.
+
+    Where all of these words' slots are used, the second stage goes on with the words behind, two
+    cycles for every ``ways`` of them: first where the bucket's last tuple was displaced to, as
+    what lies behind is the oldest, the slots of a bucket being taken in turn. From the end of the
+    spread on it comes around, and then tries every word.
+
+    Parameters
+    ----------
+    params : DesignParams
+        The design.
+
+    Members
+    -------
+    comes : In(1), i : In(planned_layout(params))
+        A tuple is about to enter the first stage.
+    moves : In(1)
+        All go on by a stage; only if the second one's tuple is stored.
+    restart : In(1)
+        Forget all tuples after this cycle.
+    into : Out(ArrayLayout(row_bits(params), ways))
+        Words to look at, one of each bank.
+    used, entered : In(ArrayLayout(bucket_slots, ways))
+        What is known of those of the cycle before (:class:`Occupancy`).
+    is_there, is_placed : Out(1)
+        A tuple is in the second stage, and its slot is known.
+    position : Out(position_layout(params)), bits : Out(bucket_slots)
+        That slot, and among others what its bit is to be.
+    is_displaced, raises : Out(1)
+        It lies behind its bucket's word, and further than any other of this round.
+    stores : In(1), round : In(ROUND_BITS)
+        It is stored in this cycle, in this round.
+    stretch : Out(1), bucket : Out(word_bits(params)), spread : Out(spread_layout(params))
+        Set a bucket's spread.
+    """
+
+    comes: Signal
+    i: View
+    moves: Signal
+    restart: Signal
+    into: View
+    used: View
+    entered: View
+    is_there: Signal
+    is_placed: Signal
+    position: View
+    bits: Signal
+    is_displaced: Signal
+    raises: Signal
+    stores: Signal
+    round: Signal
+    stretch: Signal
+    bucket: Signal
+    spread: View
+
+    def __init__(self, params: DesignParams) -> None:
+        self.params = params
+        words = data.ArrayLayout(params.bucket_slots, params.ways)
+        super().__init__(
+            {
+                **{name: In(1) for name in ("comes", "moves", "restart", "stores")},
+                "i": In(planned_layout(params)),
+                "into": Out(data.ArrayLayout(row_bits(params), params.ways)),
+                "used": In(words),
+                "entered": In(words),
+                **{name: Out(1) for name in ("is_there", "is_placed", "is_displaced", "raises")},
+                "position": Out(position_layout(params)),
+                "bits": Out(params.bucket_slots),
+                "round": In(ROUND_BITS),
+                "stretch": Out(1),
+                "bucket": Out(word_bits(params)),
+                "spread": Out(spread_layout(params)),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        """Build both stages."""
+        m = Module()
+        params, bits, ways = self.params, word_bits(self.params), self.params.ways
+        planned = planned_layout(params)
+        looked, looked_rows = payload_of(planned), payload_of(self.into.shape())
+        is_looked, is_there, is_placed = Signal(), Signal(), Signal()
+        placed = payload_of(planned)
+        # Behind the bucket's word: the words that were looked at last, and the next ones.
+        offset, following, reach = payload_of(bits), payload_of(bits), payload_of(bits)
+        around, twice = payload_of(1), payload_of(1)
+        asks, again, is_displaced, raises = Signal(), Signal(), Signal(), Signal()
+        position, fresh = payload_of(position_layout(params)), payload_of(params.bucket_slots)
+        distance: Any = payload_of(bits)
+        word = Signal(bits)
+        m.d.comb += word.eq(Mux(asks, placed.word + following, self.i.word))
+        with m.If(asks | self.moves):
+            m.d.comb += [self.into[bank].eq(row) for bank, row in enumerate(rows_of(params, word))]
+        with m.Else():
+            m.d.comb += self.into.eq(looked_rows)
+
+        place = (position, is_placed & ~again)
+        first = Mux(again, bank_of(params, placed.word), bank_of(params, looked.word))
+        found, which, slot, entered = self._find(m, first, looked_rows, place)
+        base = Mux(again, placed.word + offset, looked.word)
+        known, behind = Mux(again, placed.now, looked.now), Mux(again, offset, 0)
+        with m.If(self.moves | again):
+            m.d.sync += [
+                is_placed.eq(found),
+                position.word.eq(base + which),
+                position.slot.eq(slot),
+                fresh.eq(~entered),
+                distance.eq(behind | which),
+                is_displaced.eq((behind | which) != 0),
+                raises.eq((behind | which) > known),
+            ]
+        # A slot that was freed as its word was looked at is found the next time.
+        no_slot, at_last = Signal(), Signal()
+        m.d.comb += at_last.eq(again & ~found & around & (offset | (ways - 1)).all())
+        m.d.sync += no_slot.eq(at_last & twice)
+        with m.If(self.moves):
+            latest = looked.latest & ~(ways - 1)
+            skips = latest > ways
+            m.d.sync += [
+                is_looked.eq(self.comes),
+                looked.eq(self.i),
+                looked_rows.eq(self.into),
+                is_there.eq(is_looked),
+                is_placed.eq(found & is_looked),
+                placed.eq(looked),
+                offset.eq(0),
+                following.eq(Mux(skips, latest, ways)),
+                around.eq(~skips),
+                twice.eq(0),
+                reach.eq(Mux(looked.now > looked.before, looked.now, looked.before)),
+                asks.eq(is_looked & ~found),
+                again.eq(0),
+            ]
+        with m.Elif(asks):
+            m.d.sync += [offset.eq(following), asks.eq(0), again.eq(1)]
+        with m.Elif(again):
+            at_end = ~around & ((offset | (ways - 1)) >= reach)
+            m.d.sync += [
+                following.eq(Mux(at_end, ways, offset + ways)),
+                around.eq(around | at_end),
+                twice.eq(twice | at_last),
+                asks.eq(~found),
+                again.eq(0),
+            ]
+        with m.If(self.restart):
+            m.d.sync += [each.eq(0) for each in (is_looked, is_there, is_placed, asks, again)]
+        m.d.comb += [
+            self.is_there.eq(is_there),
+            self.is_placed.eq(is_placed),
+            self.position.eq(position),
+            self.bits.eq(fresh),
+            self.is_displaced.eq(is_displaced),
+            self.raises.eq(raises),
+            Assert(~no_slot, "the index has no slot for a tuple"),
+        ]
+        bucket, spread = payload_of(bits), payload_of(spread_layout(params))
+        m.d.sync += [
+            self.stretch.eq(self.stores & is_displaced & (raises | (offset != 0))),
+            bucket.eq(placed.word),
+            spread.round.eq(self.round),
+            spread.now.eq(Mux(raises, distance, placed.now)),
+            spread.before.eq(placed.before),
+            spread.latest.eq(distance),
+        ]
+        m.d.comb += [self.bucket.eq(bucket), self.spread.eq(spread)]
+        return m
+
+    def _find(
+        self, m: Module, first: Value, rows: View, place: tuple[View, Value]
+    ) -> tuple[Signal, Signal, Signal, Signal]:
+        """Choose a slot: is there one, in which of the words, which, and the word's bits.
+
+        ``first`` is the bank of the first word. What is stored in this cycle, at ``place``, is not
+        among the used slots yet.
+        """
+        params, (position, is_new) = self.params, place
+        found, which = Signal(), Signal(bank_bits(params))
+        slot, bits = Signal(params.bucket_slots), Signal(params.bucket_slots)
+        used = []
+        for bank in range(params.ways):
+            slots = Signal(params.bucket_slots, name=f"used{bank}")
+            mine = is_new & (bank_of(params, position.word) == bank)
+            mine &= row_of(params, position.word) == rows[bank]
+            m.d.comb += slots.eq(self.used[bank] | Mux(mine, position.slot, 0))
+            used.append(slots)
+        entered = [self.entered[bank] for bank in range(params.ways)]
+        for number in reversed(range(params.ways)):
+            bank = (first + number)[: bank_bits(params)]
+            slots = Array(used)[bank]
+            with m.If(~slots.all()):
+                m.d.comb += [
+                    found.eq(1),
+                    which.eq(number),
+                    slot.eq(_first_free(slots)),
+                    bits.eq(Array(entered)[bank]),
+                ]
+        return found, which, slot, bits
+
+
+def _first_free(used: Value) -> Value:
+    """Return a bit for the lowest slot that is free; none if all are used."""
+    return ~used & (used + 1)[: len(used)]
