@@ -174,50 +174,73 @@ def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
     params = design(12, 12, 16, ways=4)
     occupancy = Occupancy(params)
     rng = random.Random(SEED)
-    used = [0] * params.buckets
+    used, bits = [0] * params.buckets, [0] * params.buckets
+    rows = params.buckets // params.ways
+    slots = [1 << k for k in range(params.bucket_slots)]
 
     async def bench(ctx: Any) -> None:
-        await ctx.tick().until(~occupancy.clearing)
-        word = other = 0
-        for _ in range(400):
-            shown = [(word + which) % params.buckets for which in range(params.ways)]
-            shown.sort(key=lambda each: each % params.ways)
-            seen = [ctx.get(occupancy.used[bank]) for bank in range(params.ways)]
-            assert seen == [used[w] for w in shown]
-            assert ctx.get(occupancy.used_ahead) == used[other]
-            takes, frees = rng.random() < 0.7, rng.random() < 0.7
-            beside = rng.random() < 0.3
-            into = other if beside else rng.choice(shown)
-            ctx.set(occupancy.beside, beside)
-            slots = [1 << k for k in range(params.bucket_slots)]
-            free = [each for each in slots if not used[into] & each]
-            held = [(w, each) for w in range(params.buckets) for each in slots if used[w] & each]
-            takes, frees = takes and bool(free), frees and bool(held)
+        before = ([0] * params.ways, [0] * params.ways)
+        for step in range(500):
+            reads, into = ([rng.randrange(rows) for _ in range(params.ways)] for _ in (0, 1))
+            if step % 2:
+                reads, into = before
+            words = [row * params.ways + bank for bank, row in enumerate(reads)]
+            others = [row * params.ways + bank for bank, row in enumerate(into)]
+            ctx.set(occupancy.rows, reads)
+            ctx.set(occupancy.into, into)
+            free = [(w, s) for w in range(params.buckets) for s in slots if not used[w] & s]
+            held = [(w, s) for w in range(params.buckets) for s in slots if used[w] & s]
+            near = [each for each in free if each[0] in others] or free
+            takes, frees = bool(free) and rng.random() < 0.7, bool(held) and rng.random() < 0.7
             ctx.set(occupancy.take, takes)
             ctx.set(occupancy.free, frees)
+            shown = [used[word] for word in words]
+            with_it = [used[word] for word in others]
+            after = with_it[:]
             if takes:
-                slot = rng.choice(free)
-                ctx.set(occupancy.taken, {"word": into, "slot": slot})
+                word, slot = rng.choice(near)
+                ctx.set(occupancy.position, {"word": word, "slot": slot})
+                ctx.set(occupancy.bits, ~bits[word] & 7)
+                bits[word] ^= slot
+                used[word] |= slot
+                with_it = [had | used[w] for had, w in zip(with_it, others, strict=True)]
             if frees:
-                near = [each for each in held if each[0] in shown] or held
-                gone, its_slot = rng.choice(near)
+                gone, its_slot = rng.choice([each for each in held if each[0] in words] or held)
                 ctx.set(occupancy.freed, {"word": gone, "slot": its_slot})
-            word = rng.choice([word, (word + 1) % params.buckets, rng.randrange(params.buckets)])
-            ctx.set(occupancy.look, word)
-            other = rng.choice([word, other, into, rng.randrange(params.buckets)])
-            ctx.set(occupancy.ahead, other)
-            await ctx.tick()
-            if takes:
-                used[into] |= slot
-            if frees:
+                ctx.set(occupancy.bit, bool(bits[gone] & its_slot))
                 used[gone] &= ~its_slot
+            after = [used[word] for word in others]
+            await ctx.tick()
+            assert [ctx.get(occupancy.used[bank]) for bank in range(params.ways)] == shown
+            taken = [ctx.get(occupancy.taken[bank]) for bank in range(params.ways)]
+            for bank, slots_now in enumerate(taken):
+                assert slots_now in (with_it[bank], after[bank])
+                assert ctx.get(occupancy.entered[bank]) == bits[others[bank]]
+            before = (reads, into)
+        ctx.set(occupancy.take, 0)
+        ctx.set(occupancy.free, 0)
+        ctx.set(occupancy.sweep, 1)
+        for row in range(rows):
+            ctx.set(occupancy.swept, row)
+            await ctx.tick()
+        ctx.set(occupancy.sweep, 0)
+        for row in range(rows):
+            ctx.set(occupancy.rows, [row] * params.ways)
+            await ctx.tick()
+            assert not any(ctx.get(occupancy.used[bank]) for bank in range(params.ways))
 
     simulate(occupancy, bench)
 
 
 @pytest.mark.parametrize(
     ("ways", "window", "buckets"),
-    [(2, 27, 16), (2, 3, 16), (2, 1, 8), (2, 31, 16), pytest.param(4, 27, 16, marks=pytest.mark.slow)],
+    [
+        (2, 27, 16),
+        (2, 3, 16),
+        (2, 1, 8),
+        (2, 31, 16),
+        pytest.param(4, 27, 16, marks=pytest.mark.slow),
+    ],
 )
 def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(
     ways: int, window: int, buckets: int
@@ -294,40 +317,55 @@ def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(
 
 @pytest.mark.parametrize(("window", "length"), [(1, 6), (3, 40), (8, 5), (8, 90)])
 def test_tuples_expire_in_order_and_rounds_span_all_that_are_held(window: int, length: int) -> None:
+    """By count with the tuple that pushes another out; by time in between, soon and not before."""
     params = design(8, 4, 8, timestamp_bits=12)
     ages = Ages(params)
     rng = random.Random(window * 100 + length)
 
     async def bench(ctx: Any) -> None:
         held: deque[tuple[dict[str, int], int, int]] = deque()  # position, end, round
-        ends: deque[int] = deque()  # of the count window
-        now = evicted = seen = 0
-        for _ in range(300):
-            now += rng.choice([0, 0, 0, 1, 4])
-            arrives, full = rng.random() < 0.8, len(ends) == window
+        now = evicted = seen = arrived = left = over_since = 0
+        latest = turned = 0
+        for step in range(1200):
+            now += rng.choice([0, 0, 0, 1, 4]) if step % 400 < 300 else 0
+            full = arrived >= window
             position = {"word": rng.randrange(8), "slot": 1 << rng.randrange(2)}
+            ctx.set(ages.full, full)
+            arrives = rng.random() < 0.7 and not ctx.get(ages.blocked)
             ctx.set(ages.now, now)
             ctx.set(ages.end, now + length)
             ctx.set(ages.arrive, arrives)
-            ctx.set(ages.full, full)
             ctx.set(ages.position, position)
+            ctx.set(ages.bit, arrived & 1)
+            turns = bool(ctx.get(ages.over)) and rng.random() < 0.5
+            ctx.set(ages.turn, turns)
+            turned += turns
             assert ctx.get(ages.held) == len(held)
             assert all((ctx.get(ages.round) - each[2]) % 8 <= 1 for each in held)
+            # The oldest of a full count window, unless it has expired by time.
+            leaves = arrives and full and left == arrived - window
+            frees = bool(ctx.get(ages.free))
+            assert frees or not leaves, "a tuple stays in a full window"
+            if frees:
+                oldest, end, _ = held.popleft()
+                shown = ctx.get(ages.freed)
+                assert (shown.word, shown.slot) == (oldest["word"], oldest["slot"])
+                assert ctx.get(ages.freed_bit) == left & 1
+                assert leaves or end <= latest, "a tuple expires before its time"
+                evicted += leaves and end > now
+                left += 1
+            over_since = over_since + 1 if held and held[0][1] <= latest and not frees else 0
+            assert over_since < 8, "a tuple stays when its time is over"
             if arrives:
-                leaves = full and len(held) == window
-                expires = bool(held) and (leaves or held[0][1] <= now)
-                assert ctx.get(ages.expires) == expires
-                if expires:
-                    oldest, end, _ = held.popleft()
-                    shown = ctx.get(ages.oldest)
-                    assert (shown.word, shown.slot) == (oldest["word"], oldest["slot"])
-                    evicted += leaves and end > now
-                if full:
-                    ends.popleft()
-                ends.append(now + length)
                 held.append((position, now + length, ctx.get(ages.round)))
+                arrived, latest = arrived + 1, now
             await ctx.tick()
             seen += ctx.get(ages.evicted)
-            assert seen == evicted
+        for _ in range(3):
+            ctx.set(ages.arrive, 0)
+            await ctx.tick()
+            seen += ctx.get(ages.evicted)
+        assert seen == evicted
+        assert turned > 3
 
     simulate(ages, bench)

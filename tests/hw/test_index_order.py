@@ -5,50 +5,108 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from amaranth.lib import data
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
 from tests.hw.test_handshake import beats_of, run_inputs, set_up
 from tests.hw.test_index import SEED, design
 
 from streamjoin_common.contract.presets import REFERENCE_BAND
-from streamjoin_hw.rtl.index.errands import Errands
 from streamjoin_hw.rtl.index.layouts import NUMBER_BITS
 from streamjoin_hw.rtl.index.merge import LEAD, InOrder
+from streamjoin_hw.rtl.index.plan import Planner
 from streamjoin_hw.rtl.join import Join
 from streamjoin_hw.sim.testing import Arrival, Workload, difference, random_workload, reference
 
 
-def test_two_entries_of_a_queue_are_shown_in_order() -> None:
-    """None, one or both are taken in a cycle; also while the queue fills up and runs dry."""
-    errands = Errands(data.StructLayout({"number": 12}), 6)
+def test_errands_are_shown_in_order_with_what_they_have_to_read() -> None:
+    """None, one or two begin in a cycle, and are done later; spreads change; all begins anew."""
+    params = design(60, 4, 32)
+    planner = Planner(params, 16)
     rng = random.Random(SEED)
+    bits = params.buckets.bit_length() - 1
 
     async def bench(ctx: Any) -> None:
-        inside: deque[int] = deque()
-        put = taken = 0
-        for step in range(800):
-            shown = [ctx.get(errands.has_first), ctx.get(errands.has_second)]
-            seen = [ctx.get(errands.first.number), ctx.get(errands.second.number)]
-            expected = list(inside)[: sum(shown)]
-            assert shown != [0, 1]
-            assert seen[: sum(shown)] == expected, "entries are not shown in order"
-            count = rng.choice([0, 1, 1, 2]) if step // 100 % 2 else rng.choice([0, 0, 1, 2])
-            count = min(count, sum(shown))
-            ctx.set(errands.take_first, count == 1)
-            ctx.set(errands.take_both, count == 2)
-            adds = len(inside) < 6 and rng.random() < 0.8
-            ctx.set(errands.put, adds)
-            ctx.set(errands.entry.number, put)
+        for row in range(params.buckets // params.ways):
+            ctx.set(planner.sweep, 1)
+            ctx.set(planner.swept, row)
             await ctx.tick()
-            for _ in range(count):
+        ctx.set(planner.sweep, 0)
+        inside: deque[dict[str, int]] = deque()
+        spreads = {bucket: (0, 0, 0, 0) for bucket in range(params.buckets)}
+        begun = shown_at_all = now = 0
+        stretches = False
+        for step in range(3000):
+            ctx.set(planner.round, now)
+            seen = [
+                each
+                for has, each in (
+                    (planner.has_first, planner.first),
+                    (planner.has_second, planner.second),
+                )
+                if ctx.get(has)
+            ]
+            for number, view in enumerate(seen):
+                errand, shown = inside[begun + number], ctx.get(view)
+                stores, looks, word = errand["stores"], errand["looks"], errand["word"]
+                assert (shown.stores, shown.looks, shown.word) == (stores, looks, word), (
+                    "errands are not shown in order"
+                )
+                reaches = []
+                for bucket in range(0 if stores else errand["extent"] + 1):
+                    at, its, before, _ = spreads[(word + bucket) % params.buckets]
+                    last = (now - 1) % 8
+                    reach = max(its, before) if at == now else its if at == last else 0
+                    reaches.append(min(bucket + reach, params.buckets - 1))
+                if looks and not stores:
+                    rows = max(reaches) // params.ways
+                    assert shown.rows == rows, "an errand reads too little or too much"
+                if stores:
+                    at, its, before, latest = spreads[word]
+                    kept = (its if at == now else 0, latest)
+                    assert (shown.now, shown.latest) == kept
+                    older = before if at == now else its if at == (now - 1) % 8 else 0
+                    assert shown.before == older
+            takes = min(rng.choice([0, 0, 1, 2]), len(seen))
+            ctx.set(planner.take_first, takes == 1)
+            ctx.set(planner.take_both, takes == 2)
+            begun, shown_at_all = begun + takes, shown_at_all + takes
+            done = min(rng.choice([0, 1, 2]), begun)
+            ctx.set(planner.retired, done)
+            restarts = step % 97 == 96
+            ctx.set(planner.restart, restarts)
+            ctx.set(planner.stretch, stretches)
+            stretches = False
+            puts = len(inside) < 15 and rng.random() < 0.8
+            ctx.set(planner.put, puts)
+            if puts:
+                errand = {
+                    "stores": rng.random() < 0.4,
+                    "looks": rng.random() < 0.8,
+                    "word": rng.randrange(params.buckets),
+                    "extent": rng.choice([0, 0, 1, 5, 31]),
+                }
+                ctx.set(planner.errand, errand)
+            await ctx.tick()
+            for _ in range(done):
                 inside.popleft()
-            taken += count
-            if adds:
-                inside.append(put)
-                put += 1
-        assert taken > 300
+            begun -= done
+            if puts:
+                inside.append(errand)
+            ctx.set(planner.put, 0)
+            ctx.set(planner.retired, 0)
+            if restarts:
+                begun = 0
+                now = (now + rng.choice([0, 1])) % 8
+                bucket = rng.randrange(params.buckets)
+                spread = (rng.choice([now, (now - 1) % 8, (now - 2) % 8]),)
+                spread += tuple(rng.choice([0, 3, 30, rng.randrange(1 << bits)]) for _ in range(3))
+                spreads[bucket] = spread
+                ctx.set(planner.bucket, bucket)
+                names = ("round", "now", "before", "latest")
+                ctx.set(planner.spread, dict(zip(names, spread, strict=True)))
+                stretches = True
+        assert shown_at_all > 500
 
-    simulate(errands, bench)
+    simulate(planner, bench)
 
 
 def test_words_of_both_indexes_are_taken_in_order_of_arrival() -> None:
