@@ -1,13 +1,13 @@
 """The design with an ordered index: parts against plain Python, the whole against the oracle."""
 
 import random
-from collections import deque
 from typing import Any
 
 import numpy as np
 import pytest
 from amaranth.hdl import Signal
 from tests.hw.checks import give, nothing_more, pauses, simulate, spread, take
+from tests.hw.index_models import Errands, Expiry, Slots
 from tests.hw.test_handshake import STALLS, beats_of, load_splitters, resets, run_inputs, set_up
 
 from streamjoin_common.contract import (
@@ -170,64 +170,12 @@ def test_a_reset_in_the_middle_leaves_an_empty_design() -> None:
 
 
 def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
-    """Looks, a tuple stored and one that expires in every cycle, often in the same word."""
-    params = design(12, 12, 16, ways=4)
-    occupancy = Occupancy(params)
-    rng = random.Random(SEED)
-    used, bits = [0] * params.buckets, [0] * params.buckets
-    rows = params.buckets // params.ways
-    slots = [1 << k for k in range(params.bucket_slots)]
+    occupancy = Occupancy(design(12, 12, 16, ways=4))
+    slots = Slots(occupancy, random.Random(SEED))
 
     async def bench(ctx: Any) -> None:
-        before = ([0] * params.ways, [0] * params.ways)
-        for step in range(500):
-            reads, into = ([rng.randrange(rows) for _ in range(params.ways)] for _ in (0, 1))
-            if step % 2:
-                reads, into = before
-            words = [row * params.ways + bank for bank, row in enumerate(reads)]
-            others = [row * params.ways + bank for bank, row in enumerate(into)]
-            ctx.set(occupancy.rows, reads)
-            ctx.set(occupancy.into, into)
-            free = [(w, s) for w in range(params.buckets) for s in slots if not used[w] & s]
-            held = [(w, s) for w in range(params.buckets) for s in slots if used[w] & s]
-            near = [each for each in free if each[0] in others] or free
-            takes, frees = bool(free) and rng.random() < 0.7, bool(held) and rng.random() < 0.7
-            ctx.set(occupancy.take, takes)
-            ctx.set(occupancy.free, frees)
-            shown = [used[word] for word in words]
-            with_it = [used[word] for word in others]
-            after = with_it[:]
-            if takes:
-                word, slot = rng.choice(near)
-                ctx.set(occupancy.position, {"word": word, "slot": slot})
-                ctx.set(occupancy.bits, ~bits[word] & 7)
-                bits[word] ^= slot
-                used[word] |= slot
-                with_it = [had | used[w] for had, w in zip(with_it, others, strict=True)]
-            if frees:
-                gone, its_slot = rng.choice([each for each in held if each[0] in words] or held)
-                ctx.set(occupancy.freed, {"word": gone, "slot": its_slot})
-                ctx.set(occupancy.bit, bool(bits[gone] & its_slot))
-                used[gone] &= ~its_slot
-            after = [used[word] for word in others]
-            await ctx.tick()
-            assert [ctx.get(occupancy.used[bank]) for bank in range(params.ways)] == shown
-            taken = [ctx.get(occupancy.taken[bank]) for bank in range(params.ways)]
-            for bank, slots_now in enumerate(taken):
-                assert slots_now in (with_it[bank], after[bank])
-                assert ctx.get(occupancy.entered[bank]) == bits[others[bank]]
-            before = (reads, into)
-        ctx.set(occupancy.take, 0)
-        ctx.set(occupancy.free, 0)
-        ctx.set(occupancy.sweep, 1)
-        for row in range(rows):
-            ctx.set(occupancy.swept, row)
-            await ctx.tick()
-        ctx.set(occupancy.sweep, 0)
-        for row in range(rows):
-            ctx.set(occupancy.rows, [row] * params.ways)
-            await ctx.tick()
-            assert not any(ctx.get(occupancy.used[bank]) for bank in range(params.ways))
+        await slots.run(ctx, 500)
+        await slots.sweep(ctx)
 
     simulate(occupancy, bench)
 
@@ -245,72 +193,15 @@ def test_a_word_shows_what_was_stored_and_what_has_expired_before() -> None:
 def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(
     ways: int, window: int, buckets: int
 ) -> None:
-    """Random errands; phases in which nearly all tuples are of one bucket, or of any."""
     params = design(2 * buckets - 1, 2 * ways, buckets, ways=ways)
     half = Half(params, r_layout(params), 64)
-    rng = random.Random(SEED + ways + window)
-    waiting: deque[dict[str, int]] = deque()
-    shown: list[int] = []
-    held: deque[tuple[int, int]] = deque()  # bucket, payload
-    stored = joined = 0
-
-    def check(search: dict[str, int]) -> None:
-        assert len(shown) == len(set(shown)), "a tuple is shown twice"
-        assert set(shown) <= {payload for _, payload in held}, "an expired tuple is shown"
-        first, extent = search["word"], search["extent"]
-        asked = {p for b, p in held if (b - first) % buckets <= extent and search["looks"]}
-        assert asked <= set(shown), "a tuple is missing"
+    errands = Errands(half, random.Random(SEED + ways + window), window)
 
     async def bench(ctx: Any) -> None:
-        nonlocal stored, joined
         await ctx.tick().until(~half.clearing)
-        hot, busy = None, 0.9
-        for step in range(3000):
-            if step % 150 == 0:
-                hot, busy = rng.choice([None, rng.randrange(buckets)]), rng.choice([0.1, 0.9])
-            puts = len(waiting) < 40 and rng.random() < busy
-            ctx.set(half.put, puts)
-            if puts:
-                bucket = rng.randrange(buckets)
-                if hot is not None and rng.random() < 0.9:
-                    bucket = hot
-                errand = {
-                    "stores": rng.random() < 0.5,
-                    "looks": rng.random() < 0.9,
-                    "word": bucket,
-                    "extent": rng.choice([0, 0, 1, 6, buckets - 1]),
-                }
-                ctx.set(half.errand, errand)
-            ctx.set(half.hold, rng.random() < 0.1)
-            ctx.set(half.wait, rng.random() < 0.1)
-            ctx.set(half.enter.payload, stored % 1024)
-            ctx.set(half.full, stored >= window)
-            scans, searched, stores = (
-                ctx.get(each) for each in (half.scan, half.searched, half.stored)
-            )
-            await ctx.tick()
-            if scans:
-                live = ctx.get(half.live)
-                lanes = [lane for lane in range(params.lanes) if live >> lane & 1]
-                shown.extend(ctx.get(half.tuples[lane]).payload for lane in lanes)
-            if searched:
-                search = waiting.popleft()
-                assert not search["stores"], "a tuple is not stored in its turn"
-                check(search)
-                shown.clear()
-            if stores:
-                entry = waiting.popleft()
-                assert entry["stores"], "a search is passed over"
-                joined += searched
-                if stored >= window:
-                    held.popleft()
-                held.append((entry["word"], stored % 1024))
-                stored += 1
-            if puts:
-                waiting.append(errand)
-            assert ctx.get(half.held) == len(held)
-        assert stored > 100
-        assert joined > 10
+        await errands.run(ctx, 3000)
+        assert errands.stored > 100
+        assert errands.joined > 10
 
     simulate(half, bench)
 
@@ -318,54 +209,16 @@ def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(
 @pytest.mark.parametrize(("window", "length"), [(1, 6), (3, 40), (8, 5), (8, 90)])
 def test_tuples_expire_in_order_and_rounds_span_all_that_are_held(window: int, length: int) -> None:
     """By count with the tuple that pushes another out; by time in between, soon and not before."""
-    params = design(8, 4, 8, timestamp_bits=12)
-    ages = Ages(params)
-    rng = random.Random(window * 100 + length)
+    ages = Ages(design(8, 4, 8, timestamp_bits=12))
+    expiry = Expiry(ages, random.Random(window * 100 + length), window, length)
 
     async def bench(ctx: Any) -> None:
-        held: deque[tuple[dict[str, int], int, int]] = deque()  # position, end, round
-        now = evicted = seen = arrived = left = over_since = 0
-        latest = turned = 0
-        for step in range(1200):
-            now += rng.choice([0, 0, 0, 1, 4]) if step % 400 < 300 else 0
-            full = arrived >= window
-            position = {"word": rng.randrange(8), "slot": 1 << rng.randrange(2)}
-            ctx.set(ages.full, full)
-            arrives = rng.random() < 0.7 and not ctx.get(ages.blocked)
-            ctx.set(ages.now, now)
-            ctx.set(ages.end, now + length)
-            ctx.set(ages.arrive, arrives)
-            ctx.set(ages.position, position)
-            ctx.set(ages.bit, arrived & 1)
-            turns = bool(ctx.get(ages.over)) and rng.random() < 0.5
-            ctx.set(ages.turn, turns)
-            turned += turns
-            assert ctx.get(ages.held) == len(held)
-            assert all((ctx.get(ages.round) - each[2]) % 8 <= 1 for each in held)
-            # The oldest of a full count window, unless it has expired by time.
-            leaves = arrives and full and left == arrived - window
-            frees = bool(ctx.get(ages.free))
-            assert frees or not leaves, "a tuple stays in a full window"
-            if frees:
-                oldest, end, _ = held.popleft()
-                shown = ctx.get(ages.freed)
-                assert (shown.word, shown.slot) == (oldest["word"], oldest["slot"])
-                assert ctx.get(ages.freed_bit) == left & 1
-                assert leaves or end <= latest, "a tuple expires before its time"
-                evicted += leaves and end > now
-                left += 1
-            over_since = over_since + 1 if held and held[0][1] <= latest and not frees else 0
-            assert over_since < 8, "a tuple stays when its time is over"
-            if arrives:
-                held.append((position, now + length, ctx.get(ages.round)))
-                arrived, latest = arrived + 1, now
-            await ctx.tick()
-            seen += ctx.get(ages.evicted)
+        await expiry.run(ctx, 1200)
+        ctx.set(ages.arrive, 0)
         for _ in range(3):
-            ctx.set(ages.arrive, 0)
             await ctx.tick()
-            seen += ctx.get(ages.evicted)
-        assert seen == evicted
-        assert turned > 3
+            expiry.seen += ctx.get(ages.evicted)
+        assert expiry.seen == expiry.evicted
+        assert expiry.turned > 3
 
     simulate(ages, bench)

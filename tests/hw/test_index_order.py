@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from tests.hw.checks import give, nothing_more, pauses, simulate, take
+from tests.hw.index_models import Plans
 from tests.hw.test_handshake import beats_of, run_inputs, set_up
 from tests.hw.test_index import SEED, design
 
@@ -18,93 +19,12 @@ from streamjoin_hw.sim.testing import Arrival, Workload, difference, random_work
 
 
 def test_errands_are_shown_in_order_with_what_they_have_to_read() -> None:
-    """None, one or two begin in a cycle, and are done later; spreads change; all begins anew."""
-    params = design(60, 4, 32)
-    planner = Planner(params, 16)
-    rng = random.Random(SEED)
-    bits = params.buckets.bit_length() - 1
+    planner = Planner(design(60, 4, 32), 16)
+    plans = Plans(planner, random.Random(SEED))
 
     async def bench(ctx: Any) -> None:
-        for row in range(params.buckets // params.ways):
-            ctx.set(planner.sweep, 1)
-            ctx.set(planner.swept, row)
-            await ctx.tick()
-        ctx.set(planner.sweep, 0)
-        inside: deque[dict[str, int]] = deque()
-        spreads = {bucket: (0, 0, 0, 0) for bucket in range(params.buckets)}
-        begun = shown_at_all = now = 0
-        stretches = False
-        for step in range(3000):
-            ctx.set(planner.round, now)
-            seen = [
-                each
-                for has, each in (
-                    (planner.has_first, planner.first),
-                    (planner.has_second, planner.second),
-                )
-                if ctx.get(has)
-            ]
-            for number, view in enumerate(seen):
-                errand, shown = inside[begun + number], ctx.get(view)
-                stores, looks, word = errand["stores"], errand["looks"], errand["word"]
-                assert (shown.stores, shown.looks, shown.word) == (stores, looks, word), (
-                    "errands are not shown in order"
-                )
-                reaches = []
-                for bucket in range(0 if stores else errand["extent"] + 1):
-                    at, its, before, _ = spreads[(word + bucket) % params.buckets]
-                    last = (now - 1) % 8
-                    reach = max(its, before) if at == now else its if at == last else 0
-                    reaches.append(min(bucket + reach, params.buckets - 1))
-                if looks and not stores:
-                    rows = max(reaches) // params.ways
-                    assert shown.rows == rows, "an errand reads too little or too much"
-                if stores:
-                    at, its, before, latest = spreads[word]
-                    kept = (its if at == now else 0, latest)
-                    assert (shown.now, shown.latest) == kept
-                    older = before if at == now else its if at == (now - 1) % 8 else 0
-                    assert shown.before == older
-            takes = min(rng.choice([0, 0, 1, 2]), len(seen))
-            ctx.set(planner.take_first, takes == 1)
-            ctx.set(planner.take_both, takes == 2)
-            begun, shown_at_all = begun + takes, shown_at_all + takes
-            done = min(rng.choice([0, 1, 2]), begun)
-            ctx.set(planner.retired, done)
-            restarts = step % 97 == 96
-            ctx.set(planner.restart, restarts)
-            ctx.set(planner.stretch, stretches)
-            stretches = False
-            puts = len(inside) < 15 and rng.random() < 0.8
-            ctx.set(planner.put, puts)
-            if puts:
-                errand = {
-                    "stores": rng.random() < 0.4,
-                    "looks": rng.random() < 0.8,
-                    "word": rng.randrange(params.buckets),
-                    "extent": rng.choice([0, 0, 1, 5, 31]),
-                }
-                ctx.set(planner.errand, errand)
-            await ctx.tick()
-            for _ in range(done):
-                inside.popleft()
-            begun -= done
-            if puts:
-                inside.append(errand)
-            ctx.set(planner.put, 0)
-            ctx.set(planner.retired, 0)
-            if restarts:
-                begun = 0
-                now = (now + rng.choice([0, 1])) % 8
-                bucket = rng.randrange(params.buckets)
-                spread = (rng.choice([now, (now - 1) % 8, (now - 2) % 8]),)
-                spread += tuple(rng.choice([0, 3, 30, rng.randrange(1 << bits)]) for _ in range(3))
-                spreads[bucket] = spread
-                ctx.set(planner.bucket, bucket)
-                names = ("round", "now", "before", "latest")
-                ctx.set(planner.spread, dict(zip(names, spread, strict=True)))
-                stretches = True
-        assert shown_at_all > 500
+        await plans.run(ctx, 3000)
+        assert plans.shown > 500
 
     simulate(planner, bench)
 

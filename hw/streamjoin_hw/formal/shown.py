@@ -84,7 +84,7 @@ class Shown(Harness):
             moved = Mux(done == 2, queue[k + 2], Mux(done == 1, queue[k + 1], queue[k]))
             new = Cat(self.stores, self.word, self.extent)
             m.d.sync += queue[k].eq(Mux(self.put & (waiting - done == k), new, moved))
-        entry = queue[0]
+        entry: Any = queue[0]
         entering: Any = Signal(layout)
         m.d.comb += entering.eq(Mux(dut.searched, queue[1], entry))
         # The watched tuple: is it in the window, its bucket, and those stored since.

@@ -16,7 +16,7 @@ expires, words are read: so each sees what those before it did. What is planned 
 raises a spread begins anew.
 """
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, ResetInserter, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
@@ -35,7 +35,7 @@ from streamjoin_hw.rtl.index.occupancy import Occupancy
 from streamjoin_hw.rtl.index.place import Place
 from streamjoin_hw.rtl.index.plan import Planner
 from streamjoin_hw.rtl.index.words import Words
-from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
+from streamjoin_hw.rtl.streams import Component, PipeReg, View, registers_of
 
 
 class Half(Component):
@@ -200,37 +200,47 @@ class Half(Component):
         params, (planner, place) = self.params, parts
         first, second = planner.first, planner.second
         row = Signal(row_bits(params))
-        is_search, ends, joins = Signal(), Signal(), Signal()
+        is_search, ends, joins, takes = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             is_search.eq(planner.has_first & ~first.stores),
             ends.eq(~first.looks | (row == first.rows)),
             joins.eq(is_search & ends & planner.has_second & second.stores),
-            planner.take_both.eq(moves & joins),
-            planner.take_first.eq(moves & planner.has_first & (first.stores | ends) & ~joins),
+            planner.take_both.eq(takes & joins),
+            planner.take_first.eq(takes & planner.has_first & (first.stores | ends) & ~joins),
         ]
         kinds = dict.fromkeys(("search", "scans", "ends"), 1)
-        shape = data.StructLayout({**kinds, "word": word_bits(params)})
+        layout = data.StructLayout(
+            {**kinds, "word": word_bits(params), "stores": 1, "tuple": planned_layout(params)}
+        )
+        chosen = PipeReg(layout)
+        m.submodules.chosen = ResetInserter(restarts | self.clear)(chosen)
         rows = data.ArrayLayout(row_bits(params), params.ways)
-        chosen: View = registers_of(shape, "search", name="chosen")
         ready: View = registers_of(
             data.StructLayout({**kinds, "rows": rows}), "search", name="ready"
         )
-        comes, tuple_ = Signal(), payload_of(planned_layout(params), name="tuple")
+        m.d.comb += [
+            takes.eq(chosen.i.ready),
+            chosen.i.valid.eq(planner.has_first),
+            chosen.i.p.search.eq(is_search),
+            chosen.i.p.scans.eq(first.looks),
+            chosen.i.p.ends.eq(ends),
+            chosen.i.p.word.eq(first.word + (row << bank_bits(params))),
+            chosen.i.p.stores.eq(joins | first.stores),
+            chosen.i.p.tuple.eq(Mux(joins, second.as_value(), first.as_value())),
+            chosen.o.ready.eq(moves),
+            place.comes.eq(chosen.o.valid & chosen.o.p.stores),
+            place.i.eq(chosen.o.p.tuple),
+        ]
+        with m.If(takes):
+            m.d.sync += row.eq(Mux(is_search & ~ends, row + 1, 0))
         with m.If(moves):
             m.d.sync += [
-                row.eq(Mux(is_search & ~ends, row + 1, 0)),
-                chosen.search.eq(is_search),
-                chosen.scans.eq(first.looks),
-                chosen.ends.eq(ends),
-                chosen.word.eq(first.word + (row << bank_bits(params))),
-                comes.eq(joins | (planner.has_first & first.stores)),
-                tuple_.eq(Mux(joins, second.as_value(), first.as_value())),
-                *(ready[name].eq(chosen[name]) for name in kinds),
-                *(ready.rows[k].eq(each) for k, each in enumerate(rows_of(params, chosen.word))),
+                *(ready[name].eq(chosen.o.p[name]) for name in kinds),
+                ready.search.eq(chosen.o.valid & chosen.o.p.search),
+                *(ready.rows[k].eq(e) for k, e in enumerate(rows_of(params, chosen.o.p.word))),
             ]
         with m.If(restarts | self.clear):
-            m.d.sync += [each.eq(0) for each in (row, chosen.search, ready.search, comes)]
-        m.d.comb += [place.comes.eq(comes), place.i.eq(tuple_)]
+            m.d.sync += [each.eq(0) for each in (row, ready.search)]
         return ready
 
     def _store(

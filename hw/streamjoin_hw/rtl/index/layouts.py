@@ -119,13 +119,15 @@ def errand_layout(params: DesignParams) -> data.StructLayout:
 def planned_layout(params: DesignParams) -> data.StructLayout:
     """Layout of an errand of which is known how far it reads.
 
-    ``rows``, how often ``ways`` words are read after the first time; of a tuple that is stored,
-    its bucket's spread: ``now``, ``before``, ``latest`` (:func:`spread_layout`).
+    ``rows``, how often ``ways`` words are read after the first time. Of a tuple that is stored:
+    ``at``, the first word that is searched for a slot, ``start`` words behind its own; ``hint``,
+    where to go on if that is its own; its bucket's spread ``now`` and ``before``
+    (:func:`spread_layout`).
     """
     bits = word_bits(params)
-    spread = dict.fromkeys(("now", "before", "latest"), bits)
+    places = dict.fromkeys(("at", "start", "hint", "now", "before"), bits)
     return data.StructLayout(
-        {"stores": 1, "looks": 1, "word": bits, "rows": row_bits(params), **spread}
+        {"stores": 1, "looks": 1, "word": bits, "rows": row_bits(params), **places}
     )
 
 

@@ -88,10 +88,10 @@ class Occupancy(Component):
         m = Module()
         slots = self.params.bucket_slots
         for bank in range(self.params.ways):
-            change = (self.take, self.position, self.bits)
-            entered, entered_into = self._memory(m, f"entered{bank}", bank, change)
-            change = (self.free, self.freed, self.bit.replicate(slots))
-            left, left_into = self._memory(m, f"left{bank}", bank, change)
+            stored = (self.take, self.position, self.bits)
+            expired = (self.free, self.freed, self.bit.replicate(slots))
+            entered, entered_into = self._memory(m, f"entered{bank}", bank, stored)
+            left, left_into = self._memory(m, f"left{bank}", bank, expired)
             m.d.comb += [
                 self.used[bank].eq(entered ^ left),
                 self.taken[bank].eq(entered_into ^ left_into),

@@ -1,8 +1,10 @@
 """Where a tuple is stored: the first free slot from its bucket's word on."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth.hdl import Array, Assert, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
@@ -113,7 +115,7 @@ class Place(Component):
         position, fresh = payload_of(position_layout(params)), payload_of(params.bucket_slots)
         distance: Any = payload_of(bits)
         word = Signal(bits)
-        m.d.comb += word.eq(Mux(asks, placed.word + following, self.i.word))
+        m.d.comb += word.eq(Mux(asks, placed.word + following, self.i.at))
         with m.If(asks | self.moves):
             m.d.comb += [self.into[bank].eq(row) for bank, row in enumerate(rows_of(params, word))]
         with m.Else():
@@ -122,8 +124,11 @@ class Place(Component):
         place = (position, is_placed & ~again)
         first = Mux(again, bank_of(params, placed.word), bank_of(params, looked.word))
         found, which, slot, entered = self._find(m, first, looked_rows, place)
-        base = Mux(again, placed.word + offset, looked.word)
-        known, behind = Mux(again, placed.now, looked.now), Mux(again, offset, 0)
+        base = Mux(again, placed.word + offset, looked.at)
+        behind = Mux(again, offset, looked.start)
+        # Which of the words would raise the spread, found before one is chosen.
+        at_first = self._raises(m, self.moves, self.i.start, self.i.now, "looked")
+        further = Mux(again, self._raises(m, asks, following, placed.now, "again"), at_first)
         with m.If(self.moves | again):
             m.d.sync += [
                 is_placed.eq(found),
@@ -131,16 +136,16 @@ class Place(Component):
                 position.slot.eq(slot),
                 fresh.eq(~entered),
                 distance.eq(behind | which),
-                is_displaced.eq((behind | which) != 0),
-                raises.eq((behind | which) > known),
+                is_displaced.eq((which != 0) | (behind != 0)),
+                raises.eq(further.bit_select(which, 1)),
             ]
         # A slot that was freed as its word was looked at is found the next time.
         no_slot, at_last = Signal(), Signal()
         m.d.comb += at_last.eq(again & ~found & around & (offset | (ways - 1)).all())
         m.d.sync += no_slot.eq(at_last & twice)
         with m.If(self.moves):
-            latest = looked.latest & ~(ways - 1)
-            skips = latest > ways
+            first_end = looked.start | (ways - 1)
+            is_end = (first_end >= looked.now) & (first_end >= looked.before)
             m.d.sync += [
                 is_looked.eq(self.comes),
                 looked.eq(self.i),
@@ -148,9 +153,15 @@ class Place(Component):
                 is_there.eq(is_looked),
                 is_placed.eq(found & is_looked),
                 placed.eq(looked),
-                offset.eq(0),
-                following.eq(Mux(skips, latest, ways)),
-                around.eq(~skips),
+                offset.eq(looked.start),
+                following.eq(
+                    Mux(
+                        looked.start != 0,
+                        Mux(is_end, 0, looked.start + ways),
+                        Mux(looked.hint != 0, looked.hint, ways),
+                    )
+                ),
+                around.eq(Mux(looked.start != 0, is_end, looked.hint == 0)),
                 twice.eq(0),
                 reach.eq(Mux(looked.now > looked.before, looked.now, looked.before)),
                 asks.eq(is_looked & ~found),
@@ -161,7 +172,7 @@ class Place(Component):
         with m.Elif(again):
             at_end = ~around & ((offset | (ways - 1)) >= reach)
             m.d.sync += [
-                following.eq(Mux(at_end, ways, offset + ways)),
+                following.eq(Mux(at_end, 0, offset + ways)),
                 around.eq(around | at_end),
                 twice.eq(twice | at_last),
                 asks.eq(~found),
@@ -183,12 +194,19 @@ class Place(Component):
             self.stretch.eq(self.stores & is_displaced & (raises | (offset != 0))),
             bucket.eq(placed.word),
             spread.round.eq(self.round),
-            spread.now.eq(Mux(raises, distance, placed.now)),
+            spread.now.eq(Mux(raises, _rounded(distance), placed.now)),
             spread.before.eq(placed.before),
             spread.latest.eq(distance),
         ]
         m.d.comb += [self.bucket.eq(bucket), self.spread.eq(spread)]
         return m
+
+    def _raises(self, m: Module, when: Signal, offset: Value, now: Value, name: str) -> Signal:
+        """Return which of the words at an offset lie further than those of this round."""
+        raises: Signal = payload_of(self.params.ways, name=f"{name}_raises")
+        with m.If(when):
+            m.d.sync += raises.eq(Cat((offset | k) > now for k in range(self.params.ways)))
+        return raises
 
     def _find(
         self, m: Module, first: Value, rows: View, place: tuple[View, Value]
@@ -210,16 +228,22 @@ class Place(Component):
             used.append(slots)
         entered = [self.entered[bank] for bank in range(params.ways)]
         for number in reversed(range(params.ways)):
-            bank = (first + number)[: bank_bits(params)]
-            slots = Array(used)[bank]
-            with m.If(~slots.all()):
+            chosen = (first + number)[: bank_bits(params)]
+            in_word = Array(used)[chosen]
+            with m.If(~in_word.all()):
                 m.d.comb += [
                     found.eq(1),
                     which.eq(number),
-                    slot.eq(_first_free(slots)),
-                    bits.eq(Array(entered)[bank]),
+                    slot.eq(_first_free(in_word)),
+                    bits.eq(Array(entered)[chosen]),
                 ]
         return found, which, slot, bits
+
+
+def _rounded(distance: Value) -> Value:
+    """Return a distance or up to a quarter more, so that a spread is seldom raised."""
+    tail = distance >> 2
+    return distance | reduce(or_, (tail >> k for k in range(len(tail))))
 
 
 def _first_free(used: Value) -> Value:

@@ -147,7 +147,7 @@ class Planner(Component):
             Signal(range(self.depth), name=name) for name in ("end", "fetch", "begin")
         )
         ahead, left = Signal(range(AHEAD + 1)), payload_of(bits - bank_bits(params))
-        row = registers_of(self._row_layout(), "valid", name="row")
+        row: View = registers_of(self._row_layout(), "valid", name="row")
         loads, ends = Signal(), Signal()
         m.d.comb += [
             write.addr.eq(end),
@@ -216,7 +216,9 @@ class Planner(Component):
     ) -> tuple[View, list[Any]]:
         """Say how far the tuples of this round lie, and of the one before: in order of words."""
         params = self.params
-        layout = data.StructLayout(dict.fromkeys(("now", "before", "latest"), word_bits(params)))
+        layout = data.StructLayout(
+            dict.fromkeys(("now", "before", "hint", "start"), word_bits(params))
+        )
         by_bank = Array([spread.as_value() for spread in spreads])
         counts = []
         for which in range(params.ways):
@@ -225,11 +227,14 @@ class Planner(Component):
             spread: Any = signal_of(spread_layout(params), name=f"spread_{which}")
             is_same = spread.round == self.round
             is_last = (spread.round + 1)[:ROUND_BITS] == self.round
+            latest = spread.latest & ~(params.ways - 1)
+            hint = Mux(latest > params.ways, latest, 0)
             m.d.comb += spread.eq(by_bank[bank])
             m.d.sync += [
                 count.now.eq(Mux(is_same, spread.now, 0)),
                 count.before.eq(Mux(is_same, spread.before, Mux(is_last, spread.now, 0))),
-                count.latest.eq(spread.latest),
+                count.hint.eq(hint),
+                count.start.eq(Mux(is_same, hint, 0)),
             ]
             counts.append(count)
         return self._behind(m, row, restarts, "counted"), counts
@@ -248,11 +253,14 @@ class Planner(Component):
                 Mux(bucket <= row["extent"], Mux(last[bits], ~0, last[:bits])[:bits], 0)
             )
             ends.append(end)
-        counts[:] = [self._later(m, count) for count in counts]
+        at: Any = payload_of(bits, name="at")
+        m.d.sync += at.eq(row["home"] + counts[0].start)
+        counts[:] = [at, self._later(m, counts[0])]
         return self._behind(m, row, restarts, "ended"), ends
 
     def _plan(self, m: Module, row: View, ends: list[Any], counts: list[Any]) -> tuple[Value, View]:
         """Take the furthest of all rows; return whether an errand is planned, and how."""
+        at, first = counts
         planned: Any = signal_of(planned_layout(self.params))
         before = payload_of(word_bits(self.params))
         furthest = Signal(word_bits(self.params))
@@ -263,7 +271,8 @@ class Planner(Component):
             planned.looks.eq(row["looks"]),
             planned.word.eq(row["home"]),
             planned.rows.eq(furthest[bank_bits(self.params) :]),
-            *(planned[name].eq(counts[0][name]) for name in ("now", "before", "latest")),
+            planned.at.eq(at),
+            *(planned[name].eq(first[name]) for name in ("start", "hint", "now", "before")),
         ]
         m.d.sync += before.eq(furthest)
         return row["valid"] & row["last"], planned
@@ -278,9 +287,7 @@ class Planner(Component):
             self.has_second.eq(is_kept[1]),
             self.first.eq(entries[0]),
             self.second.eq(entries[1]),
-            stays.eq(
-                Mux(self.take_both, is_kept >> 2, Mux(self.take_first, is_kept >> 1, is_kept))
-            ),
+            stays.eq(Mux(self.take_both, is_kept[2:], Mux(self.take_first, is_kept[1:], is_kept))),
         ]
         for k, entry in enumerate(entries):
             is_next = ~stays[k] & (stays[k - 1] if k else 1)
