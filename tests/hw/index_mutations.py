@@ -157,14 +157,14 @@ INDEX_MUTATIONS = {
             "begin.eq(head)",
             "a round may begin before a tuple of the last but one has expired",
         ),
-        f"{_AGES}[3-40]",
+        f"{_AGES}[300-4000]",
         "assert",
     ),
     "position-never-expired": Mutation(
         Fault(
             "rtl.index.ages",
-            "pushes.eq(self.full & (before == 0))",
-            "pushes.eq(self.full & (before != 0))",
+            "self.full & ((before == 0) if bits else 1)",
+            "self.full & ((before != 0) if bits else 0)",
             "no tuple leaves a full count window",
         ),
         f"{_AGES}[3-40]",
@@ -289,16 +289,6 @@ INDEX_MUTATIONS = {
         ),
         f"{_HALF}[2-27-16]",
         "assert",
-    ),
-    "searched-for-ever": Mutation(
-        Fault(
-            "rtl.index.place",
-            "twice.eq(twice | at_last)",
-            "twice.eq(1)",
-            "a slot that is freed as its word is looked at counts for used",
-        ),
-        f"{_HALF}[2-31-16]",
-        "has no slot",
     ),
     "hint-of-the-row-before": Mutation(
         Fault(

@@ -206,14 +206,14 @@ def test_an_index_shows_every_tuple_of_the_buckets_that_are_asked_for_once(
     simulate(half, bench)
 
 
-@pytest.mark.parametrize(("window", "length"), [(1, 6), (3, 40), (8, 5), (8, 90)])
+@pytest.mark.parametrize(("window", "length"), [(1, 6), (3, 40), (8, 5), (8, 90), (300, 4000)])
 def test_tuples_expire_in_order_and_rounds_span_all_that_are_held(window: int, length: int) -> None:
     """By count with the tuple that pushes another out; by time in between, soon and not before."""
-    ages = Ages(design(8, 4, 8, timestamp_bits=12))
+    ages = Ages(design(max(window, 8), 4, 256, timestamp_bits=13))
     expiry = Expiry(ages, random.Random(window * 100 + length), window, length)
 
     async def bench(ctx: Any) -> None:
-        await expiry.run(ctx, 1200)
+        await expiry.run(ctx, 1200 if window < 300 else 3000)
         ctx.set(ages.arrive, 0)
         for _ in range(3):
             await ctx.tick()

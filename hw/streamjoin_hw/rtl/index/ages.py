@@ -11,8 +11,8 @@ from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.index.layouts import ROUND_BITS, position_layout, sequence_bits
 from streamjoin_hw.rtl.streams import Component, PipeReg, View, payload_of
 
-SHORTEST_ROUND = 256
-"""Tuples of a round, or a window's if that is less: where one ends, all is planned anew."""
+SHORTEST_ROUND = 1024
+"""Tuples of a round, or half a window's if that is less: where one ends, all is planned anew."""
 
 
 class Ages(Component):
@@ -106,7 +106,7 @@ class Ages(Component):
             for name in ("head", "tail", "begin", "before")
         )
         # Tuples that are still to be stored in this round.
-        shortest = min(SHORTEST_ROUND, self.params.window_capacity)
+        shortest = min(SHORTEST_ROUND, (self.params.window_capacity + 1) // 2)
         expired, stays = Signal(), Signal(range(shortest + 1))
         is_lost = Signal()
         m.d.sync += is_lost.eq(self.arrive & ~queue.w_rdy)
