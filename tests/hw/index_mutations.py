@@ -267,7 +267,7 @@ INDEX_MUTATIONS = {
             "ages.turn.eq(ages.over & moves)",
             "a search that has begun is planned anew",
         ),
-        f"{_HALF}[2-27-16]",
+        f"{_HALF}[2-31-16]",
         "a tuple is shown twice",
     ),
     "stored-twice-in-a-slot": Mutation(
