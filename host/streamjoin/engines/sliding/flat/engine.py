@@ -10,7 +10,7 @@ that by sorting). When look-ups scan more blocks than their matches need, as the
 the chains have used up their blocks, the map is cut again and the live rows are inserted anew.
 
 With several threads each owns a range of each index's blocks for a batch. All run one kernel a
-batch: plan, join, and restore the order of arrival
+batch: plan, join, and restore the order of arrival where an order was asked for
 (:mod:`~streamjoin.engines.kernels.flat.sharing`).
 
 Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most as much again, and
@@ -83,7 +83,7 @@ def index_of(job: Job, crew: Crew, min_shared: int) -> FlatIndex:
         FlatColumns(job, crew),
         _times(job),
         (_most_live(job, of_r=True), _most_live(job, of_r=False)),
-        inner=job.order == "inner",
+        order=job.order,
         batch=min(int(job.knobs["batch"]), max(1, job.tuples)),
         threads=job.threads,
         min_shared=min_shared,
@@ -111,8 +111,8 @@ class FlatJoin(Engine):
         return without_numba()
 
     def promise(self, job: Job) -> str:
-        """Order within an arrival's matches is made where it is asked for."""
-        return "inner" if job.order == "inner" else "outer"
+        """Order is made where it is asked for; one thread does not leave that of arrival."""
+        return "outer" if job.order == "none" and job.threads == 1 else job.order
 
     def prepare(self, job: Job, report: Report) -> None:
         """Compile the kernels, or load them from the cache, by joining one tuple with another."""

@@ -130,7 +130,7 @@ class FlatSession(Session):
         self._words = words_of(job.r, job.s, job.predicate)
         self._coding = coding = Coding(self._words)
         self._times, self._min_shared = times, min_shared
-        self._inner, self._threads = job.order == "inner", job.threads
+        self._order, self._threads = job.order, job.threads
         self._max_batch = int(job.knobs["batch"])
         terms = job.predicate.terms
         self._names = ([term.r_column for term in terms], [term.s_column for term in terms])
@@ -282,7 +282,7 @@ class FlatSession(Session):
                 columns,
                 times,
                 (live[0], live[1]),
-                inner=self._inner,
+                order=self._order,
                 batch=batch,
                 threads=self._threads,
                 min_shared=self._min_shared,
