@@ -316,6 +316,9 @@ def _record(entrant: _Entrant, workload: str) -> dict[str, Any]:
     record.update({name: middle.get(name) for name in SHOWN})
     for name in SPREADS:
         record[name] = _spread([metrics[name] for metrics in rounds])
+    record["each_round"] = {
+        name: [metrics[name] for metrics in entrant.rounds] for name in SPREADS if record[name]
+    }
     peaks = [metrics["peak_bytes"] for metrics in rounds if metrics["peak_bytes"] is not None]
     record["peak_bytes"] = max(peaks, default=None)
     record["threads"] = middle["threads"]

@@ -1,5 +1,6 @@
 """Runs an experiment point by point; what was finished before an interrupt is not run again."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from streamjoin.bench.suites import as_table, check_table, generate
 from streamjoin.bench.workloads import Comparison
 from streamjoin.errors import InputError
 from streamjoin.relations.catalog import MIN_ROW_BYTES
+from streamjoin.run import load_average
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 
@@ -173,8 +175,11 @@ def _measure(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     limit, right = known
+    began = time.perf_counter()
     workload, records = compare_one(comparison, show, say, right)
     workload |= {"family": point.family, "settings": dict(point.settings)}
+    workload["took_s"] = round(time.perf_counter() - began, 3)
+    workload["load_average"] = load_average()
     for record in records:
         record |= {"family": point.family, "settings": dict(point.settings)}
         wall_s = (record.get("wall_s") or {}).get("median")
