@@ -7,13 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, limits, points
-from streamjoin.bench.compare import RightResults, ShowProgress, compare_one, document
+from streamjoin.bench.compare import (
+    RightResults,
+    ShowProgress,
+    compare_one,
+    document,
+    now,
+    revision,
+)
 from streamjoin.bench.experiments import Experiment, Point
 from streamjoin.bench.suites import as_table, check_table, generate
 from streamjoin.bench.workloads import Comparison
 from streamjoin.errors import InputError
 from streamjoin.relations.catalog import MIN_ROW_BYTES
-from streamjoin.run import load_average
+from streamjoin.run import environment, load_average
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 
@@ -151,12 +158,13 @@ def run_experiment(
                 kept.write(content)
         else:
             say(f"{progress} (done before)")
-        workloads.append(content["workload"])
+        workloads.append({**content["workload"], "seed": point.table.get("seed")})
         records += content["records"]
     points.say_unused(done, files, say)
     whole = document(experiment.title, command, workloads, records)
     whole["experiment"] = {
         "name": experiment.name,
+        "size": experiment.size,
         "source": experiment.source,
         "limit": experiment.limit,
         "baseline": experiment.baseline,
@@ -175,11 +183,17 @@ def _measure(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     limit, right = known
-    began = time.perf_counter()
+    began, began_cpu = time.perf_counter(), time.process_time()
     workload, records = compare_one(comparison, show, say, right)
     workload |= {"family": point.family, "settings": dict(point.settings)}
-    workload["took_s"] = round(time.perf_counter() - began, 3)
-    workload["load_average"] = load_average()
+    workload["measured"] = {
+        "at": now(),
+        "revision": revision(),
+        "cpu": environment()["cpu"],
+        "took_s": round(time.perf_counter() - began, 3),
+        "took_cpu_s": round(time.process_time() - began_cpu, 3),
+        "load_average": load_average(),
+    }
     for record in records:
         record |= {"family": point.family, "settings": dict(point.settings)}
         wall_s = (record.get("wall_s") or {}).get("median")

@@ -123,7 +123,10 @@ def _check_workload(fields: _Fields) -> str:
         fields.text(name)
     fields.counts("n_r", "n_s", required=True)
     fields.counts("pairs")
-    fields.numbers("oracle_s", "speedup", "took_s", "load_average")
+    fields.numbers("oracle_s", "speedup")
+    measured = fields.inner("measured")
+    if measured:
+        measured.numbers("took_s", "took_cpu_s", "load_average")
     fields.choice("arrival", ARRIVALS)
     fields.choice("how", KINDS)
     fields.inner("settings")
