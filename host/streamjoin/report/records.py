@@ -231,6 +231,7 @@ def check_run(run: object, source: str) -> dict[str, Any]:
         claim.choice("by", tuple(CLAIM_RULES), required=True)
         claim.text("says")
         claim.text("verdict")
+        claim.text("why")
         claim.numbers("here", "min", "max")
         for number, point in enumerate(claim.list("points", required=True)):
             at = _Fields(source, f"{claim.path}.points[{number}]", point)
