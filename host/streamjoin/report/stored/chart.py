@@ -210,7 +210,9 @@ def _panel(panel: Panel, engines: Sequence[str], left: float, top: float) -> lis
         y = _px(y_of(figure))
         parts.append(f'<path class="grid" d="M{_px(x0)} {y}H{_px(x1)}"/>')
         label = escape(spaced(panel.tick(figure)))
-        parts.append(f'<text x="{_px(x0 - 6)}" y="{y}" text-anchor="end">{label}</text>')
+        parts.append(
+            f'<text x="{_px(x0 - 6)}" y="{_px(y_of(figure) + 4)}" text-anchor="end">{label}</text>'
+        )
     room = (x1 - x0) / len(panel.values)
     every = max(1, math.ceil((max(map(len, panel.values)) + 1) * CHARACTER / room))
     for position in range(0, len(panel.values), every):
