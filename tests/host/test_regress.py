@@ -70,6 +70,19 @@ def test_slower_ends_with_1_and_faster_or_equal_with_0(
     assert {change["figure"] for change in plain["changes"]} == {"whole call", "algorithm", "CPU"}
 
 
+def test_a_replay_has_no_whole_call_and_a_record_without_rounds_decides_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay = times(*QUIET, total_s=None)
+    del replay["each_round"]["total_s"]
+    without = times(*QUIET, engine="kang")
+    del without["each_round"]
+    path = written(tmp_path / "a.json", run_of(replay, without))
+    assert main(["bench", "regress", str(path), str(path)]) == 0
+    told = capsys.readouterr().err
+    assert "2 figures: 0 slower, 0 faster, 2 within noise; 3 more have fewer than 3 rounds" in told
+
+
 def test_cycles_have_no_noise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def run(cycles: int) -> dict[str, Any]:
         simulated = samples.fpga_record(family="simd", settings={"simd": 1}, cycles=cycles)
@@ -90,7 +103,7 @@ def test_on_a_machine_that_others_use_cpu_time_alone_is_judged(
     a = written(tmp_path / "a.json", run_of(times(*QUIET)))
     b = written(tmp_path / "b.json", after)
     assert main(["bench", "regress", str(a), str(b)]) == 1
-    after["environment"]["load_average"] = 3.1
+    after["workloads"][0]["measured"]["load_average"] = 3.1
     written(b, after)
     capsys.readouterr()
     assert main(["bench", "regress", str(a), str(b)]) == 0

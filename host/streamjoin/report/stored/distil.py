@@ -69,9 +69,7 @@ def distilled(run: Mapping[str, Any]) -> dict[str, Any]:
     revisions = dict.fromkeys(at["revision"] for at in measured if at.get("revision"))
     if revisions:
         environment["revision"] = ", ".join(revisions)
-    loads = [at["load_average"] for at in measured if at.get("load_average") is not None]
-    if loads:
-        environment["load_average"] = statistics.median(loads)
+    environment["load_average"] = load_average(run)
     return {
         **_picked(run, _RUN),
         "command": _command(str(run.get("command") or "")),
@@ -80,6 +78,14 @@ def distilled(run: Mapping[str, Any]) -> dict[str, Any]:
         "workloads": workloads,
         "records": [_record(record) for record in run["records"]],
     }
+
+
+def load_average(run: Mapping[str, Any]) -> float | None:
+    """Return the median of the machine's load over the points of a run, where they have it."""
+    measured = [workload.get("measured") or {} for workload in run["workloads"]]
+    loads = [at["load_average"] for at in measured if at.get("load_average") is not None]
+    known = (run.get("environment") or {}).get("load_average")
+    return statistics.median(loads) if loads else known
 
 
 def _command(command: str) -> str:

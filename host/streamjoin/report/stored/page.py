@@ -9,7 +9,7 @@ from streamjoin.bench import experiments
 from streamjoin.report.claims import Judged, counted
 from streamjoin.report.sentences import CLAIM_MEASURES, claim_figure, claim_published, claim_rule
 from streamjoin.report.stored import chart
-from streamjoin.report.stored.distil import FOLDER, read
+from streamjoin.report.stored.distil import FOLDER, load_average, read
 from streamjoin.report.units import memory, plural, seconds, spaced
 
 HEADINGS = ("figure", "published", "there", "here", "of", "verdict", "why not")
@@ -109,15 +109,15 @@ def _machine(run: Mapping[str, Any]) -> str:
         f"{plural(len(run['workloads']), 'point')} in {seconds(_took_s(run))}",
     ]
     if is_shared(run):
-        parts.append(f"others used the machine too: load {environment['load_average']:.1f}")
+        parts.append(f"others used the machine too: load {load_average(run):.1f}")
     return spaced("; ".join(parts)) + "."
 
 
 def is_shared(run: Mapping[str, Any]) -> bool:
-    """Whether more threads wanted to run than this run had, by half a thread at least."""
-    load = (run.get("environment") or {}).get("load_average")
+    """Whether others used the machine: one thread more than the run's wanted to run."""
+    load = load_average(run)
     threads = max((record["threads"] for record in run["records"]), default=1)
-    return load is not None and load > threads + 0.5
+    return load is not None and load > threads + 1
 
 
 def _changed(run: Mapping[str, Any]) -> str:

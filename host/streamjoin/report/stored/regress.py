@@ -214,4 +214,4 @@ def _rounds(record: Mapping[str, Any], key: str) -> list[float]:
     rounds = (record.get("each_round") or {}).get(key) or []
     spread = record.get(key) or {}
     known = [float(value) for value in rounds if value is not None]
-    return known or [float(spread["median"])] * ("median" in spread)
+    return known or ([float(spread["median"])] if spread else [])
