@@ -11,6 +11,7 @@ MASKED = "test_split.py::test_a_masked_core_costs_the_share_that_it_stores"
 QUEUE = "test_split_parts.py::test_a_queue_keeps_order_and_is_as_deep_as_it_says"
 AHEAD = "test_split_parts.py::test_a_half_works_while_the_other_has_more_to_do"
 BATCH = "test_split_parts.py::test_a_batch_knows_what_its_probes_meet_and_the_time_of_what_expires"
+OUTLET = "test_split_parts.py::test_an_outlet_gives_what_was_ordered_though_one_order_waits"
 
 SPLIT_MUTATIONS = {
     "split-no-spare-word": Mutation(
@@ -352,5 +353,35 @@ SPLIT_MUTATIONS = {
         ),
         "test_split_parts.py::test_an_array_is_busy_while_results_are_queued",
         "idle although results are queued",
+    ),
+    "split-order-replaced": Mutation(
+        Fault(
+            "rtl.split.outlet",
+            "with m.If(~waits):",
+            "with m.If(1):",
+            "an order that waits is replaced by the next",
+        ),
+        OUTLET,
+        "another",
+    ),
+    "split-fetched-over": Mutation(
+        Fault(
+            "rtl.split.outlet",
+            "self.fetch.eq(~valid | self.o.ready)",
+            "self.fetch.eq(1)",
+            "a payload is fetched over one that was not taken",
+        ),
+        OUTLET,
+        "another",
+    ),
+    "split-waits-for-the-trees": Mutation(
+        Fault(
+            "rtl.split.outlet",
+            "self.i.ready.eq(~waits)",
+            "self.i.ready.eq(~waits | self.o.ready)",
+            "an emitter waits for what the trees decide",
+        ),
+        OUTLET,
+        "ready runs through",
     ),
 }

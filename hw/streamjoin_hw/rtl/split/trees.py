@@ -8,7 +8,7 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.split.layouts import row_bits, token_layout
+from streamjoin_hw.rtl.split.layouts import is_star, row_bits, token_layout
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
 from streamjoin_hw.rtl.trees import MergeTree, lowest, tree_levels
 
@@ -263,10 +263,8 @@ class StarMerger(Component):
         # An input is held at its star: it offers no result.
         results, stars = Signal(self.inputs), Signal(self.inputs)
         for k, each in enumerate(streams):
-            m.d.comb += [
-                results[k].eq(each.valid & ~each.p.star),
-                stars[k].eq(each.valid & each.p.star),
-            ]
+            star = is_star(self.params, each.p)
+            m.d.comb += [results[k].eq(each.valid & ~star), stars[k].eq(each.valid & star)]
         grant = self._grant(m, streams, results, stars)
         together = stars.all()
         for k, each in enumerate(streams):
