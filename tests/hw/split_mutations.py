@@ -57,7 +57,7 @@ SPLIT_MUTATIONS = {
     "split-stores-overtake-results": Mutation(
         Fault(
             "rtl.split.half",
-            "(collector.batch.count != 0) | ~emitter.busy",
+            "(collector.batch.count != 0) | ~w.gives",
             "(collector.batch.count != 0) | 1",
             "tuples are stored while results of an old batch are still given",
         ),
@@ -107,8 +107,8 @@ SPLIT_MUTATIONS = {
     "split-hasty-star": Mutation(
         Fault(
             "rtl.split.trees",
-            "together = stars.all()",
-            "together = stars.any()",
+            "together, waits = stars.all(), ",
+            "together, waits = stars.any(), ",
             "one core's star is taken for all",
         ),
         f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",
@@ -177,8 +177,8 @@ SPLIT_MUTATIONS = {
     "split-merger-has-a-favourite": Mutation(
         Fault(
             "rtl.split.trees",
-            "later.eq(((1 << self.inputs) - 1) & ~((2 << k) - 1))",
-            "later.eq(0)",
+            "[bit.eq(a <= k < b) for",
+            "[bit.eq(0) for",
             "a star merger always serves the first input",
         ),
         "test_split_parts.py::test_a_star_merger_takes_turns",
@@ -207,8 +207,8 @@ SPLIT_MUTATIONS = {
     "split-merger-does-not-wait-for-the-lowest": Mutation(
         Fault(
             "rtl.split.trees",
-            "with m.If((results | stars).all()):",
-            "with m.If((results | stars).any()):",
+            "complete = (results | stars).all()",
+            "complete = (results | stars).any()",
             "a row is given before every input has shown its own",
         ),
         "test_split_parts.py::test_a_star_merger_waits_for_the_lowest_row_of_all",

@@ -275,7 +275,8 @@ class Emitter(Component):
         payloads = payload_of(self.payloads.shape())
         with m.If(self.take):
             m.d.sync += payloads.eq(self.payloads)
-        picked = Array(payloads[p] for p in range(self.params.probes))[probe]
+        each = [payloads[p] for p in range(self.params.probes)]
+        picked = Array(each)[probe] if len(each) > 1 else each[0]
         return _Batches(self.ready_batch, self.take, self.count, picked)
 
     def _banks(self, m: Module, probe: Signal) -> _Batches:
