@@ -151,7 +151,7 @@ SPLIT_MUTATIONS = {
             "ahead.eq(ahead)",
             "a tuple that was dropped for its time makes another one expire",
         ),
-        f"{TIMES}[none-0.5-0.0]",
+        f"{TIMES}[inner-0.5-0.0]",
         "pairs missing",
     ),
     "split-drops-the-living": Mutation(

@@ -8,7 +8,7 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.split.layouts import is_star, row_bits, token_layout
+from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, token_layout
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
 from streamjoin_hw.rtl.trees import MergeTree, tree_levels
 
@@ -276,14 +276,15 @@ class StarMerger(Component):
             held = waits[k] | is_star(self.params, each.p)
             m.d.comb += each.ready.eq((~held | together) & output.i.ready)
         grant = results & ~waits
-        # All stars are alike: the first one passes.
-        passes = [grant[0] | together, *(grant[k] for k in range(1, self.inputs))]
-        chosen = one_of([(bit, each.payload) for bit, each in zip(passes, streams, strict=True)])
+        granted = zip(grant, streams, strict=True)
         m.d.comb += [
-            output.i.payload.eq(chosen),
+            output.i.payload.eq(one_of([(bit, each.payload) for bit, each in granted])),
             output.i.valid.eq(grant.any() | together),
             self.busy.eq(output.busy),
         ]
+        # A star carries nothing else: no payload waits for whether all have theirs.
+        if star_member(self.params):
+            m.d.comb += output.i.p.star.eq(together)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         return m
 
