@@ -12,6 +12,7 @@ from typing import Any
 from streamjoin import cli
 from streamjoin.bench import figures
 from streamjoin.engines import catalog
+from streamjoin.report.stored import page as results
 from streamjoin_common.contract.presets import PRESETS
 from streamjoin_hw.cli.options import design_parameters
 from streamjoin_hw.cli.pages import registers_page
@@ -157,6 +158,7 @@ PAGES = {
     "reference/parameters.md": parameters_page,
     "reference/cli.md": cli_page,
     "results/figures.md": figures.page,
+    **results.pages(),
 }
 """Pages by their paths in ``docs/``."""
 
@@ -165,7 +167,7 @@ def main() -> None:
     """Write every page."""
     for name, page in PAGES.items():
         path = Path(__file__).parent / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(page())
         sys.stdout.write(f"docs/{name}\n")
 

@@ -147,5 +147,5 @@ def test_the_page_of_experiments_reads_and_names_every_key(tmp_path: Path) -> No
         for size in experiments.SIZES:
             for point in experiments.read(str(path), size).points:
                 suites.check_table(point.table, point.label)
-    keys = {*experiments.KEYS, *suites._TABLE_TYPES, *claims._KEYS}
+    keys = {*experiments.KEYS, *suites._TABLE_TYPES, *claims.KEYS}
     assert keys == {key for key in keys if f"\n| `{key}` |" in tables}

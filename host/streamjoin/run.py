@@ -344,8 +344,13 @@ def environment() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "java": _java_version(),
         "packages": dict(_versions()),
-        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "load_average": load_average(),
     }
+
+
+def load_average() -> float | None:
+    """Return how many threads of the machine were running or waiting, over the last minute."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 @functools.cache

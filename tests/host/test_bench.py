@@ -3,6 +3,9 @@
 import contextlib
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -178,6 +181,57 @@ def test_an_interrupted_run_goes_on_where_it_was(
         assert bench(little, data) == 0
     assert measured.call_count == 2
     assert len(records_of(little)["records"]) == 8
+
+
+KILLED = """
+import os, signal, sys
+from streamjoin.bench import runner
+from streamjoin.cli import main
+measure, calls = runner._measure, []
+def killed(*arguments):
+    calls.append(arguments)
+    if len(calls) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return measure(*arguments)
+runner._measure = killed
+main(sys.argv[1:])
+"""
+
+TIMELESS = {
+    "workloads": ("name", "family", "settings", "kind", "predicate", "window", "how", "n_r", "n_s",
+                  "pairs", "comparisons", "digest", "oracle", "arrival", "speedup", "seed"),
+    "records": ("workload", "engine", "platform", "backend", "status", "checked", "order",
+                "threads", "knobs", "rounds", "pairs", "digest", "structure_bytes", "family",
+                "settings"),
+}  # fmt: skip
+
+
+def timeless(run: Any) -> dict[str, list[list[Any]]]:
+    """What two runs of one experiment share."""
+    return {
+        key: [[each[name] for name in names] for each in run[key]]
+        for key, names in TIMELESS.items()
+    }
+
+
+def test_a_killed_and_resumed_run_is_an_uninterrupted_one_up_to_timings(
+    finished: Path, little: Path, data: Path
+) -> None:
+    uninterrupted = records_of(finished)
+    out = little.parent / "killed"
+    words = ["bench", str(little), "--out", str(out), "--data", str(data)]
+    done = subprocess.run([sys.executable, "-c", KILLED, *words], check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list((out / points.FOLDER).glob("*.json"))) == 2
+    assert not (out / "records.json").exists()
+    store = little.parent / "records"
+    assert bench(little, data, "--out", str(out), "--record", str(store)) == 0
+    resumed = json.loads((out / "records.json").read_text())
+    assert timeless(resumed) == timeless(uninterrupted)
+    claimed = [[claim["text"], len(claim["points"])] for claim in resumed["experiment"]["claims"]]
+    assert claimed == [["a fuller table is slower", 2]]
+    stored = json.loads((store / "little-quick.json").read_text())
+    assert [record["engine"] for record in stored["records"]] == ["npj", "mway"] * 4
 
 
 def test_a_point_that_was_measured_otherwise_is_measured_anew(finished: Path, data: Path) -> None:

@@ -56,9 +56,10 @@ def keys_of(name: str, count: int, rng: np.random.Generator) -> Any:
     return rng.choice(EDGES, count)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("order", ["none", "outer", "inner"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
 def test_hard_keys_in_small_batches_give_the_oracles_result(
-    threads: int, monkeypatch: pytest.MonkeyPatch
+    threads: int, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {
         "MIN_RECUT": 8,
@@ -74,11 +75,12 @@ def test_hard_keys_in_small_batches_give_the_oracles_result(
         ts = [np.sort(rng.integers(0, 60, 150)).astype(np.int64) for _ in range(2)]
         r, s = (Stream({"k": keys_of(name, 150, rng)}, each, "x") for each in ts)
         for window in ("count:90,20", "time:9us,30us", "all"):
-            job = Job(r, s, BAND, parse_window(window), threads=threads, order="inner")
+            job = Job(r, s, BAND, parse_window(window), threads=threads, order=order)
             job = run.complete(engine, job, {"batch": 40})
             pairs = run.run(engine, job).pairs
             verify.check(pairs, oracle.join(r, s, BAND, job.window), f"{name}, {window}")
-            verify.check_order(pairs, job, "inner")
+            verify.check_order(pairs, job, engine.promise(job))
+            assert engine.promise(job) == ("outer" if (order, threads) == ("none", 1) else order)
 
 
 def test_an_interrupt_while_threads_are_sent_to_work_ends_those_that_wait(

@@ -108,7 +108,7 @@ def test_a_call_that_fails_anywhere_leaves_the_windows_as_they_were(
     right = sj.join({"k": keys}, {"k": keys}, on="k", engine="oracle")
     places = [
         (flat_live.Buffers, "append"),
-        (flat_live.Equalities, "code"),
+        (flat_live.Coding, "code"),
         (FlatIndex, "join_few"),
         (FlatIndex, "_emit"),
         (flat_live._Pairs, "numbered"),

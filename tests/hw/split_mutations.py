@@ -11,6 +11,7 @@ MASKED = "test_split.py::test_a_masked_core_costs_the_share_that_it_stores"
 QUEUE = "test_split_parts.py::test_a_queue_keeps_order_and_is_as_deep_as_it_says"
 AHEAD = "test_split_parts.py::test_a_half_works_while_the_other_has_more_to_do"
 BATCH = "test_split_parts.py::test_a_batch_knows_what_its_probes_meet_and_the_time_of_what_expires"
+OUTLET = "test_split_parts.py::test_an_outlet_gives_what_was_ordered_though_one_order_waits"
 
 SPLIT_MUTATIONS = {
     "split-no-spare-word": Mutation(
@@ -56,7 +57,7 @@ SPLIT_MUTATIONS = {
     "split-stores-overtake-results": Mutation(
         Fault(
             "rtl.split.half",
-            "(collector.batch.count != 0) | ~emitter.busy",
+            "(collector.batch.count != 0) | ~w.gives",
             "(collector.batch.count != 0) | 1",
             "tuples are stored while results of an old batch are still given",
         ),
@@ -106,8 +107,8 @@ SPLIT_MUTATIONS = {
     "split-hasty-star": Mutation(
         Fault(
             "rtl.split.trees",
-            "together = stars.all()",
-            "together = stars.any()",
+            "together, waits = stars.all(), ",
+            "together, waits = stars.any(), ",
             "one core's star is taken for all",
         ),
         f"{RANDOM}[3-4-2-4-outer-0.0-0.0]",
@@ -150,7 +151,7 @@ SPLIT_MUTATIONS = {
             "ahead.eq(ahead)",
             "a tuple that was dropped for its time makes another one expire",
         ),
-        f"{TIMES}[none-0.5-0.0]",
+        f"{TIMES}[inner-0.5-0.0]",
         "pairs missing",
     ),
     "split-drops-the-living": Mutation(
@@ -176,8 +177,8 @@ SPLIT_MUTATIONS = {
     "split-merger-has-a-favourite": Mutation(
         Fault(
             "rtl.split.trees",
-            "later.eq(((1 << self.inputs) - 1) & ~((2 << k) - 1))",
-            "later.eq(0)",
+            "[bit.eq(a <= k < b) for",
+            "[bit.eq(0) for",
             "a star merger always serves the first input",
         ),
         "test_split_parts.py::test_a_star_merger_takes_turns",
@@ -206,8 +207,8 @@ SPLIT_MUTATIONS = {
     "split-merger-does-not-wait-for-the-lowest": Mutation(
         Fault(
             "rtl.split.trees",
-            "with m.If((results | stars).all()):",
-            "with m.If((results | stars).any()):",
+            "complete = (results | stars).all()",
+            "complete = (results | stars).any()",
             "a row is given before every input has shown its own",
         ),
         "test_split_parts.py::test_a_star_merger_waits_for_the_lowest_row_of_all",
@@ -352,5 +353,35 @@ SPLIT_MUTATIONS = {
         ),
         "test_split_parts.py::test_an_array_is_busy_while_results_are_queued",
         "idle although results are queued",
+    ),
+    "split-order-replaced": Mutation(
+        Fault(
+            "rtl.split.outlet",
+            "with m.If(~waits):",
+            "with m.If(1):",
+            "an order that waits is replaced by the next",
+        ),
+        OUTLET,
+        "another",
+    ),
+    "split-fetched-over": Mutation(
+        Fault(
+            "rtl.split.outlet",
+            "self.fetch.eq(~valid | self.o.ready)",
+            "self.fetch.eq(1)",
+            "a payload is fetched over one that was not taken",
+        ),
+        OUTLET,
+        "another",
+    ),
+    "split-waits-for-the-trees": Mutation(
+        Fault(
+            "rtl.split.outlet",
+            "self.i.ready.eq(~waits)",
+            "self.i.ready.eq(~waits | self.o.ready)",
+            "an emitter waits for what the trees decide",
+        ),
+        OUTLET,
+        "ready runs through",
     ),
 }

@@ -13,6 +13,7 @@ from streamjoin_hw.rtl.split.array import SplitArray
 from streamjoin_hw.rtl.split.collector import Collector
 from streamjoin_hw.rtl.split.combiner import Combiner, sides_kept
 from streamjoin_hw.rtl.split.layouts import body_layout
+from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.queue import Queue
 from streamjoin_hw.rtl.split.trees import StarMerger
 
@@ -254,3 +255,44 @@ def test_an_array_is_busy_while_results_are_queued() -> None:
         assert ctx.get(array.busy), "idle although results are queued"
 
     simulate(array, testbench)
+
+
+def test_an_outlet_gives_what_was_ordered_though_one_order_waits() -> None:
+    params = dataclasses.replace(PARAMS, probes=2, segment_tuples=8)
+    outlet = Outlet(params, SIDE_R)
+    chance = random.Random(11)
+    orders = [
+        {"star": int(chance.random() < 0.3), "word": chance.randrange(8), "probe": number % 2}
+        for number in range(200)
+    ]
+
+    async def testbench(ctx: Any) -> None:
+        sent, taken, offered, fetched = 0, 0, None, 0
+        for _ in range(2000):
+            given = sent < len(orders) and (offered is not None or chance.random() < 0.8)
+            if given:
+                ctx.set(outlet.i.payload, orders[sent])
+            ctx.set(outlet.i.valid, given)
+            ctx.set(outlet.payload, fetched)
+            room = []
+            for ready in (0, 1):
+                ctx.set(outlet.o.ready, ready)
+                room.append(ctx.get(outlet.i.ready))
+            assert room[0] == room[1], "ready runs through"
+            ctx.set(outlet.o.ready, chance.random() < 0.6)
+            ctx.set(outlet.probing, 100 + ctx.get(outlet.probe))
+            if ctx.get(outlet.fetch):
+                fetched = 200 + ctx.get(outlet.fetch_word)
+            if ctx.get(outlet.o.valid) and ctx.get(outlet.o.ready):
+                due = orders[taken]
+                assert ctx.get(outlet.o.p.star) == due["star"], "another order"
+                found = ctx.get(outlet.o.p.r_payload), ctx.get(outlet.o.p.s_payload)
+                assert due["star"] or found == (200 + due["word"], 100 + due["probe"]), "another's"
+                taken += 1
+            goes = given and room[0]
+            offered = sent if given and not goes else None
+            sent += goes
+            await ctx.tick()
+        assert taken == len(orders), "not all orders"
+
+    simulate(outlet, testbench)

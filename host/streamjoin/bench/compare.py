@@ -8,6 +8,7 @@ machine is busy for all. A simulated design is run once: its cycles are exact.
 """
 
 import datetime
+import functools
 import gc
 import statistics
 import subprocess
@@ -165,9 +166,9 @@ def document(
     return {
         "format": 1,
         "title": title,
-        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "created": now(),
         "command": command,
-        "environment": {**run.environment(), "revision": _revision()},
+        "environment": {**run.environment(), "revision": revision()},
         "workloads": workloads,
         "records": records,
     }
@@ -316,6 +317,9 @@ def _record(entrant: _Entrant, workload: str) -> dict[str, Any]:
     record.update({name: middle.get(name) for name in SHOWN})
     for name in SPREADS:
         record[name] = _spread([metrics[name] for metrics in rounds])
+    record["each_round"] = {
+        name: [metrics[name] for metrics in entrant.rounds] for name in SPREADS if record[name]
+    }
     peaks = [metrics["peak_bytes"] for metrics in rounds if metrics["peak_bytes"] is not None]
     record["peak_bytes"] = max(peaks, default=None)
     record["threads"] = middle["threads"]
@@ -330,7 +334,13 @@ def _spread(values: list[float | None]) -> dict[str, float] | None:
     return {"median": statistics.median(known), "min": min(known), "max": max(known)}
 
 
-def _revision() -> str:
+def now() -> str:
+    """Return the time in UTC, to the second."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+@functools.cache
+def revision() -> str:
     """Revision of the source where it is a checkout, with a plus where it was changed."""
     here = Path(__file__).parent
     try:

@@ -77,6 +77,8 @@ class Experiment:
         In the order in which they are run.
     claims : tuple of Claim
         What was published.
+    size : str
+        One of :data:`SIZES`.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Experiment:
     baseline: str
     points: tuple[Point, ...]
     claims: tuple[Claim, ...] = ()
+    size: str = SIZES[0]
 
 
 def names() -> list[str]:
@@ -145,6 +148,7 @@ def read(name: str, size: str) -> Experiment:
         baseline,
         tuple(points),
         claims.read(_claims_of(plain.get("claim", []), size), str(path), entrants),
+        size,
     )
 
 

@@ -1,17 +1,26 @@
 """Runs an experiment point by point; what was finished before an interrupt is not run again."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from streamjoin.bench import experiments, limits, points
-from streamjoin.bench.compare import RightResults, ShowProgress, compare_one, document
+from streamjoin.bench.compare import (
+    RightResults,
+    ShowProgress,
+    compare_one,
+    document,
+    now,
+    revision,
+)
 from streamjoin.bench.experiments import Experiment, Point
 from streamjoin.bench.suites import as_table, check_table, generate
 from streamjoin.bench.workloads import Comparison
 from streamjoin.errors import InputError
 from streamjoin.relations.catalog import MIN_ROW_BYTES
+from streamjoin.run import environment, load_average
 from streamjoin_common import storage
 from streamjoin_common.documents import read_json
 
@@ -149,12 +158,13 @@ def run_experiment(
                 kept.write(content)
         else:
             say(f"{progress} (done before)")
-        workloads.append(content["workload"])
+        workloads.append({**content["workload"], "seed": point.table.get("seed")})
         records += content["records"]
     points.say_unused(done, files, say)
     whole = document(experiment.title, command, workloads, records)
     whole["experiment"] = {
         "name": experiment.name,
+        "size": experiment.size,
         "source": experiment.source,
         "limit": experiment.limit,
         "baseline": experiment.baseline,
@@ -173,8 +183,17 @@ def _measure(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     limit, right = known
+    began, began_cpu = time.perf_counter(), time.process_time()
     workload, records = compare_one(comparison, show, say, right)
     workload |= {"family": point.family, "settings": dict(point.settings)}
+    workload["measured"] = {
+        "at": now(),
+        "revision": revision(),
+        "cpu": environment()["cpu"],
+        "took_s": round(time.perf_counter() - began, 3),
+        "took_cpu_s": round(time.process_time() - began_cpu, 3),
+        "load_average": load_average(),
+    }
     for record in records:
         record |= {"family": point.family, "settings": dict(point.settings)}
         wall_s = (record.get("wall_s") or {}).get("median")

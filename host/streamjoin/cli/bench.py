@@ -9,7 +9,7 @@ from typing import Any
 
 from streamjoin.bench import experiments, runner
 from streamjoin.cli import figures
-from streamjoin.cli.benchmarks import calls, cpu_fpga, live
+from streamjoin.cli.benchmarks import calls, cpu_fpga, live, regress
 from streamjoin.cli.options import FORCE_HELP
 from streamjoin.cli.terminal import (
     duration,
@@ -22,6 +22,7 @@ from streamjoin.cli.terminal import (
 )
 from streamjoin.errors import InputError, StreamJoinError
 from streamjoin.report import claims as claims_page
+from streamjoin.report import stored
 from streamjoin.report.records import RECORDS_FILE, read_records
 from streamjoin.report.results import Result
 from streamjoin.report.run_folder import check_run_folder, write_run
@@ -39,8 +40,12 @@ examples:
   streamjoin bench live
   streamjoin bench cpu-fpga
   streamjoin bench all --size quick
+  streamjoin bench all --size quick --record benchmarks/results
   streamjoin bench claims --size full --out claims.md
+  streamjoin bench regress benchmarks/results runs/bench
 
+regress names what is slower or faster than before, beyond the noise of the
+rounds; its exit status is 1 if anything is slower.
 claims judges what was published by the records of the runs in runs/bench,
 without running anything.
 An interrupted run goes on where it was when the same command is typed again.
@@ -65,10 +70,19 @@ class BenchVerb:
         name = parser.add_argument(
             "name",
             metavar="NAME",
-            help="list, all, claims, calls, live, cpu-fpga, an experiment, or a TOML file",
+            help="list, all, claims, regress, calls, live, cpu-fpga, an experiment, or a TOML file",
+        )
+        parser.add_argument(
+            "records",
+            nargs="*",
+            type=Path,
+            metavar="RECORD",
+            help="regress: two records, runs, or folders of them; the earlier one first",
         )
         complete(
-            name, lambda _: ["list", "all", "claims", *OWN_TABLES, *experiments.names()], files=True
+            name,
+            lambda _: ["list", "all", "claims", "regress", *OWN_TABLES, *experiments.names()],
+            files=True,
         )
         parser.add_argument(
             "--size", choices=experiments.SIZES, default="quick", help="of the experiment's points"
@@ -87,12 +101,24 @@ class BenchVerb:
         parser.add_argument(
             "--data", type=Path, default=DATA, metavar="DIR", help="where workloads are made"
         )
+        parser.add_argument(
+            "--record",
+            type=Path,
+            metavar="DIR",
+            help="store a small record of a run whose results are right, DIR/NAME-SIZE.json",
+        )
         parser.add_argument("--force", action="store_true", help=FORCE_HELP)
         parser.add_argument("--json", action="store_true", help="print the records as JSON")
 
     def run(self, args: argparse.Namespace) -> int:
         """Run or list; 1 if any result is wrong or missing."""
         threads = (os.cpu_count() or 1) if args.threads is None else args.threads
+        if args.name == "regress":
+            return regress.run(args)
+        if args.records:
+            raise InputError(f"bench {args.name} takes no {args.records[0]}: only regress does")
+        if args.record is not None and args.name in {"list", "claims", *OWN_TABLES}:
+            raise InputError(f"bench {args.name} is no experiment: drop --record {args.record}")
         if args.name == "list":
             return _list(args)
         if args.name == "claims":
@@ -105,7 +131,9 @@ class BenchVerb:
         if args.out is not None:
             raise InputError(f"all experiments write to {RUNS}: drop --out {args.out}")
         status = 0
-        for name in experiments.names():
+        names = experiments.names()
+        for number, name in enumerate(names, start=1):
+            say(f"experiment {number} of {len(names)}: {name}")
             try:
                 status = max(status, _run(args, name, threads))
             except StreamJoinError as error:  # one that lacks a package does not end the others
@@ -122,8 +150,10 @@ def _run(args: argparse.Namespace, name: str, threads: int) -> int:
     check_run_folder(out, say, force=args.force)
     words = ["streamjoin", "bench", name, "--size", args.size]
     words += ["--data", str(args.data)] if args.data != DATA else []
+    words += ["--record", str(args.record)] if args.record else []
     command = shlex.join([*words, "--threads", str(threads), "--out", str(out)])
-    check_writable(args.data)
+    for folder in filter(None, (args.data, args.record)):
+        check_writable(folder)
     say(f"{experiment.title} ({experiment.source}), {len(experiment.points)} points")
     try:
         records = runner.run_experiment(
@@ -138,6 +168,8 @@ def _run(args: argparse.Namespace, name: str, threads: int) -> int:
     else:
         _print(records)
     say(f"the page is {page}")
+    if args.record:
+        say(f"the record is {stored.store(records, args.record)}")
     return 0 if all(record["status"] == "ok" for record in records["records"]) else 1
 
 

@@ -75,20 +75,15 @@ def get(name: str) -> Engine:
     return engine
 
 
-def live(name: str, predicate: Predicate) -> Engine:
-    """Return an engine that joins live, for ``auto`` a fast one.
-
-    That is ``ibwj-flat`` where it keeps its windows from round to round: for equalities or
-    one band. Elsewhere it is ``kang``.
+def live(name: str) -> Engine:
+    """Return an engine that joins live, for ``auto`` one that keeps its windows.
 
     Raises
     ------
     InputError, UnsupportedError
         If no engine has that name, or it does not join live.
     """
-    keeps = predicate.kind == "equi" or len(predicate.terms) == 1
-    fast = "ibwj-flat" if keeps else "kang"
-    engine = get(fast if name == "auto" else name)
+    engine = get("ibwj-flat" if name == "auto" else name)
     if not engine.capabilities.live:
         able = ", ".join(other for other in names() if get(other).capabilities.live)
         raise UnsupportedError(f"{name} does not join live: choose auto or one of {able}")

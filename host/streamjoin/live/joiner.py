@@ -45,10 +45,10 @@ class StreamJoiner:
     Parameters
     ----------
     on, band, window, engine, threads, order, ts, ts_unit, knobs, how
-        As :func:`streamjoin.join`; the engine is one of sliding windows, for ``auto`` ``ibwj-flat``
-        for equalities or one band, and ``kang`` elsewhere. A tuple without a
-        partner comes out once both streams have reached the time of its row, or at the end; one of
-        ``semi`` with its first pair, and at its position in the order that was asked for.
+        As :func:`streamjoin.join`; the engine is one of sliding windows, for ``auto``
+        ``ibwj-flat``. A tuple without a partner comes out once both streams have reached the time
+        of its row, or at the end; one of ``semi`` with its first pair, and at its position in the
+        order that was asked for.
     lateness : str or timedelta, optional
         Maximum lateness of tuples that are put in order (``"10ms"``). Later ones are dropped and
         counted in ``metrics["late"]``. Arrival times that decrease are refused by default.
@@ -92,7 +92,7 @@ class StreamJoiner:
     ) -> None:
         how = parse_how(how)
         predicate, window = Predicate.parse(on, band), as_window(window)
-        self._engine = catalog.live(engine, predicate)
+        self._engine = catalog.live(engine)
         self._lateness_us = parse_lateness(lateness)
         arrivals = Arrivals.parse(ts, ts_unit, window)
         self._book = book = Book()

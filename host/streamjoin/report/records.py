@@ -124,6 +124,9 @@ def _check_workload(fields: _Fields) -> str:
     fields.counts("n_r", "n_s", required=True)
     fields.counts("pairs")
     fields.numbers("oracle_s", "speedup")
+    measured = fields.inner("measured")
+    if measured:
+        measured.numbers("took_s", "took_cpu_s", "load_average")
     fields.choice("arrival", ARRIVALS)
     fields.choice("how", KINDS)
     fields.inner("settings")
@@ -136,6 +139,14 @@ def _check_progress(fields: _Fields) -> None:
         pair = isinstance(point, list) and len(point) == 2 and all(map(_number, point))
         if not pair or point[0] > 1:
             fields.refuse(f"progress[{index}]", requirement, point)
+
+
+def _check_rounds(fields: _Fields | None) -> None:
+    for name in fields.values if fields else ():
+        assert fields is not None
+        for index, value in enumerate(fields.list(name)):
+            if value is not None and not _number(value):
+                fields.refuse(f"{name}[{index}]", "a finite number from 0", value)
 
 
 def _check_record(fields: _Fields, workloads: set[str]) -> None:
@@ -156,6 +167,7 @@ def _check_record(fields: _Fields, workloads: set[str]) -> None:
         spread = fields.inner(name)
         if spread:
             spread.numbers("median", "min", "max", required=True)
+    _check_rounds(fields.inner("each_round"))
     fields.choice("latency_from", LATENCY_FROM)
     latency = fields.inner("latency_us")
     if latency:
@@ -219,6 +231,7 @@ def check_run(run: object, source: str) -> dict[str, Any]:
         claim.choice("by", tuple(CLAIM_RULES), required=True)
         claim.text("says")
         claim.text("verdict")
+        claim.text("why")
         claim.numbers("here", "min", "max")
         for number, point in enumerate(claim.list("points", required=True)):
             at = _Fields(source, f"{claim.path}.points[{number}]", point)

@@ -232,4 +232,6 @@ def claim_said(claim: Mapping[str, Any]) -> str:
     if not claim["points"]:
         return "no point was measured"
     how = f" ({claim_rule(claim)})" if claim_rule(claim) else ""
-    return f"{claim_figure(claim)}{how} of {CLAIM_MEASURES[claim['of']]} at {claim_points(claim)}"
+    why = f". Why: {claim['why']}" if claim.get("why") else ""
+    where = f"{CLAIM_MEASURES[claim['of']]} at {claim_points(claim)}"
+    return f"{claim_figure(claim)}{how} of {where}{why}"

@@ -173,8 +173,8 @@ HASTY_WORDS = Fault(
 
 HASTY_STAR = Fault(
     "rtl.split.trees",
-    "together = stars.all()",
-    "together = stars.any()",
+    "together, waits = stars.all(), ",
+    "together, waits = stars.any(), ",
     "one input's star is taken for all",
 )
 QUEUE_JUMPER = Fault(

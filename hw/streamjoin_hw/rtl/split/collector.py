@@ -125,24 +125,24 @@ class Collector(Component):
             self.waiting.eq((batch.count != 0) | self.store | self.expire),
         ]
 
-        with m.If(arrives & is_probe):
+        # Whatever is offered is copied to the first free place; it counts once `count`, `store` or
+        # `expire` says so. So what decides whether a tuple arrives reaches few registers.
+        with m.If(batch.count != params.probes):
             m.d.sync += [
-                batch.count.eq(batch.count + 1),
                 batch.probes[batch.count].eq(self.i.p.body[: probe_layout.size]),
                 batch.gone.bit_select(batch.count, 1).eq(self.expire),
                 batch.there.bit_select(batch.count, 1).eq(self.store),
             ]
+        with m.If(~self.store):
+            m.d.sync += enter.eq(self.i.p.body[: enter.shape().size])
+        if params.timestamp_bits:
+            entering = body_layout(params, self.side)(self.i.p.body[: enter.shape().size])
+            with m.If(~self.expire):
+                m.d.sync += now.eq(entering.ts)
+        with m.If(arrives & is_probe):
+            m.d.sync += batch.count.eq(batch.count + 1)
         with m.Elif(arrives):
-            with m.If(stores):
-                m.d.sync += [
-                    self.store.eq(1),
-                    enter.eq(self.i.p.body[: enter.shape().size]),
-                ]
-            with m.If(expires):
-                m.d.sync += self.expire.eq(1)
-                if params.timestamp_bits:
-                    entering = body_layout(params, self.side)(self.i.p.body[: enter.shape().size])
-                    m.d.sync += now.eq(entering.ts)
+            m.d.sync += [self.store.eq(self.store | stores), self.expire.eq(self.expire | expires)]
         with m.If(self.begin | self.clear):
             m.d.sync += [batch.count.eq(0), self.store.eq(0), self.expire.eq(0)]
         return m

@@ -8,7 +8,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import SIDE_R, SIDE_S, DesignParams
-from streamjoin_hw.rtl.split.layouts import token_layout
+from streamjoin_hw.rtl.split.layouts import is_star, token_layout
 from streamjoin_hw.rtl.split.queue import queue_places
 from streamjoin_hw.rtl.split.trees import control_layout
 from streamjoin_hw.rtl.streams import Component
@@ -90,7 +90,8 @@ class Combiner(Component):
         m = Module()
         chosen, kept, keeps = Signal(), Signal(), Signal()
         offered = Mux(chosen == SIDE_R, self.i0.valid, self.i1.valid)
-        star = Mux(chosen == SIDE_R, self.i0.p.star, self.i1.p.star)
+        stars = (is_star(self.params, each.p) for each in (self.i0, self.i1))
+        star = Mux(chosen == SIDE_R, *stars)
         goes, given = Signal(), Signal()
         m.d.comb += given.eq(self.o.valid & self.o.ready)
         if self.params.order == "none":

@@ -5,15 +5,16 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from streamjoin_common.contract import SIDE_S, DesignParams
+from streamjoin_common.contract import DesignParams
 from streamjoin_hw.rtl.memory import lane_bits, memory_of
 from streamjoin_hw.rtl.split.hits import BANKS, IN_FLIGHT, hit_layout, list_words
 from streamjoin_hw.rtl.split.layouts import row_member, token_layout
+from streamjoin_hw.rtl.split.outlet import Outlet
 from streamjoin_hw.rtl.split.subwindow import word_bits
 from streamjoin_hw.rtl.streams import Component, View, payload_of, registers_of
 
@@ -136,17 +137,20 @@ class Emitter(Component):
         """Build the list, the walk through it, and the read of payloads."""
         m = Module()
         params, shared = self.params, self.params.has_shared_comparators
-        active, closing, many = Signal(), Signal(), Signal()
+        ordered: Value = self.ordered if params.order != "none" else Const(0, 1)
+        active, closing, many, last_probe = (Signal() for _ in range(4))
         count = payload_of(len(self.count))
         probe: Any = Signal(bits_for(params.probes - 1)) if shared else self.probe
         alone: Any = Const(0, 1) if shared else self.alone
-        last_probe = Signal()
         serving = payload_of(params.probes)
-        ready, take, next_count, probing = (self._banks if shared else self._registers)(m, serving)
+        m.submodules.outlet = outlet = Outlet(params, self.side)
+        wiring.connect(m, outlet.o, wiring.flipped(self.o))
+        keep = self._banks if shared else self._registers
+        ready, take, next_count, probing = keep(m, outlet.probe)
         m.d.comb += [
             take.eq(ready & ~active),
             last_probe.eq(probe + 1 == count),
-            many.eq(self.ordered & ~alone & ~last_probe),
+            many.eq(ordered & ~alone & ~last_probe),
         ]
         with m.If(take):
             m.d.sync += [active.eq(1), count.eq(next_count)]
@@ -165,28 +169,18 @@ class Emitter(Component):
         )
         left = rest.left
         lowest = left & (~left + 1)[: len(left)]
-        step, ends, loads = Signal(), Signal(), Signal()
-        nothing_left = Signal()
+        step, ends, loads, nothing_left = (Signal() for _ in range(4))
         m.d.comb += [
             nothing_left.eq((left == 0) | (step & (left == lowest))),
             loads.eq(active & nothing_left & ~closing & ~empty),
             ends.eq(active & (left == 0) & closing),
         ]
-        # In order a word is looked at for one probe; else for each that has a match in it.
-        matching, seen, wanted = (Signal(params.probes) for _ in range(3))
-        unseen, leaves = matching & ~seen, Signal()
-        m.d.comb += [
-            matching.eq(Cat(*(next_word.mask[p].any() for p in range(params.probes)))),
-            wanted.eq(unseen & (~unseen + 1)[: params.probes]),
-            leaves.eq(self.ordered | (unseen == wanted)),
-            list_ports["look"].eq(loads & leaves),
-        ]
-        with m.If(self.ordered):
-            m.d.comb += wanted.eq((Const(1, params.probes) << probe)[: params.probes])
-        chosen = [Mux(wanted[p], next_word.mask[p], 0) for p in range(params.probes)]
+        seen = Signal(params.probes)
+        wanted, leaves, chosen = self._choose(m, next_word, (ordered, probe), seen)
+        m.d.comb += list_ports["look"].eq(loads & leaves)
         with m.If(loads):
             m.d.sync += [
-                rest.left.eq(reduce(or_, chosen)),
+                rest.left.eq(chosen),
                 rest.word.eq(next_word.word),
                 serving.eq(wanted),
                 seen.eq(Mux(leaves, 0, seen | wanted)),
@@ -199,10 +193,10 @@ class Emitter(Component):
 
         # The end of a probe's results.
         given, finished = Signal(), Signal()
-        m.d.comb += given.eq(ends & (step | ~self.ordered))
+        m.d.comb += given.eq(ends & step)
         with m.If(given):
             m.d.sync += closing.eq(0)
-            with m.If(last_probe | ~self.ordered):
+            with m.If(last_probe | ~ordered):
                 m.d.sync += [active.eq(0), probe.eq(0)]
                 m.d.comb += finished.eq(1)
             with m.Else():
@@ -214,9 +208,51 @@ class Emitter(Component):
             self._alone(m, given, finished)
             self._starve(m, active & many & (left == 0) & ~closing & empty, list_ports)
 
-        self._give(m, rest, (lowest, step, ends), probing)
+        m.d.comb += [
+            step.eq(outlet.i.ready & ((left != 0) | ends)),
+            outlet.i.valid.eq((left != 0) | (ends & ordered)),
+            outlet.i.p.lane.eq(_index(lowest, params.lanes)),
+            outlet.i.p.probe.eq(_index(serving, params.probes)),
+            outlet.probing.eq(probing),
+        ]
+        self._give(m, rest, outlet)
         m.d.comb += self.busy.eq(active | ready | list_ports["held"] | self.o.valid)
         return m
+
+    def _choose(
+        self, m: Module, word: View, serves: tuple[Value, Any], seen: Signal
+    ) -> tuple[Signal, Signal, Value]:
+        """Choose whose matches in a word come next, whether the word is then done, and which.
+
+        In order a word is looked at for one probe; else for each that has a match in it.
+        """
+        (ordered, probe), probes = serves, self.params.probes
+        matching, wanted, leaves = Signal(probes), Signal(probes), Signal()
+        unseen = matching & ~seen
+        m.d.comb += [
+            matching.eq(Cat(*(word.mask[p].any() for p in range(probes)))),
+            wanted.eq(unseen & (~unseen + 1)[:probes]),
+            leaves.eq(ordered | (unseen == wanted)),
+        ]
+        with m.If(ordered):
+            m.d.comb += wanted.eq((Const(1, probes) << probe)[:probes])
+        chosen = reduce(or_, (Mux(wanted[p], word.mask[p], 0) for p in range(probes)))
+        return wanted, leaves, chosen
+
+    def _give(self, m: Module, rest: View, outlet: Outlet) -> None:
+        """Say what is given next, and wire the read of its stored payload."""
+        order = outlet.i.p
+        m.d.comb += [
+            order.word.eq(rest.word),
+            outlet.payload.eq(self.payload),
+            self.fetch.eq(outlet.fetch),
+            self.fetch_word.eq(outlet.fetch_word),
+            self.fetch_lane.eq(outlet.fetch_lane),
+        ]
+        if self.params.order != "none":
+            m.d.comb += order.star.eq(rest.left == 0)
+        if self.params.order == "inner":
+            m.d.comb += order.row.eq(rest.row + order.lane)
 
     def _alone(self, m: Module, given: Signal, finished: Signal) -> None:
         """Ask for another pass for the next probe of a batch whose probes are served alone."""
@@ -234,15 +270,16 @@ class Emitter(Component):
             m.d.sync += self.alone.eq(1)
             m.d.comb += list_ports["forget"].eq(1)
 
-    def _registers(self, m: Module, serving: Signal) -> _Batches:
+    def _registers(self, m: Module, probe: Signal) -> _Batches:
         """Keep the payloads of the batch whose results are given."""
         payloads = payload_of(self.payloads.shape())
         with m.If(self.take):
             m.d.sync += payloads.eq(self.payloads)
-        picked = [Mux(serving[p], payloads[p], 0) for p in range(self.params.probes)]
-        return _Batches(self.ready_batch, self.take, self.count, reduce(or_, picked))
+        each = [payloads[p] for p in range(self.params.probes)]
+        picked = Array(each)[probe] if len(each) > 1 else each[0]
+        return _Batches(self.ready_batch, self.take, self.count, picked)
 
-    def _banks(self, m: Module, serving: Signal) -> _Batches:
+    def _banks(self, m: Module, probe: Signal) -> _Batches:
         """Keep payloads and counts of the batches that were begun and of the one collected."""
         params, take = self.params, Signal()
         pending = Signal(range(BANKS))
@@ -265,7 +302,7 @@ class Emitter(Component):
             write.addr.eq(Cat(self.put_index, collected)),
             write.data.eq(self.put_payload),
             write.en.eq(self.put),
-            read.addr.eq(Cat(_index(serving, params.probes), given)),
+            read.addr.eq(Cat(probe, given)),
         ]
         return _Batches(pending != 0, take, Array(counts)[first], read.data)
 
@@ -343,36 +380,6 @@ class Emitter(Component):
         with m.If(ports["rewind"]):
             m.d.comb += following.eq(start)
         return read.data, empty, ports
-
-    def _give(
-        self, m: Module, rest: View, walk: tuple[Value, Signal, Signal], payload: Value
-    ) -> None:
-        """Build the output register; the stored payload is read from memory beside it."""
-        params = self.params
-        lowest, step, ends = walk
-        valid, token = Signal(), payload_of(token_layout(params))
-        probing = payload_of(params.payload_bits)
-        stored_side = self.side
-        left = rest.left
-        m.d.comb += [
-            step.eq((~valid | self.o.ready) & ((left != 0) | ends)),
-            self.fetch.eq(step),
-            self.fetch_word.eq(rest.word),
-            self.fetch_lane.eq(_index(lowest, params.lanes)),
-            self.o.valid.eq(valid),
-            self.o.payload.eq(token),
-        ]
-        if stored_side == SIDE_S:
-            m.d.comb += [self.o.p.r_payload.eq(probing), self.o.p.s_payload.eq(self.payload)]
-        else:
-            m.d.comb += [self.o.p.r_payload.eq(self.payload), self.o.p.s_payload.eq(probing)]
-        gives = step & ((left != 0) | self.ordered)
-        with m.If(~valid | self.o.ready):
-            m.d.sync += valid.eq(gives)
-        with m.If(step):
-            m.d.sync += [token.star.eq(left == 0), probing.eq(payload)]
-            if params.order == "inner":
-                m.d.sync += token.row.eq(rest.row + _index(lowest, params.lanes))
 
 
 def _index(onehot: Value, count: int) -> Value:

@@ -16,7 +16,7 @@ changes only as a pass begins and the slot then written is in no pass before it
 a list that was too short, is what it saw at its beginning.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -110,16 +110,18 @@ class Half(Component):
         # cycles, where to read in the first, what to compare with in the second.
         reads, reads_last = Signal(), Signal()
         m.d.comb += [
-            reads.eq((w.left != 0) & ~emitter.nearly_full),
-            reads_last.eq(reads & (w.left == 1)),
+            reads.eq(~w.none & ~emitter.nearly_full),
+            reads_last.eq(reads & w.last),
         ]
-        may_begin = ((w.left == 0) | reads_last) & ~w.waits & ~emitter.alone
+        may_begin = (w.none | reads_last) & ~w.waits & ~emitter.alone
         # A batch waits until the one before it was taken, so that at most one tuple is stored
-        # while results of a batch are given; without probes there is nothing to take.
-        may_begin &= (collector.batch.count != 0) | ~emitter.busy
+        # while results of a batch are given; without probes there is nothing to take. What the
+        # emitter is given comes from a batch that waited.
+        m.d.sync += w.gives.eq(emitter.busy)
+        may_begin &= (collector.batch.count != 0) | ~w.gives
         if params.timestamp_bits:
             # What has expired by its time is dropped before the ring changes again.
-            may_begin &= (w.left == 0) & ~w.compares
+            may_begin &= w.none & ~w.compares
         m.d.comb += w.begin.eq(collector.waiting & may_begin)
         m.d.comb += [
             collector.index.eq(self.index),
@@ -144,11 +146,11 @@ class Half(Component):
         m.d.comb += [
             emitter.ready_batch.eq(w.loaded),
             emitter.count.eq(w.batch.count),
-            emitter.settled.eq((w.left != 0) & ~w.compares & ~w.loads),
+            emitter.settled.eq(~w.none & ~w.compares & ~w.loads),
         ]
         for p in range(params.probes):
             m.d.comb += emitter.payloads[p].eq(w.batch.probes[p].payload)
-        working = collector.waiting | (w.left != 0) | w.compares | w.waits | emitter.busy
+        working = collector.waiting | ~w.none | w.compares | w.waits | emitter.busy
         m.d.sync += [self.busy.eq(working | w.begin), self.held.eq(emitter.nearly_full)]
         return m
 
@@ -169,7 +171,7 @@ class Half(Component):
                 w.first.eq(1),
                 # A pass of no word still ends for its probes; one without probes reads the tuple
                 # that expires, if anybody wants to know its time.
-                w.left.eq(Mux(probing, Mux(words == 0, 1, words), self._looks_back(collector))),
+                *w.to_read(Mux(probing, Mux(words == 0, 1, words), self._looks_back(collector))),
                 w.waits.eq(probing),
             ]
             if self.params.order == "inner":
@@ -178,13 +180,13 @@ class Half(Component):
             m.d.sync += [
                 w.word.eq(w.range.first_word),
                 w.first.eq(1),
-                w.left.eq(Mux(w.range.words == 0, 1, w.range.words)),
+                *w.to_read(Mux(w.range.words == 0, 1, w.range.words)),
             ]
             if self.params.order == "inner":
                 m.d.sync += w.row.eq(w.range.row)
         with m.Elif(reads):
             m.d.sync += [
-                w.left.eq(w.left - 1),
+                *w.to_read(w.left - 1),
                 w.first.eq(0),
                 w.word.eq(Mux(w.word == ring_words(self.params) - 1, 0, w.word + 1)),
             ]
@@ -212,7 +214,7 @@ class Half(Component):
     def _compare(self, m: Module, w: "_Wires", ring: SubWindow, emitter: Emitter) -> None:
         """Compare the word that was read with all probes, and hand over what matches."""
         params, lanes = self.params, self.params.lanes
-        last = w.left == 1
+        last = w.last
         filled = (w.range.words != 0) & w.probing
         from_first = ~((Const(1, lanes + 1) << w.range.first_lane) - 1)[:lanes]
         below_end = ((Const(1, lanes + 1) << w.range.end_lane) - 1)[:lanes]
@@ -305,9 +307,12 @@ class _Wires:
         self.count = payload_of(bits_for(params.probes))
         self.gone, self.there = payload_of(params.probes), payload_of(params.probes)
         self.probing, self.waits, self.loads, self.loaded = (Signal() for _ in range(4))
+        # Results are given; a cycle late.
+        self.gives = Signal()
         # The words: how many are to be read, the next one, whether it is the first.
         self.range = payload_of(range_layout(params))
-        self.left = Signal(bits_for(ring_words(params)))
+        self.left = payload_of(bits_for(ring_words(params)))
+        self.none, self.last = Signal(init=1), Signal()
         self.word, self.first = payload_of(word_bits(params)), payload_of(1)
         # Read a cycle ago.
         self.live, self.old, self.new = (Signal(params.lanes) for _ in range(3))
@@ -318,3 +323,7 @@ class _Wires:
         self.compared, self.compares = Signal(), Signal()
         if params.order == "inner":
             self.row, self.scanned_row = payload_of(row_bits(params)), payload_of(row_bits(params))
+
+    def to_read(self, words: Value) -> list[Any]:
+        """Set how many words are to be read, and whether that is none, or one."""
+        return [self.left.eq(words), self.none.eq(words == 0), self.last.eq(words == 1)]

@@ -1,7 +1,9 @@
 """What travels inside SplitJoin, and how large a core's rings are."""
 
 import math
+from typing import Any
 
+from amaranth.hdl import Const, Value
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
@@ -35,6 +37,11 @@ def row_member(params: DesignParams) -> dict[str, int]:
     return {"row": row_bits(params)} if params.order == "inner" else {}
 
 
+def star_member(params: DesignParams) -> dict[str, int]:
+    """``star``, which ends a tuple's results, if any order needs it."""
+    return {"star": 1} if params.order != "none" else {}
+
+
 def body_layout(params: DesignParams, side: int) -> data.StructLayout:
     """Layout of a tuple of a side."""
     return r_layout(params) if side == SIDE_R else s_layout(params)
@@ -53,9 +60,15 @@ def key_layout(params: DesignParams, side: int) -> data.StructLayout:
 
 
 def token_layout(params: DesignParams) -> data.StructLayout:
-    """Layout of what a half gives: a result, or the ``star`` that ends a tuple's results.
+    """Layout of what a half gives: a result, or with an order the ``star`` that ends a tuple's.
 
     ``row`` is that of the earlier tuple.
     """
     payloads = {"r_payload": params.payload_bits, "s_payload": params.payload_bits}
-    return data.StructLayout({"star": 1, **payloads, **row_member(params)})
+    return data.StructLayout({**star_member(params), **payloads, **row_member(params)})
+
+
+def is_star(params: DesignParams, token: Any) -> Value:
+    """Return whether a token is a star; without an order none is, whatever a core's wires say."""
+    star: Value = token.star if star_member(params) else Const(0, 1)
+    return star

@@ -8,9 +8,9 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from streamjoin_common.contract import DesignParams
-from streamjoin_hw.rtl.split.layouts import row_bits, token_layout
+from streamjoin_hw.rtl.split.layouts import is_star, row_bits, star_member, token_layout
 from streamjoin_hw.rtl.streams import Component, PipeReg, one_of
-from streamjoin_hw.rtl.trees import MergeTree, lowest, tree_levels
+from streamjoin_hw.rtl.trees import MergeTree, tree_levels
 
 
 class Fork(Component):
@@ -263,47 +263,55 @@ class StarMerger(Component):
         # An input is held at its star: it offers no result.
         results, stars = Signal(self.inputs), Signal(self.inputs)
         for k, each in enumerate(streams):
-            m.d.comb += [
-                results[k].eq(each.valid & ~each.p.star),
-                stars[k].eq(each.valid & each.p.star),
-            ]
-        grant = self._grant(m, streams, results, stars)
-        together = stars.all()
+            star = is_star(self.params, each.p)
+            m.d.comb += [results[k].eq(each.valid & ~star), stars[k].eq(each.valid & star)]
+        together, waits = stars.all(), Signal(self.inputs)
+        m.d.comb += waits.eq(self._beaten(m, streams, results))
+        if self.params.order == "inner":
+            with m.If(self.control.inner):
+                complete = (results | stars).all()
+                m.d.comb += waits.eq(Mux(complete, self._behind(streams, results), -1))
+        # An input may be ready although it offers nothing: it waits for the others alone.
         for k, each in enumerate(streams):
-            m.d.comb += each.ready.eq((grant[k] | together) & output.i.ready)
-        # All stars are alike: the first one passes.
-        passes = [grant[0] | together, *grant[1:]]
-        chosen = one_of([(bit, each.payload) for bit, each in zip(passes, streams, strict=True)])
+            held = waits[k] | is_star(self.params, each.p)
+            m.d.comb += each.ready.eq((~held | together) & output.i.ready)
+        grant = results & ~waits
+        granted = zip(grant, streams, strict=True)
         m.d.comb += [
-            output.i.payload.eq(chosen),
+            output.i.payload.eq(one_of([(bit, each.payload) for bit, each in granted])),
             output.i.valid.eq(grant.any() | together),
             self.busy.eq(output.busy),
         ]
+        # A star carries nothing else: no payload waits for whether all have theirs.
+        if star_member(self.params):
+            m.d.comb += output.i.p.star.eq(together)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         return m
 
-    def _grant(self, m: Module, streams: list[Any], results: Signal, stars: Signal) -> Signal:
-        """Choose one result: in turns, or by row."""
-        # Bit k of `later`: input k follows the one served last.
-        later, behind = Signal(self.inputs), Signal(self.inputs)
-        grant = Signal(self.inputs)
-        m.d.comb += behind.eq(results & later)
-        m.d.comb += grant.eq(Mux(behind.any(), lowest(behind), lowest(results)))
-        if self.params.order == "inner":
-            with m.If(self.control.inner):
-                m.d.comb += grant.eq(0)
-                with m.If((results | stars).all()):
-                    for k, first in enumerate(self._lowest(streams, results)):
-                        m.d.comb += grant[k].eq(first)
+    def _beaten(self, m: Module, streams: list[Any], results: Signal) -> Value:
+        """Return for each input whether one with a result is before it, in turns.
+
+        For each two inputs a register says whether the later one is first. So an input sees of
+        each other one that bit, ``valid`` and star: a LUT.
+        """
+        inputs = range(self.inputs)
+        # Those behind the input served last are before the others, otherwise the first is.
+        second = {(a, b): Signal(name=f"second{a}_{b}") for b in inputs for a in range(b)}
         for k, each in enumerate(streams):
-            with m.If(grant[k] & each.ready):
-                m.d.sync += later.eq(((1 << self.inputs) - 1) & ~((2 << k) - 1))
-        return grant
+            with m.If(results[k] & each.ready):
+                m.d.sync += [bit.eq(a <= k < b) for (a, b), bit in second.items()]
+        beaten = []
+        for k in inputs:
+            others = [results[a] & ~second[a, k] for a in range(k)]
+            others += [results[b] & second[k, b] for b in range(k + 1, self.inputs)]
+            beaten.append(Cat(*others).any())
+        return Cat(*beaten)
 
-    def _lowest(self, streams: list[Any], results: Signal) -> list[Value]:
-        """Return which input's result has the lowest row; of one group, the first input's.
+    def _behind(self, streams: list[Any], results: Signal) -> Value:
+        """Return which inputs are not the one whose result has the lowest row.
 
-        Rows are cyclic and near each other; their groups are not, so that rows are compared whole.
+        Of one group the first input's is. Rows are cyclic and near each other; their groups are
+        not, so that rows are compared whole.
         """
         rows = [each.p.row for each in streams]
 
@@ -312,12 +320,12 @@ class StarMerger(Component):
             apart: Value = ((rows[a] ^ rows[b]) & self.control.row_mask).any()
             return less & apart
 
-        chosen = []
+        behind = []
         for k in range(self.inputs):
             beaten = [results[a] & ~before(k, a) for a in range(k)]
             beaten += [results[a] & before(a, k) for a in range(k + 1, self.inputs)]
-            chosen.append(results[k] & ~Cat(*beaten).any() if beaten else results[k])
-        return chosen
+            behind.append(Cat(*beaten).any())
+        return Cat(*behind)
 
 
 class CollectionTree(MergeTree):

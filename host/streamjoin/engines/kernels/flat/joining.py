@@ -45,8 +45,9 @@ NO_ROOM = U64(0xFFFFFFFFFFFFFFFF)
 SMALL = 24
 """Matches of an arrival up to which they are sorted by insertion."""
 
-DONE, SCANNED, CANDIDATES, WRITTEN = range(4)
-"""Words of a thread's state: arrivals done, blocks scanned, candidates, pairs written."""
+DONE, SCANNED, CANDIDATES, WRITTEN, START = range(5)
+"""Words of a thread's state: arrivals done, blocks scanned, candidates, pairs written, and the
+first word of its share that is free."""
 
 STATE_WORDS = 16
 

@@ -1,6 +1,6 @@
-"""Tuples that stay from one call to the next: codes of 64-bit values, and names of pairs.
+"""Tuples that stay from one call to the next: codes of 64-bit words, and names of pairs.
 
-Values are 64-bit integers (the bits of a floating-point number are one). A column of them is a row
+Words are signed 64-bit integers (:mod:`~streamjoin.engines.kernels.flat.words`). A term's are a row
 of ``values``, shape (terms, room), of which each call codes the rows from ``first`` to below
 ``end``.
 """
@@ -21,6 +21,7 @@ from streamjoin.engines.kernels.flat.joining import (
     join_alone,
 )
 from streamjoin.engines.kernels.flat.plans import EXPIRED, FIRST, ROW, Keys, Times, plan
+from streamjoin.engines.kernels.flat.words import HIGHEST, LOWEST
 from streamjoin.engines.kernels.jit import fused, kernel, uncounted
 
 Codes = NDArray[np.uint32]
@@ -28,7 +29,6 @@ Int64s = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 U32, U64 = np.uint32, np.uint64
-LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 NEVER = HIGHEST
 """Arrival time of a row that has no tuple yet."""
 
@@ -47,23 +47,30 @@ def _mix(word: np.uint64) -> np.uint64:
 
 @kernel
 def code_equal(
-    values: Int64s, first: int, end: int, mixed: bool, keys: Codes, lows: Codes, highs: Codes
+    values: Int64s,
+    terms: Int64s,
+    first: int,
+    end: int,
+    mixed: bool,
+    keys: Codes,
+    lows: Codes,
+    highs: Codes,
 ) -> tuple[int, int]:
-    """Code values of equalities: by their low 32 bits, or by a hash of all terms' values.
+    """Code words of equalities: by their low 32 bits, or by a hash of all these terms' words.
 
     Returns
     -------
     lowest, highest : int
-        Range of the first term's values.
+        Range of the first of these terms' words.
     """
     lowest, highest = HIGHEST, LOWEST
     for row in range(first, end):
-        value = values[0, row]
+        value = values[terms[0], row]
         lowest, highest = min(lowest, value), max(highest, value)
         code = U32(U64(value) & U64(0xFFFFFFFF))
         if mixed:
             word = U64(0)
-            for term in range(values.shape[0]):
+            for term in terms:
                 word = _mix(word ^ U64(values[term, row]))
             code = U32(word & U64(0xFFFFFFFF))
         keys[row] = lows[row] = highs[row] = code
@@ -71,33 +78,12 @@ def code_equal(
 
 
 @kernel
-def reach_of(
-    values: Int64s, first: int, end: int, down: int, up: int, lows: Int64s, highs: Int64s
-) -> tuple[int, int]:
-    """Compute the opposite values that values meet: from ``down`` below to ``up`` above.
-
-    A range beyond 64 bits is cut, and is empty (``low > high``) if all of it is beyond.
-
-    Returns
-    -------
-    lowest, highest : int
-        Range of the values.
-    """
+def range_of(values: Int64s, term: int, first: int, end: int) -> tuple[int, int]:
+    """Return the lowest and the highest word of a term; of no rows the lowest is above."""
     lowest, highest = HIGHEST, LOWEST
     for row in range(first, end):
-        value = values[0, row]
+        value = values[term, row]
         lowest, highest = min(lowest, value), max(highest, value)
-        low, high = value - down, value + up
-        nothing = False
-        if down > 0 and value < LOWEST + down:
-            low = LOWEST
-        elif down < 0 and value > HIGHEST + down:
-            nothing = True
-        if up > 0 and value > HIGHEST - up:
-            high = HIGHEST
-        elif up < 0 and value < LOWEST - up:
-            nothing = True
-        lows[0, row], highs[0, row] = (1, 0) if nothing else (low, high)
     return lowest, highest
 
 
@@ -106,6 +92,7 @@ def code_band(
     values: Int64s,
     lows64: Int64s,
     highs64: Int64s,
+    term: int,
     first: int,
     end: int,
     base: int,
@@ -115,18 +102,54 @@ def code_band(
     lows: Codes,
     highs: Codes,
 ) -> None:
-    """Code values of a band in their order: distances from ``base``, ``shift`` bits shorter.
+    """Code words of a band in their order: distances from ``base``, ``shift`` bits shorter.
 
-    All values are from ``base`` to ``top``; of a range that meets none of these nothing is left.
+    All words are from ``base`` to ``top``; of a range that meets none of these nothing is left.
     """
     for row in range(first, end):
-        low, high = lows64[0, row], highs64[0, row]
-        keys[row] = U32((U64(values[0, row]) - U64(base)) >> U64(shift))
+        low, high = lows64[term, row], highs64[term, row]
+        keys[row] = U32((U64(values[term, row]) - U64(base)) >> U64(shift))
         if low > high or high < base or low > top:
             lows[row], highs[row] = U32(1), U32(0)
         else:
             lows[row] = U32((U64(max(low, base)) - U64(base)) >> U64(shift))
             highs[row] = U32((U64(min(high, top)) - U64(base)) >> U64(shift))
+
+
+@kernel
+def count_passed(
+    r_values: Int64s,
+    s_lows: Int64s,
+    s_highs: Int64s,
+    r_rows: tuple[int, int, int],
+    s_rows: tuple[int, int, int],
+    choice_of: Int64s,
+    passed: Int64s,
+) -> None:
+    """Count the sampled pairs that satisfy all terms of a choice, for each choice.
+
+    Parameters
+    ----------
+    r_values : ndarray of int64, shape (terms, room)
+    s_lows, s_highs : ndarray of int64, shape (terms, room)
+    r_rows, s_rows : tuple of int
+        First row, the end, and the step from one that is sampled to the next.
+    choice_of : ndarray of int64, shape (terms,)
+        Which choice a term belongs to.
+    passed : ndarray of int64, shape (choices,)
+        Receives the counts.
+    """
+    for choice in range(len(passed)):
+        count = 0
+        for s_row in range(s_rows[0], s_rows[1], s_rows[2]):
+            for r_row in range(r_rows[0], r_rows[1], r_rows[2]):
+                hit = True
+                for term in range(len(choice_of)):
+                    value = r_values[term, r_row]
+                    met = (s_lows[term, s_row] <= value) & (value <= s_highs[term, s_row])
+                    hit &= met | (choice_of[term] != choice)
+                count += int(hit)
+        passed[choice] = count
 
 
 @uncounted

@@ -8,6 +8,9 @@ A batch is one kernel call of each thread, in steps with barriers between them:
 3. each joins, in arrival order, what falls into its ranges, and counts the matches of each arrival;
 4. each sums the counts of its part of the arrivals;
 5. each writes the matches of its part of the arrivals, from all threads, to where the sums say.
+
+Where no order was asked for, each writes its pairs into its own share of the output in step 3, and
+that is the last one.
 """
 
 import numpy as np
@@ -20,6 +23,7 @@ from streamjoin.engines.kernels.flat.joining import (
     CANDIDATES,
     DONE,
     NO_ROOM,
+    START,
     STATE_WORDS,
     WRITTEN,
     Flat,
@@ -50,7 +54,7 @@ U32, U64 = np.uint32, np.uint64
 SPINS = 256
 """Pauses at a barrier before another thread may run."""
 
-LISTED = 1024
+LISTED = 1 << 14
 """Arrivals of which a thread lists its own at once."""
 
 SAMPLED = 2048
@@ -144,6 +148,7 @@ def _join_own(
     keys: tuple[Codes, Codes],
     terms: Terms,
     checked: bool,
+    ordered: bool,
     planned: Codes,
     arrivals: int,
     owners: Codes,
@@ -153,11 +158,16 @@ def _join_own(
     items: Codes,
     matches: Codes,
 ) -> None:
-    """Join what falls into a thread's blocks until all is done or ``matches`` is full."""
+    """Join what falls into a thread's blocks until all is done or its share is full.
+
+    In an order, ``matches`` receives the rows met, and ``counts`` how many. Else its first half
+    receives rows of R and its second half those of S.
+    """
     r_rows, count = U64(len(keys[0])), U64(arrivals)
     state, listing = thread * U64(STATE_WORDS), thread * U64(LISTED)
-    share = U64(len(matches)) // U64(owners.shape[1] - 1)
-    base_at, stop_at = thread * share, thread * share + share
+    room = U64(0) if ordered else U64(len(matches)) >> U64(1)
+    share = (U64(len(matches)) - room) // U64(owners.shape[1] - 1)
+    base_at, stop_at = thread * share + states[state + U64(START)], thread * share + share
     written = base_at + states[state + U64(WRITTEN)]
     arrival = states[state + U64(DONE)]
     full = False
@@ -177,18 +187,28 @@ def _join_own(
                 low = max(planned[U64(LOW_BLOCK), at], owners[side, thread])
                 high = min(planned[U64(HIGH_BLOCK), at], owners[side, thread + U64(1)] - U32(1))
                 base = U32(1) if of_s else U32(r_rows + U64(1))
+                own_room, other_room = (room, U64(0)) if of_s else (U64(0), room)
+                start = other_room + written
                 stop = look_up(
-                    flat.slots, U64(low), U64(high), planned, at, base, matches, written,
-                    stop_at, states, state,
+                    flat.slots, U64(low), U64(high), planned, at, base, matches, start,
+                    other_room + stop_at, states, state,
                 )  # fmt: skip
                 if stop == NO_ROOM:
                     end, full = at, True
                     break
-                states[state + U64(CANDIDATES)] += stop - written
+                states[state + U64(CANDIDATES)] += stop - start
                 if checked:
-                    stop = check(terms, planned, at, matches, written, stop)
-                counts[thread, at] = U32(stop - written)
-                written = stop
+                    stop = check(terms, planned, at, matches, start, stop)
+                found = stop - start
+                if ordered:
+                    counts[thread, at] = U32(found)
+                else:
+                    named = row - (U32(r_rows + U64(1)) if of_s else U32(1))
+                    own = own_room + written
+                    fill(matches, own, named)  # a look-up left room for it
+                    for each_pair in range(own + U64(LANES), own + found):
+                        matches[each_pair] = named
+                written += found
             live = planned[U64(EXPIRED), at]
             if item & U32(2) and live <= row:
                 number = U64(row) - U64(1) - (r_rows if of_s else U64(0))
@@ -259,6 +279,7 @@ def join_shared(
     flat: Flat,
     terms: Terms,
     checked: bool,
+    ordered: bool,
     inner: bool,
     begin: tuple[int, int],
     arrivals: int,
@@ -284,6 +305,8 @@ def join_shared(
         Number of the thread.
     times, keys, flat, terms, checked, inner, begin, arrivals, planned
         As for :func:`~.plans.plan` and :func:`~.joining.join_alone`.
+    ordered : bool
+        Whether pairs are written in the order of arrival; else each thread's are, for themselves.
     barriers : ndarray of uint64, shape (BARRIERS,)
         Zero before. Word ``FAILED * BARRIER_WORDS`` ends all threads if one does not arrive.
     bins : ndarray of uint64, shape (BINS,)
@@ -297,7 +320,8 @@ def join_shared(
     items : ndarray of uint32, shape (threads * LISTED,)
         Work space.
     matches : ndarray of uint32
-        Receives the rows of each thread's matches, in equal shares.
+        Receives the rows of each thread's matches, in equal shares; without an order the pairs,
+        of R in the first half, from the ``START`` of each thread's share on.
     out : ndarray of uint32, shape (2 * room,)
         Receives rows of R, and ``room`` words later those of S.
     first : int
@@ -318,9 +342,11 @@ def join_shared(
     if not _wait(barriers, 1, threads):
         return
     _join_own(
-        flat, (keys.r_keys, keys.s_keys), terms, checked, planned, arrivals, owners, own,
+        flat, (keys.r_keys, keys.s_keys), terms, checked, ordered, planned, arrivals, owners, own,
         states, counts, items, matches,
     )  # fmt: skip
+    if not ordered:
+        return
     if not _wait(barriers, 2, threads):
         return
     for each in range(threads):

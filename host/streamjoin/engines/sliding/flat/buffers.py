@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from streamjoin.engines.codes import float_bits
 from streamjoin.engines.session import Arriving
+from streamjoin.engines.sliding.flat.words import Words
 
 
 class Buffers:
@@ -40,17 +40,37 @@ class Buffers:
         new.base, new.lacking = self.base + first, self.lacking
         return new
 
-    def append(self, at: int, tuples: Arriving, columns: list[str]) -> int:
-        """Append tuples, not coded yet; return where they end."""
-        end = at + len(tuples.ts)
+    def append(
+        self, side: int, at: int, tuples: Arriving, columns: list[str], words: list[Words]
+    ) -> tuple[int, bool]:
+        """Append tuples of R or S, not coded yet; return where they end, and if one lacks a value.
+
+        Parameters
+        ----------
+        side : int
+            0 for R, 1 for S.
+        at : int
+            Row of the first.
+        tuples : Arriving
+        columns : list of str
+            Each term's column.
+        words : list of Words
+            The terms.
+        """
+        end, missing = at + len(tuples.ts), tuples.missing
         self.ts[at:end] = tuples.ts
         self.numbers[at:end] = tuples.numbers
         for term, name in enumerate(columns):
-            column = tuples.columns[name]
-            self.values[term, at:end] = float_bits(column) if column.dtype.kind == "f" else column
-        if tuples.missing is not None:
+            values = self.values[term]
+            lows, highs = values, values
+            if self.from_values is not self.values:
+                lows, highs = self.from_values[term], self.to_values[term]
+            lost = words[term].write(side, tuples.columns[name], (values, lows, highs), at)
+            if lost is not None:
+                missing = lost if missing is None else missing | lost
+        if missing is not None:
             self.lacking = True
-            self.missing[at:end] = tuples.missing
+            self.missing[at:end] = missing
         elif self.lacking:
             self.missing[at:end] = False
-        return end
+        return end, missing is not None

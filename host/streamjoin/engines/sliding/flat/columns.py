@@ -25,7 +25,11 @@ class Coded(Protocol):
 
     keys: "Keys"
     terms: "Terms"
-    hashed: bool
+
+    @property
+    def hashed(self) -> bool:
+        """Whether codes have no order."""
+        ...
 
     @property
     def checked(self) -> bool:

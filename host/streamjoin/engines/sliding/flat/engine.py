@@ -10,7 +10,7 @@ that by sorting). When look-ups scan more blocks than their matches need, as the
 the chains have used up their blocks, the map is cut again and the live rows are inserted anew.
 
 With several threads each owns a range of each index's blocks for a batch. All run one kernel a
-batch: plan, join, and restore the order of arrival
+batch: plan, join, and restore the order of arrival where an order was asked for
 (:mod:`~streamjoin.engines.kernels.flat.sharing`).
 
 Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most as much again, and
@@ -19,7 +19,7 @@ Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most 
 
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from streamjoin.engines.arrivals import batches, max_live
 from streamjoin.engines.base import Capabilities, Engine, Knob, Report, without_numba
@@ -27,24 +27,17 @@ from streamjoin.engines.crew import Crew
 from streamjoin.engines.encode import prepare_keys
 from streamjoin.engines.job import Job
 from streamjoin.engines.session import Session
-from streamjoin.engines.sliding.flat.coding import BandCodes, Equalities
 from streamjoin.engines.sliding.flat.columns import FlatColumns
 from streamjoin.engines.sliding.flat.index import FlatIndex
 from streamjoin.engines.sliding.flat.live import FlatSession
 from streamjoin.metrics import Meter
-from streamjoin_common.language.predicates import Band
 from streamjoin_common.language.windows import AllWindow, CountWindow, TimeWindow, TumblingWindow
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from streamjoin.engines.kernels.flat.plans import Times
 
 MIN_SHARED = 1 << 11
 """Minimum arrivals of a batch that threads share: fewer are not worth waking them up."""
-
-WIDE = 1 << 62
-"""Limit of widths that are added to 64-bit integers."""
 
 
 def _times(job: Job) -> "Times":
@@ -71,41 +64,17 @@ def _most_live(job: Job, of_r: bool) -> int:
     return max(1, rows)
 
 
-def _opened(job: Job, times: "Times", min_shared: int) -> FlatSession | None:
-    """Open a session, or return None where 64-bit integers do not stand for values."""
-    terms = job.predicate.terms
-    kinds = []
-    for term in terms:
-        r, s = job.r.held(term.r_column).dtype, job.s.held(term.s_column).dtype
-        kinds.append((r, s))
-    if len(terms) == 1 and isinstance(terms[0], Band):
-        term = terms[0]
-        ((r, s),) = kinds
-        whole = isinstance(term.lo, int) and isinstance(term.hi, int)
-        if not whole or not _is_signed(r) or not _is_signed(s):
-            return None
-        if max(abs(term.lo), abs(term.hi)) >= WIDE:
-            return None
-        return FlatSession(job, BandCodes(int(term.lo), int(term.hi)), times, min_shared)
-    if any(isinstance(term, Band) for term in terms):
-        return None
-    if not all(_equals_by_words(r, s) for r, s in kinds):
-        return None
-    return FlatSession(job, Equalities(len(terms)), times, min_shared)
-
-
-def _is_signed(dtype: "np.dtype[Any]") -> bool:
-    """Whether 64 signed bits hold the values of a type."""
-    return dtype.kind == "i" or (dtype.kind == "u" and dtype.itemsize < 8)
-
-
-def _equals_by_words(r: "np.dtype[Any]", s: "np.dtype[Any]") -> bool:
-    """Whether values of two types are equal where they are as 64-bit integers."""
-    if r.kind == s.kind == "O":  # by a dictionary of strings
-        return find_spec("pyarrow") is not None
-    if r.kind == s.kind == "f":
-        return r == s and r.itemsize in (4, 8)
-    return (_is_signed(r) and _is_signed(s)) or (r == s and r.kind == "u")
+def _takes(job: Job) -> bool:
+    """Whether 64-bit words stand for the values."""
+    texts = any(
+        stream.held(name).dtype.kind == "O"
+        for stream, names in (
+            (job.r, job.predicate.r_columns),
+            (job.s, job.predicate.s_columns),
+        )
+        for name in names
+    )
+    return not texts or find_spec("pyarrow") is not None  # by a dictionary of strings
 
 
 def index_of(job: Job, crew: Crew, min_shared: int) -> FlatIndex:
@@ -114,7 +83,7 @@ def index_of(job: Job, crew: Crew, min_shared: int) -> FlatIndex:
         FlatColumns(job, crew),
         _times(job),
         (_most_live(job, of_r=True), _most_live(job, of_r=False)),
-        inner=job.order == "inner",
+        order=job.order,
         batch=min(int(job.knobs["batch"]), max(1, job.tuples)),
         threads=job.threads,
         min_shared=min_shared,
@@ -142,8 +111,8 @@ class FlatJoin(Engine):
         return without_numba()
 
     def promise(self, job: Job) -> str:
-        """Order within an arrival's matches is made where it is asked for."""
-        return "inner" if job.order == "inner" else "outer"
+        """Order is made where it is asked for; one thread does not leave that of arrival."""
+        return "outer" if job.order == "none" and job.threads == 1 else job.order
 
     def prepare(self, job: Job, report: Report) -> None:
         """Compile the kernels, or load them from the cache, by joining one tuple with another."""
@@ -156,8 +125,10 @@ class FlatJoin(Engine):
             self._run(replace(few, threads=threads), Meter(), 0)
 
     def open(self, job: Job) -> Session | None:
-        """Keep the indexes, where 64-bit integers stand for the values."""
-        return _opened(job, _times(job)._replace(r_carried=0, s_carried=0), MIN_SHARED)
+        """Keep the indexes, where 64-bit words stand for the values."""
+        if not _takes(job):
+            return None
+        return FlatSession(job, _times(job)._replace(r_carried=0, s_carried=0), MIN_SHARED)
 
     def run(self, job: Job, prepared: None, meter: Meter) -> None:
         """Join the arrivals, batch by batch."""

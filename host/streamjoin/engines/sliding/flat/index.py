@@ -4,16 +4,14 @@ Memory for each stream and window of W tuples: 18 bytes a tuple, chains at most 
 36 bytes an arrival of a batch.
 """
 
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamjoin.engines.codes import Codes
 from streamjoin.engines.crew import Crew
 from streamjoin.engines.sliding.flat.columns import Coded
-from streamjoin.engines.sliding.flat.team import Team
-from streamjoin.tuples import Rows
+from streamjoin.engines.sliding.flat.team import Output, Team
 
 if TYPE_CHECKING:
     from streamjoin.engines.kernels.flat.plans import Times
@@ -57,18 +55,6 @@ def _aligned(words: int) -> Codes:
     return zeros[(-zeros.ctypes.data // 4) % ALIGNED_WORDS :][:words]
 
 
-class Output(Protocol):
-    """Takes pairs, as :class:`~streamjoin.metrics.Meter`."""
-
-    def phase(self, name: str) -> AbstractContextManager[None]:
-        """Count the time inside."""
-        ...
-
-    def emit(self, r_rows: Rows, s_rows: Rows) -> object:
-        """Add pairs."""
-        ...
-
-
 class FlatIndex:
     """The flat indexes of both windows, and the join of batches over them.
 
@@ -80,8 +66,9 @@ class FlatIndex:
         Arrival times and the window.
     live : tuple of int
         Maximum tuples of R's and of S's window, each at least 1.
-    inner : bool
-        Whether the matches of an arrival are sorted by row.
+    order : str
+        The order asked for. In ``inner`` the matches of an arrival are sorted by row; in ``none``
+        threads do not restore the order of arrival.
     batch : int
         Maximum arrivals of a batch.
     threads : int
@@ -96,7 +83,7 @@ class FlatIndex:
         times: "Times",
         live: tuple[int, int],
         *,
-        inner: bool,
+        order: str,
         batch: int,
         threads: int,
         min_shared: int,
@@ -105,7 +92,8 @@ class FlatIndex:
         from streamjoin.engines.kernels.flat import live as at_once
 
         self._columns, self._times = columns, times
-        self._inner, self._batch, self._at_once = inner, batch, at_once
+        self._inner, self._batch, self._at_once = order == "inner", batch, at_once
+        self._ordered = order != "none"
         self._homes = [max(2, -(-tuples // FILLED)) for tuples in live]
         # After a cut, chains hold a block for every 15 live entries at most; then one is taken for
         # each insertion at most, and a batch begins only if there are enough.
@@ -155,6 +143,8 @@ class FlatIndex:
         self._used = 0
         if len(self._out) > 2 * OUTPUT_PAIRS:
             self._out = np.empty(0, dtype=np.uint32)
+        if self._team is not None:
+            self._team.shares.begin()
 
     @property
     def bytes(self) -> int:
@@ -266,34 +256,41 @@ class FlatIndex:
     def _join_shared(
         self, begin: tuple[int, int], arrivals: int, meter: Output, crew: Crew | None
     ) -> None:
-        from streamjoin.engines.kernels.flat import joining, sharing
+        from streamjoin.engines.kernels.flat import joining
 
         assert crew is not None
         self._team = self._team or Team(self._threads, self._batch)
-        team, columns = self._team, self._columns
-        states = self._states.reshape(-1)
-        resumed = False
+        team, states, columns = self._team, self._states, self._columns
+        share, room, resumed = OUTPUT_PAIRS // self._threads, MIN_ROOM, False
         while True:
-            team.barriers[:] = 0
-            self._make_room(len(team.matches))
+            if self._ordered:
+                self._make_room(len(team.matches))
+                matches = team.matches
+            else:
+                states[:, joining.WRITTEN] = 0
+                states[:, joining.START] = team.shares.make_room(room, share)
+                matches = team.shares.out
             settings = (
-                self._times, columns.keys, self.flat, columns.terms, columns.checked, self._inner,
-                begin, arrivals, self._plan, team.barriers, team.bins, team.owners, states,
-                team.counts, team.sums, team.cursors, team.items, team.matches, self._out,
-                self._used, resumed,
+                self._times, columns.keys, self.flat, columns.terms, columns.checked,
+                self._ordered, self._inner, begin, arrivals, self._plan, team.barriers, team.bins,
+                team.owners, states.reshape(-1), team.counts, team.sums, team.cursors, team.items,
+                matches, self._out, self._used, resumed,
             )  # fmt: skip
-
-            def work(thread: int, settings: tuple[Any, ...] = settings) -> None:
-                with team.ends_together(), meter.phase("probe"):
-                    sharing.join_shared(thread, *settings)
-
-            with team.ends_together():  # an interrupt may leave a thread without work
-                crew.each(work, range(self._threads))
-            if (self._states[:, joining.DONE] == arrivals).all():
+            team.join(settings, meter, crew)
+            done = bool((states[:, joining.DONE] == arrivals).all())
+            if not self._ordered:
+                written = states[:, joining.WRITTEN].astype(np.int64)
+                if not done and not written[states[:, joining.DONE] < arrivals].all():
+                    room = share = 2 * share  # a single arrival may have more matches
+                for rows in team.shares.filled(written):
+                    meter.emit(*rows)
+            if done:
                 break
-            team.grow(self._states[:, joining.WRITTEN])
+            if self._ordered:
+                team.grow(states[:, joining.WRITTEN])
             resumed = True
-        self._emit(int(self._states[:, joining.WRITTEN].sum()), meter)
+        if self._ordered:
+            self._emit(int(states[:, joining.WRITTEN].sum()), meter)
 
     def _cut_if_due(self, side: int, rows: slice) -> None:
         """Cut a map for the first time, or again if it serves badly or chains have no blocks."""

@@ -3,6 +3,9 @@
 Each stream has buffers with room for a few windows. Arrivals are appended to them; when they are
 full, the live tuples are moved to their front and the indexes are made anew, so that its cost is
 shared by as many arrivals as were appended. The same restores the indexes after a call that failed.
+
+Memory beside the indexes: 29 bytes a row of the buffers and 8 for each term, 24 if one is a band.
+Buffers have up to 2.5 times as many rows as tuples were live when they were made.
 """
 
 import functools
@@ -17,9 +20,10 @@ from streamjoin.engines.crew import Crew
 from streamjoin.engines.job import Job
 from streamjoin.engines.session import Arriving, Fits, Kept, NumberedPairs, Session
 from streamjoin.engines.sliding.flat.buffers import Buffers
-from streamjoin.engines.sliding.flat.coding import BandCodes, Equalities
+from streamjoin.engines.sliding.flat.coding import Coding
 from streamjoin.engines.sliding.flat.dictionary import Dictionary, in_words
 from streamjoin.engines.sliding.flat.index import FlatIndex
+from streamjoin.engines.sliding.flat.words import words_of
 from streamjoin.errors import check_room
 from streamjoin.tuples import Int64s, Stream, arrival_positions
 
@@ -48,13 +52,17 @@ def as_arriving(stream: Stream) -> Arriving:
 class _Columns:
     """Both streams' buffers as an index takes them."""
 
-    def __init__(self, r: Buffers, s: Buffers, coding: Equalities | BandCodes) -> None:
+    def __init__(self, r: Buffers, s: Buffers, coding: Coding) -> None:
         from streamjoin.engines.kernels.flat.joining import Terms
         from streamjoin.engines.kernels.flat.plans import Keys
 
-        self._coding, self.hashed = coding, coding.hashed
+        self._coding = coding
         self.keys: Keys = Keys(r.keys, r.lows, r.highs, s.keys, s.lows, s.highs, 0)
         self.terms: Terms = Terms(r.values, s.from_values, s.to_values)
+
+    @property
+    def hashed(self) -> bool:
+        return self._coding.hashed
 
     @property
     def checked(self) -> bool:
@@ -112,19 +120,17 @@ class FlatSession(Session):
     ----------
     job : Job
         Carried tuples, types, predicate, window and options.
-    coding : Equalities or BandCodes
-        How values become codes.
     times : Times
         The window; its arrival times are not used.
     min_shared : int
         Minimum arrivals of a batch that threads share.
     """
 
-    def __init__(
-        self, job: Job, coding: Equalities | BandCodes, times: "Times", min_shared: int
-    ) -> None:
-        self._coding, self._times, self._min_shared = coding, times, min_shared
-        self._inner, self._threads = job.order == "inner", job.threads
+    def __init__(self, job: Job, times: "Times", min_shared: int) -> None:
+        self._words = words_of(job.r, job.s, job.predicate)
+        self._coding = coding = Coding(self._words)
+        self._times, self._min_shared = times, min_shared
+        self._order, self._threads = job.order, job.threads
         self._max_batch = int(job.knobs["batch"])
         terms = job.predicate.terms
         self._names = ([term.r_column for term in terms], [term.s_column for term in terms])
@@ -134,15 +140,13 @@ class FlatSession(Session):
             for name in names
         )
         self._dictionary = Dictionary() if texts else None
-        self._live, self._batch = [0, 0], 0
+        self._live, self._batch, self._chosen = [0, 0], 0, False
         self._buffers = [Buffers(1, len(names), coding.ranged) for names in self._names]
         self._at: Kept | None = None
         self._index = self._make_room(Kept((0, 0), (0, 0)), (job.r.rows, job.s.rows))
         ends = [
-            buffers.append(0, in_words(as_arriving(stream), self._dictionary), names)
-            for buffers, stream, names in zip(
-                self._buffers, (job.r, job.s), self._names, strict=True
-            )
+            self._appended(side, 0, as_arriving(stream))[0]
+            for side, stream in enumerate((job.r, job.s))
         ]
         self.kept = Kept((0, 0), (ends[0], ends[1]))
 
@@ -163,6 +167,8 @@ class FlatSession(Session):
             ends[0] = self._append(0, ends[0], r)
         if s is not None:
             ends[1] = self._append(1, ends[1], s)
+        if not self._chosen:
+            self._choose(ends)
         pairs, index = _Pairs(self._buffers, fits), self._index
         index.begin_output()
         if self._threads > 1 and sum(arriving) >= self._min_shared:
@@ -200,12 +206,26 @@ class FlatSession(Session):
     def _append(self, side: int, at: int, stream: Arriving) -> int:
         """Append tuples and code them; code all tuples anew where the codes do not go on."""
         buffers = self._buffers[side]
-        end = buffers.append(at, in_words(stream, self._dictionary), self._names[side])
+        end, lacking = self._appended(side, at, stream)
         if self._coding.code(buffers, side, at, end):
             self._code_all()
-        elif stream.missing is not None:
+        elif lacking:
             _exclude(buffers, at, end)
         return end
+
+    def _appended(self, side: int, at: int, stream: Arriving) -> tuple[int, bool]:
+        tuples = in_words(stream, self._dictionary)
+        return self._buffers[side].append(side, at, tuples, self._names[side], self._words)
+
+    def _choose(self, ends: list[int]) -> None:
+        """Choose how to index by what both windows hold, if they hold something."""
+        firsts, coding = list(self._index.first_live), self._coding
+        if not coding.has_choice:
+            self._chosen = True
+        elif all(first < end for first, end in zip(firsts, ends, strict=True)):
+            if coding.choose(self._buffers, firsts, ends):
+                self._code_all()
+            self._chosen = True
 
     def _code_all(self) -> None:
         """Code all tuples anew."""
@@ -262,13 +282,13 @@ class FlatSession(Session):
                 columns,
                 times,
                 (live[0], live[1]),
-                inner=self._inner,
+                order=self._order,
                 batch=batch,
                 threads=self._threads,
                 min_shared=self._min_shared,
             )
         self._buffers, self._index, self._batch = buffers, index, batch
-        self._live = live
+        self._live, self._chosen = live, False
         return index
 
     def _forget(self, kept: Kept) -> None:

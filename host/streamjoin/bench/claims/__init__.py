@@ -1,0 +1,18 @@
+"""What was published of an experiment, and whether it holds here."""
+
+from streamjoin.bench.claims.measures import MEASURES, SHARES
+from streamjoin.bench.claims.reading import KEYS, names_of, read
+from streamjoin.bench.claims.rules import HOLDS, NOISE, NOT_MEASURED, VERDICTS, Claim
+
+__all__ = [
+    "HOLDS",
+    "KEYS",
+    "MEASURES",
+    "NOISE",
+    "NOT_MEASURED",
+    "SHARES",
+    "VERDICTS",
+    "Claim",
+    "names_of",
+    "read",
+]

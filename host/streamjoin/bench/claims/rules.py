@@ -1,0 +1,211 @@
+"""What was published of an experiment, and whether it holds here: figures at named points.
+
+A ``[[claim]]`` of an experiment's file says in ``text`` what was published, as a number in
+``published``, in which ``figures`` it stands, and how it is had from the records: ``engine``
+divided by ``over`` (default: the same engine) at every point of ``workload`` with the settings
+``where``, which are those that the claim speaks of; ``over_where`` are settings in which the
+divisor's point is another one. A list of engines is the best of them at each point, a list of a
+setting's values any of them. ``of`` is one of :data:`MEASURES`; where less is better, the ratio
+says how much less. One of :data:`SHARES` with neither ``over`` nor ``over_where`` is not divided.
+
+``by`` says which of several points stands for all: their ``median`` (the default), the ``max``
+where "up to" was published, the ``min`` where "always" was. ``says`` is ``at least`` (the default),
+``at most`` or ``about``. The verdict follows from these:
+
+- ``holds``: the figure that stands for all points reaches ``published``, less :data:`NOISE`; for
+  ``about``, within the factor :data:`ABOUT`.
+- ``holds in part``: it does not, but some point does, or the ratio lies on the published side of 1,
+  by more than :data:`NOISE`.
+- ``does not hold here``: neither.
+- ``not measured``: no point has both figures.
+
+``why`` is the cause, found by a run, where it does not hold.
+"""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamjoin.bench.claims.measures import MEASURES, Record
+
+NOISE = 0.1
+"""Share of a published ratio by which runs differ on a shared machine."""
+
+ABOUT = 1.25
+"""Factor within which two ratios are about equal."""
+
+RULES: dict[str, Callable[[Sequence[float]], float]] = {
+    "median": statistics.median,
+    "max": max,
+    "min": min,
+}
+SAYS = ("at least", "at most", "about")
+VERDICTS = HOLDS, IN_PART, NOT_HERE, NOT_MEASURED = (
+    *("holds", "holds in part"),
+    *("does not hold here", "not measured"),
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One published figure.
+
+    Attributes
+    ----------
+    text, published
+        In words, and as a number.
+    workload : str
+        The family of points.
+    engines, over : tuple of str
+        Engines, the best of which counts; nothing in ``over`` where the figure is not divided.
+    where, over_where : mapping
+        Settings by the path that is swept, or ``threads``.
+    of : str
+        One of :data:`MEASURES`.
+    by : str
+        One of :data:`RULES`.
+    says : str
+        One of :data:`SAYS`.
+    figures : tuple of str
+        Where it stands, as ``"ssbj 5a"``.
+    why : str
+        Why it does not hold here; empty where no run has shown it.
+    """
+
+    text: str
+    published: float
+    workload: str
+    engines: tuple[str, ...]
+    over: tuple[str, ...]
+    where: Mapping[str, Any] = field(default_factory=dict)
+    over_where: Mapping[str, Any] = field(default_factory=dict)
+    of: str = "throughput"
+    by: str = "median"
+    says: str = SAYS[0]
+    figures: tuple[str, ...] = ()
+    why: str = ""
+
+    def held(self, records: Sequence[Record]) -> dict[str, Any]:
+        """Hold the claim beside records.
+
+        Parameters
+        ----------
+        records : sequence of mapping
+            With ``workload``, ``family`` and ``settings``.
+
+        Returns
+        -------
+        dict
+            ``text``, ``figures``, ``published``, ``says``, ``of``, ``by``, ``divided``;
+            ``verdict``; ``why``, empty where it holds or was not measured; ``here``, the figure
+            that stands for all points, their ``min`` and ``max`` (None where there is none); and
+            ``points``: of each its ``point``, that of the divisor, ``over``, its ``ratio``, whether
+            it ``holds`` there, and the ``best`` of several.
+        """
+        mine = [each for each in records if each["family"] == self.workload]
+        groups: dict[str, list[Record]] = {}
+        for record in mine:
+            if record["engine"] in self.engines and _fits(record, self.where):
+                groups.setdefault(record["workload"], []).append(record)
+        points = [point for group in groups.values() if (point := self._point(group, mine))]
+        ratios = [point["ratio"] for point in points]
+        verdict = self.verdict(ratios)
+        return {
+            "text": self.text,
+            "figures": list(self.figures),
+            "published": self.published,
+            "says": self.says,
+            "of": self.of,
+            "by": self.by,
+            "divided": bool(self.over),
+            "verdict": verdict,
+            "why": "" if verdict in {HOLDS, NOT_MEASURED} else self.why,
+            "here": RULES[self.by](ratios) if ratios else None,
+            "min": min(ratios, default=None),
+            "max": max(ratios, default=None),
+            "points": points,
+        }
+
+    def reached(self, ratio: float) -> bool:
+        """Whether a figure is the published one."""
+        if self.says == "about":
+            return self.published / ABOUT <= ratio <= self.published * ABOUT
+        if self.says == "at most":
+            return ratio <= self.published * (1 + NOISE)
+        return ratio >= self.published * (1 - NOISE)
+
+    def verdict(self, ratios: Sequence[float]) -> str:
+        """Decide by the rule of the module's docstring.
+
+        Examples
+        --------
+        >>> claim = Claim("twice", 2.0, "pairs", ("npj",), ("prj",))
+        >>> [claim.verdict(ratios) for ratios in ([1.9], [1.2, 1.3], [0.9], [])]
+        ['holds', 'holds in part', 'does not hold here', 'not measured']
+        """
+        if not ratios:
+            return NOT_MEASURED
+        here = RULES[self.by](ratios)
+        if self.reached(here):
+            return HOLDS
+        more = self.published > 1 and self.says != "at most" and here > 1 + NOISE
+        less = self.published < 1 and self.says != "at least" and here < 1 - NOISE
+        same_side = bool(self.over) and (more or less)
+        return IN_PART if same_side or any(map(self.reached, ratios)) else NOT_HERE
+
+    def _point(self, group: Sequence[Record], mine: Sequence[Record]) -> dict[str, Any] | None:
+        """Return the figure at one point, None where a record of it does not have it."""
+        above = self._best(group)
+        if above is None:
+            return None
+        record, ratio, over = *above, str(above[0]["workload"])
+        best = [record["engine"]] * (len(self.engines) > 1)
+        if self.over:
+            wanted = {**record["settings"], **self.over_where}
+            others = [
+                each
+                for each in mine
+                if each["engine"] in self.over
+                and dict(each["settings"]) == wanted
+                and _alike(record, each, self.of)
+            ]
+            below = self._best(others)
+            if below is None or not below[1] or not ratio:
+                return None
+            less = MEASURES[self.of].less_is_better
+            ratio = below[1] / ratio if less else ratio / below[1]
+            over = str(below[0]["workload"])
+            best += [below[0]["engine"]] * (len(self.over) > 1)
+        return {
+            "point": str(record["workload"]),
+            "over": over,
+            "ratio": ratio,
+            "holds": self.reached(ratio),
+            "best": best,
+        }
+
+    def _best(self, records: Sequence[Record]) -> tuple[Record, float] | None:
+        measure = MEASURES[self.of]
+        known = [(each, value) for each in records if (value := measure.get(each)) is not None]
+        order = min if measure.less_is_better else max
+        return order(known, key=lambda each: each[1], default=None)
+
+
+def _alike(record: Record, other: Record, of: str) -> bool:
+    """Whether a ratio of two records says something of their engines alone.
+
+    Measured and simulated figures, seconds by different clocks and latencies of different origins
+    are different quantities.
+    """
+    same = ["clock_hz", "clock_source"] + (["latency_from"] if "latency" in of else [])
+    simulated = [each.get("backend") == "model" for each in (record, other)]
+    return simulated[0] == simulated[1] and all(record.get(n) == other.get(n) for n in same)
+
+
+def _fits(record: Record, where: Mapping[str, Any]) -> bool:
+    settings = {"threads": record["threads"], **record["settings"]}
+    return all(
+        settings.get(key) in value if isinstance(value, list) else settings.get(key) == value
+        for key, value in where.items()
+    )

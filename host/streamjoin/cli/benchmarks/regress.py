@@ -1,0 +1,112 @@
+"""``streamjoin bench regress A B``: what is slower than before, beyond the noise."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from streamjoin.cli.terminal import duration, print_json, print_table, say
+from streamjoin.errors import InputError
+from streamjoin.report import stored
+from streamjoin.report.stored import regress
+from streamjoin.report.stored.regress import FASTER, FEW, SAME, SLOWER, Change, Comparison
+
+HEADINGS = ("point", "engine", "figure", "before", "after", "times", "change")
+
+Found = tuple[Path, dict[str, Any]]
+"""A record and where it lies."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare two records, or the records of two folders; 1 if anything is slower."""
+    if len(args.records) != 2:
+        raise InputError(
+            "bench regress compares two: two records, runs, or folders of them, as  "
+            "streamjoin bench regress benchmarks/results runs/bench"
+        )
+    compared, refused = [], []
+    for before, after in _pairs(*args.records):
+        try:
+            named = str(before[0]), str(after[0])
+            compared.append(regress.compare(before[1], after[1], named))
+        except InputError as error:
+            refused.append(error)
+    if args.json:
+        print_json([_plain(each) for each in compared])
+    else:
+        for each in compared:
+            _print(each)
+    for refusal in refused[:-1]:
+        say(str(refusal))
+    if refused:
+        raise refused[-1]
+    changes = [change for each in compared for change in each.changes]
+    if all(change.verdict == FEW for change in changes):
+        raise InputError(
+            f"{args.records[0]} and {args.records[1]} are not comparable: no figure has "
+            f"{regress.MIN_ROUNDS} rounds in both, so that nothing is known of the noise"
+        )
+    say(_counted(changes))
+    return 1 if any(change.verdict == SLOWER for change in changes) else 0
+
+
+def _pairs(first: Path, second: Path) -> list[tuple[Found, Found]]:
+    """Return the records of the same experiments at the same sizes; of two files, those two."""
+    sides = [_found(path) for path in (first, second)]
+    if len(sides[0]) == len(sides[1]) == 1:
+        return [(next(iter(sides[0].values())), next(iter(sides[1].values())))]
+    for mine, other, where in ((sides[0], sides[1], first), (sides[1], sides[0], second)):
+        alone = [" ".join(name) for name in mine if name not in other]
+        if alone:
+            say(f"only {where} has {', '.join(alone)}")
+    both = [(sides[0][name], sides[1][name]) for name in sides[0] if name in sides[1]]
+    if not both:
+        raise InputError(f"{first} and {second} are not comparable: they share no experiment")
+    return both
+
+
+def _found(path: Path) -> dict[tuple[str, str], Found]:
+    """Return the records that a path names, by experiment and size."""
+    runs = [(file, stored.read(file)) for file in stored.find(path)]
+    return {
+        (str(run["experiment"]["name"]), str(run["experiment"].get("size"))): (file, run)
+        for file, run in runs
+    }
+
+
+def _plain(compared: Comparison) -> dict[str, Any]:
+    return {
+        "experiment": compared.experiment,
+        "notes": compared.notes,
+        "changes": [{**vars(change), "ratio": change.ratio} for change in compared.changes],
+    }
+
+
+def _print(compared: Comparison) -> None:
+    for note in compared.notes:
+        say(f"{compared.experiment}: {note}")
+    changed = sorted(compared.of(SLOWER, FASTER), key=lambda change: -change.ratio)
+    if changed:
+        print_table(HEADINGS, [_row(change) for change in changed], {"before", "after", "times"})
+
+
+def _row(change: Change) -> list[str]:
+    def text(figure: float) -> str:
+        return f"{figure:,.0f}" if change.figure == "cycles" else duration(figure * 1e6)
+
+    times = f"{change.ratio:.2f}"
+    texts = (text(change.before), text(change.after), times, change.verdict)
+    return [change.point, change.engine, change.figure, *texts]
+
+
+def _counted(changes: Sequence[Change]) -> str:
+    count = {
+        verdict: sum(change.verdict == verdict for change in changes)
+        for verdict in (SLOWER, FASTER, SAME, FEW)
+    }
+    judged = len(changes) - count[FEW]
+    said = f"{judged} figures: " + ", ".join(f"{count[each]} {each}" for each in (SLOWER, FASTER))
+    said += f", {count[SAME]} {SAME}"
+    if count[FEW]:
+        said += f"; {count[FEW]} more have fewer than {regress.MIN_ROUNDS} rounds: not judged"
+    return said

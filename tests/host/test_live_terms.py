@@ -1,0 +1,199 @@
+"""Live joins by any terms, whose engine keeps its windows: bands of all types, several terms.
+
+A case is named by its seed, which is printed where it fails; ``SEED=`` and ``CASES=1`` repeat it.
+"""
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import streamjoin as sj
+from streamjoin.engines.sliding.flat import coding
+from streamjoin.engines.sliding.flat.live import FlatSession
+from streamjoin.errors import InputError
+
+CASES = int(os.environ.get("CASES", "12"))
+SEED = int(os.environ.get("SEED", "0")) or int.from_bytes(os.urandom(4), "little")
+WINDOWS = ["all", "count:30,300", "count:2000", "time:60us,20us", "tumbling:50us"]
+KINDS = ["inner", "inner", "inner", "left", "right", "full", "semi", "anti"]
+REALS = np.array([0.0, -0.0, 5e-324, -5e-324, 1.0, 1e300, -1e300, np.inf, -np.inf, np.nan])
+pytestmark = [
+    pytest.mark.timeout(120 + 10 * CASES),
+    # Large integers beside missing values, as floating-point numbers, are meant here.
+    pytest.mark.filterwarnings("ignore:.*holds integers beside missing:streamjoin.InputWarning"),
+]
+
+
+class Term(NamedTuple):
+    """A term, and a column of each side for it."""
+
+    on: str | None
+    band: str | None
+    sides: tuple[Any, Any]
+
+
+def reals(rng: np.random.Generator, rows: int) -> Any:
+    """Numbers that lie close, far apart, and at the ends of their type."""
+    values = rng.integers(-40, 40, rows) * rng.choice([0.1, 1.0, 1e-3])
+    values *= np.where(rng.random(rows) < 0.02, 1e8, 1.0)
+    return np.where(rng.random(rows) < 0.05, rng.choice(REALS, rows), values)
+
+
+def wholes(rng: np.random.Generator, rows: int, dtype: str) -> Any:
+    """Integers that lie close, move up in mid-stream, and at the ends of their type."""
+    ends = np.iinfo(dtype)
+    low = [0, ends.max // 2, ends.max - 60][int(rng.choice(3))]
+    values = [low + int(each) for each in rng.integers(0, 60, rows)]
+    jump = int(rng.integers(0, rows + 1))
+    if low < ends.max // 2:
+        values[jump:] = [each + min(1 << 40, ends.max // 4) for each in values[jump:]]
+    some = rng.random(rows) < 0.03
+    edges = [ends.min, ends.min + 1, ends.max - 1, ends.max, 0]
+    return np.array(
+        [edges[each % 5] if odd else each for each, odd in zip(values, some, strict=True)], dtype
+    )
+
+
+def real_width(rng: np.random.Generator) -> str:
+    """A width of floating-point numbers."""
+    return str(rng.choice(["0", "0.1", "0.25", "3", "-0.1", "1e-320", "1e300", "inf", "-inf"]))
+
+
+def whole_width(rng: np.random.Generator) -> str:
+    """A width of integers: those that matter are small; some are as large as 64 bits, or more."""
+    large = [(1 << 62), (1 << 63), (1 << 64) - 1, (1 << 64), 10**30]
+    width = int(rng.choice(5)) if rng.random() < 0.8 else large[int(rng.choice(5))]
+    return str(-width if rng.random() < 0.15 else width)
+
+
+def term_of(name: str, rng: np.random.Generator, rows: tuple[int, int]) -> Term:
+    """Choose a term of columns of that name."""
+    kind = str(rng.choice(["whole band", "real band", "time band", "equal", "text", "real equal"]))
+    if kind == "whole band":
+        types = [str(each) for each in rng.choice(["int64", "uint64", "int8", "uint32"], 2)]
+        sides = tuple(wholes(rng, n, t) for n, t in zip(rows, types, strict=True))
+        return Term(None, f"{name}={name}:{whole_width(rng)}:{whole_width(rng)}", sides)
+    if kind == "real band":
+        types = [str(each) for each in rng.choice(["float64", "float32"], 2)]
+        with np.errstate(over="ignore"):
+            sides = tuple(reals(rng, n).astype(t) for n, t in zip(rows, types, strict=True))
+        return Term(None, f"{name}={name}:{real_width(rng)}:{real_width(rng)}", sides)
+    if kind == "time band":
+        sides = tuple(rng.integers(0, 200, n).view("M8[ms]") for n in rows)
+        return Term(None, f"{name}={name}:{rng.integers(-2, 9)}ms:{rng.integers(0, 5)}ms", sides)
+    if kind == "text":
+        sides = tuple(np.array([f"t{each}" for each in rng.integers(0, 9, n)]) for n in rows)
+        return Term(name, None, sides)
+    if kind == "real equal":
+        sides = tuple(reals(rng, n).astype(t) for n, t in zip(rows, ["f8", "f8"], strict=True))
+        return Term(name, None, sides)
+    types = [str(each) for each in rng.choice(["int64", "uint64", "int16"], 2)]
+    return Term(name, None, tuple(wholes(rng, n, t) for n, t in zip(rows, types, strict=True)))
+
+
+def rows_of(result: Any) -> list[tuple[int, int]]:
+    """Return the rows of a result."""
+    return list(zip(result.r_rows.tolist(), result.s_rows.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("number", range(CASES))
+def test_terms_of_any_types_give_the_oracles_rows_in_the_order_asked_for(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(SEED + number)
+    rows = tuple(
+        int(each) for each in rng.choice([0, 1, 40, 400, 1500], 2, p=[0.05, 0.1, 0.2, 0.35, 0.3])
+    )
+    terms = [term_of(name, rng, rows) for name in "abc"[: int(rng.choice([1, 1, 2, 3]))]]
+    asked: dict[str, Any] = {
+        "on": [term.on for term in terms if term.on] or None,
+        "band": [term.band for term in terms if term.band] or None,
+    }
+    ts = [np.sort(rng.integers(0, 1500, n)) for n in rows]
+    sides = [
+        {**{n: term.sides[i] for n, term in zip("abc", terms, strict=False)}, "ts": ts[i]}
+        for i in range(2)
+    ]
+    window, how = str(rng.choice(WINDOWS)), str(rng.choice(KINDS))
+    order, threads = str(rng.choice(["none", "outer", "inner"])), int(rng.integers(1, 3))
+    if rng.random() < 0.5:
+        monkeypatch.setattr(coding, "BETTER", 1)  # the index is chosen anew more often
+    what = f"SEED={SEED + number} CASES=1: {asked}, {window}, {how}, {order}, {threads}"
+    right = sj.join(*sides, **asked, window=window, how=how, engine="oracle")
+    found, done = [], [0, 0]
+    with sj.StreamJoiner(**asked, window=window, how=how, order=order, threads=threads) as joiner:
+        pushes = (joiner.push_r, joiner.push_s)
+        one_sided = rng.random() < 0.2
+        while done != list(rows):
+            which = int(done[0] == rows[0]) if one_sided else int(rng.integers(0, 2))
+            stop = done[which] + int(rng.choice([0, 1, 1, 7, 100, 1000]))
+            pushes[which]({n: each[done[which] : stop] for n, each in sides[which].items()})
+            done[which] = min(stop, rows[which])
+            if rng.random() < 0.9:
+                found += [pair for each in joiner.results() for pair in rows_of(each)]
+        joiner.end()
+        found += [pair for each in joiner.results() for pair in rows_of(each)]
+        session, metrics = joiner._book.now.progress.session, joiner.metrics
+    assert sorted(found) == sorted(rows_of(right)), what
+    assert metrics["digest"] == right.metrics["digest"], what
+    assert isinstance(session, FlatSession) or min(rows) < 40 or how != "inner", what
+    if how == "inner" and order != "none":
+        whole = sj.join(*sides, **asked, window=window, order=order, engine="ibwj-flat")
+        assert order == "outer" or found == rows_of(whole), what
+
+
+def joined(asked: dict[str, Any], r: dict[str, Any], s: dict[str, Any], piece: int) -> Any:
+    """Join two streams of as many tuples live, piece by piece; return the pairs and the session."""
+    found = []
+    with sj.StreamJoiner(**asked, window="all") as joiner:
+        for at in range(0, len(r["ts"]), piece):
+            joiner.push_r({name: each[at : at + piece] for name, each in r.items()})
+            joiner.push_s({name: each[at : at + piece] for name, each in s.items()})
+            found += [pair for each in joiner.results() for pair in rows_of(each)]
+        joiner.end()
+        found += [pair for each in joiner.results() for pair in rows_of(each)]
+        return sorted(found), joiner._book.now.progress.session
+
+
+@pytest.mark.parametrize(("dtype", "hi"), [("f4", 0.1), ("f8", 0.1), ("f4", 1e-3), ("f8", 1e-17)])
+def test_bounds_of_floating_point_bands_are_those_that_are_rounded_once(
+    dtype: str, hi: float
+) -> None:
+    rng, step = np.random.default_rng(5), np.dtype(dtype).type
+    s = np.concatenate([rng.random(300), 2.0 ** rng.integers(-9, 9, 100)]).astype(dtype)
+    edge = s + step(hi)  # as the definition computes the bound
+    near = rng.integers(-1, 2, 400)
+    away = np.where(near > 0, np.inf, -np.inf).astype(dtype)
+    r = np.where(near == 0, edge, np.nextafter(edge, away)).astype(dtype)
+    asked, turns = {"band": f"x=x:0:{hi!r}"}, np.arange(400)
+    for later in (0, 1):  # the later one looks the other up
+        sides = {"x": r, "ts": 2 * turns + 2 * later}, {"x": s, "ts": 2 * turns + 1}
+        found, session = joined(asked, *sides, 37)
+        assert isinstance(session, FlatSession)
+        assert found == sorted(rows_of(sj.join(*sides, **asked, engine="oracle")))
+        assert 100 < sum(r_row == s_row for r_row, s_row in found) < 400
+
+
+@pytest.mark.parametrize(("values", "hashed"), [(2, False), (5000, True)])
+def test_the_index_is_by_the_term_that_the_fewest_pairs_satisfy(values: int, hashed: bool) -> None:
+    rng, rows = np.random.default_rng(6), 6000
+    ts = np.arange(rows)
+    r, s = (
+        {"k": rng.integers(0, values, rows), "x": rng.random(rows) * 100.0, "ts": ts}
+        for _ in range(2)
+    )
+    asked = {"on": "k", "band": "x=x:0.1:0.1"}
+    found, session = joined(asked, r, s, 500)
+    assert session._coding.hashed == hashed
+    assert found == sorted(rows_of(sj.join(r, s, **asked, engine="duckdb")))
+
+
+def test_a_push_of_another_type_is_refused_and_the_windows_stay() -> None:
+    with sj.StreamJoiner(band=["x=x:0.5:0.5", "y=y:1:1"]) as joiner:
+        joiner.push_r({"x": np.array([0.25]), "y": np.array([3])})
+        with pytest.raises(InputError, match="x"):
+            joiner.push_s({"x": np.array(["a"]), "y": np.array([3])})
+        joiner.push_s({"x": np.array([0.5, 0.8]), "y": np.array([4, 3])})
+        assert [pair for each in joiner.results() for pair in rows_of(each)] == [(0, 0)]

@@ -1,0 +1,205 @@
+"""``bench regress``: slower and faster beyond the noise, and what cannot be compared."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.host import report_samples as samples
+from tests.host.test_bench_records import run_of
+
+from streamjoin.cli import main
+from streamjoin.report.stored.regress import FASTER, FEW, SAME, SLOWER, judge
+from streamjoin_common.screen import display_width
+
+QUIET = [1.0, 1.01, 0.99, 1.02, 1.0]
+
+
+def times(*rounds: float, engine: str = "handshake", **changes: Any) -> dict[str, Any]:
+    each = {name: list(rounds) for name in ("total_s", "wall_s", "cpu_s")}
+    spreads = {name: samples.spread(sorted(rounds)[len(rounds) // 2]) for name in each}
+    return samples.record(
+        engine, family="simd", settings={"simd": 1}, each_round=each, **spreads | changes
+    )
+
+
+def written(path: Path, run: dict[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(run))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"),
+    [
+        (QUIET, SAME),
+        ([1.5 * each for each in QUIET], SLOWER),
+        ([0.6 * each for each in QUIET], FASTER),
+        ([1.08 * each for each in QUIET], SAME),  # clear of the ranges, but less than runs differ
+        ([1.2, 1.9, 1.0, 1.4, 1.6], SAME),  # a median of 1.4 with rounds that say nothing
+        ([1.5, 1.5], FEW),
+    ],
+)
+def test_a_change_is_one_beyond_the_noise_of_the_rounds(after: list[float], verdict: str) -> None:
+    assert judge(QUIET, after) == verdict
+    opposite = {SLOWER: FASTER, FASTER: SLOWER}.get(verdict, verdict)
+    assert judge(after, QUIET) == opposite
+
+
+def test_slower_ends_with_1_and_faster_or_equal_with_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    a = written(tmp_path / "a.json", run_of(times(*QUIET)))
+    b = written(tmp_path / "b.json", run_of(times(*(1.5 * each for each in QUIET))))
+    assert main(["bench", "regress", str(a), str(a)]) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "3 figures: 0 slower, 0 faster, 3 within noise" in told.err
+    assert main(["bench", "regress", str(a), str(b)]) == 1
+    told = capsys.readouterr()
+    assert "3 figures: 3 slower" in told.err
+    assert "1.50" in told.out
+    assert all(display_width(line) <= 80 for line in told.out.splitlines())
+    assert main(["bench", "regress", str(b), str(a)]) == 0
+    assert "3 figures: 0 slower, 3 faster" in capsys.readouterr().err
+    assert main(["bench", "regress", str(a), str(b), "--json"]) == 1
+    (plain,) = json.loads(capsys.readouterr().out)
+    assert {change["figure"] for change in plain["changes"]} == {"whole call", "algorithm", "CPU"}
+
+
+def test_a_replay_has_no_whole_call_and_a_record_without_rounds_decides_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay = times(*QUIET, total_s=None)
+    del replay["each_round"]["total_s"]
+    without = times(*QUIET, engine="kang")
+    del without["each_round"]
+    path = written(tmp_path / "a.json", run_of(replay, without))
+    assert main(["bench", "regress", str(path), str(path)]) == 0
+    told = capsys.readouterr().err
+    assert "2 figures: 0 slower, 0 faster, 2 within noise; 3 more have fewer than 3 rounds" in told
+
+
+def test_cycles_have_no_noise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(cycles: int) -> dict[str, Any]:
+        simulated = samples.fpga_record(family="simd", settings={"simd": 1}, cycles=cycles)
+        return run_of(simulated)
+
+    a, b = (written(tmp_path / f"{n}.json", run(n)) for n in (1000, 1001))
+    assert main(["bench", "regress", str(a), str(a)]) == 0
+    assert main(["bench", "regress", str(a), str(b)]) == 1
+    assert "1,001" in capsys.readouterr().out
+
+
+def test_on_a_machine_that_others_use_cpu_time_alone_is_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = times(*QUIET)
+    slow["each_round"] = {**slow["each_round"], "wall_s": [2 * each for each in QUIET]}
+    after = run_of(slow)
+    a = written(tmp_path / "a.json", run_of(times(*QUIET)))
+    b = written(tmp_path / "b.json", after)
+    assert main(["bench", "regress", str(a), str(b)]) == 1
+    after["workloads"][0]["measured"]["load_average"] = 3.1
+    written(b, after)
+    capsys.readouterr()
+    assert main(["bench", "regress", str(a), str(b)]) == 0
+    told = capsys.readouterr().err
+    assert f"others used the machine of {b}: CPU time alone is judged" in told
+    assert "1 figures: 0 slower" in told
+
+
+OTHERS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "machine": (lambda run: run["environment"].update(cpu="an Arm"), "different machines"),
+    "processors": (lambda run: run["environment"].update(cores=4), "of processors, 2 and 4"),
+    "size": (lambda run: run["experiment"].update(size="full"), "of two sizes, quick and full"),
+    "experiment": (lambda run: run["experiment"].update(name="x"), "different experiments"),
+    "results": (lambda run: run["workloads"][0].update(digest="0"), "digest of simd simd=1"),
+    "pairs": (lambda run: run["workloads"][0].update(pairs=9), "pairs of simd simd=1 is another"),
+    "threads": (lambda run: run["records"][0].update(threads=1), "other threads, 2 and 1"),
+    "points": (
+        lambda run: (
+            run["workloads"][0].update(name="other"),
+            run["records"][0].update(workload="other"),
+        ),
+        "they share no point",
+    ),
+    "rounds": (
+        lambda run: run["records"][0]["each_round"].update(
+            {name: [1.0] for name in ("total_s", "wall_s", "cpu_s")}
+        ),
+        "no figure has 3 rounds in both",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "sentence"), OTHERS.values(), ids=OTHERS)
+def test_records_that_are_not_comparable_are_refused_in_a_sentence(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[dict[str, Any]], object],
+    sentence: str,
+) -> None:
+    run = run_of(times(*QUIET))
+    other = copy.deepcopy(run)
+    change(other)
+    a, b = written(tmp_path / "a.json", run), written(tmp_path / "b.json", other)
+    assert main(["bench", "regress", str(a), str(b)]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    assert "are not comparable" in line
+    assert sentence in line
+
+
+def test_folders_are_compared_by_experiment_and_what_one_lacks_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [run_of(times(*QUIET)), run_of(times(*QUIET), name="iawj-real")]
+    for number, run in enumerate(runs):
+        written(tmp_path / "kept" / f"{number}.json", run)
+    slow = run_of(times(*(2 * each for each in QUIET)))
+    written(tmp_path / "runs" / "handshake-band-quick" / "records.json", slow)
+    written(tmp_path / "runs" / "x-quick" / "records.json", run_of(times(*QUIET), name="x"))
+    assert main(["bench", "regress", str(tmp_path / "kept"), str(tmp_path / "runs")]) == 1
+    told = capsys.readouterr().err
+    assert f"only {tmp_path / 'kept'} has iawj-real quick" in told
+    assert f"only {tmp_path / 'runs'} has x quick" in told
+    assert "3 figures: 3 slower" in told
+
+
+def test_what_one_record_lacks_and_other_versions_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = run_of(times(*QUIET), times(*QUIET, engine="kang"))
+    after = run_of(times(*QUIET), times(*QUIET, engine="llhj"))
+    before["environment"]["packages"] = {"numpy": "1"}
+    after["environment"]["packages"] = {"numpy": "2"}
+    a, b = written(tmp_path / "a.json", before), written(tmp_path / "b.json", after)
+    assert main(["bench", "regress", str(a), str(b)]) == 0
+    told = capsys.readouterr().err
+    for said in ("only before: kang", "only after: llhj", "numpy: 1 before, 2 after"):
+        assert said in told
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([], "compares two"),
+        (["a"], "compares two"),
+        (["none", "none"], "none: has no records"),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: list[str],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", "regress", *given]) == 2
+    assert sentence in capsys.readouterr().err
