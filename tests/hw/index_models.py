@@ -53,16 +53,14 @@ class Slots:
             others = [row * params.ways + bank for bank, row in enumerate(into)]
             ctx.set(dut.rows, reads)
             ctx.set(dut.into, into)
-            shown, held = [self.used[word] for word in words], self._all(used=True)
+            shown, into_shown = ([self.used[w] for w in each] for each in (words, others))
+            held, entered = self._all(used=True), [self.bits[word] for word in others]
             self.take(ctx, others)
-            with_it = [self.used[word] for word in others]
             self.free(ctx, held, words)
             await ctx.tick()
             assert [ctx.get(dut.used[bank]) for bank in banks] == shown
-            for bank in banks:
-                taken, entered = ctx.get(dut.taken[bank]), ctx.get(dut.entered[bank])
-                assert taken in (with_it[bank], self.used[others[bank]])
-                assert entered == self.bits[others[bank]]
+            assert [ctx.get(dut.taken[bank]) for bank in banks] == into_shown
+            assert [ctx.get(dut.entered[bank]) for bank in banks] == entered
 
     async def sweep(self, ctx: Any) -> None:
         """Empty all words, and look at each."""

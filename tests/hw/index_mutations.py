@@ -120,12 +120,12 @@ INDEX_MUTATIONS = {
         _WORDS,
         "assert",
     ),
-    "stored-and-not-shown": Mutation(
+    "shown-before-it-is-stored": Mutation(
         Fault(
             "rtl.index.occupancy",
-            "memory.read_port(transparent_for=(write,))",
-            "memory.read_port()",
-            "who looks for a slot as a tuple is stored is shown it as free",
+            "read, into = memory.read_port(), memory.read_port()",
+            "read, into = memory.read_port(transparent_for=(write,)), memory.read_port()",
+            "a search sees the tuple that is stored with its last words",
         ),
         _WORDS,
         "assert",
@@ -273,8 +273,8 @@ INDEX_MUTATIONS = {
     "stored-twice-in-a-slot": Mutation(
         Fault(
             "rtl.index.place",
-            "self.used[bank] | Mux(mine, position.slot, 0)",
-            "self.used[bank] | Mux(mine & ~mine, position.slot, 0)",
+            "reduce(or_, new, self.used[bank])",
+            "reduce(or_, new[1:], self.used[bank])",
             "of two tuples that follow one another the second takes the first one's slot",
         ),
         f"{_HALF}[2-27-16]",
@@ -309,5 +309,15 @@ INDEX_MUTATIONS = {
         ),
         "test_index.py::test_one_key_everywhere_overflows_nothing",
         "a result FIFO overflowed",
+    ),
+    "stored-twice-a-cycle-later": Mutation(
+        Fault(
+            "rtl.index.place",
+            "reduce(or_, new, self.used[bank])",
+            "reduce(or_, new[:1], self.used[bank])",
+            "of two tuples with a cycle between them the second takes the first one's slot",
+        ),
+        f"{_HALF}[2-27-16]",
+        "assert",
     ),
 }

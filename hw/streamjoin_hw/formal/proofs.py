@@ -18,7 +18,7 @@ from streamjoin_hw.formal.passage import (
 )
 from streamjoin_hw.formal.paths import Around, Path
 from streamjoin_hw.formal.ring import RingMemory
-from streamjoin_hw.formal.shown import STORED_TWICE, STORED_UNSEEN, Shown, Slots
+from streamjoin_hw.formal.shown import FREED_SHOWN, STORED_TWICE, Shown, Slots
 from streamjoin_hw.formal.soft_reset import SoftReset
 from streamjoin_hw.formal.stars import (
     BOTH_HALVES,
@@ -310,7 +310,7 @@ PROOFS = {
     "index-slots": Proof(
         "an ordered index: a slot is used from when it is taken until it is freed",
         Slots,
-        STORED_UNSEEN,
+        FREED_SHOWN,
         quick_depth=12,
         depth=20,
     ),

@@ -30,6 +30,7 @@ from streamjoin_hw.rtl.intake import ordered_layout
 from streamjoin_hw.rtl.streams import (
     Component,
     View,
+    payload_of,
     r_layout,
     registers_of,
     result_layout,
@@ -191,16 +192,25 @@ class IndexJoin(Component):
         """
         params = self.params
         wanted, is_s = self.i.p.wanted, self.i.p.side == SIDE_S
+        number, value = payload_of(word_bits(params)), payload_of(KEY_BITS)
+        several, row = payload_of(1), payload_of(row_layout().size)
+        m.d.sync += [
+            number.eq(self.splitter_number),
+            value.eq(self.splitter_value),
+            several.eq(self.bucket_words[-1]),
+            row.eq(self.bucket_words[: row_layout().size]),
+        ]
         for side, table in enumerate(tables):
             m.d.comb += [
                 table.codes[0].eq(Mux(self.i.p.side == side, wanted.home, wanted.low)),
                 table.codes[1].eq(wanted.high),
-                table.load.eq(self.splitter_load & (self.splitter_side == side)),
-                table.number.eq(self.splitter_number),
-                table.value.eq(self.splitter_value),
-                table.several.eq(self.bucket_words[-1]),
-                table.row.eq(self.bucket_words[: row_layout().size]),
+                table.number.eq(number),
+                table.value.eq(value),
+                table.several.eq(several),
+                table.row.eq(row),
             ]
+            # A cycle late, from registers: an input begins with more cycles in which none is read.
+            m.d.sync += table.load.eq(self.splitter_load & (self.splitter_side == side))
         interval = {"low": KEY_BITS, "high": KEY_BITS}
         layout = data.StructLayout(
             {

@@ -32,14 +32,12 @@ class Occupancy(Component):
     -------
     sweep : In(1), swept : In(row_bits(params))
         Empty the words of a row; nothing else may happen in this cycle.
-    rows : In(ArrayLayout(row_bits(params), ways)), used : Out(ArrayLayout(bucket_slots, ways))
-        Words to read, and their used slots a cycle later, with everything that was stored or
-        expired before the cycle in which they were asked for.
-    into : In(ArrayLayout(row_bits(params), ways))
-        Words in which to store.
-    taken, entered : Out(ArrayLayout(bucket_slots, ways))
-        Their used slots a cycle later, with what is stored in the cycle in which they were asked
-        for; one that expires in that cycle may still be used. And their bits of the first memory.
+    rows, into : In(ArrayLayout(row_bits(params), ways))
+        Words to read, and words in which to store.
+    used, taken : Out(ArrayLayout(bucket_slots, ways))
+        Their used slots a cycle later: what was stored or expired before they were asked for.
+    entered : Out(ArrayLayout(bucket_slots, ways))
+        Bits in the first memory of the words in which to store.
     take : In(1), position : In(position_layout(params)), bits : In(bucket_slots)
         A tuple is stored, and what its slot's bit is from now on; the others do not count.
     free : In(1), freed : In(position_layout(params)), bit : In(1)
@@ -113,7 +111,7 @@ class Occupancy(Component):
         )
         m.submodules[name] = memory
         write = memory.write_port(granularity=1)
-        read, into = memory.read_port(), memory.read_port(transparent_for=(write,))
+        read, into = memory.read_port(), memory.read_port()
         mine = is_new & (bank_of(params, position.word) == bank)
         m.d.comb += [
             write.addr.eq(Mux(self.sweep, self.swept, row_of(params, position.word))),

@@ -121,10 +121,16 @@ class Place(Component):
         with m.Else():
             m.d.comb += self.into.eq(looked_rows)
 
-        place = (position, is_placed & ~again)
+        recent, is_recent = payload_of(position_layout(params)), Signal()
+        m.d.sync += [recent.eq(position), is_recent.eq(self.stores)]
         first = Mux(again, bank_of(params, placed.word), bank_of(params, looked.word))
-        found, which, slot, entered = self._find(m, first, looked_rows, place)
-        base = Mux(again, placed.word + offset, looked.at)
+        places = [(position, is_placed & ~again), (recent, is_recent)]
+        found, which, slot, entered = self._find(m, first, looked_rows, places)
+        words = Mux(
+            again,
+            self._words(m, asks, placed.word + following, "again"),
+            self._words(m, self.moves, self.i.at, "looked"),
+        )
         behind = Mux(again, offset, looked.start)
         # Which of the words would raise the spread, found before one is chosen.
         at_first = self._raises(m, self.moves, self.i.start, self.i.now, "looked")
@@ -132,7 +138,7 @@ class Place(Component):
         with m.If(self.moves | again):
             m.d.sync += [
                 is_placed.eq(found),
-                position.word.eq(base + which),
+                position.word.eq(words.word_select(which, bits)),
                 position.slot.eq(slot),
                 fresh.eq(~entered),
                 distance.eq(behind | which),
@@ -201,6 +207,14 @@ class Place(Component):
         m.d.comb += [self.bucket.eq(bucket), self.spread.eq(spread)]
         return m
 
+    def _words(self, m: Module, when: Signal, first: Value, name: str) -> Any:
+        """Return a word and those after it, one of each bank, kept when they are looked at."""
+        bits, ways = word_bits(self.params), self.params.ways
+        words: Any = payload_of(bits * ways, name=f"{name}_words")
+        with m.If(when):
+            m.d.sync += words.eq(Cat((first + k)[:bits] for k in range(ways)))
+        return words
+
     def _raises(self, m: Module, when: Signal, offset: Value, now: Value, name: str) -> Signal:
         """Return which of the words at an offset lie further than those of this round."""
         raises: Signal = payload_of(self.params.ways, name=f"{name}_raises")
@@ -209,22 +223,25 @@ class Place(Component):
         return raises
 
     def _find(
-        self, m: Module, first: Value, rows: View, place: tuple[View, Value]
+        self, m: Module, first: Value, rows: View, places: list[tuple[View, Value]]
     ) -> tuple[Signal, Signal, Signal, Signal]:
         """Choose a slot: is there one, in which of the words, which, and the word's bits.
 
-        ``first`` is the bank of the first word. What is stored in this cycle, at ``place``, is not
-        among the used slots yet.
+        ``first`` is the bank of the first word. What is stored in this cycle or was in the one
+        before, at ``places``, is not among the used slots yet.
         """
-        params, (position, is_new) = self.params, place
+        params = self.params
         found, which = Signal(), Signal(bank_bits(params))
         slot, bits = Signal(params.bucket_slots), Signal(params.bucket_slots)
         used = []
         for bank in range(params.ways):
             slots = Signal(params.bucket_slots, name=f"used{bank}")
-            mine = is_new & (bank_of(params, position.word) == bank)
-            mine &= row_of(params, position.word) == rows[bank]
-            m.d.comb += slots.eq(self.used[bank] | Mux(mine, position.slot, 0))
+            new: list[Any] = []
+            for position, is_new in places:
+                mine = is_new & (bank_of(params, position.word) == bank)
+                mine &= row_of(params, position.word) == rows[bank]
+                new.append(Mux(mine, position.slot, 0))
+            m.d.comb += slots.eq(reduce(or_, new, self.used[bank]))
             used.append(slots)
         entered = [self.entered[bank] for bank in range(params.ways)]
         for number in reversed(range(params.ways)):
