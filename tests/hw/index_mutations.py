@@ -53,8 +53,8 @@ INDEX_MUTATIONS = {
     "words-of-the-last-input": Mutation(
         Fault(
             "rtl.index.join",
-            "table.several.eq(self.bucket_words[-1])",
-            "table.several.eq(0)",
+            "several.eq(self.bucket_words[-1])",
+            "several.eq(0)",
             "buckets of several words get one each",
         ),
         "test_index_words.py::test_buckets_of_several_words_are_loaded_through_the_design",

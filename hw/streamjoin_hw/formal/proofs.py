@@ -318,8 +318,8 @@ PROOFS = {
         "an ordered index: a tuple is shown once to whoever asks for its bucket, while it lives",
         partial(Shown, 3),
         STORED_TWICE,
-        quick_depth=20,
-        depth=24,
+        quick_depth=19,
+        depth=22,
     ),
     "meeting-uneven": Proof(
         "two cores of two tuples, uneven windows: owed pairs meet once",
