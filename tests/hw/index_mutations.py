@@ -273,8 +273,8 @@ INDEX_MUTATIONS = {
     "stored-twice-in-a-slot": Mutation(
         Fault(
             "rtl.index.place",
-            "reduce(or_, new, self.used[bank])",
-            "reduce(or_, new[1:], self.used[bank])",
+            "reduce(or_, new, known)",
+            "reduce(or_, new[1:], known)",
             "of two tuples that follow one another the second takes the first one's slot",
         ),
         f"{_HALF}[2-27-16]",
@@ -313,9 +313,19 @@ INDEX_MUTATIONS = {
     "stored-twice-a-cycle-later": Mutation(
         Fault(
             "rtl.index.place",
-            "reduce(or_, new, self.used[bank])",
-            "reduce(or_, new[:1], self.used[bank])",
+            "reduce(or_, new, known)",
+            "reduce(or_, new[:1], known)",
             "of two tuples with a cycle between them the second takes the first one's slot",
+        ),
+        f"{_HALF}[2-27-16]",
+        "assert",
+    ),
+    "words-of-the-tuple-behind": Mutation(
+        Fault(
+            "rtl.index.place",
+            "is_old, used, bits = is_kept & ~again, [], []",
+            "is_old, used, bits = is_kept & ~is_kept, [], []",
+            "a tuple that waits is stored by what the words of the one behind it hold",
         ),
         f"{_HALF}[2-27-16]",
         "assert",

@@ -89,8 +89,8 @@ def test_an_index_waits_for_results_that_are_not_taken() -> None:
         await give(ctx, join.i, beats_of(workload), pauses(SEED, 0.0))
 
     async def sink(ctx: Any) -> None:
-        await ctx.tick().repeat(900)
-        beats = await take(ctx, join.o, len(expected) + 1, pauses(SEED, 0.2), patience=900)
+        await ctx.tick().repeat(2600)
+        beats = await take(ctx, join.o, len(expected) + 1, pauses(SEED, 0.2), patience=2000)
         mask = (1 << params.payload_bits) - 1
         pairs = [(beat & mask, beat >> params.payload_bits & mask) for beat in beats[:-1]]
         assert difference(expected, pairs) == ""

@@ -22,8 +22,8 @@ FREED_SHOWN = Fault(
 )
 STORED_TWICE = Fault(
     "rtl.index.place",
-    "reduce(or_, new, self.used[bank])",
-    "self.used[bank]",
+    "reduce(or_, new, known)",
+    "known",
     "two tuples that follow one another are stored in one slot",
 )
 

@@ -46,7 +46,7 @@ class Place(Component):
     restart : In(1)
         Forget all tuples after this cycle.
     into : Out(ArrayLayout(row_bits(params), ways))
-        Words to look at, one of each bank.
+        Words to look at, one of each bank, in every cycle.
     used, entered : In(ArrayLayout(bucket_slots, ways))
         What is known of those of the cycle before (:class:`Occupancy`).
     is_there, is_placed : Out(1)
@@ -111,24 +111,22 @@ class Place(Component):
         # Behind the bucket's word: the words that were looked at last, and the next ones.
         offset, following, reach = payload_of(bits), payload_of(bits), payload_of(bits)
         around, twice = payload_of(1), payload_of(1)
+        next_word: Any = payload_of(bits)
         asks, again, is_displaced, raises = Signal(), Signal(), Signal(), Signal()
         position, fresh = payload_of(position_layout(params)), payload_of(params.bucket_slots)
         distance: Any = payload_of(bits)
-        word = Signal(bits)
-        m.d.comb += word.eq(Mux(asks, placed.word + following, self.i.at))
-        with m.If(asks | self.moves):
-            m.d.comb += [self.into[bank].eq(row) for bank, row in enumerate(rows_of(params, word))]
-        with m.Else():
-            m.d.comb += self.into.eq(looked_rows)
-
+        # What is read is of the tuple that is about to come, or of the words that are tried next.
+        word = Mux(asks, next_word, self.i.at)
+        m.d.comb += [self.into[bank].eq(row) for bank, row in enumerate(rows_of(params, word))]
         recent, is_recent = payload_of(position_layout(params)), Signal()
         m.d.sync += [recent.eq(position), is_recent.eq(self.stores)]
         first = Mux(again, bank_of(params, placed.word), bank_of(params, looked.word))
         places = [(position, is_placed & ~again), (recent, is_recent)]
-        found, which, slot, entered = self._find(m, first, looked_rows, places)
+        seen = self._seen(m, looked_rows, places, again)
+        found, which, slot, entered = self._find(m, first, seen)
         words = Mux(
             again,
-            self._words(m, asks, placed.word + following, "again"),
+            self._words(m, asks, next_word, "again"),
             self._words(m, self.moves, self.i.at, "looked"),
         )
         behind = Mux(again, offset, looked.start)
@@ -152,21 +150,21 @@ class Place(Component):
         with m.If(self.moves):
             first_end = looked.start | (ways - 1)
             is_end = (first_end >= looked.now) & (first_end >= looked.before)
+            tried = Mux(
+                looked.start != 0,
+                Mux(is_end, 0, looked.start + ways),
+                Mux(looked.hint != 0, looked.hint, ways),
+            )
             m.d.sync += [
                 is_looked.eq(self.comes),
                 looked.eq(self.i),
-                looked_rows.eq(self.into),
+                *(looked_rows[k].eq(row) for k, row in enumerate(rows_of(params, self.i.at))),
                 is_there.eq(is_looked),
                 is_placed.eq(found & is_looked),
                 placed.eq(looked),
                 offset.eq(looked.start),
-                following.eq(
-                    Mux(
-                        looked.start != 0,
-                        Mux(is_end, 0, looked.start + ways),
-                        Mux(looked.hint != 0, looked.hint, ways),
-                    )
-                ),
+                following.eq(tried),
+                next_word.eq(looked.word + tried),
                 around.eq(Mux(looked.start != 0, is_end, looked.hint == 0)),
                 twice.eq(0),
                 reach.eq(Mux(looked.now > looked.before, looked.now, looked.before)),
@@ -177,8 +175,10 @@ class Place(Component):
             m.d.sync += [offset.eq(following), asks.eq(0), again.eq(1)]
         with m.Elif(again):
             at_end = ~around & ((offset | (ways - 1)) >= reach)
+            beyond = Mux(at_end, 0, offset + ways)
             m.d.sync += [
-                following.eq(Mux(at_end, 0, offset + ways)),
+                following.eq(beyond),
+                next_word.eq(placed.word + beyond),
                 around.eq(around | at_end),
                 twice.eq(twice | at_last),
                 asks.eq(~found),
@@ -222,18 +222,22 @@ class Place(Component):
             m.d.sync += raises.eq(Cat((offset | k) > now for k in range(self.params.ways)))
         return raises
 
-    def _find(
-        self, m: Module, first: Value, rows: View, places: list[tuple[View, Value]]
-    ) -> tuple[Signal, Signal, Signal, Signal]:
-        """Choose a slot: is there one, in which of the words, which, and the word's bits.
+    def _seen(
+        self, m: Module, rows: View, places: list[tuple[View, Value]], again: Signal
+    ) -> tuple[list[Any], list[Any]]:
+        """Return the used slots of the words that were looked at, and their bits, by bank.
 
-        ``first`` is the bank of the first word. What is stored in this cycle or was in the one
-        before, at ``places``, is not among the used slots yet.
+        What is stored in this cycle or was in the one before, at ``places``, is not among those
+        that are read. Words that were looked at are read once, and kept while their tuple waits.
         """
         params = self.params
-        found, which = Signal(), Signal(bank_bits(params))
-        slot, bits = Signal(params.bucket_slots), Signal(params.bucket_slots)
-        used = []
+        words = self.used.shape()
+        kept_used, kept_bits, is_kept = payload_of(words), payload_of(words), Signal()
+        with m.If(self.moves | self.restart):
+            m.d.sync += is_kept.eq(0)
+        with m.Else():
+            m.d.sync += is_kept.eq(1)
+        is_old, used, bits = is_kept & ~again, [], []
         for bank in range(params.ways):
             slots = Signal(params.bucket_slots, name=f"used{bank}")
             new: list[Any] = []
@@ -241,9 +245,24 @@ class Place(Component):
                 mine = is_new & (bank_of(params, position.word) == bank)
                 mine &= row_of(params, position.word) == rows[bank]
                 new.append(Mux(mine, position.slot, 0))
-            m.d.comb += slots.eq(reduce(or_, new, self.used[bank]))
+            known = Mux(is_old, kept_used[bank], self.used[bank])
+            m.d.comb += slots.eq(reduce(or_, new, known))
             used.append(slots)
-        entered = [self.entered[bank] for bank in range(params.ways)]
+            bits.append(Mux(is_old, kept_bits[bank], self.entered[bank]))
+            with m.If(~is_kept):
+                m.d.sync += [kept_used[bank].eq(slots), kept_bits[bank].eq(self.entered[bank])]
+        return used, bits
+
+    def _find(
+        self, m: Module, first: Value, seen: tuple[list[Any], list[Any]]
+    ) -> tuple[Signal, Signal, Signal, Signal]:
+        """Choose a slot: is there one, in which of the words, which, and the word's bits.
+
+        ``first`` is the bank of the first word.
+        """
+        params, (used, entered) = self.params, seen
+        found, which = Signal(), Signal(bank_bits(params))
+        slot, bits = Signal(params.bucket_slots), Signal(params.bucket_slots)
         for number in reversed(range(params.ways)):
             chosen = (first + number)[: bank_bits(params)]
             in_word = Array(used)[chosen]
